@@ -1,0 +1,57 @@
+"""Parameter-to-solution maps of PDEs: declare a parametric PDE, solve it mesh-free on any geometry.
+
+>>> import parasol as ps
+>>> x, y = ps.coordinates("x y")
+>>> u = ps.unknown("u", x, y)
+>>> a, = ps.parameters(a=(1.0, 2.0))
+>>> problem = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u), 4), ps.Dirichlet(0), exact=(1 - x**2 - y**2) / a)
+>>> model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+>>> bool(model.solve([1.5]).error < 1e-8)
+True
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+# public name -> where it lives; imported when first used, so that `import parasol` is quick and light
+_HOME = {
+    name: home
+    for home, names in {
+        "parasol.checks": "ParasolError ParasolWarning",
+        "parasol.space.geometry.primitives": "Box Ball Disc",
+        "parasol.space.geometry.curves": "Star Polygon Curve",
+        "parasol.space.geometry.implicit": "Implicit",
+        "parasol.space.geometry.surface": "Surface",
+        "parasol.space.geometry.domain": "Domain",
+        "parasol.space.nodes": "Nodes scatter lattice",
+        "parasol.space.quality": "quality",
+        "parasol.space.kernels": "IMQ MQ IQ Gaussian PHS Matern Wendland",
+        "parasol.space.stencils": "Scheme default_scheme",
+        "parasol.space.operators": "differentiate",
+        "parasol.pde.parameters": "Parameter FunctionParameter parameters",
+        "parasol.pde.fields": "SphereField",
+        "parasol.pde.equation": "coordinates unknown normal gradient divergence laplacian",
+        "parasol.pde.problem": "Problem Dirichlet Neumann Robin Settings",
+        "parasol.pde.discretize": "Model discretize",
+        "parasol.pde.steady": "Solution",
+        "parasol.pde.catalogue": "load_problem problem_names",
+        "parasol.delivery.files": "write_field",
+        "parasol.study.figures": "draw",
+        "sympy": "Eq",
+    }.items()
+    for name in names.split()
+}
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module 'parasol' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME]

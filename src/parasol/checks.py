@@ -1,0 +1,64 @@
+"""Shape, finiteness and range checks that say what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+class ParasolError(ValueError):
+    """A mistake of the caller's: one line that says what was wrong, what was given and what to do."""
+
+
+class ParasolWarning(UserWarning):
+    """Something the caller should know about an answer that is still returned."""
+
+
+def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
+    """Return `array` as floats if its shape matches (`None` matches any length), else say what was expected.
+
+    >>> check_shape([[1, 2]], (None, 2), "points").shape
+    (1, 2)
+    """
+    try:
+        out = np.asarray(array, dtype=float)
+    except (TypeError, ValueError):
+        raise ParasolError(f"{name} must be numbers, got {type(array).__name__}. Pass a NumPy array or nested lists.") from None
+    if out.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, out.shape, strict=True)):
+        wanted = "(" + ", ".join("any" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
+        raise ParasolError(f"{name} has shape {out.shape}, expected {wanted}. Reshape it: samples and points run along axis 0.")
+    return out
+
+
+def check_finite(array: np.ndarray, name: str) -> np.ndarray:
+    """Return `array` if it holds neither NaN nor infinity.
+
+    >>> check_finite(np.array([1.0, np.nan]), "values")
+    Traceback (most recent call last):
+    parasol.checks.ParasolError: values has 1 entry of 2 that is NaN or infinite. Remove or repair it first.
+    """
+    bad = int(np.size(array) - np.count_nonzero(np.isfinite(array)))
+    if bad:
+        which = "1 entry" if bad == 1 else f"{bad} entries"
+        verb, it = ("is", "it") if bad == 1 else ("are", "them")
+        raise ParasolError(f"{name} has {which} of {np.size(array)} that {verb} NaN or infinite. Remove or repair {it} first.")
+    return array
+
+
+def check_positive(value: float, name: str) -> float:
+    """Return `value` as a float if it is a positive finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ParasolError(f"{name} must be a positive number, got {value!r}.") from None
+    if not (np.isfinite(number) and number > 0):
+        raise ParasolError(f"{name} must be positive and finite, got {value!r}.")
+    return number
+
+
+def check_choice(value: str, choices: Sequence[str], name: str) -> str:
+    """Return `value` if it is one of `choices`."""
+    if value not in choices:
+        raise ParasolError(f"{name}={value!r} is unknown. Use one of: {', '.join(choices)}.")
+    return value

@@ -1,0 +1,1 @@
+"""WHAT is solved: parameters, fields, equations, problems, their discretisation and solution."""

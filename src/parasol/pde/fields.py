@@ -1,0 +1,70 @@
+"""Random fields that function-valued parameters are drawn from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import sph_harm_y
+
+from parasol.checks import ParasolError, check_shape
+
+
+class RandomField(ABC):
+    """A centred Gaussian field, f = sum_k xi_k m_k with independent standard normal xi_k."""
+
+    @abstractmethod
+    def modes(self, points: np.ndarray) -> np.ndarray:
+        """The functions m_k at the points, (n_modes, n_points); their squared sum is the pointwise variance."""
+
+    def sample(self, n_samples: int, points: np.ndarray, rng) -> np.ndarray:
+        """Draw fields at the points, (n_samples, n_points)."""
+        modes = self.modes(points)
+        return np.random.default_rng(rng).standard_normal((n_samples, len(modes))) @ modes
+
+
+def spherical_harmonics(points: np.ndarray, degree: int) -> np.ndarray:
+    """Real orthonormal spherical harmonics up to `degree` in the directions of the points, ((degree+1)², n_points).
+
+    Ordered by degree l, then m = −l..l:  Y_l0;  √2 (−1)^m Re Y_lm for m > 0;  √2 (−1)^m Im Y_l|m| for m < 0.
+
+    >>> y = spherical_harmonics(np.array([[0.0, 0.0, 1.0]]), 1)[:, 0]
+    >>> np.allclose(y**2 * 4 * np.pi, [1, 0, 3, 0])
+    True
+    """
+    points = check_shape(points, (None, 3), "points")
+    radius = np.linalg.norm(points, axis=1)
+    polar = np.arccos(np.clip(points[:, 2] / np.where(radius > 0, radius, 1.0), -1, 1))
+    azimuth = np.arctan2(points[:, 1], points[:, 0])
+    rows = []
+    for l in range(degree + 1):  # noqa: E741
+        for m in range(-l, l + 1):
+            y = sph_harm_y(l, abs(m), polar, azimuth)
+            rows.append(y.real if m == 0 else np.sqrt(2) * (-1) ** m * (y.real if m > 0 else y.imag))
+    return np.array(rows)
+
+
+@dataclass(frozen=True)
+class SphereField(RandomField):
+    """The field N(0, (−Δ₀ + I)⁻²) on the unit sphere, its series cut after the given degree.
+
+        f = sum_{l <= degree} sum_m xi_lm (l(l+1) + 1)⁻¹ Y_lm
+
+    The covariance has the eigenvalues (l(l+1)+1)⁻², so the standard deviations are their square roots.
+
+    >>> field = SphereField(degree=32)
+    >>> variance = np.sum(field.modes(np.array([[0.0, 0.0, 1.0]])) ** 2)
+    >>> print(f"{4 * np.pi * variance:.6f}")
+    1.534765
+    """
+
+    degree: int = 8
+
+    def __post_init__(self):
+        if int(self.degree) != self.degree or self.degree < 0:
+            raise ParasolError(f"degree={self.degree} of SphereField must be a non-negative integer.")
+
+    def modes(self, points: np.ndarray) -> np.ndarray:  # noqa: D102
+        l = np.repeat(np.arange(self.degree + 1), 2 * np.arange(self.degree + 1) + 1)  # noqa: E741
+        return spherical_harmonics(points, self.degree) / (l * (l + 1) + 1.0)[:, None]

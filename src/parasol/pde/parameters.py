@@ -1,0 +1,184 @@
+"""Named parameters with ranges, and the space they span."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import sympy
+
+from parasol.checks import ParasolError, check_choice, check_finite
+from parasol.pde.fields import RandomField
+
+_declared = itertools.count()
+
+
+class Parameter(sympy.Symbol):
+    """A number the equation depends on: a symbol that knows its range and its scale ("linear" or "log").
+
+    >>> a = Parameter("a", 0.1, 10.0, scale="log")
+    >>> a.low, a.high, a.middle
+    (0.1, 10.0, 1.0)
+    """
+
+    low: float
+    high: float
+    scale: str
+    rank: int  # order of declaration, which is the order in a parameter vector
+
+    def __new__(cls, name: str, low: float, high: float, *, scale: str = "linear", rank: int | None = None):
+        """Declare a parameter; `rank` is for copies only."""
+        low, high = _range(name, low, high, scale)
+        self = sympy.Symbol.__xnew__(cls, _checked_name(name), real=True)
+        self.low, self.high, self.scale = low, high, scale
+        self.rank = next(_declared) if rank is None else rank
+        return self
+
+    def __getnewargs_ex__(self):
+        return (self.name, self.low, self.high), {"scale": self.scale, "rank": self.rank}
+
+    def __getstate__(self):
+        return None
+
+    def _hashable_content(self):
+        return (*super()._hashable_content(), self.low, self.high, self.scale, self.rank)
+
+    @property
+    def middle(self) -> float:
+        """The value half-way through the range, on the parameter's own scale."""
+        return math.sqrt(self.low * self.high) if self.scale == "log" else (self.low + self.high) / 2
+
+
+class FunctionParameter(sympy.Symbol):
+    """A function the equation depends on, given by its values at the nodes of the boundary or of the whole domain.
+
+    `law` is the random field its samples are drawn from.
+    """
+
+    law: RandomField
+    on: str
+    rank: int
+
+    def __new__(cls, name: str, law: RandomField, *, on: str = "boundary", rank: int | None = None):
+        """Declare a function-valued parameter; `rank` is for copies only."""
+        check_choice(on, ("boundary", "domain"), f"on of the function parameter {name!r}")
+        self = sympy.Symbol.__xnew__(cls, _checked_name(name), real=True)
+        self.law, self.on = law, on
+        self.rank = next(_declared) if rank is None else rank
+        return self
+
+    def __getnewargs_ex__(self):
+        return (self.name, self.law), {"on": self.on, "rank": self.rank}
+
+    def __getstate__(self):
+        return None
+
+    def _hashable_content(self):
+        return (*super()._hashable_content(), self.on, self.rank)
+
+
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise ParasolError(f"parameter name {name!r} is not a plain name. Use letters, digits and underscores.")
+    return name
+
+
+def _range(name, low, high, scale) -> tuple[float, float]:
+    check_choice(scale, ("linear", "log"), f"scale of parameter {name!r}")
+    try:
+        low, high = float(low), float(high)
+    except (TypeError, ValueError):
+        raise ParasolError(f"range of parameter {name!r} must be two numbers, got {low!r} and {high!r}.") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParasolError(f"range of parameter {name!r} is ({low:g}, {high:g}). Give a finite low < high.")
+    if scale == "log" and low <= 0:
+        raise ParasolError(f"range of parameter {name!r} starts at {low:g}. A log scale needs low > 0.")
+    return low, high
+
+
+def parameters(**ranges) -> tuple[Parameter, ...]:
+    """Declare parameters by keyword: `a=(0.1, 4.0)` or `a=(0.1, 4.0, "log")`.
+
+    >>> a, k = parameters(a=(0.1, 4.0), k=(0.0, 2.0))
+    >>> k.name, k.high
+    ('k', 2.0)
+    """
+    out = []
+    for name, given in ranges.items():
+        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+            raise ParasolError(f'parameter {name!r} got {given!r}. Write {name}=(low, high) or {name}=(low, high, "log").')
+        scale = given[2] if len(given) == 3 else "linear"
+        out.append(Parameter(name, given[0], given[1], scale=scale))
+    return tuple(out)
+
+
+@dataclass(frozen=True)
+class ParameterSpace:
+    """The box of all parameter values: scalars in order of declaration, then functions.
+
+    >>> space = ParameterSpace(parameters(a=(0.1, 4.0), k=(0.0, 2.0)))
+    >>> space.grid(3, 2).shape
+    (6, 2)
+    """
+
+    scalars: tuple[Parameter, ...] = ()
+    functions: tuple[FunctionParameter, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the scalar parameters."""
+        return tuple(p.name for p in self.scalars)
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """(2, n_scalars): lower and upper ends."""
+        return np.array([[p.low for p in self.scalars], [p.high for p in self.scalars]])
+
+    def vector(self, values: Mapping[str, float]) -> np.ndarray:
+        """Named values as a vector; a parameter left out takes the middle of its range."""
+        for name in values:
+            if name not in self.names:
+                known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
+                raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
+        mu = np.array([float(values.get(p.name, p.middle)) for p in self.scalars])
+        return self.check(mu[None])[0]
+
+    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
+        mus = check_finite(np.asarray(mus, dtype=float), "parameter")
+        if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
+            raise ParasolError(f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}.")
+        if not extrapolate:
+            for j, p in enumerate(self.scalars):
+                outside = (mus[:, j] < p.low) | (mus[:, j] > p.high)
+                if np.any(outside):
+                    value = mus[np.argmax(outside), j]
+                    raise ParasolError(
+                        f"parameter {p.name}={value:g} is outside its range [{p.low:g}, {p.high:g}]. "
+                        f"Choose a value inside, or declare a wider range."
+                    )
+        return mus
+
+    def grid(self, *counts: int) -> np.ndarray:
+        """All combinations of equidistant values (on each parameter's scale), ends included; first parameter slowest."""
+        if len(counts) != len(self.scalars):
+            raise ParasolError(f"grid got {len(counts)} counts for {len(self.scalars)} parameters ({', '.join(self.names)}).")
+        unit = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
+        mesh = np.meshgrid(*unit, indexing="ij")
+        return self.from_unit(np.column_stack([m.ravel() for m in mesh]))
+
+    def from_unit(self, unit: np.ndarray) -> np.ndarray:
+        """Map the unit cube (n_samples, n_scalars) to the box, on each parameter's scale."""
+        out = np.empty(np.shape(unit))
+        for j, p in enumerate(self.scalars):
+            t = unit[:, j]
+            if p.scale == "log":
+                out[:, j] = np.exp((1 - t) * math.log(p.low) + t * math.log(p.high))
+            else:
+                out[:, j] = (1 - t) * p.low + t * p.high
+            out[:, j] = np.clip(out[:, j], p.low, p.high)
+        return out

@@ -1,0 +1,1 @@
+"""WHERE the equation lives: geometry, nodes, kernels, stencils, operators."""

@@ -1,0 +1,420 @@
+"""Plane domains inside a closed curve: r(theta), a polygon, a smooth curve through points."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import sympy
+from scipy.interpolate import CubicSpline, make_interp_spline
+from scipy.spatial import KDTree
+
+from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.expressions import as_function, parse
+from parasol.space.geometry.domain import Arc, Domain
+
+
+class Loop(Domain):
+    """The inside of a smooth closed curve c(t), counterclockwise, t in [0, period).
+
+    The nearest boundary point solves (c(t) - x) . c'(t) = 0: a table of the curve gives a bracket, Newton's method the rest.
+    """
+
+    dimension = 2
+
+    @property
+    @abstractmethod
+    def _period(self) -> float: ...
+
+    @abstractmethod
+    def _curve(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Position, first and second derivative at t (n,): three (n, 2) arrays."""
+
+    @cached_property
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters and points, so dense that the tangent turns little from one to the next."""
+        count = 4096
+        while True:
+            t = self._period * np.arange(count) / count
+            points, tangents, _ = self._curve(t)
+            after = np.roll(tangents, -1, axis=0)
+            turn = np.arctan2(_cross(tangents, after), np.sum(tangents * after, axis=1))
+            if count >= 65536 or np.abs(turn).max() < 0.05:
+                return t, points
+            count *= 2
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        return KDTree(self._table[1])
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Bounding box (2, 2), with a margin for what the table of the curve may cut off."""
+        points = self._table[1]
+        margin = np.linalg.norm(np.diff(points, axis=0), axis=1).max() / 8
+        return np.array([points.min(axis=0) - margin, points.max(axis=0) + margin])
+
+    def _nearest(self, points: np.ndarray) -> np.ndarray:
+        """Parameter of the nearest boundary point: (n,)."""
+        t, samples = self._table
+        _, near = self._tree.query(points, k=8)
+        best = self._refine(points, near[:, 0])
+        # a second valley of the distance, somewhere else along the curve, may turn out deeper than the first
+        apart = np.abs((near - near[:, :1] + len(t) // 2) % len(t) - len(t) // 2) > 8
+        rows = np.flatnonzero(apart.any(axis=1))
+        if len(rows):
+            other = near[rows, np.argmax(apart[rows], axis=1)]
+            # walk down to the bottom sample of that valley so that the bracket below holds
+            for _ in range(16):
+                around = (other[:, None] + np.arange(-1, 2)) % len(t)
+                gaps = np.sum((samples[around] - points[rows, None]) ** 2, axis=2)
+                other = around[np.arange(len(rows)), np.argmin(gaps, axis=1)]
+            second = self._refine(points[rows], other)
+            gap = [np.sum((self._curve(s)[0] - points[rows]) ** 2, axis=1) for s in (best[rows], second)]
+            best[rows] = np.where(gap[1] < gap[0], second, best[rows])
+        return best
+
+    def _refine(self, points: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Newton's method for the nearest parameter, kept by bisection between two neighbours in the table: (n,)."""
+        table = self._table[0]
+        step = self._period / len(table)
+        t = table[index].copy()
+        low, high = t - step, t + step
+        active = np.arange(len(t))
+        for _ in range(60):
+            s = t[active]
+            c, d, dd = self._curve(s)
+            away = c - points[active]
+            slope = np.sum(away * d, axis=1)
+            curvature = np.sum(d * d, axis=1) + np.sum(away * dd, axis=1)
+            high[active] = np.where(slope > 0, s, high[active])
+            low[active] = np.where(slope > 0, low[active], s)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                new = s - slope / curvature
+            bad = ~((new >= low[active]) & (new <= high[active]) & (curvature > 0))
+            new = np.where(bad, 0.5 * (low[active] + high[active]), new)
+            t[active] = np.where(slope == 0, s, new)
+            active = active[np.abs(t[active] - s) > 1e-15 * self._period]
+            if not len(active):
+                break
+        return t
+
+    def _feet(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Nearest boundary points and outward normals there, both (n, 2)."""
+        if not len(points):
+            return points.copy(), points.copy()
+        foot, tangent, _ = self._curve(self._nearest(points))
+        normal = np.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
+        return foot, normal / np.linalg.norm(normal, axis=1, keepdims=True)
+
+    def contains(self, points) -> np.ndarray:
+        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
+        return self.distance(points) <= 1e-12 * self.size
+
+    def distance(self, points) -> np.ndarray:
+        """Signed distance to the curve, negative inside: (n,)."""
+        points = self.check_points(points)
+        foot, normal = self._feet(points)
+        away = points - foot
+        # x - p is a multiple of the normal, so its sign tells inside from outside
+        return np.copysign(np.linalg.norm(away, axis=1), np.sum(away * normal, axis=1))
+
+    def project(self, points) -> np.ndarray:
+        """Nearest point of the curve: (n, 2)."""
+        return self._feet(self.check_points(points))[0]
+
+    def normal(self, points) -> np.ndarray:
+        """Outward unit normal at the nearest point of the curve: (n, 2)."""
+        return self._feet(self.check_points(points))[1]
+
+    def arcs(self) -> tuple[Arc, ...]:
+        """The curve, as one closed arc."""
+        return (Arc(self._table[1].copy(), closed=True),)
+
+    def _quadrature(self) -> tuple[np.ndarray, float]:
+        """Nodes and their common weight; the trapezoidal rule is spectrally accurate on a smooth closed curve."""
+        t = self._table[0]
+        return t, self._period / len(t)
+
+    def volume(self) -> float:
+        """Area 1/2 of the integral of x dy - y dx."""
+        t, weight = self._quadrature()
+        c, d, _ = self._curve(t)
+        return float(0.5 * np.sum(_cross(c - c.mean(axis=0), d)) * weight)
+
+    def perimeter(self) -> float:
+        """Length of the curve."""
+        t, weight = self._quadrature()
+        return float(np.sum(np.linalg.norm(self._curve(t)[1], axis=1)) * weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Star(Loop):
+    """The plane domain r < radius(theta) around `center`.
+
+    `radius` is a formula in theta, a SymPy expression in one symbol, or a NumPy function of angles (n,) -> (n,).
+
+    >>> flower = Star("0.8 + 0.1*(sin(6*theta) + sin(3*theta))")
+    >>> round(flower.perimeter(), 6), round(flower.volume() / np.pi, 12)
+    (5.805614, 0.65)
+    """
+
+    radius: str | sympy.Basic | float | Callable[[np.ndarray], np.ndarray]
+    center: np.ndarray | Sequence[float] = (0.0, 0.0)
+
+    _period = 2 * np.pi
+
+    def __post_init__(self):
+        object.__setattr__(self, "center", check_finite(check_shape(self.center, (2,), "center"), "center").copy())
+        radius = self.radius
+        if isinstance(radius, str):
+            radius = parse(radius, {"theta": sympy.Symbol("theta", real=True)})
+        elif isinstance(radius, int | float):
+            radius = sympy.sympify(radius)
+        if isinstance(radius, sympy.Basic):
+            if len(radius.free_symbols) > 1:
+                names = ", ".join(sorted(map(str, radius.free_symbols)))
+                raise ParasolError(f"the radius {radius} has several symbols: {names}. Use one, the angle.")
+            if not isinstance(radius, sympy.Expr):
+                raise ParasolError(f"the radius {radius} is not a number. Use a formula in theta.")
+        elif not callable(radius):
+            raise ParasolError(f"radius is a {type(radius).__name__}. Use a formula in theta or a function of angles.")
+        object.__setattr__(self, "radius", radius)
+        # 360 degrees in uneven steps, so that a zero at a round angle is not the only one that can be seen
+        values = self._polar[0](2 * np.pi * np.arange(7919) / 7919)
+        if not np.isfinite(values).all() or values.min() <= 0:
+            raise ParasolError(
+                f"the radius is not a positive number at every angle, its least value is {values.min():.3g}. "
+                "Add a constant, or use Curve or Implicit."
+            )
+        ends = self._polar[0](np.array([-np.pi, np.pi, 0.0, 2 * np.pi]))
+        if max(abs(ends[0] - ends[1]), abs(ends[2] - ends[3])) > 1e-8 * values.max():
+            raise ParasolError(
+                "the radius does not repeat after 2 pi, the curve would be open. Use sin and cos of whole multiples."
+            )
+
+    @cached_property
+    def _polar(self) -> list[Callable[[np.ndarray], np.ndarray]]:
+        """The radius and its first two derivatives as functions of the angle."""
+        if isinstance(self.radius, sympy.Basic):
+            symbol = next(iter(self.radius.free_symbols), sympy.Symbol("theta", real=True))
+            return [as_function(sympy.diff(self.radius, symbol, k), [symbol]) for k in range(3)]  # type: ignore[list-item]
+        radius = self.radius
+
+        def values(angle: np.ndarray) -> np.ndarray:
+            answer = np.asarray(radius(angle), dtype=float)  # type: ignore[operator]
+            if answer.shape not in ((), angle.shape):
+                raise ParasolError(
+                    f"radius returned shape {answer.shape} for {len(angle)} angles. Return one radius each."
+                )
+            return np.broadcast_to(answer, angle.shape)
+
+        # positions come from the function itself, only derivatives from a spline through it
+        angle = np.linspace(0, 2 * np.pi, 4097)
+        samples = np.append(values(angle[:-1]), values(angle[:1]))
+        if not np.isfinite(samples).all():
+            return [values]
+        spline = make_interp_spline(angle, samples, k=5, bc_type="periodic")
+        slopes = [spline.derivative(k) for k in (1, 2)]
+        return [values, *[lambda t, s=s: s(np.mod(t, 2 * np.pi)) for s in slopes]]
+
+    def _curve(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r, dr, ddr = (f(t) for f in self._polar)
+        cos, sin = np.cos(t), np.sin(t)
+        c = np.stack([r * cos, r * sin], axis=1) + self.center
+        d = np.stack([dr * cos - r * sin, dr * sin + r * cos], axis=1)
+        dd = np.stack([(ddr - r) * cos - 2 * dr * sin, (ddr - r) * sin + 2 * dr * cos], axis=1)
+        return c, d, dd
+
+    def contains(self, points) -> np.ndarray:
+        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
+        away = self.check_points(points) - self.center
+        angle = np.mod(np.arctan2(away[:, 1], away[:, 0]), 2 * np.pi)
+        return np.hypot(away[:, 0], away[:, 1]) <= self._polar[0](angle) + 1e-12 * self.size
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(Loop):
+    """The inside of the smooth closed curve (periodic cubic spline) through points (m, 2), in either direction.
+
+    >>> angle = 2 * np.pi * np.arange(40) / 40
+    >>> round(Curve(np.stack([np.cos(angle), np.sin(angle)], axis=1)).volume() / np.pi, 5)
+    1.0
+    """
+
+    points: np.ndarray | Sequence
+
+    def __post_init__(self):
+        points = _vertices(self.points, "a curve")
+        if _area(points) < 0:
+            points = points[::-1]
+        object.__setattr__(self, "points", points)
+        _, table = self._table
+        if _crosses(table):
+            raise ParasolError(
+                "the curve through these points crosses itself. Give the points in order along the curve."
+            )
+
+    @cached_property
+    def _spline(self) -> CubicSpline:
+        closed = np.concatenate([self.points, self.points[:1]])  # type: ignore[index]
+        chord = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(closed, axis=0), axis=1)))
+        return CubicSpline(chord, closed, bc_type="periodic")
+
+    @property
+    def _period(self) -> float:
+        return float(self._spline.x[-1])
+
+    def _curve(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._spline(t), self._spline(t, 1), self._spline(t, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Polygon(Domain):
+    """The inside of a simple polygon with vertices (m, 2), in either direction.
+
+    >>> triangle = Polygon([(0, 0), (4, 0), (0, 3)])
+    >>> triangle.volume(), triangle.distance([[1.0, 1.0], [1.0, -2.0]]).tolist()
+    (6.0, [-1.0, 2.0])
+    """
+
+    vertices: np.ndarray | Sequence
+
+    dimension = 2
+
+    def __post_init__(self):
+        vertices = _vertices(self.vertices, "a polygon")
+        if _crosses(vertices):
+            raise ParasolError("the polygon crosses or touches itself. Give the vertices in order along the boundary.")
+        object.__setattr__(self, "vertices", vertices if _area(vertices) > 0 else vertices[::-1].copy())
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Bounding box (2, 2)."""
+        return np.array([np.min(self.vertices, axis=0), np.max(self.vertices, axis=0)])
+
+    @cached_property
+    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
+        start = np.asarray(self.vertices)
+        return start, np.roll(start, -1, axis=0)
+
+    def contains(self, points) -> np.ndarray:
+        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
+        return self.distance(points) <= 1e-12 * self.size
+
+    def distance(self, points) -> np.ndarray:
+        """Signed distance to the sides, negative inside: (n,)."""
+        points = self.check_points(points)
+        away = np.linalg.norm(points - nearest_on_segments(points, *self._sides)[0], axis=1)
+        return np.where(_even_odd(points, *self._sides), -away, away)
+
+    def project(self, points) -> np.ndarray:
+        """Nearest point of the sides: (n, 2)."""
+        return nearest_on_segments(self.check_points(points), *self._sides)[0]
+
+    def normal(self, points) -> np.ndarray:
+        """Outward unit normal of the nearest side, at a corner of the one listed first: (n, 2)."""
+        start, end = self._sides
+        along = (end - start)[nearest_on_segments(self.check_points(points), start, end)[1]]
+        return np.stack([along[:, 1], -along[:, 0]], axis=1) / np.linalg.norm(along, axis=1, keepdims=True)
+
+    def volume(self) -> float:
+        """Area by the shoelace formula."""
+        return _area(np.asarray(self.vertices))
+
+    def arcs(self) -> tuple[Arc, ...]:
+        """One arc per side, counterclockwise."""
+        return tuple(Arc(np.array(ends), closed=False) for ends in zip(*self._sides, strict=True))
+
+
+def nearest_on_segments(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest point (n, 2) on straight segments, and the number (n,) of its segment, the first one where several tie.
+
+    >>> nearest_on_segments(np.array([[1.0, 2.0]]), np.array([[0.0, 0.0]]), np.array([[3.0, 0.0]]))[0].tolist()
+    [[1.0, 0.0]]
+    """
+    along = end - start
+    length2 = np.sum(along**2, axis=1)
+    feet = np.empty_like(points)
+    number = np.empty(len(points), dtype=int)
+    chunk = max(1, 2_000_000 // len(start))  # keeps the (points, segments) tables to some tens of megabytes
+    for first in range(0, len(points), chunk):
+        x = points[first : first + chunk]
+        share = ((x @ along.T) - np.sum(start * along, axis=1)) / length2
+        share = np.clip(share, 0.0, 1.0)
+        gap_x = start[:, 0] + share * along[:, 0] - x[:, :1]
+        gap_y = start[:, 1] + share * along[:, 1] - x[:, 1:]
+        gap = np.hypot(gap_x, gap_y)
+        least = gap.min(axis=1, keepdims=True)
+        # a corner belongs to both its sides up to rounding: the side listed first is to win, not the luckier one
+        best = np.argmax(gap <= least + 1e-13 * (1 + least) * np.sqrt(length2.max()), axis=1)
+        rows = np.arange(len(x))
+        s = share[rows, best][:, None]
+        # start and end are hit exactly, so that a corner is the same point from either side
+        feet[first : first + chunk] = np.where(s < 1, start[best] + s * along[best], end[best])
+        number[first : first + chunk] = best
+    return feet, number
+
+
+def _even_odd(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Whether a ray to the right crosses the sides an odd number of times: (n,) bool."""
+    inside = np.zeros(len(points), dtype=bool)
+    chunk = max(1, 2_000_000 // len(start))
+    rise = end[:, 1] - start[:, 1]
+    slope = (end[:, 0] - start[:, 0]) / np.where(rise == 0, 1.0, rise)
+    for first in range(0, len(points), chunk):
+        x, y = points[first : first + chunk, :1], points[first : first + chunk, 1:]
+        spans = (start[:, 1] > y) != (end[:, 1] > y)
+        inside[first : first + chunk] = np.sum(spans & (x < start[:, 0] + (y - start[:, 1]) * slope), axis=1) % 2 == 1
+    return inside
+
+
+def _vertices(points, name: str) -> np.ndarray:
+    """Points (m, 2) without a repeated last one, or a clear error."""
+    points = check_finite(check_shape(points, (None, 2), "points"), "points")
+    if len(points) > 1 and np.array_equal(points[0], points[-1]):
+        points = points[:-1]
+    if len(points) < 3:
+        raise ParasolError(f"{name} needs at least 3 different points, got {len(points)}.")
+    size = float(np.linalg.norm(np.ptp(points, axis=0)))
+    if np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1).min() <= 1e-12 * size:
+        raise ParasolError(f"{name} has the same point twice in a row. Remove one of them.")
+    if abs(_area(points)) <= 1e-12 * size**2:
+        raise ParasolError(f"{name} through these {len(points)} points encloses no area. Give points around a region.")
+    return points.copy()
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+
+
+def _area(points: np.ndarray) -> float:
+    centered = points - points.mean(axis=0)
+    return float(0.5 * np.sum(_cross(centered, np.roll(centered, -1, axis=0))))
+
+
+def _crosses(points: np.ndarray) -> bool:
+    """Whether any two sides of a closed polygon meet that are not neighbours, or neighbours fold back."""
+    n = len(points)
+    along = np.roll(points, -1, axis=0) - points
+    before = np.roll(along, 1, axis=0)
+    scale = np.linalg.norm(along, axis=1) * np.linalg.norm(before, axis=1)
+    if np.any((np.abs(_cross(before, along)) <= 1e-14 * scale) & (np.sum(before * along, axis=1) < 0)):
+        return True
+    # sides that meet have midpoints no further apart than the longest side
+    tree = KDTree(points + 0.5 * along)
+    pairs = tree.query_pairs(np.linalg.norm(along, axis=1).max() * (1 + 1e-12), output_type="ndarray")
+    i, j = pairs.T if len(pairs) else np.zeros((2, 0), dtype=int)
+    apart = (j - i > 1) & (j - i < n - 1)
+    i, j = i[apart], j[apart]
+    p, q, r, s = points[i], along[i], points[j], along[j]
+    sides = [_cross(q, r - p), _cross(q, r + s - p), _cross(s, p - r), _cross(s, p + q - r)]
+    meet = (sides[0] * sides[1] <= 0) & (sides[2] * sides[3] <= 0)
+    # collinear sides have all four zero and meet only if their extents overlap
+    overlap = (
+        np.maximum(np.minimum(p, p + q), np.minimum(r, r + s)) <= np.minimum(np.maximum(p, p + q), np.maximum(r, r + s))
+    ).all(1)
+    return bool(np.any(meet & overlap))

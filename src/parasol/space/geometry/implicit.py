@@ -1,0 +1,360 @@
+"""Domains given by an inequality g(x) < 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import sympy
+from scipy.spatial import KDTree
+
+from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.expressions import as_function, parse
+from parasol.space.geometry.domain import AXES, Arc, Domain
+
+_CELLS = {1: 4096, 2: 400, 3: 64}  # lattice cells per axis of the first look at the boundary
+
+
+@dataclass(frozen=True, eq=False)
+class Implicit(Domain):
+    """The domain g(x) < 0 inside the box `bounds` = (lower corner, upper corner), its boundary assumed smooth.
+
+    `function` is a formula in x, y, z, a SymPy expression in these symbols, or a function of points (n, dimension) -> (n,).
+
+    >>> disc = Implicit("x**2 + y**2 - 1", bounds=((-2, -2), (2, 2)))
+    >>> disc.distance([[2.0, 0.0], [0.0, 0.5]]).round(10).tolist()
+    [1.0, -0.5]
+    """
+
+    function: str | sympy.Basic | Callable[[np.ndarray], np.ndarray]
+    bounds: np.ndarray | Sequence
+
+    def __post_init__(self):
+        given = [[b] if np.ndim(b) == 0 else b for b in self.bounds]
+        bounds = check_finite(check_shape(given, (2, None), "bounds"), "bounds").copy()
+        if not 1 <= bounds.shape[1] <= 3:
+            raise ParasolError(f"bounds has {bounds.shape[1]} coordinates. Use 1, 2 or 3.")
+        if not (bounds[0] < bounds[1]).all():
+            raise ParasolError(
+                f"the lower bounds {bounds[0].tolist()} are not below the upper bounds {bounds[1].tolist()}."
+            )
+        object.__setattr__(self, "bounds", bounds)
+        names = AXES[: bounds.shape[1]]
+        function = self.function
+        if isinstance(function, str):
+            function = parse(function, {name: sympy.Symbol(name, real=True) for name in names})
+        if isinstance(function, sympy.Basic):
+            strange = sorted({str(symbol) for symbol in function.free_symbols} - set(names))
+            if strange or not isinstance(function, sympy.Expr):
+                raise ParasolError(
+                    f"{function} is no function g of {', '.join(names)}. Give g where g < 0 is the inside."
+                )
+        elif not callable(function):
+            raise ParasolError(
+                f"g is a {type(function).__name__}. Use a formula in {', '.join(names)} or a function of points."
+            )
+        object.__setattr__(self, "function", function)
+        _ = self._sample  # so that a domain without interior is refused here
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return np.shape(self.bounds)[1]
+
+    @cached_property
+    def _formulas(self) -> list[Callable[..., np.ndarray]]:
+        """g and its derivatives as functions of the columns."""
+        assert isinstance(self.function, sympy.Expr)
+        by_name = {str(symbol): symbol for symbol in self.function.free_symbols}
+        symbols = [by_name.get(axis, sympy.Symbol(axis, real=True)) for axis in AXES[: self.dimension]]
+        return [as_function(f, symbols) for f in (self.function, *[sympy.diff(self.function, s) for s in symbols])]
+
+    def _value(self, points: np.ndarray) -> np.ndarray:
+        """g at the points; where it is not a number, the point counts as outside: (n,)."""
+        if isinstance(self.function, sympy.Basic):
+            values = self._formulas[0](*points.T)
+        else:
+            values = np.asarray(self.function(points), dtype=float)  # type: ignore[operator]
+            if values.shape != (len(points),):
+                raise ParasolError(
+                    f"g returned shape {values.shape} for {len(points)} points. Return one number per point."
+                )
+        return np.where(np.isnan(values), np.inf, values)
+
+    def _gradient(self, points: np.ndarray) -> np.ndarray:
+        """Gradient of g, never quite zero: (n, dimension)."""
+        if isinstance(self.function, sympy.Basic):
+            gradient = np.stack([f(*points.T) for f in self._formulas[1:]], axis=1)
+        else:
+            step = 6e-6 * self.size * np.eye(self.dimension)
+            gradient = np.stack(
+                [(self._value(points + e) - self._value(points - e)) / (2 * e.sum()) for e in step], axis=1
+            )
+        gradient = np.where(np.isfinite(gradient), gradient, 0.0)
+        gradient[~gradient.any(axis=1), 0] = 1e-300
+        return gradient
+
+    def _crossings(self, cells: int) -> list[np.ndarray]:
+        """Boundary points on the edges of a lattice, axis by axis; the lattice reaches a little beyond the bounds."""
+        points = [np.zeros((0, self.dimension))] * self.dimension
+        ticks = self._ticks(cells)
+        slab = max(1, 2_000_000 // (cells + 2) ** (self.dimension - 1))  # keeps a table of g to some tens of megabytes
+        for first in range(0, len(ticks[0]) - 1, slab):
+            piece = [ticks[0][first : first + slab + 1], *ticks[1:]]
+            lattice = np.stack(np.meshgrid(*piece, indexing="ij"), axis=-1)
+            inside = (self._value(lattice.reshape(-1, self.dimension)) < 0).reshape(lattice.shape[:-1])
+            for axis in range(self.dimension):
+                low, high = _ends(lattice, axis)
+                flips = np.logical_xor(*_ends(inside, axis))
+                if axis and first + slab + 1 < len(ticks[0]):
+                    flips[-1] = False  # the next slab begins with this plane
+                points[axis] = np.concatenate([points[axis], self._bisect(low[flips], high[flips])])
+        return points
+
+    def _ticks(self, cells: int) -> list[np.ndarray]:
+        lower, upper = np.asarray(self.bounds)
+        margin = 1.03e-2 * (upper - lower)
+        return [np.linspace(a, b, cells + 1) for a, b in zip(lower - margin, upper + margin, strict=True)]
+
+    def _bisect(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Zeros of g between points of different sign: (n, dimension)."""
+        inside = self._value(low) < 0
+        for _ in range(52):
+            middle = 0.5 * (low + high)
+            same = ((self._value(middle) < 0) == inside)[:, None]
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        return 0.5 * (low + high)
+
+    @cached_property
+    def _sample(self) -> np.ndarray:
+        """Boundary points for a first guess: (m, dimension)."""
+        found = np.concatenate(self._crossings(_CELLS[self.dimension]))
+        if not len(found):
+            raise ParasolError(
+                "a domain with no interior: g < 0 nowhere within the bounds, or everywhere. Check g and bounds."
+            )
+        lower, upper = np.asarray(self.bounds)
+        ticks = [np.linspace(a, b, 65) for a, b in zip(lower, upper, strict=True)]
+        for axis in range(self.dimension):
+            for end in (lower[axis], upper[axis]):
+                face = np.meshgrid(*[np.array([end]) if k == axis else t for k, t in enumerate(ticks)], indexing="ij")
+                points = np.stack([values.ravel() for values in face], axis=1)
+                depth = -self._value(points) / np.linalg.norm(self._gradient(points), axis=1)
+                if depth.max() > 1e-9 * self.size:
+                    raise ParasolError(
+                        f"the domain reaches beyond its bounds at {AXES[axis]}={end:g}. Enlarge bounds, or intersect with a Box."
+                    )
+        return found
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        return KDTree(self._sample)
+
+    @cached_property
+    def _slope(self) -> float:
+        """A typical |grad g| on the boundary, to turn lengths into values of g."""
+        return float(np.median(np.linalg.norm(self._gradient(self._sample), axis=1)))
+
+    def contains(self, points) -> np.ndarray:
+        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
+        points = self.check_points(points)
+        lower, upper = np.asarray(self.bounds)
+        near = ((points >= lower - 1e-9 * self.size) & (points <= upper + 1e-9 * self.size)).all(axis=1)
+        inside = np.zeros(len(points), dtype=bool)
+        inside[near] = self._value(points[near]) <= 1e-12 * self.size * self._slope
+        return inside
+
+    def _onto(self, points: np.ndarray) -> np.ndarray:
+        """Down or up the gradient until g = 0, from points that are close already: (n, dimension)."""
+        points = points.copy()
+        active = np.arange(len(points))
+        for _ in range(20):
+            gradient = self._gradient(points[active])
+            step = self._value(points[active]) / np.sum(gradient**2, axis=1)
+            step = np.where(np.isfinite(step), step, 0.0)[:, None] * gradient
+            length = np.linalg.norm(step, axis=1, keepdims=True)
+            step *= np.minimum(1.0, 0.02 * self.size / np.maximum(length, 1e-300))
+            points[active] -= step
+            active = active[length[:, 0] > 1e-15 * self.size]
+            if not len(active):
+                break
+        return points
+
+    def project(self, points) -> np.ndarray:
+        """Nearest boundary point, where x - p is parallel to grad g(p): (n, dimension)."""
+        points = self.check_points(points)
+        if not len(points):
+            return points.copy()
+        if self.dimension == 1:
+            return self._sample[self._tree.query(points)[1]]
+        reach = 4 * float(np.max(np.ptp(np.asarray(self.bounds), axis=0))) / _CELLS[self.dimension]
+        first, rows, second = two_valleys(self._tree, points, apart=reach)
+        feet = slide(points, self._sample[first], self._onto, self._unit, reach=reach, size=self.size)
+        if len(rows):
+            other = slide(points[rows], self._sample[second], self._onto, self._unit, reach=reach, size=self.size)
+            feet[rows] = nearer(points[rows], feet[rows], other)
+        return feet
+
+    def _unit(self, points: np.ndarray) -> np.ndarray:
+        gradient = self._gradient(points)
+        return gradient / np.linalg.norm(gradient, axis=1, keepdims=True)
+
+    def normal(self, points) -> np.ndarray:
+        """Outward unit normal grad g / |grad g| at the nearest boundary point: (n, dimension)."""
+        return self._unit(self.project(points))
+
+    def arcs(self) -> tuple[Arc, ...]:
+        """Closed curves found by marching squares."""
+        if self.dimension != 2:
+            return super().arcs()
+        return tuple(Arc(self._fill(loop), closed=True) for loop in self._loops)
+
+    def _fill(self, loop: np.ndarray) -> np.ndarray:
+        """The loop without near-duplicates, halved until it has 2000 points."""
+        shortest = 0.2 * self.size / _CELLS[2]
+        keep = np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1) > shortest
+        loop = loop[keep] if keep.sum() > 8 else loop
+        while len(loop) < 2000:
+            middle = self._onto(0.5 * (loop + np.roll(loop, -1, axis=0)))
+            loop = np.stack([loop, middle], axis=1).reshape(-1, 2)
+        return loop
+
+    @cached_property
+    def _loops(self) -> list[np.ndarray]:
+        """Marching squares: boundary points on lattice edges, joined within cells into closed polylines."""
+        x, y = self._ticks(_CELLS[2])
+        lattice = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1)
+        inside = (self._value(lattice.reshape(-1, 2)) < 0).reshape(lattice.shape[:-1])
+        number, points = [], []
+        for axis in range(2):
+            low, high = _ends(lattice, axis)
+            flips = np.logical_xor(*_ends(inside, axis))
+            numbers = np.full(flips.shape, -1)
+            numbers[flips] = np.arange(flips.sum()) + sum(map(len, points))
+            number.append(numbers)
+            points.append(self._bisect(low[flips], high[flips]))
+        # the four edges of each cell: bottom, right, top, left, as numbers of their boundary point or -1
+        across, up = number
+        cells = np.stack([across[:, :-1], up[1:], across[:, 1:], up[:-1]], axis=-1).reshape(-1, 4)
+        cut = (cells >= 0).sum(axis=1)
+        two = cells[cut == 2]
+        pairs = two[two >= 0].reshape(-1, 2)
+        saddle = np.flatnonzero(cut == 4)
+        if len(saddle):
+            i, j = np.divmod(saddle, len(y) - 1)
+            middle = self._value(0.5 * (lattice[i, j] + lattice[i + 1, j + 1])) < 0
+            # a middle like the lower left corner joins it to the upper right one: bottom-right and left-top edges are paired
+            like = (middle == inside[i, j])[:, None]
+            b, r, t, left = cells[saddle].T
+            one = np.where(like, np.stack([b, r], 1), np.stack([b, left], 1))
+            other = np.where(like, np.stack([t, left], 1), np.stack([r, t], 1))
+            pairs = np.concatenate([pairs, one, other])
+        return _link(np.concatenate(points), pairs)
+
+    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+        """Boundary points on the edges of a fine lattice: (m, 3). In 1 dimension: the end points."""
+        spacing = check_positive(spacing, "spacing")
+        if self.dimension == 2:
+            return super().boundary_cloud(spacing, rng)
+        if self.dimension == 1:
+            return self._sample.copy()
+        longest = float(np.max(np.ptp(np.asarray(self.bounds), axis=0)))
+        # points of a curved surface on the edges of a lattice are at most one cell from the next [measured]
+        return np.concatenate(self._crossings(max(_CELLS[3], int(np.ceil(1.03 * 5 * longest / spacing)))))
+
+
+def slide(
+    points: np.ndarray,
+    start: np.ndarray,
+    onto: Callable[[np.ndarray], np.ndarray],
+    normal: Callable[[np.ndarray], np.ndarray],
+    *,
+    reach: float,
+    size: float,
+    limit: float = np.inf,
+) -> np.ndarray:
+    """Move `start` along a surface to the nearest local point: the tangential part of x - p is followed until it vanishes.
+
+    Minimises |x - p|^2 over the surface; the step length is that of Barzilai and Borwein (1988). `onto` returns points near the
+    surface to it, `normal` is (m, dimension) or, for an edge where surfaces meet, (m, n_normals, dimension) orthonormal.
+    A point that has come further than `limit` is left where it is.
+    """
+
+    def tangential(x: np.ndarray, p: np.ndarray) -> np.ndarray:
+        normals = normal(p)
+        normals = normals[:, None] if normals.ndim == 2 else normals
+        return (x - p) - np.einsum("nk,nkd->nd", np.einsum("nd,nkd->nk", x - p, normals), normals)
+
+    best = onto(start)
+    # what could not be put back on the surface stays where it started
+    lost = np.linalg.norm(best - start, axis=1) > 2 * reach
+    best[lost] = start[lost]
+    residual = tangential(points, best)
+    away = np.linalg.norm(points - best, axis=1)
+    factor = np.full(len(points), 0.5)
+    active = np.arange(len(points))
+    for _ in range(100):
+        active = active[np.linalg.norm(residual[active], axis=1) > 1e-13 * size + 1e-12 * away[active]]
+        if not len(active):
+            break
+        x, p, r = points[active], best[active], residual[active]
+        step = factor[active, None] * r
+        step *= np.minimum(1.0, reach / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300))
+        q = onto(p + step)
+        gap = np.linalg.norm(x - q, axis=1)
+        better = gap <= away[active] * (1 + 1e-15)
+        rq = tangential(x, q)
+        s, y = q - p, rq - r
+        bend = -np.sum(s * y, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            new = np.where(bend > 0, np.sum(s * s, axis=1) / bend, 2 * factor[active])
+        factor[active] = np.where(better, np.clip(new, 1e-4, 1e4), 0.25 * factor[active])
+        moved = active[better]
+        best[moved], residual[moved], away[moved] = q[better], rq[better], gap[better]
+        active = active[(factor[active] > 1e-8) & (np.linalg.norm(best[active] - start[active], axis=1) <= limit)]
+    return best
+
+
+def two_valleys(tree: KDTree, points: np.ndarray, *, apart: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number of the sample nearest to each point (n,); rows that have a near rival further than `apart` from it; the rivals.
+
+    Where two pieces of boundary are almost equally near, the nearer sample need not lie on the nearer piece.
+    """
+    count = min(8, tree.n)
+    near = tree.query(points, k=count)[1].reshape(len(points), count)
+    gaps = np.linalg.norm(tree.data[near] - tree.data[near[:, :1]], axis=2)
+    rows = np.flatnonzero(gaps.max(axis=1) > apart)
+    return near[:, 0], rows, near[rows, np.argmax(gaps[rows] > apart, axis=1)]
+
+
+def nearer(points: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whichever of two candidates is nearer to each point: (n, dimension)."""
+    closer = np.sum((other - points) ** 2, axis=1) < np.sum((one - points) ** 2, axis=1)
+    return np.where(closer[:, None], other, one)
+
+
+def _ends(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values at the two ends of each lattice edge along an axis."""
+    before: list = [slice(None)] * values.ndim
+    after = before.copy()
+    before[axis], after[axis] = slice(None, -1), slice(1, None)
+    return values[tuple(before)], values[tuple(after)]
+
+
+def _link(points: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
+    """Closed polylines from pairs of neighbouring points, every point having exactly two neighbours."""
+    order = np.argsort(pairs.ravel(), kind="stable")
+    partners = pairs[:, ::-1].ravel()[order].reshape(-1, 2).tolist()
+    loops, seen = [], [False] * len(points)
+    for first in range(len(points)):
+        loop, last, here = [], -1, first
+        while not seen[here]:
+            seen[here] = True
+            loop.append(here)
+            one, other = partners[here]
+            last, here = here, other if one == last else one
+        if len(loop) > 2:
+            loops.append(points[loop])
+    return loops

@@ -1,0 +1,179 @@
+"""Solids given by a closed triangulated surface, as an STL or OBJ file has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.space.geometry.domain import Domain
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(Domain):
+    """The solid inside a closed triangulated surface.
+
+    `mesh` is the path of an STL or OBJ file, a `trimesh.Trimesh`, or a pair of vertices (n, 3) and triangles (m, 3).
+    Needs `pip install 'parasol-pde[geometry]'`.
+
+    >>> corners = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    >>> simplex = Surface((corners, [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]))
+    >>> round(6 * simplex.volume(), 12), simplex.distance([[0.1, 0.2, 0.2], [0.2, 0.2, -3.0]]).round(12).tolist()
+    (1.0, [-0.1, 3.0])
+    """
+
+    mesh: Any
+
+    dimension = 3
+
+    def __post_init__(self):
+        _ = _igl()
+        vertices, triangles = _closed(self.mesh)
+        # only the arrays stay: they are all that is needed, and they travel between processes
+        object.__setattr__(self, "mesh", (vertices, triangles))
+
+    @property
+    def vertices(self) -> np.ndarray:
+        """Corners of the triangles (n_vertices, 3)."""
+        return self.mesh[0]
+
+    @property
+    def triangles(self) -> np.ndarray:
+        """Numbers of the vertices of each triangle (n_triangles, 3), counterclockwise seen from outside."""
+        return self.mesh[1]
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Bounding box (2, 3)."""
+        return np.array([self.vertices.min(axis=0), self.vertices.max(axis=0)])
+
+    @cached_property
+    def _face_normals(self) -> np.ndarray:
+        normals = _crosses(self.vertices, self.triangles)
+        return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+
+    def _nearest(self, points) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Signed distance (n,), nearest triangle (n,) and nearest point (n, 3)."""
+        points = self.check_points(points)
+        if not len(points):
+            return np.zeros(0), np.zeros(0, dtype=int), points.copy()
+        igl = _igl()
+        # the winding number tells inside from outside even beside sharp edges, where pseudonormals are fragile
+        kind = igl.SIGNED_DISTANCE_TYPE_WINDING_NUMBER
+        signed, face, foot, _ = igl.signed_distance(np.ascontiguousarray(points), *self.mesh, sign_type=kind)
+        return np.atleast_1d(signed), np.atleast_1d(face), np.reshape(foot, points.shape)
+
+    def contains(self, points) -> np.ndarray:
+        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
+        return self._nearest(points)[0] <= 1e-12 * self.size
+
+    def distance(self, points) -> np.ndarray:
+        """Signed distance to the surface, negative inside: (n,)."""
+        return self._nearest(points)[0]
+
+    def project(self, points) -> np.ndarray:
+        """Nearest point of the surface: (n, 3)."""
+        return self._nearest(points)[2]
+
+    def normal(self, points) -> np.ndarray:
+        """Outward unit normal of the nearest triangle: (n, 3)."""
+        return self._face_normals[self._nearest(points)[1]]
+
+    def volume(self) -> float:
+        """Volume by the divergence theorem."""
+        return _volume(self.vertices, self.triangles)
+
+    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+        """Lattices on the triangles, their edges and corners included: (m, 3)."""
+        spacing = check_positive(spacing, "spacing")
+        corners = self.vertices[self.triangles]
+        edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+        # a lattice with `parts` steps per side has no two neighbours further apart than the longest side / parts
+        parts = np.maximum(1, np.ceil(4 * edges.max(axis=1) / spacing)).astype(int)
+        cloud = []
+        for count in np.unique(parts):
+            i, j = np.meshgrid(np.arange(count + 1), np.arange(count + 1), indexing="ij")
+            inside = (i + j) <= count
+            weights = np.stack([i[inside], j[inside], (count - i - j)[inside]], axis=1) / count
+            cloud.append(np.einsum("kc,tcd->tkd", weights, corners[parts == count]).reshape(-1, 3))
+        points = np.concatenate(cloud)
+        # neighbouring triangles share the points on their common edge
+        _, first = np.unique(np.round(points / (1e-9 * self.size)), axis=0, return_index=True)
+        return points[np.sort(first)]
+
+
+def _igl():
+    try:
+        import igl
+    except ImportError:
+        raise ParasolError(
+            "surfaces need libigl and trimesh. Install them: pip install 'parasol-pde[geometry]'."
+        ) from None
+    return igl
+
+
+def _closed(given) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and outward triangles of a closed surface, or a clear error."""
+    try:
+        import trimesh
+    except ImportError:
+        raise ParasolError(
+            "surfaces need libigl and trimesh. Install them: pip install 'parasol-pde[geometry]'."
+        ) from None
+    if isinstance(given, str | Path):
+        name = str(given)
+        if not Path(given).is_file():
+            raise ParasolError(f"there is no file {name!r}. Give the path of an STL or OBJ file.")
+        try:
+            mesh = trimesh.load(given, force="mesh")
+        except Exception as error:  # readers fail in their own many ways
+            raise ParasolError(
+                f"cannot read {name!r} as a surface ({type(error).__name__}). Give an STL or OBJ file."
+            ) from None
+    elif isinstance(given, trimesh.Trimesh):
+        name, mesh = "the mesh", given
+    elif isinstance(given, tuple | list) and len(given) == 2:
+        name = "the mesh"
+        vertices = check_finite(check_shape(given[0], (None, 3), "vertices"), "vertices")
+        triangles = check_shape(given[1], (None, 3), "triangles").astype(int)
+        if len(triangles) and not (triangles.min() >= 0 and triangles.max() < len(vertices)):
+            raise ParasolError(f"triangles name vertices outside 0 .. {len(vertices) - 1}.")
+        mesh = trimesh.Trimesh(vertices, triangles, process=True)
+    else:
+        raise ParasolError(
+            f"a surface cannot be made from a {type(given).__name__}. Give a file, a mesh, or (vertices, triangles)."
+        )
+    if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
+        raise ParasolError(f"{name} holds no triangles. Give an STL or OBJ file with a closed surface.")
+    mesh = mesh.copy()
+    mesh.merge_vertices()
+    if not np.isfinite(mesh.vertices).all():
+        raise ParasolError(f"{name} has vertices that are not finite numbers. Repair the surface first.")
+    if not mesh.is_watertight:
+        raise ParasolError(
+            f"{name} is not a closed surface: it has holes or loose edges. Repair it, for example with trimesh.repair."
+        )
+    if not mesh.is_winding_consistent:
+        trimesh.repair.fix_winding(mesh)
+    vertices = np.array(mesh.vertices, dtype=float)
+    triangles = np.array(mesh.faces, dtype=np.int64)
+    flat = np.linalg.norm(_crosses(vertices, triangles), axis=1) <= 1e-14 * float(np.ptp(vertices, axis=0).max()) ** 2
+    volume = _volume(vertices, triangles)
+    if flat.all() or abs(volume) <= 1e-12 * float(np.ptp(vertices, axis=0).max()) ** 3:
+        raise ParasolError(f"{name} encloses no volume. Give the surface of a solid.")
+    return vertices, triangles if volume > 0 else np.ascontiguousarray(triangles[:, ::-1])
+
+
+def _crosses(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """Normals of the triangles, as long as twice their area: (n_triangles, 3)."""
+    a, b, c = np.moveaxis(vertices[triangles], 1, 0)
+    return np.cross(b - a, c - a)
+
+
+def _volume(vertices: np.ndarray, triangles: np.ndarray) -> float:
+    centered = vertices - vertices.mean(axis=0)
+    return float(np.sum(centered[triangles[:, 0]] * _crosses(centered, triangles)) / 6)

@@ -1,0 +1,136 @@
+"""Repulsion: move interior nodes until none is crowded, without touching the boundary nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parasol.space.wrap import Depth, Wrap
+
+_N_NEIGHBOURS = {1: 2, 2: 8, 3: 14}
+
+
+def relax(
+    domain,
+    points: np.ndarray,
+    spacing: np.ndarray,
+    fixed: np.ndarray,
+    fixed_spacing: np.ndarray,
+    *,
+    steps: int = 25,
+    margin: float = 0.5,
+    depths: Depth | None = None,
+) -> np.ndarray:
+    """Even out all interior nodes by repulsion from their nearest neighbours.
+
+    One step moves node i along F_i = sum_j (h_j / |d|)^3 d/|d|, d = x_i - x_j, over the nearest 8 (2-D) or 14 (3-D)
+    nodes j, by at most 0.2 h_i and ever less; `fixed` nodes push but never move, and no node comes nearer to the
+    boundary than `margin` h. Shapes: points (n, dimension), spacing (n,), fixed (m, dimension), fixed_spacing (m,).
+    """
+    k = _N_NEIGHBOURS[domain.dimension]
+    lengths = 0.2 * (1 - np.arange(steps) / max(steps, 1))
+    rounds = [(k, lengths[start : start + 4]) for start in range(0, steps, 4)]
+    return _push(domain, points, spacing, fixed, fixed_spacing, rounds, margin, False, depths)
+
+
+def repel(
+    domain,
+    points: np.ndarray,
+    spacing: np.ndarray,
+    fixed: np.ndarray,
+    fixed_spacing: np.ndarray,
+    *,
+    steps: int = 20,
+    margin: float = 0.5,
+    depths: Depth | None = None,
+) -> np.ndarray:
+    """Even out only the nodes that have a boundary node among their neighbours (Fornberg and Flyer 2015).
+
+    Two rounds of `steps`/2 pushes, with 16 and then 21 neighbours (28 and 36 in 3-D); push number q = 1, 2, ... moves by
+    at most h/(q + 5). Every other node comes back bit for bit.
+    """
+    k = (28, 36) if domain.dimension == 3 else (16, 21)
+    lengths = 1 / (np.arange(1, steps + 1) + 5.0)
+    half = (steps + 1) // 2
+    rounds = [(k[0], lengths[:half]), (k[1], lengths[half:])]
+    return _push(domain, points, spacing, fixed, fixed_spacing, rounds, margin, True, depths)
+
+
+def clip(domain, points: np.ndarray, spacing, fixed: np.ndarray, *, margin: float = 0.5, gap: float = 0.75, depths: Depth | None = None) -> np.ndarray:
+    """Which points are at least `margin` h inside the domain and at least `gap` h away from every fixed node, (n,) bool."""
+    depths = Depth(domain) if depths is None else depths
+    keep = depths.at_least(points, margin * spacing) >= margin * spacing
+    if len(fixed):
+        wrap = Wrap.of(domain)
+        keep &= wrap.query(wrap.tree(fixed), points, 1)[0][:, 0] >= gap * spacing
+    return keep
+
+
+def _push(domain, points, spacing, fixed, fixed_spacing, rounds, margin, only_near, depths):
+    n = len(points)
+    if n == 0 or (only_near and len(fixed) == 0):
+        return points.copy()
+    wrap = Wrap.of(domain)
+    depths = Depth(domain) if depths is None else depths
+    everything = np.concatenate([points, fixed])
+    h = np.concatenate([spacing, fixed_spacing])
+    depth = np.full(n, -np.inf)  # a lower bound; unknown at first
+    for k, lengths in rounds:
+        k = min(k, len(everything) - 1)
+        if k < 1 or len(lengths) == 0:
+            continue
+        neighbours = wrap.query(wrap.tree(everything), everything[:n], k + 1)[1][:, 1:]
+        moving = np.flatnonzero((neighbours >= n).any(axis=1)) if only_near else np.arange(n)
+        neighbours, h_here = neighbours[moving], h[moving]
+        weights = h[neighbours] ** 3
+        for length in lengths:
+            here = everything[moving]
+            move = _forces(here, everything, neighbours, weights, h_here, wrap)
+            size = np.sqrt((move**2).sum(axis=1))
+            move *= (length * h_here * np.minimum(size, 1) / np.maximum(size, 1e-300))[:, None]
+            everything[moving] = here + move
+            # the distance is 1-Lipschitz, so only nodes that may have come too near are asked
+            bound = depth[moving] - np.minimum(size, 1) * length * h_here
+            asked = np.flatnonzero(bound < margin * h_here)
+            if asked.size:
+                least = margin * h_here[asked]
+                bound[asked] = depths.at_least(here[asked] + move[asked], least + 0.5 * h_here[asked])
+                back = asked[bound[asked] < least]
+                everything[moving[back]] = here[back]
+                bound[back] = -np.inf
+            depth[moving] = bound
+        everything[:n] = wrap.fold(everything[:n])
+    return everything[:n]
+
+
+def _forces(here, everything, neighbours, weights, h, wrap) -> np.ndarray:
+    """sum_j h_j^3 d / |d|^4 for every node, (n, dimension); in blocks that stay in the processor's cache."""
+    force = np.empty_like(here)
+    for start in range(0, len(here), 2048):
+        rows = slice(start, start + 2048)
+        away = wrap.shortest(here[rows, None, :] - everything[neighbours[rows]])
+        square = np.einsum("ijk,ijk->ij", away, away)
+        square = np.maximum(square, 1e-12 * h[rows, None] ** 2)
+        force[rows] = np.einsum("ijk,ij->ik", away, weights[rows] / square**2)
+    return force
+
+
+def trim(domain, points: np.ndarray, spacing: np.ndarray, fixed: np.ndarray, n: int) -> np.ndarray:
+    """Keep n of the points by removing the most crowded ones, never two neighbours in one pass."""
+    wrap = Wrap.of(domain)
+    while len(points) > n:
+        everything = np.concatenate([points, fixed])
+        k = min(4, len(everything))
+        distance, index = wrap.query(wrap.tree(everything), points, k)
+        crowding = (spacing[:, None] / distance[:, 1:]).sum(axis=1)
+        order = np.argsort(-crowding, kind="stable")
+        excess = len(points) - n
+        taken = np.zeros(len(everything), dtype=bool)
+        removed = []
+        for i in order[: 8 * excess]:
+            if not taken[index[i]].any():
+                taken[index[i]] = True
+                removed.append(i)
+                if len(removed) == excess:
+                    break
+        points, spacing = np.delete(points, removed, axis=0), np.delete(spacing, removed)
+    return points

@@ -1,0 +1,126 @@
+"""Distances: across periodic axes, and from the boundary without asking the domain more often than needed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+
+class Wrap:
+    """Nearest-neighbour questions in a box of which some axes may be periodic (period 0: an ordinary axis).
+
+    >>> wrap = Wrap(lower=[0.0], periods=[1.0])
+    >>> wrap.shortest(np.array([[0.9]]))
+    array([[-0.1]])
+    """
+
+    def __init__(self, lower, periods):
+        self.lower = np.asarray(lower, dtype=float)
+        self.periods = np.asarray(periods, dtype=float)
+        self.axes = np.flatnonzero(self.periods > 0)
+
+    @classmethod
+    def of(cls, domain) -> Wrap:
+        """The wrap of a domain: its lower corner and its periods."""
+        return cls(domain.bounds[0], domain.periods)
+
+    def fold(self, points: np.ndarray) -> np.ndarray:
+        """Bring (n, dimension) points back into the first period of each periodic axis."""
+        if self.axes.size == 0:
+            return points
+        points = points.copy()
+        for axis in self.axes:
+            low, period = self.lower[axis], self.periods[axis]
+            inside = np.mod(points[:, axis] - low, period)
+            points[:, axis] = low + np.where(inside >= period, 0.0, inside)  # mod of -1e-20 rounds up to the period
+        return points
+
+    def shortest(self, difference: np.ndarray) -> np.ndarray:
+        """Shortest representative of differences of points, shape (..., dimension)."""
+        if self.axes.size:
+            difference = difference.copy()
+            for axis in self.axes:
+                period = self.periods[axis]
+                difference[..., axis] -= period * np.round(difference[..., axis] / period)
+        return difference
+
+    def tree(self, points: np.ndarray) -> cKDTree:
+        """A k-d tree of folded points; query it with `query`, which shifts and folds alike."""
+        # unbalanced trees build twice as fast and scattered nodes need no balancing
+        if self.axes.size == 0:
+            return cKDTree(points, balanced_tree=False, compact_nodes=False)
+        return cKDTree(self._shifted(points), boxsize=self.periods, balanced_tree=False, compact_nodes=False)
+
+    def query(self, tree: cKDTree, points: np.ndarray, k: int, bound: float = np.inf):
+        """Distances and indices, both (n, k), of the k nearest points of the tree; missing ones are at infinity."""
+        where = points if self.axes.size == 0 else self._shifted(points)
+        distance, index = tree.query(where, k=k, distance_upper_bound=bound)
+        return distance.reshape(len(points), k), index.reshape(len(points), k)
+
+    def _shifted(self, points):
+        shifted = self.fold(points) - self.lower
+        for axis in self.axes:
+            shifted[shifted[:, axis] >= self.periods[axis], axis] = 0.0
+        return shifted
+
+
+class Depth:
+    """Distance from the boundary, inwards positive, answered from a coarse table wherever a lower bound is enough.
+
+    The signed distance is 1-Lipschitz, so depth(x) >= depth(c) - |x - c| for the centre c of the cell x lies in.
+    """
+
+    def __init__(self, domain, n_cells: int = 4096):
+        self.domain = domain
+        self.n_asked = 0
+        self.bounded = len(domain.part_names) > 0
+        extent = domain.bounds[1] - domain.bounds[0]
+        counts = extent * (n_cells / np.prod(extent)) ** (1 / domain.dimension)
+        self.counts = np.maximum(np.round(counts), 4).astype(int)
+        self.cell = extent / self.counts
+
+    def exact(self, points: np.ndarray) -> np.ndarray:
+        """Depth of (n, dimension) points; infinite where there is no boundary."""
+        self.n_asked += len(points)
+        return -self.domain.distance(points)
+
+    @cached_property
+    def centres(self) -> np.ndarray:
+        """Cell centres over the bounding box, (n_cells, dimension)."""
+        index = np.stack([i.ravel() for i in np.indices(self.counts)], axis=1)
+        return self.domain.bounds[0] + (index + 0.5) * self.cell
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """Depth of the cell centres, (n_cells,), negative outside."""
+        return -self.domain.distance(self.centres)
+
+    def at_least(self, points: np.ndarray, least: np.ndarray) -> np.ndarray:
+        """Depth of (n, dimension) points where it may be below `least`; elsewhere a lower bound that is not."""
+        if not self.bounded:
+            return np.full(len(points), np.inf)
+        if self.n_asked + len(points) < len(self.centres):
+            return self.exact(points)
+        index = np.clip(((points - self.domain.bounds[0]) / self.cell).astype(int), 0, self.counts - 1)
+        flat = np.ravel_multi_index(tuple(index.T), tuple(self.counts))
+        depth = self.table[flat] - np.linalg.norm(points - self.centres[flat], axis=1)
+        unsure = np.flatnonzero(depth < least)
+        depth[unsure] = self.exact(points[unsure])
+        return depth
+
+
+def in_cells(points: np.ndarray, per_cell: int = 8) -> np.ndarray:
+    """Order of (n, dimension) points that walks through small cells to and fro, so that neighbours sit close in memory."""
+    n, dimension = points.shape
+    if n < 2:
+        return np.arange(n)
+    lower, extent = points.min(axis=0), np.maximum(np.ptp(points, axis=0), 1e-300)
+    side = (np.prod(extent) * per_cell / n) ** (1 / dimension)
+    index = ((points - lower) / max(side, 1e-300)).astype(np.int64)
+    size = index.max(axis=0) + 1
+    key = index[:, 0]
+    for axis in range(1, dimension):
+        key = key * size[axis] + np.where(key % 2 == 0, index[:, axis], size[axis] - 1 - index[:, axis])
+    return np.argsort(key, kind="stable")
