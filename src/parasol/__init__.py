@@ -25,6 +25,7 @@ _HOME = {
         "parasol.space.geometry.surface": "Surface",
         "parasol.space.geometry.domain": "Domain",
         "parasol.space.nodes": "Nodes scatter lattice",
+        "parasol.space.spacing": "feature_spacing",
         "parasol.space.quality": "quality",
         "parasol.space.kernels": "IMQ MQ IQ Gaussian PHS Matern Wendland",
         "parasol.space.stencils": "Scheme default_scheme",
@@ -42,7 +43,7 @@ _HOME = {
     }.items()
     for name in names.split()
 }
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str):

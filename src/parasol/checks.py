@@ -24,10 +24,16 @@ def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
     try:
         out = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
-        raise ParasolError(f"{name} must be numbers, got {type(array).__name__}. Pass a NumPy array or nested lists.") from None
-    if out.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, out.shape, strict=True)):
+        raise ParasolError(
+            f"{name} must be numbers, got {type(array).__name__}. Pass a NumPy array or nested lists."
+        ) from None
+    if out.ndim != len(shape) or any(
+        want is not None and want != got for want, got in zip(shape, out.shape, strict=True)
+    ):
         wanted = "(" + ", ".join("any" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise ParasolError(f"{name} has shape {out.shape}, expected {wanted}. Reshape it: samples and points run along axis 0.")
+        raise ParasolError(
+            f"{name} has shape {out.shape}, expected {wanted}. Reshape it: samples and points run along axis 0."
+        )
     return out
 
 
@@ -42,7 +48,9 @@ def check_finite(array: np.ndarray, name: str) -> np.ndarray:
     if bad:
         which = "1 entry" if bad == 1 else f"{bad} entries"
         verb, it = ("is", "it") if bad == 1 else ("are", "them")
-        raise ParasolError(f"{name} has {which} of {np.size(array)} that {verb} NaN or infinite. Remove or repair {it} first.")
+        raise ParasolError(
+            f"{name} has {which} of {np.size(array)} that {verb} NaN or infinite. Remove or repair {it} first."
+        )
     return array
 
 

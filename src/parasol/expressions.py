@@ -13,7 +13,26 @@ from parasol.checks import ParasolError
 
 _FUNCTIONS = {
     name: getattr(sympy, name)
-    for name in "sin cos tan asin acos atan atan2 sinh cosh tanh exp log sqrt sign Heaviside sech Min Max".split()
+    for name in [
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "exp",
+        "log",
+        "sqrt",
+        "sign",
+        "Heaviside",
+        "sech",
+        "Min",
+        "Max",
+    ]
 } | {"abs": sympy.Abs, "arctan": sympy.atan, "arctan2": sympy.atan2}
 _CONSTANTS = {"pi": sympy.pi, "e": sympy.E}
 _BINARY = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Pow: pow}

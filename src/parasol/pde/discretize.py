@@ -21,7 +21,9 @@ from parasol.pde.steady import Solution, solve_steady
 from parasol.space.kernels import Kernel, MultiIndex
 from parasol.space.nodes import Nodes, ghosts, scatter
 from parasol.space.operators import StencilReport, differentiate
+from parasol.space.spacing import feature_spacing
 from parasol.space.stencils import Scheme, default_scheme
+from parasol.space.wrap import Wrap
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +120,12 @@ class Model:
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
             raise ParasolError(
                 f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}): "
-                + ", ".join([*self.parameters.names, *[f"{f.name} at {s.stop - s.start} nodes" for f, s in self.function_slices.items()]])
+                + ", ".join(
+                    [
+                        *self.parameters.names,
+                        *[f"{f.name} at {s.stop - s.start} nodes" for f, s in self.function_slices.items()],
+                    ]
+                )
             )
         self.parameters.check(mus[:, : len(self.parameters.scalars)], extrapolate=extrapolate)
         return check_finite(mus, "mus")
@@ -239,21 +246,35 @@ def discretize(
     """
     check_choice(neumann, ("ghosts", "one-sided"), "neumann")
     if nodes is None:
-        nodes = scatter(problem.domain, n_nodes=DEFAULT_N_NODES[problem.domain.dimension])
+        nodes = nodes_for(problem, Settings())
     if nodes.dimension != problem.domain.dimension:
-        raise ParasolError(f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}.")
+        raise ParasolError(
+            f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."
+        )
     order = max(sum(t.derivative or ()) for t in problem.form.operator)
     scheme = default_scheme(nodes.dimension, kernel=kernel, degree=degree, stencil_size=stencil_size, order=order)
     points, blocks = _row_blocks(problem, nodes, use_ghosts=neumann == "ghosts")
     return _assemble(problem, nodes, points, blocks, scheme, solver)
 
 
+def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
+    """Scatter nodes as the settings say; in the plane, where nothing is said, finer where the boundary asks for it."""
+    domain = problem.domain
+    free = settings.n_boundary is None and settings.method != "hexagonal"
+    return scatter(
+        domain,
+        n_nodes=settings.n_nodes or DEFAULT_N_NODES[domain.dimension],
+        n_boundary=settings.n_boundary,
+        method=settings.method,
+        spacing=feature_spacing(domain) if free and domain.dimension == 2 else None,
+        rng=rng,
+    )
+
+
 def discretize_with(problem: Problem, settings: Settings, *, rng=0, **options) -> Model:
     """Scatter nodes and discretise as the settings say."""
-    n_nodes = settings.n_nodes or DEFAULT_N_NODES[problem.domain.dimension]
-    nodes = scatter(problem.domain, n_nodes=n_nodes, n_boundary=settings.n_boundary, method=settings.method, rng=rng)
     chosen = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
-    return discretize(problem, nodes, **chosen, **options)
+    return discretize(problem, nodes_for(problem, settings, rng=rng), **chosen, **options)
 
 
 def _is_value(form: LinearForm) -> bool:
@@ -264,7 +285,9 @@ def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[np
     """The equation on interior rows, one block of boundary rows per part; ghosts are appended to the points."""
     names = nodes.domain.part_names
     if problem.domain.part_names != names:
-        raise ParasolError("nodes were scattered in another domain than the problem's. Use ps.scatter(problem.domain, ...).")
+        raise ParasolError(
+            "nodes were scattered in another domain than the problem's. Use ps.scatter(problem.domain, ...)."
+        )
     forms = [problem.conditions[name] for name in names]
     values = np.array([_is_value(form) for form in forms], dtype=bool)
     part = nodes.part.copy()
@@ -353,9 +376,7 @@ def _block_stencils(points, block: _Rows, wanted: list[MultiIndex], scheme: Sche
     slopes = [index for index in wanted if index != zero]
     if not slopes:
         return _Stencils(block.centers[:, None], {zero: np.ones((len(block.rows), 1))}, None)
-    found = differentiate(
-        points, points[block.centers], slopes, scheme, periods=nodes.domain.periods, origin=nodes.domain.bounds[0]
-    )
+    found = differentiate(points, points[block.centers], slopes, scheme, wrap=Wrap.of(nodes.domain))
     columns = found[slopes[0]].indices.reshape(len(block.rows), -1)
     weights = {index: found[index].data.reshape(columns.shape) for index in slopes}
     if zero in wanted:  # the value at a node is exact: no interpolation needed
@@ -384,7 +405,9 @@ def _coefficient(problem: Problem, term: Term, points, block: _Rows) -> Callable
     def at(mu: np.ndarray) -> np.ndarray:
         values = evaluate(*columns, *[mu[j] for j in places])
         if not np.all(np.isfinite(values)):
-            raise ParasolError(f"the coefficient {expression} is not finite at {np.count_nonzero(~np.isfinite(values))} nodes.")
+            raise ParasolError(
+                f"the coefficient {expression} is not finite at {np.count_nonzero(~np.isfinite(values))} nodes."
+            )
         return values
 
     return at
@@ -396,6 +419,10 @@ def _varying(problem, term: Term, points, block: _Rows, positions, values) -> _V
 
 def _merge(reports: list[StencilReport]) -> StencilReport:
     total = sum(r.n_stencils for r in reports)
-    median = float(np.average([r.median_condition for r in reports], weights=[r.n_stencils for r in reports])) if total else 0.0
+    median = (
+        float(np.average([r.median_condition for r in reports], weights=[r.n_stencils for r in reports]))
+        if total
+        else 0.0
+    )
     worst = max((r.worst_condition for r in reports), default=0.0)
     return StencilReport(total, sum(r.n_ill_conditioned for r in reports), median, worst)

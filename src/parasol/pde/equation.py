@@ -75,7 +75,9 @@ def laplacian(u: sympy.Expr, *variables: sympy.Symbol) -> sympy.Expr:
 def _variables(expression: sympy.Expr) -> tuple[sympy.Symbol, ...]:
     unknowns = expression.atoms(AppliedUndef)
     if not unknowns:
-        raise ParasolError(f"the coordinates to differentiate {expression} by are not known. Name them: laplacian(f, x, y).")
+        raise ParasolError(
+            f"the coordinates to differentiate {expression} by are not known. Name them: laplacian(f, x, y)."
+        )
     return tuple(min(unknowns, key=str).args)
 
 
@@ -131,14 +133,18 @@ def linear_form(equation, u: AppliedUndef, *, where: str = "equation") -> Linear
     replaced = {}
     for derivative in expression.atoms(sympy.Derivative):
         if derivative.expr != u:
-            raise ParasolError(f"the {where} differentiates {derivative.expr}, which is not the unknown {u.func}. Write its derivative out.")
+            raise ParasolError(
+                f"the {where} differentiates {derivative.expr}, which is not the unknown {u.func}. Write its derivative out."
+            )
         counts = dict(derivative.variable_count)
         replaced[derivative] = jet(tuple(int(counts.get(v, 0)) for v in variables))
     expression = expression.xreplace(replaced).xreplace({u: jet((0,) * len(variables))})
     jets = {index: symbol for index, symbol in jets.items() if expression.has(symbol)}
     _check_symbols(expression, allowed, set(jets.values()), u, where)
     if not jets:
-        raise ParasolError(f"the {where} does not contain the unknown {u.func}. Write it with {u.func} and its derivatives.")
+        raise ParasolError(
+            f"the {where} does not contain the unknown {u.func}. Write it with {u.func} and its derivatives."
+        )
 
     operator: list[Term] = []
     for index, symbol in sorted(jets.items(), key=lambda item: (-sum(item[0]), tuple(-i for i in item[0]))):
@@ -157,7 +163,9 @@ def _difference(equation, where: str) -> sympy.Expr:
     if isinstance(equation, sympy.Equality):
         return equation.lhs - equation.rhs
     if equation is sympy.true or equation is sympy.false or isinstance(equation, bool):
-        raise ParasolError(f"the {where} is simply {equation}: both sides are known. Write Eq(left, right) with the unknown in it.")
+        raise ParasolError(
+            f"the {where} is simply {equation}: both sides are known. Write Eq(left, right) with the unknown in it."
+        )
     if isinstance(equation, sympy.Expr):
         return equation
     raise ParasolError(f"the {where} is {equation!r}. Write ps.Eq(left side, right side).")
@@ -166,10 +174,10 @@ def _difference(equation, where: str) -> sympy.Expr:
 def _check_symbols(expression, allowed, jets, u, where: str) -> None:
     others = [f for f in expression.atoms(AppliedUndef)]
     if others:
-        raise ParasolError(f"the {where} contains {others[0]}, which is neither the unknown {u.func} nor known. Write it as a formula.")
-    strange = [
-        s for s in expression.free_symbols - allowed - jets if not isinstance(s, Parameter | FunctionParameter)
-    ]
+        raise ParasolError(
+            f"the {where} contains {others[0]}, which is neither the unknown {u.func} nor known. Write it as a formula."
+        )
+    strange = [s for s in expression.free_symbols - allowed - jets if not isinstance(s, Parameter | FunctionParameter)]
     if strange:
         names = ", ".join(sorted(str(s) for s in strange))
         raise ParasolError(
@@ -201,7 +209,9 @@ def _separate(expression: sympy.Expr):
             if isinstance(factor, FunctionParameter) and function is None:
                 function = factor
             elif factor.atoms(FunctionParameter):
-                raise ParasolError(f"the function parameter in {term} enters nonlinearly. Only its multiples are understood.")
+                raise ParasolError(
+                    f"the function parameter in {term} enters nonlinearly. Only its multiples are understood."
+                )
             elif symbols and all(isinstance(s, Parameter) for s in symbols):
                 theta *= factor
             else:

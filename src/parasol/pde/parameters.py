@@ -110,7 +110,9 @@ def parameters(**ranges) -> tuple[Parameter, ...]:
     out = []
     for name, given in ranges.items():
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-            raise ParasolError(f'parameter {name!r} got {given!r}. Write {name}=(low, high) or {name}=(low, high, "log").')
+            raise ParasolError(
+                f'parameter {name!r} got {given!r}. Write {name}=(low, high) or {name}=(low, high, "log").'
+            )
         scale = given[2] if len(given) == 3 else "linear"
         out.append(Parameter(name, given[0], given[1], scale=scale))
     return tuple(out)
@@ -151,7 +153,9 @@ class ParameterSpace:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
         mus = check_finite(np.asarray(mus, dtype=float), "parameter")
         if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
-            raise ParasolError(f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}.")
+            raise ParasolError(
+                f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
+            )
         if not extrapolate:
             for j, p in enumerate(self.scalars):
                 outside = (mus[:, j] < p.low) | (mus[:, j] > p.high)
@@ -166,7 +170,9 @@ class ParameterSpace:
     def grid(self, *counts: int) -> np.ndarray:
         """All combinations of equidistant values (on each parameter's scale), ends included; first parameter slowest."""
         if len(counts) != len(self.scalars):
-            raise ParasolError(f"grid got {len(counts)} counts for {len(self.scalars)} parameters ({', '.join(self.names)}).")
+            raise ParasolError(
+                f"grid got {len(counts)} counts for {len(self.scalars)} parameters ({', '.join(self.names)})."
+            )
         unit = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
         mesh = np.meshgrid(*unit, indexing="ij")
         return self.from_unit(np.column_stack([m.ravel() for m in mesh]))

@@ -104,7 +104,9 @@ class Problem:
         if not found:
             raise ParasolError("the equation does not contain an unknown. Declare one: u = ps.unknown('u', x, y).")
         if len(found) > 1:
-            raise ParasolError(f"the equation has {len(found)} unknown functions ({', '.join(map(str, found))}); one is understood.")
+            raise ParasolError(
+                f"the equation has {len(found)} unknown functions ({', '.join(map(str, found))}); one is understood."
+            )
         u = found[0]
         if len(u.args) != self.domain.dimension:
             raise ParasolError(
@@ -123,7 +125,9 @@ class Problem:
         """The equation as separated terms."""
         form = linear_form(self.equation, self.unknown)
         if max(sum(t.derivative or ()) for t in form.operator) > 2:
-            raise ParasolError("the equation has derivatives above order 2, which need more than one condition per boundary part.")
+            raise ParasolError(
+                "the equation has derivatives above order 2, which need more than one condition per boundary part."
+            )
         return form
 
     @cached_property
@@ -138,12 +142,16 @@ class Problem:
         for key in given:
             if key != REST and key not in names:
                 known = ", ".join(names) or "none"
-                raise ParasolError(f"boundary names the part {key!r}, which the domain does not have. Its parts are: {known}.")
+                raise ParasolError(
+                    f"boundary names the part {key!r}, which the domain does not have. Its parts are: {known}."
+                )
         out = {}
         for name in names:
             condition = given.get(name, given.get(REST))
             if condition is None:
-                raise ParasolError(f"the boundary part {name!r} has no condition. Add one, or give '{REST}' for all parts not named.")
+                raise ParasolError(
+                    f"the boundary part {name!r} has no condition. Add one, or give '{REST}' for all parts not named."
+                )
             out[name] = self._condition_form(condition, name)
         return out
 
@@ -169,7 +177,9 @@ class Problem:
         functions = sorted((s for s in symbols if isinstance(s, FunctionParameter)), key=lambda p: p.rank)
         names = [p.name for p in scalars + functions]
         if len(set(names)) != len(names):
-            raise ParasolError(f"two parameters have the same name: {', '.join(names)}. Declare each once and reuse it.")
+            raise ParasolError(
+                f"two parameters have the same name: {', '.join(names)}. Declare each once and reuse it."
+            )
         return ParameterSpace(tuple(scalars), tuple(functions))
 
     @property

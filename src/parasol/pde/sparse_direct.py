@@ -143,13 +143,17 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
     n = len(pattern.stated)
     matrix = sparse.csr_array((data, pattern.indices, pattern.indptr), shape=(n, n))
     if not np.all(np.isfinite(data)):
-        raise SingularMatrixError("the matrix has entries that are NaN or infinite. Check the coefficients at this parameter.")
+        raise SingularMatrixError(
+            "the matrix has entries that are NaN or infinite. Check the coefficients at this parameter."
+        )
     square, coupling = pattern.blocks
     coupling = sparse.csr_array((data[coupling.data - 1], coupling.indices, coupling.indptr), shape=coupling.shape)
     block = sparse.csc_array((data[square.data - 1], square.indices, square.indptr), shape=square.shape)
     diagonal = data[pattern.indptr[:-1][pattern.stated]]
     if np.any(diagonal == 0):
-        raise SingularMatrixError("a boundary condition has the coefficient 0 for the unknown. Check it at this parameter.")
+        raise SingularMatrixError(
+            "a boundary condition has the coefficient 0 for the unknown. Check it at this parameter."
+        )
     known = np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)  # signs without a pattern
     right = matrix @ known
     lost = np.inf

@@ -11,6 +11,7 @@ import numpy as np
 from parasol.checks import ParasolError, check_shape
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
 from parasol.space.operators import differentiate
+from parasol.space.wrap import Wrap
 
 if TYPE_CHECKING:
     from parasol.pde.discretize import Model
@@ -35,11 +36,11 @@ class Solution:
         points = check_shape(points, (None, nodes.dimension), "points")
         outside = nodes.domain.distance(points) > 1e-9 * float(np.ptp(nodes.domain.bounds, axis=0).max())
         if np.any(outside):
-            raise ParasolError(f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only.")
+            raise ParasolError(
+                f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
+            )
         zero = (0,) * nodes.dimension
-        found = differentiate(
-            nodes.points, points, [zero], scheme, periods=nodes.domain.periods, origin=nodes.domain.bounds[0]
-        )
+        found = differentiate(nodes.points, points, [zero], scheme, wrap=Wrap.of(nodes.domain))
         return found[zero] @ self.values
 
     @property

@@ -31,16 +31,17 @@ class Boundary:
 Spacing = Callable[[np.ndarray], np.ndarray]
 
 
-def boundary_nodes(domain, spacing: Spacing, n: int | None, rng: np.random.Generator) -> Boundary:
+def boundary_nodes(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20) -> Boundary:
     """Place nodes on the boundary of a domain with the local spacing, or n of them with that density.
 
-    `spacing` takes (m, dimension) points and returns (m,) positive lengths.
+    `spacing` takes (m, dimension) points and returns (m,) positive lengths. Surface nodes are evened out by `steps` of
+    repulsion.
     """
     if domain.dimension == 1:
         return _ends(domain, n)
     if domain.dimension == 2:
         return _along_arcs(domain, spacing, n)
-    return _on_surface(domain, spacing, n, rng)
+    return _on_surface(domain, spacing, n, rng, steps)
 
 
 def describe(domain, points, beside=None, on_part=None) -> Boundary:
@@ -71,7 +72,7 @@ def intervals(domain) -> np.ndarray:
 def _ends(domain, n) -> Boundary:
     points = np.empty((0, 1)) if domain.periods[0] > 0 else intervals(domain).reshape(-1, 1)
     if n is not None and n != len(points):
-        raise ParasolError(f"n_boundary={n} does not fit: this one-dimensional domain has {len(points)} ends. Leave it out.")
+        raise ParasolError(f"n_boundary={n} does not fit: this line has {len(points)} ends. Leave it out.")
     return describe(domain, points)
 
 
@@ -119,7 +120,7 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
             continue
         smooth.append(curve.at(step * np.arange(1, m)))
         corner.append(curve.points[[0, -1]])
-        corner_beside.append(curve.at(np.array([1e-3 * step, curve.weight[-1] - 1e-3 * step])))
+        corner_beside.append(curve.at(np.array([0.02 * step, curve.weight[-1] - 0.02 * step])))
     points = domain.project(np.concatenate(smooth))
     if not corner:
         return describe(domain, wrap.fold(points))
@@ -157,7 +158,7 @@ def apportion(total: np.ndarray, least: np.ndarray, n: int, name: str) -> np.nda
 _DENSITY = 0.95
 
 
-def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generator) -> Boundary:
+def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, steps: int) -> Boundary:
     shape = domain
     while hasattr(shape, "base"):  # a domain with renamed parts has the shape of the one below it
         shape = shape.base
@@ -168,11 +169,11 @@ def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generato
     else:
         make = partial(_on_cloud, shape)
     if n is None:
-        points, beside, n_fixed = make(spacing, rng)
+        (points, beside, n_fixed), scale = make(spacing, rng), 1.0
     else:
-        points, beside, n_fixed = _counted(domain, make, spacing, n, rng)
-    h = spacing(points)
-    points[n_fixed:] = _spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed])
+        points, beside, n_fixed, scale = _counted(domain, make, spacing, n, rng)
+    h = scale * spacing(points)
+    points[n_fixed:] = _spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
     beside = np.concatenate([beside, points[n_fixed:]])
     return describe(domain, points, beside, domain.parts(points) if len(points) else None)
 
@@ -187,13 +188,13 @@ def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
             best = points, beside, n_fixed, scale
         if best is not None and len(best[0]) <= 1.03 * n:
             break
-        scale *= float(np.sqrt(len(points) / (1.01 * n + 1)))
+        scale *= float(np.sqrt(len(points) / (n if isinstance(make.args[0], Ball) else 1.01 * n + 1)))
     if best is None or best[2] >= n:
         raise ParasolError(f"n_boundary={n} is too small for the edges of this domain. Use more boundary nodes.")
     points, beside, n_fixed, scale = best
     h = scale * spacing(points)
     kept = trim(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], n - n_fixed)
-    return np.concatenate([points[:n_fixed], kept]), beside, n_fixed
+    return np.concatenate([points[:n_fixed], kept]), beside, n_fixed, scale
 
 
 def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator):
@@ -206,11 +207,24 @@ def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator):
 
 def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
     """A dense cloud of boundary points, thinned at random until no two are too near."""
+    wrap = Wrap.of(domain)
     h = float(spacing(domain.boundary_cloud(0.2 * float(np.ptp(domain.bounds, axis=0).min()), rng)).min())
     cloud = domain.boundary_cloud(h, rng)
+    wanted = spacing(cloud)
+    enough = rng.random(len(cloud)) < 1.5 * (h / wanted) ** 2  # where the spacing is wide a sparser cloud will do
+    cloud = cloud[enough]
     # random thinning at radius r keeps 0.7 area/r^2 points, so this radius keeps 0.95 area/h^2
-    radii = np.sqrt(0.7 / _DENSITY) * spacing(cloud)
-    return cloud[independent(cloud, radii, rng.permutation(len(cloud)), Wrap.of(domain))], np.empty((0, 3)), 0
+    radii = np.sqrt(0.7 / _DENSITY) * wanted[enough]
+    rank = rng.permutation(len(cloud))
+    kept = np.empty((0, 3))
+    band = np.floor(np.log(radii / radii.min()) / np.log(1.5)).astype(int)
+    for scale in np.unique(band):  # fine to wide, so that one search radius serves each
+        some = np.flatnonzero(band == scale)
+        if len(kept):
+            some = some[wrap.query(wrap.tree(kept), cloud[some], 1)[0][:, 0] >= radii[some]]
+        if some.size:
+            kept = np.concatenate([kept, cloud[some[independent(cloud[some], radii[some], rank[some], wrap)]]])
+    return kept, np.empty((0, 3)), 0
 
 
 def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
@@ -248,7 +262,7 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
             faces.append(lift(fill(face, lambda p, _, lift=lift: 0.98 * spacing(lift(p)), rim, rng=rng)))
     beside = fixed.copy()
     if len(fixed):  # off the edge, into the face of the first axis
-        inward = np.sign((lower + upper) / 2 - fixed) * 1e-3 * spacing(fixed)[:, None]
+        inward = np.sign((lower + upper) / 2 - fixed) * 0.02 * spacing(fixed)[:, None]
         on_edge = ((fixed == lower) | (fixed == upper)) & (box.periods == 0)
         first = np.argmax(on_edge, axis=1)
         on_edge[np.arange(len(fixed)), first] = False
@@ -256,26 +270,31 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
     return np.concatenate(faces), beside, len(fixed)
 
 
-def _spread(domain, points, h, fixed, fixed_h, steps: int = 30) -> np.ndarray:
+def _spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:
     """Even out surface nodes by repulsion along the surface; nodes that would turn over an edge stay."""
-    if len(points) < 2:
+    if len(points) < 2 or steps == 0:
         return points
     wrap = Wrap.of(domain)
     everything, h = np.concatenate([points, fixed]), np.concatenate([h, fixed_h])
-    n, k = len(points), min(8, len(points) + len(fixed) - 1)
+    n, k = len(points), min(7, len(points) + len(fixed) - 1)
     normals = domain.normal(points)
     for step in range(steps):
-        if step % 4 == 0:
+        if step % 5 == 0:
             neighbours = wrap.query(wrap.tree(everything), everything[:n], k + 1)[1][:, 1:]
+            start = everything[:n].copy()
         away = wrap.shortest(everything[:n, None, :] - everything[neighbours])
         square = np.maximum((away**2).sum(axis=2), 1e-12 * h[:n, None] ** 2)
-        force = np.einsum("ijk,ij->ik", away, h[neighbours] ** 3 / square**2)
+        force = np.einsum("ijk,ij->ik", away, h[neighbours] ** 5 / square**3)
         force -= normals * (force * normals).sum(axis=1, keepdims=True)
         size = np.linalg.norm(force, axis=1)
         length = 0.2 * (1 - step / steps) * h[:n] * np.minimum(size, 1) / np.maximum(size, 1e-300)
-        moved = domain.project(everything[:n] + force * length[:, None])
+        everything[:n] += force * length[:, None]
+        if step % 5 < 4 and step < steps - 1:
+            continue
+        # back to the surface only now and then: a projection may be dear, small tangential moves lead little astray
+        moved = domain.project(everything[:n])
         turned = domain.normal(moved)
         stays = (turned * normals).sum(axis=1) < 0.8
-        moved[stays], turned[stays] = everything[:n][stays], normals[stays]
+        moved[stays], turned[stays] = start[stays], normals[stays]
         everything[:n], normals = moved, turned
     return wrap.fold(everything[:n])

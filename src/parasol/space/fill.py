@@ -46,7 +46,9 @@ class _Forest:
                     width = int(near[used].sum(axis=1).max())
                     distance, index, near = distance[used, :width], index[used, :width], near[used, :width]
                     away = self.wrap.shortest(block[np.where(near, index, 0)] - parents[rows[used], None, :])
-                    ignored = ~near | (distance < 1e-9 * h[rows[used], None])  # the parent itself touches every candidate
+                    ignored = ~near | (
+                        distance < 1e-9 * h[rows[used], None]
+                    )  # the parent itself touches every candidate
                     square = np.where(ignored, np.inf, distance**2)
                     bracket = 2 * (offsets[rows[used]] @ away.transpose(0, 2, 1)) - square[:, None, :]
                     best = bracket.max(axis=2) / h[rows[used], None] ** 2
@@ -99,9 +101,9 @@ def fill(
 ) -> np.ndarray:
     """Fill a domain from its boundary nodes inwards, nodes at least the local spacing apart.
 
-    Every node of a generation offers candidates on the sphere of radius h around it, at a random rotation; kept are those
-    inside, at least `margin` h from the boundary and h from every node so far, the tightest first (Slak and Kosec 2019,
-    there one node at a time).
+    Every node of a generation offers candidates on the sphere of radius h around it, at a random rotation; kept are
+    those inside, at least `margin` h from the boundary and h from every node so far, the tightest first (Slak and
+    Kosec 2019, there one node at a time).
 
     `spacing(points, depth)` takes (n, dimension) points and their (n,) distances from the boundary, `boundary` is
     (n_boundary, dimension); the answer is (n_interior, dimension). `graded=False` promises that `spacing` ignores its

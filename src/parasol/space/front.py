@@ -11,7 +11,9 @@ import numpy as np
 _SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
-def front(bounds: np.ndarray, spacing: Callable[[np.ndarray], np.ndarray] | float, *, rng: np.random.Generator) -> np.ndarray:
+def front(
+    bounds: np.ndarray, spacing: Callable[[np.ndarray], np.ndarray] | float, *, rng: np.random.Generator
+) -> np.ndarray:
     """Cover a rectangle with nodes about h(x) apart (Fornberg and Flyer 2015), (n, 2).
 
     A front of possible places is kept from left to right. The lowest becomes a node; the places within h of it go, and
@@ -86,8 +88,10 @@ def _table(bounds: np.ndarray, spacing) -> tuple[Callable[[float, float], float]
         return (lambda x, y: h), h
     (left, bottom), (right, top) = bounds
     size = max(right - left, top - bottom)
-    nx, ny = (max(2, int(np.ceil(300 * extent / size))) for extent in (right - left, top - bottom))
-    grid = np.stack(np.meshgrid(np.linspace(left, right, nx + 1), np.linspace(bottom, top, ny + 1), indexing="ij"), axis=-1)
+    nx, ny = (max(2, int(np.ceil(150 * extent / size))) for extent in (right - left, top - bottom))
+    grid = np.stack(
+        np.meshgrid(np.linspace(left, right, nx + 1), np.linspace(bottom, top, ny + 1), indexing="ij"), axis=-1
+    )
     values = np.asarray(spacing(grid.reshape(-1, 2)), dtype=float).reshape(nx + 1, ny + 1)
     table = values.tolist()
     left, bottom, sx, sy = float(left), float(bottom), nx / float(right - left), ny / float(top - bottom)

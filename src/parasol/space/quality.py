@@ -36,7 +36,7 @@ def measure(points: np.ndarray, spacing: np.ndarray, domain) -> Quality:
     """`quality` of bare (n, dimension) points with (n,) wanted spacings."""
     wrap = Wrap.of(domain)
     nearest = wrap.query(wrap.tree(points), points, 2)[0][:, 1]
-    centres, radii, owner = _holes(points, wrap, domain)
+    radii, owner = _holes(points, wrap, domain)
     holes = radii / spacing[owner]
     separation = float((nearest / spacing).min())
     fill_distance = float(holes.max())
@@ -52,7 +52,7 @@ def measure(points: np.ndarray, spacing: np.ndarray, domain) -> Quality:
 
 
 def _holes(points: np.ndarray, wrap: Wrap, domain):
-    """Centres in the domain, radii and an adjacent node of all locally largest empty balls."""
+    """Radii and an adjacent node of all locally largest empty balls centred in the domain."""
     owner = np.arange(len(points))
     cloud = wrap.fold(points)
     reach = 4 * (domain.volume() / len(points)) ** (1 / domain.dimension)
@@ -74,14 +74,16 @@ def _holes(points: np.ndarray, wrap: Wrap, domain):
     sane = ((centres >= domain.bounds[0] - 1e-12 * span) & (centres <= domain.bounds[1] + 1e-12 * span)).all(axis=1)
     inside = np.flatnonzero(sane)
     inside = inside[domain.contains(centres[inside])]
-    return centres[inside], radii[inside], adjacent[inside]
+    return radii[inside], adjacent[inside]
 
 
 def _circumcentres(corners: np.ndarray):
-    """Centres (m, dimension) and radii (m,) of the balls through the corners (m, dimension + 1, dimension) of simplices."""
+    """Centres (m, d) and radii (m,) of the balls through the corners (m, d + 1, d) of simplices."""
     edges = corners[:, 1:] - corners[:, :1]
     scale = np.abs(edges).max(axis=(1, 2))
-    flat = np.abs(np.linalg.det(edges)) < 1e-9 * scale ** edges.shape[2]  # slivers on straight boundaries have no centre
+    flat = (
+        np.abs(np.linalg.det(edges)) < 1e-9 * scale ** edges.shape[2]
+    )  # slivers on straight boundaries have no centre
     edges = np.where(flat[:, None, None], np.eye(edges.shape[2]), edges)
     offset = np.linalg.solve(edges, 0.5 * (edges**2).sum(axis=2, keepdims=True))[:, :, 0]
     centres = corners[:, 0] + np.where(flat[:, None], np.inf, offset)

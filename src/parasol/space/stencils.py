@@ -47,15 +47,15 @@ def default_scheme(
     `order` is the highest derivative that will be asked for.
 
     >>> default_scheme(2, degree=4)
-    Scheme(kernel=PHS(power=5), degree=4, stencil_size=38)
+    Scheme(kernel=PHS(power=9), degree=4, stencil_size=36)
     """
     if degree is None:
         degree = _DEFAULT_DEGREE[dimension] if kernel is None or isinstance(kernel, PHS) else -1
     if int(degree) != degree or degree < -1:
         raise ParasolError(f"degree={degree} must be an integer >= -1, where -1 means no polynomials.")
     if kernel is None:
-        # a power near the degree balances the two parts (Flyer et al. 2016)
-        kernel = PHS(max(3 if degree <= 3 else 5 if degree <= 5 else 7, order + 1 + order % 2))
+        # the smoothest spline that these polynomials make non-singular; above 9 conditioning eats the gain
+        kernel = PHS(max(min(2 * degree + 1, 9), order + 1 + order % 2))
     if degree < kernel.minimal_degree:
         raise ParasolError(
             f"degree={degree} is too small for {kernel}, whose local systems may be singular. "
@@ -63,7 +63,7 @@ def default_scheme(
         )
     count = n_monomials(dimension, degree)
     if stencil_size is None:
-        stencil_size = max(math.ceil(2.5 * count), 2 * dimension + 1) if degree >= 0 else _NO_POLYNOMIALS[dimension]
+        stencil_size = max(math.ceil(2.4 * count), 2 * dimension + 1) if degree >= 0 else _NO_POLYNOMIALS[dimension]
     if stencil_size < max(count, 2):
         raise ParasolError(
             f"stencil_size={stencil_size} is too small for degree={degree} in {dimension} dimensions ({count} monomials). "
@@ -72,7 +72,7 @@ def default_scheme(
     return Scheme(kernel, int(degree), int(stencil_size))
 
 
-_DEFAULT_DEGREE = {1: 6, 2: 6, 3: 4}
+_DEFAULT_DEGREE = {1: 6, 2: 5, 3: 4}
 _NO_POLYNOMIALS = {1: 7, 2: 50, 3: 50}
 
 

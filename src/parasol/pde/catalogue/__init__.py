@@ -26,7 +26,9 @@ def load_problem(name: str) -> Problem:
         return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").problem
     path, _, variable = name.partition(":") if ".py" in name else ("", "", "")
     if not path:
-        raise ParasolError(f"unknown problem {name!r}. Use one of {', '.join(problem_names())}, or path/to/file.py[:name].")
+        raise ParasolError(
+            f"unknown problem {name!r}. Use one of {', '.join(problem_names())}, or path/to/file.py[:name]."
+        )
     return _from_file(Path(path), variable)
 
 
@@ -46,8 +48,12 @@ def _from_file(path: Path, variable: str) -> Problem:
     found = {key: value for key, value in vars(module).items() if isinstance(value, Problem)}
     if variable:
         if variable not in found:
-            raise ParasolError(f"{str(path)!r} has no problem named {variable!r}. It has: {', '.join(found) or 'none'}.")
+            raise ParasolError(
+                f"{str(path)!r} has no problem named {variable!r}. It has: {', '.join(found) or 'none'}."
+            )
         return found[variable]
     if len(found) != 1:
-        raise ParasolError(f"{str(path)!r} has {len(found)} problems ({', '.join(found) or 'none'}). Say which: {path}:name.")
+        raise ParasolError(
+            f"{str(path)!r} has {len(found)} problems ({', '.join(found) or 'none'}). Say which: {path}:name."
+        )
     return next(iter(found.values()))

@@ -127,7 +127,7 @@ class Combination(Domain):
         return bool((self.a.distance(sample) <= 0).all())
 
     def _kept(self, points: np.ndarray, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For boundary points of one operand: do they bound the combination, how far inside the other, do boundaries coincide.
+        """For boundary points of one operand: do they bound the combination, by how much, do both boundaries coincide.
 
         Where the boundaries coincide, normals decide: two boxes side by side have no boundary between them.
         """
@@ -172,7 +172,7 @@ class Combination(Domain):
         return best
 
     def _search(self, points: np.ndarray) -> np.ndarray:
-        """Nearest boundary point from a sample of the combined boundary, then along the operand it lies on: (n, dimension)."""
+        """Nearest boundary point: the best of a sample, then along the operand it lies on: (n, dimension)."""
         wrapped = self.wrap(points)
         shift = points - wrapped
         best = np.full_like(points, np.inf)
@@ -181,7 +181,7 @@ class Combination(Domain):
         return best + shift
 
     def _search_plain(self, points: np.ndarray) -> np.ndarray:
-        sample, owner, spacing = self._boundary
+        _, owner, spacing = self._boundary
         first, rows, second = two_valleys(self._tree, points, apart=4 * spacing)
         best = self._slid(points, first)
         if len(rows):
@@ -256,7 +256,7 @@ class Combination(Domain):
             if not len(rows):
                 continue
             columns = [names.index(name) for name in domain.part_names]
-            parts[np.ix_(rows, columns)] |= domain.parts(points[rows])
+            parts[rows[:, None], columns] |= domain.parts(points[rows])
             normals[rows] = domain.normal(points[rows]) * (self._flip if which else 1.0)
         return parts, normals
 
@@ -360,7 +360,7 @@ class Combination(Domain):
         """Where ways from kept boundary points to ones cut away leave the combined boundary: (n, 2)."""
         domain = (self.a, self.b)[which]
         low, high = np.zeros((len(inner), 1)), np.ones((len(inner), 1))
-        for _ in range(54):
+        for _ in range(44):
             middle = 0.5 * (low + high)
             kept, gap, coincide = self._kept(domain.project(inner + middle * (outer - inner)), which)
             # where the boundaries run together for a while the gap is but rounding, elsewhere its sign is exact
@@ -369,7 +369,7 @@ class Combination(Domain):
         points = domain.project(inner + 0.5 * (low + high) * (outer - inner))
         if corners is not None:
             away, number = corners.query(points)
-            points[away < 1e-8 * self.size] = corners.data[number[away < 1e-8 * self.size]]
+            points = np.where(away[:, None] < 1e-8 * self.size, corners.data[number], points)
         return points
 
     def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
@@ -484,7 +484,7 @@ def _images(periods: np.ndarray) -> np.ndarray:
 
 
 def _join(pieces: list[Arc], tolerance: float) -> list[Arc]:
-    """Pieces joined where one ends, another begins and the direction is the same; nothing else has its corner removed."""
+    """Pieces joined where one ends, another begins and the direction is the same."""
     done = [arc for arc in pieces if arc.closed]
     open_arcs = [arc.points for arc in pieces if not arc.closed]
     while open_arcs:

@@ -20,7 +20,7 @@ from parasol.space.geometry.domain import Arc, Domain
 class Loop(Domain):
     """The inside of a smooth closed curve c(t), counterclockwise, t in [0, period).
 
-    The nearest boundary point solves (c(t) - x) . c'(t) = 0: a table of the curve gives a bracket, Newton's method the rest.
+    The nearest boundary point solves (c(t) - x) . c'(t) = 0: a table gives a bracket, Newton's method the rest.
     """
 
     dimension = 2
@@ -60,7 +60,7 @@ class Loop(Domain):
     def _nearest(self, points: np.ndarray) -> np.ndarray:
         """Parameter of the nearest boundary point: (n,)."""
         t, samples = self._table
-        _, near = self._tree.query(points, k=8)
+        near = np.asarray(self._tree.query(points, k=8)[1])
         best = self._refine(points, near[:, 0])
         # a second valley of the distance, somewhere else along the curve, may turn out deeper than the first
         apart = np.abs((near - near[:, :1] + len(t) // 2) % len(t) - len(t) // 2) > 8
@@ -165,8 +165,6 @@ class Star(Loop):
     radius: str | sympy.Basic | float | Callable[[np.ndarray], np.ndarray]
     center: np.ndarray | Sequence[float] = (0.0, 0.0)
 
-    _period = 2 * np.pi
-
     def __post_init__(self):
         object.__setattr__(self, "center", check_finite(check_shape(self.center, (2,), "center"), "center").copy())
         radius = self.radius
@@ -195,6 +193,10 @@ class Star(Loop):
             raise ParasolError(
                 "the radius does not repeat after 2 pi, the curve would be open. Use sin and cos of whole multiples."
             )
+
+    @property
+    def _period(self) -> float:
+        return 2 * np.pi
 
     @cached_property
     def _polar(self) -> list[Callable[[np.ndarray], np.ndarray]]:

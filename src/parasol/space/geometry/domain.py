@@ -1,4 +1,4 @@
-"""What every domain answers: inside or not, how far, which way is out, and what the pieces of its boundary are called."""
+"""What every domain answers: inside or not, how far, which way is out, what its boundary pieces are called."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Arc:
 class Domain(ABC):
     """A region of 1, 2 or 3 dimensions. Points are (n, dimension) arrays; distances are negative inside.
 
-    `bounds` is (2, dimension): the lower and upper corner of a bounding box. `a | b`, `a & b` and `a - b` combine domains.
+    `bounds` is (2, dimension): the corners of a bounding box. `a | b`, `a & b` and `a - b` combine domains.
     """
 
     dimension: int
@@ -107,7 +107,7 @@ class Domain(ABC):
         )
 
     def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
-        """Points of the boundary, nowhere further than spacing/4 apart, in 3 dimensions: (m, 3). In 1: the end points."""
+        """Boundary points no further than spacing/4 from the next, in 3 dimensions: (m, 3). In 1: the ends."""
         raise ParasolError(f"this domain of dimension {self.dimension} has no boundary cloud. In the plane, use arcs.")
 
     def wrap(self, points: np.ndarray) -> np.ndarray:
@@ -252,10 +252,10 @@ class Named(Domain):
 def look_around(
     domain: Domain, points: np.ndarray, plain: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parts (n, n_parts) and normals (n, dimension) of boundary points, those in corners decided by what lies beside them.
+    """Parts (n, n_parts) and normals (n, dimension) of boundary points; in corners, what lies beside them decides.
 
-    `plain` gives parts and normals of points that are in no corner. Stepping off a corner along each of its sides tells which
-    parts really begin there, and which of the normals belongs to the first of them.
+    `plain` gives parts and normals of points that are in no corner. Stepping off a corner along each of its sides tells
+    which parts really begin there, and which of the normals belongs to the first of them.
     """
     foot = domain.project(points)
     parts, normal = plain(foot)
@@ -263,11 +263,14 @@ def look_around(
         return parts, normal
     step = 1e-5 * domain.size
     steps = np.stack([t + sign * 0.5 * normal for t in _tangents(normal) for sign in (-1, 1)])
-    beside = domain.project((foot + step * steps).reshape(-1, domain.dimension))
+    nudged = foot + step * steps
+    beside = domain.project(nudged.reshape(-1, domain.dimension))
     seen, slant = (values.reshape(len(steps), len(foot), -1) for values in plain(beside))
+    back = nudged - beside.reshape(slant.shape)
     here = np.einsum("knd,nd->kn", slant, normal) > 1 - 1e-3
-    # a neighbour that slid back into the corner itself tells nothing about either side
-    seen &= (np.linalg.norm(beside.reshape(slant.shape) - foot, axis=2) > 0.1 * step)[:, :, None]
+    # a neighbour that came back to the corner or to an edge, not straight down onto a side, tells nothing about sides
+    slip = np.linalg.norm(back - np.sum(back * slant, axis=2, keepdims=True) * slant, axis=2)
+    seen &= ((np.linalg.norm(nudged - back - foot, axis=2) > 0.1 * step) & (slip < 0.1 * step))[:, :, None]
     # parts that meet in a smooth place, far from any corner, are told apart by the point itself
     corner = (~here.all(axis=0) | (parts.sum(axis=1) > 1)) & seen.any(axis=(0, 2))
     parts[corner] = seen.any(axis=0)[corner]
@@ -287,7 +290,8 @@ def _tangents(normals: np.ndarray) -> Sequence[np.ndarray]:
     first = np.cross(normals, least)
     first /= np.linalg.norm(first, axis=1, keepdims=True)
     second = np.cross(normals, first)
-    return [np.cos(angle) * first + np.sin(angle) * second for angle in np.pi / 4 * np.arange(8)]
+    # 0.3 keeps them off the axes, along which the edges of boxes run
+    return [np.cos(angle) * first + np.sin(angle) * second for angle in 0.3 + np.pi / 4 * np.arange(8)]
 
 
 def _readable(name: str, given: Predicate, dimension: int) -> Predicate:

@@ -21,7 +21,7 @@ _CELLS = {1: 4096, 2: 400, 3: 64}  # lattice cells per axis of the first look at
 class Implicit(Domain):
     """The domain g(x) < 0 inside the box `bounds` = (lower corner, upper corner), its boundary assumed smooth.
 
-    `function` is a formula in x, y, z, a SymPy expression in these symbols, or a function of points (n, dimension) -> (n,).
+    `function` is a formula in x, y, z, a SymPy expression in these, or a function of points (n, dimension) -> (n,).
 
     >>> disc = Implicit("x**2 + y**2 - 1", bounds=((-2, -2), (2, 2)))
     >>> disc.distance([[2.0, 0.0], [0.0, 0.5]]).round(10).tolist()
@@ -68,7 +68,7 @@ class Implicit(Domain):
         """g and its derivatives as functions of the columns."""
         assert isinstance(self.function, sympy.Expr)
         by_name = {str(symbol): symbol for symbol in self.function.free_symbols}
-        symbols = [by_name.get(axis, sympy.Symbol(axis, real=True)) for axis in AXES[: self.dimension]]
+        symbols: list = [by_name.get(axis, sympy.Symbol(axis, real=True)) for axis in AXES[: self.dimension]]
         return [as_function(f, symbols) for f in (self.function, *[sympy.diff(self.function, s) for s in symbols])]
 
     def _value(self, points: np.ndarray) -> np.ndarray:
@@ -82,6 +82,12 @@ class Implicit(Domain):
                     f"g returned shape {values.shape} for {len(points)} points. Return one number per point."
                 )
         return np.where(np.isnan(values), np.inf, values)
+
+    def _inside(self, points: np.ndarray) -> np.ndarray:
+        """g < 0 within the bounds, whatever else g may do outside them: (n,) bool."""
+        lower, upper = np.asarray(self.bounds)
+        margin = 1e-9 * self.size
+        return (self._value(points) < 0) & ((points >= lower - margin) & (points <= upper + margin)).all(axis=1)
 
     def _gradient(self, points: np.ndarray) -> np.ndarray:
         """Gradient of g, never quite zero: (n, dimension)."""
@@ -104,7 +110,7 @@ class Implicit(Domain):
         for first in range(0, len(ticks[0]) - 1, slab):
             piece = [ticks[0][first : first + slab + 1], *ticks[1:]]
             lattice = np.stack(np.meshgrid(*piece, indexing="ij"), axis=-1)
-            inside = (self._value(lattice.reshape(-1, self.dimension)) < 0).reshape(lattice.shape[:-1])
+            inside = self._inside(lattice.reshape(-1, self.dimension)).reshape(lattice.shape[:-1])
             for axis in range(self.dimension):
                 low, high = _ends(lattice, axis)
                 flips = np.logical_xor(*_ends(inside, axis))
@@ -120,10 +126,10 @@ class Implicit(Domain):
 
     def _bisect(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Zeros of g between points of different sign: (n, dimension)."""
-        inside = self._value(low) < 0
+        inside = self._inside(low)
         for _ in range(52):
             middle = 0.5 * (low + high)
-            same = ((self._value(middle) < 0) == inside)[:, None]
+            same = (self._inside(middle) == inside)[:, None]
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         return 0.5 * (low + high)
 
@@ -144,7 +150,8 @@ class Implicit(Domain):
                 depth = -self._value(points) / np.linalg.norm(self._gradient(points), axis=1)
                 if depth.max() > 1e-9 * self.size:
                     raise ParasolError(
-                        f"the domain reaches beyond its bounds at {AXES[axis]}={end:g}. Enlarge bounds, or intersect with a Box."
+                        f"the domain reaches beyond its bounds at {AXES[axis]}={end:g}. "
+                        "Enlarge bounds, or intersect with a Box."
                     )
         return found
 
@@ -212,11 +219,11 @@ class Implicit(Domain):
         return tuple(Arc(self._fill(loop), closed=True) for loop in self._loops)
 
     def _fill(self, loop: np.ndarray) -> np.ndarray:
-        """The loop without near-duplicates, halved until it has 2000 points."""
+        """The loop without near-duplicates, halved until it has 4000 points."""
         shortest = 0.2 * self.size / _CELLS[2]
         keep = np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1) > shortest
         loop = loop[keep] if keep.sum() > 8 else loop
-        while len(loop) < 2000:
+        while len(loop) < 4000:
             middle = self._onto(0.5 * (loop + np.roll(loop, -1, axis=0)))
             loop = np.stack([loop, middle], axis=1).reshape(-1, 2)
         return loop
@@ -226,7 +233,7 @@ class Implicit(Domain):
         """Marching squares: boundary points on lattice edges, joined within cells into closed polylines."""
         x, y = self._ticks(_CELLS[2])
         lattice = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1)
-        inside = (self._value(lattice.reshape(-1, 2)) < 0).reshape(lattice.shape[:-1])
+        inside = self._inside(lattice.reshape(-1, 2)).reshape(lattice.shape[:-1])
         number, points = [], []
         for axis in range(2):
             low, high = _ends(lattice, axis)
@@ -245,7 +252,7 @@ class Implicit(Domain):
         if len(saddle):
             i, j = np.divmod(saddle, len(y) - 1)
             middle = self._value(0.5 * (lattice[i, j] + lattice[i + 1, j + 1])) < 0
-            # a middle like the lower left corner joins it to the upper right one: bottom-right and left-top edges are paired
+            # a middle like the lower left corner joins it to the upper right one: bottom goes with right, top with left
             like = (middle == inside[i, j])[:, None]
             b, r, t, left = cells[saddle].T
             one = np.where(like, np.stack([b, r], 1), np.stack([b, left], 1))
@@ -275,10 +282,10 @@ def slide(
     size: float,
     limit: float = np.inf,
 ) -> np.ndarray:
-    """Move `start` along a surface to the nearest local point: the tangential part of x - p is followed until it vanishes.
+    """Move `start` along a surface to the nearest point p: the tangential part of x - p is followed until it vanishes.
 
-    Minimises |x - p|^2 over the surface; the step length is that of Barzilai and Borwein (1988). `onto` returns points near the
-    surface to it, `normal` is (m, dimension) or, for an edge where surfaces meet, (m, n_normals, dimension) orthonormal.
+    Minimises |x - p|^2 over the surface; the step length is that of Barzilai and Borwein (1988). `onto` returns points
+    near the surface to it, `normal` is (m, dimension) or, for an edge where surfaces meet, (m, n_normals, dimension).
     A point that has come further than `limit` is left where it is.
     """
 
@@ -296,7 +303,7 @@ def slide(
     factor = np.full(len(points), 0.5)
     active = np.arange(len(points))
     for _ in range(100):
-        active = active[np.linalg.norm(residual[active], axis=1) > 1e-13 * size + 1e-12 * away[active]]
+        active = active[np.linalg.norm(residual[active], axis=1) > 1e-12 * (size + away[active])]
         if not len(active):
             break
         x, p, r = points[active], best[active], residual[active]
@@ -304,7 +311,7 @@ def slide(
         step *= np.minimum(1.0, reach / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300))
         q = onto(p + step)
         gap = np.linalg.norm(x - q, axis=1)
-        better = gap <= away[active] * (1 + 1e-15)
+        better = gap <= away[active] * (1 + 1e-13) + 1e-15 * size  # rounding must not reject the last steps
         rq = tangential(x, q)
         s, y = q - p, rq - r
         bend = -np.sum(s * y, axis=1)
@@ -318,7 +325,7 @@ def slide(
 
 
 def two_valleys(tree: KDTree, points: np.ndarray, *, apart: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of the sample nearest to each point (n,); rows that have a near rival further than `apart` from it; the rivals.
+    """Number of the sample nearest to each point (n,); rows with a rival further than `apart` from it; the rivals.
 
     Where two pieces of boundary are almost equally near, the nearer sample need not lie on the nearer piece.
     """

@@ -84,7 +84,7 @@ class Box(Domain):
 
     def contains(self, points) -> np.ndarray:
         """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
-        return (self._depths(self.check_points(points)) >= -1e-12 * self.size).all(axis=1)
+        return np.all(self._depths(self.check_points(points)) >= -1e-12 * self.size, axis=1)
 
     def distance(self, points) -> np.ndarray:
         """Signed distance to the faces, negative inside; -inf where there are no faces: (n,)."""
@@ -224,7 +224,7 @@ class Ball(Domain):
             return self.bounds.copy()
         if self.dimension == 2:
             return super().boundary_cloud(spacing, rng)
-        # the spiral's covering radius is 2.5 / sqrt(n) at worst [measured], and its nearest neighbours are at most 3.6 / sqrt(n) apart
+        # neighbours on the spiral are at most 3.6 / sqrt(n) apart, no place is further than 2.5 / sqrt(n) [measured]
         count = 16 + int(np.ceil((14.5 * self.radius / spacing) ** 2))
         k = np.arange(count)
         z = 1 - (2 * k + 1) / count

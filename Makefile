@@ -1,0 +1,44 @@
+# make demo, make test: on a bare machine with Python 3.11 or newer, everything else is set up by `make setup`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := out
+
+.PHONY: setup demo test check format bench clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: setup
+	mkdir -p $(OUT)
+	$(BIN)/parasol solve helmholtz a=0.927 k=1.697 --out $(OUT)/helmholtz.png --nodes-out $(OUT)/nodes.png
+
+test: setup
+	$(BIN)/python -m pytest -n auto
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n auto
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# side by side with a peer that compiles from source (about two minutes), so it has an environment of its own
+bench: setup
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[peers]'
+	$(VENV)-peers/bin/python benchmarks/nodes.py
+	$(VENV)-peers/bin/python benchmarks/weights.py
+	$(BIN)/python benchmarks/solvers.py
+	$(BIN)/python benchmarks/accuracy.py
+
+clean:
+	rm -rf $(VENV) $(VENV)-peers $(OUT)

@@ -1,0 +1,1 @@
+"""TO OTHERS: results as files that other programs read."""

@@ -1,0 +1,195 @@
+"""A field at the nodes as a file: text, NumPy array, or VTKHDF for ParaView."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import Delaunay, QhullError
+
+from parasol.checks import ParasolError
+from parasol.pde.steady import Solution
+from parasol.space.geometry.domain import Domain
+from parasol.space.nodes import Nodes
+
+FIELD_SUFFIXES = (".csv", ".npy", ".vtkhdf")
+_VTK_TYPES = {1: 3, 2: 5, 3: 10}  # VTK_LINE, VTK_TRIANGLE, VTK_TETRA
+_FLAT = 1e-4  # of the volume of the cube over the longest edge: thinner cells are rounding, not geometry
+_BULGE = 0.25  # of its length: how far the middle of an edge between boundary nodes may lie outside, curvature included
+
+
+def write_field(solution: Solution, path: str | Path) -> Path:
+    """Write the values at the nodes: `.csv`, `.npy` or `.vtkhdf`, by the suffix of the path.
+
+    `.csv` has a header (x,y,u) and 17 significant digits, `.npy` an array (n_nodes, dimension + 1) of coordinates and
+    value, `.vtkhdf` an unstructured grid for ParaView. The file appears complete or not at all.
+    """
+    path = check_output(path, FIELD_SUFFIXES)
+    write = {".csv": _write_csv, ".npy": _write_npy, ".vtkhdf": _write_vtkhdf}[path.suffix.lower()]
+    with replacing(path) as temporary:
+        write(solution, temporary)
+    return path
+
+
+def check_output(path: str | Path, suffixes: Sequence[str] | None = FIELD_SUFFIXES) -> Path:
+    """The path, if a file can be written there and its suffix is one of those known (None: any will do).
+
+    >>> check_output("u.docx")
+    Traceback (most recent call last):
+    parasol.checks.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy, .vtkhdf.
+    """
+    path = Path(path)
+    if suffixes is not None and path.suffix.lower() not in suffixes:
+        got = f"the suffix {path.suffix!r} is unknown" if path.suffix else "it has no suffix"
+        raise ParasolError(f"cannot write {str(path)!r}: {got}. Use one of: {', '.join(suffixes)}.")
+    folder = path.parent
+    if not folder.is_dir():
+        raise ParasolError(f"cannot write {str(path)!r}: there is no directory {str(folder)!r}. Make it first.")
+    if path.exists() and not path.is_file():
+        raise ParasolError(f"cannot write {str(path)!r}: it is there and not an ordinary file. Choose another name.")
+    if not os.access(folder, os.W_OK):
+        raise ParasolError(f"cannot write {str(path)!r}: no permission to write in {str(folder)!r}.")
+    return path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` to write to; takes its place at the end, or vanishes if something goes wrong."""
+    path = path.resolve()  # a link stays a link, what it points to is replaced
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:  # the reader knows the path he gave, not ours
+        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _table(solution: Solution) -> np.ndarray:
+    return np.column_stack([solution.model.nodes.points, solution.values])
+
+
+def _name(solution: Solution) -> str:
+    return str(solution.model.problem.unknown.func)
+
+
+def _write_csv(solution: Solution, path: Path) -> None:
+    names = [*map(str, solution.model.problem.coordinates), _name(solution)]
+    np.savetxt(
+        path, _table(solution), delimiter=",", header=",".join(names), comments="", fmt="%.17g", encoding="utf-8"
+    )
+
+
+def _write_npy(solution: Solution, path: Path) -> None:
+    np.save(path, _table(solution), allow_pickle=False)
+
+
+def _write_vtkhdf(solution: Solution, path: Path) -> None:
+    import h5py  # a quarter of a second that only this needs
+
+    nodes = solution.model.nodes
+    found = cells(nodes)
+    points = np.zeros((nodes.n_nodes, 3))
+    points[:, : nodes.dimension] = nodes.points
+    arrays = {
+        "NumberOfPoints": np.array([len(points)], dtype=np.int64),
+        "NumberOfCells": np.array([len(found)], dtype=np.int64),
+        "NumberOfConnectivityIds": np.array([found.size], dtype=np.int64),
+        "Points": points,
+        "Connectivity": found.ravel().astype(np.int64),
+        "Offsets": np.arange(0, found.size + 1, nodes.dimension + 1, dtype=np.int64),
+        "Types": np.full(len(found), _VTK_TYPES[nodes.dimension], dtype=np.uint8),
+        f"PointData/{_name(solution)}": solution.values,
+    }
+    for parameter, value in zip(solution.model.parameters.scalars, solution.mu, strict=False):
+        arrays[f"FieldData/{parameter.name}"] = np.array([value])
+    with h5py.File(path, "w") as file:
+        root = file.create_group("VTKHDF")
+        root.attrs["Version"] = np.array([2, 0], dtype=np.int64)
+        root.attrs.create("Type", b"UnstructuredGrid", dtype=h5py.string_dtype("ascii", len("UnstructuredGrid")))
+        for name, array in arrays.items():
+            root.create_dataset(name, data=array)
+
+
+# ---- cells ---------------------------------------------------------------------------------------------------------
+def cells(nodes: Nodes) -> np.ndarray:
+    """Segments, triangles or tetrahedra between the nodes that fill the domain: (n_cells, dimension + 1) indices.
+
+    Delaunay cells whose centroid lies in the domain; none reaches across a hole, a notch or the seam of a period.
+
+    >>> from parasol.space.geometry.primitives import Box
+    >>> from parasol.space.nodes import lattice
+    >>> cells(lattice(Box((0, 0), (1, 1)), 3)).shape
+    (8, 3)
+    """
+    _, _, found = wrapped_cells(nodes)
+    return found[(found < nodes.n_nodes).all(axis=1)]
+
+
+def wrapped_cells(nodes: Nodes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes and their images beyond periodic faces (m, dimension), the node each is an image of (m,), and cells of all.
+
+    Without periodic axes these are the nodes themselves, 0..n-1, and `cells(nodes)`. With them the cells cover the
+    whole box and a little more, which is what a picture wants.
+    """
+    points, owner = nodes.points, np.arange(nodes.n_nodes)
+    reach = 4 * float(nodes.spacing.max())
+    (lower, upper), periods = nodes.domain.bounds, nodes.domain.periods
+    for axis in np.flatnonzero(periods > 0):
+        step = periods[axis] * np.eye(nodes.dimension)[axis]
+        low, high = points[:, axis] < lower[axis] + reach, points[:, axis] > upper[axis] - reach
+        points = np.concatenate([points, points[low] + step, points[high] - step])
+        owner = np.concatenate([owner, owner[low], owner[high]])
+    return points, owner, triangulate(points, nodes.domain, on_boundary=owner >= nodes.n_interior)
+
+
+def triangulate(points: np.ndarray, domain: Domain, *, on_boundary: np.ndarray) -> np.ndarray:
+    """Delaunay cells of points in a domain that lie in it: (n_cells, dimension + 1).
+
+    `on_boundary` (n,) marks boundary points: an edge between two of them must not leave the domain by more than
+    the curvature of the boundary explains.
+    """
+    dimension = points.shape[1]
+    if dimension == 1:
+        order = np.argsort(points[:, 0])
+        found = np.column_stack([order[:-1], order[1:]])
+    else:
+        try:
+            found = Delaunay(points).simplices.astype(np.int64)
+        except QhullError:
+            raise ParasolError(
+                f"{len(points)} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes."
+            ) from None
+    corners = points[found]
+    signed = np.linalg.det(corners[:, 1:] - corners[:, :1])
+    pairs = [(i, j) for i in range(dimension + 1) for j in range(i)]
+    longest = np.max([np.linalg.norm(corners[:, i] - corners[:, j], axis=1) for i, j in pairs], axis=0)
+    found[signed < 0, -2:] = found[signed < 0, :-3:-1]  # VTK wants positive orientation, Delaunay gives either
+    keep = np.abs(signed) > _FLAT * longest**dimension
+    found, corners = found[keep], corners[keep]
+    found = found[domain.contains(corners.mean(axis=1))]
+    return found[~_crossing(points, found, domain, on_boundary)]
+
+
+def _crossing(points: np.ndarray, found: np.ndarray, domain: Domain, on_boundary: np.ndarray) -> np.ndarray:
+    """(n_cells,) bool: cells with an edge from boundary to boundary through the outside."""
+    size = found.shape[1]
+    pairs = np.array([(i, j) for i in range(size) for j in range(i)])
+    edges = np.sort(found[:, pairs], axis=2)  # (n_cells, n_edges, 2)
+    where = np.nonzero(on_boundary[edges].all(axis=2))
+    unique, inverse = np.unique(edges[where], axis=0, return_inverse=True)
+    start, end = points[unique[:, 0]], points[unique[:, 1]]
+    outside = (
+        domain.distance((start + end) / 2) > _BULGE * np.linalg.norm(end - start, axis=1)
+        if len(unique)
+        else np.zeros(0, bool)
+    )
+    crossing = np.zeros(edges.shape[:2], dtype=bool)
+    crossing[where] = outside[inverse.ravel()]
+    return np.asarray(crossing.any(axis=1))

@@ -1,0 +1,1 @@
+"""HOW GOOD: figures of solutions, errors and nodes."""

@@ -1,0 +1,375 @@
+"""Domains: distances, normals, parts and combinations against formulas and brute force."""
+
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+import sympy
+from scipy.spatial import KDTree
+
+from parasol.checks import ParasolError
+from parasol.space.geometry.curves import Curve, Polygon, Star, nearest_on_segments
+from parasol.space.geometry.implicit import Implicit
+from parasol.space.geometry.primitives import Ball, Box, Disc
+
+FLOWER = "0.8 + 0.1*(sin(6*theta) + sin(3*theta))"
+ELLIPSE = "x**2/4 + y**2 - 1"
+TORUS = "(sqrt(x**2 + y**2) - 1)**2 + z**2 - 0.16"
+
+
+def ellipse_points(count):
+    angle = 2 * np.pi * np.arange(count) / count
+    return np.stack([2 * np.cos(angle), np.sin(angle)], axis=1)
+
+
+DOMAINS = {
+    "interval": lambda: Box(0, 2),
+    "rectangle": lambda: Box((0, 0), (2, 1)),
+    "channel": lambda: Box((0, 0), (2, 1), periodic=("x",)),
+    "cuboid": lambda: Box((0, 0, 0), (1, 2, 3)),
+    "disc": lambda: Disc((0.3, 0.1), 0.7),
+    "ball": lambda: Ball((0.1, 0.2, 0.3), 1.1),
+    "flower": lambda: Star(FLOWER, center=(0.1, -0.2)),
+    "curve": lambda: Curve(ellipse_points(40)),
+    "polygon": lambda: Polygon([(0, 0), (2, 0), (2, 1), (1, 0.3), (0, 1)]),
+    "ellipse": lambda: Implicit(ELLIPSE, ((-2, -1), (2, 1))),
+    "callable": lambda: Implicit(lambda p: np.hypot(p[:, 0], p[:, 1]) ** 4 - 1, ((-1.2, -1.2), (1.2, 1.2))),
+    "torus": lambda: Implicit(TORUS, ((-1.5, -1.5, -0.5), (1.5, 1.5, 0.5))),
+    "plate": lambda: Box((-1, -1), (1, 1)) - Disc(radius=0.5),
+    "lens": lambda: Disc((-0.5, 0)) & Disc((0.5, 0)),
+    "two": lambda: Disc((-0.5, 0)) | Disc((0.5, 0)),
+    "bitten": lambda: Star(FLOWER) - Polygon([(0, 0), (2, 0), (2, 2)]),
+    "die": lambda: Box((-1, -1, -1), (1, 1, 1)) - Ball((0, 0, 0), 1.2),
+}
+
+
+PLANE = ["rectangle", "disc", "flower", "curve", "polygon", "ellipse", "callable", "plate", "lens", "two", "bitten"]
+
+
+@cache
+def make(name):
+    return DOMAINS[name]()
+
+
+@pytest.fixture(params=DOMAINS)
+def domain(request):
+    return make(request.param)
+
+
+def around(domain, count, seed=0):
+    lower, upper = domain.bounds
+    return np.random.default_rng(seed).uniform(lower - 0.4, upper + 0.4, (count, domain.dimension))
+
+
+def segments(domain):
+    return [np.concatenate(ends) for ends in zip(*[arc.segments for arc in domain.arcs()], strict=True)]
+
+
+def test_every_domain_is_consistent(domain):
+    points = around(domain, 200)
+    distance, foot, normal = domain.distance(points), domain.project(points), domain.normal(points)
+    assert np.array_equal(distance <= 0, domain.contains(points))
+    np.testing.assert_allclose(np.linalg.norm(points - foot, axis=1), np.abs(distance), atol=1e-12)
+    assert np.abs(domain.distance(foot)).max() < 1e-11
+    assert domain.contains(foot).all()
+    np.testing.assert_allclose(np.linalg.norm(normal, axis=1), 1, atol=1e-12)
+    parts = domain.parts(foot)
+    assert parts.shape == (200, len(domain.part_names))
+    assert parts.any(axis=1).all()
+
+
+@pytest.mark.parametrize("name", ["channel", "flower", "curve", "ellipse", "lens"])
+def test_domains_travel_between_processes(name):
+    domain = make(name)
+    points = around(domain, 20)
+    expected = domain.distance(points)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(domain)).distance(points), expected)
+
+
+def test_distance_grows_along_the_outward_normal(domain):
+    points = around(domain, 80, seed=1)
+    foot = domain.project(points)
+    normal = domain.normal(foot)
+    step = 1e-6
+    slope = (domain.distance(foot + step * normal) - domain.distance(foot - step * normal)) / (2 * step)
+    # in a corner one of the two sides is nearer; everywhere else the slope is one
+    corner = domain.parts(foot).sum(axis=1) > 1
+    gradient = [
+        (domain.distance(foot + step * e) - domain.distance(foot - step * e)) / (2 * step)
+        for e in np.eye(foot.shape[1])
+    ]
+    smooth = ~corner & (np.abs(np.linalg.norm(gradient, axis=0) - 1) < 1e-6)
+    assert smooth.mean() > 0.25
+    np.testing.assert_allclose(slope[smooth], 1, atol=1e-6)
+    np.testing.assert_allclose(np.transpose(gradient)[smooth], normal[smooth], atol=2e-5)
+
+
+@pytest.mark.parametrize("name", PLANE)
+def test_plane_distances_against_the_polyline(name):
+    domain = make(name)
+    points = around(domain, 500, seed=2)
+    start, end = segments(domain)
+    brute = np.linalg.norm(nearest_on_segments(points, start, end)[0] - points, axis=1)
+    np.testing.assert_allclose(np.abs(domain.distance(points)), brute, atol=2e-6)
+    assert np.abs(domain.distance(np.concatenate([arc.points for arc in domain.arcs()]))).max() < 1e-11
+
+
+@pytest.mark.parametrize("name", ["cuboid", "ball", "torus", "die"])
+def test_cloud_is_dense_and_on_the_boundary(name):
+    domain, spacing = make(name), 0.3
+    cloud = domain.boundary_cloud(spacing, np.random.default_rng(0))
+    assert np.abs(domain.distance(cloud)).max() < 1e-10
+    tree = KDTree(cloud)
+    assert tree.query(cloud, k=2)[0][:, 1].max() <= spacing / 4 * (1 + 1e-9)
+    points = around(domain, 500, seed=3)
+    assert tree.query(domain.project(points))[0].max() <= spacing / 4
+    # no point of the boundary is nearer than the distance says
+    assert (np.abs(domain.distance(points)) <= tree.query(points)[0] + 1e-12).all()
+
+
+def test_flower_measures():
+    flower = Star(FLOWER)
+    assert flower.perimeter() == pytest.approx(5.805614, abs=5e-7)
+    assert flower.arcs()[0].length == pytest.approx(5.805614, abs=5e-6)
+    assert flower.volume() == pytest.approx(0.65 * np.pi, rel=1e-12)
+
+
+def test_star_of_text_expression_and_function_agree():
+    angle = sympy.Symbol("phi")
+    stars = [
+        Star(FLOWER),
+        Star(0.8 + 0.1 * (sympy.sin(6 * angle) + sympy.sin(3 * angle))),
+        Star(lambda t: 0.8 + 0.1 * (np.sin(6 * t) + np.sin(3 * t))),
+    ]
+    points = around(stars[0], 2000)
+    for star in stars[1:]:
+        np.testing.assert_allclose(star.distance(points), stars[0].distance(points), atol=1e-13)
+        np.testing.assert_allclose(star.normal(points), stars[0].normal(points), atol=1e-7)
+
+
+def test_star_distance_is_exact_for_a_displaced_circle():
+    # the circle of radius 1 seen from (0.3, 0), an interior point that is not its center
+    star = Star("sqrt(1 - 0.09*sin(theta)**2) - 0.3*cos(theta)", center=(0.3, 0))
+    points = around(star, 3000)
+    np.testing.assert_allclose(star.distance(points), np.linalg.norm(points, axis=1) - 1, atol=1e-13)
+
+
+def test_implicit_distances_by_formula():
+    torus = make("torus")
+    points = around(torus, 2000)
+    exact = np.hypot(np.hypot(points[:, 0], points[:, 1]) - 1, points[:, 2]) - 0.4
+    np.testing.assert_allclose(torus.distance(points), exact, atol=1e-12)
+    assert torus.volume() == pytest.approx(2 * np.pi**2 * 0.16, rel=5e-3)
+    ring = Implicit(lambda p: (np.hypot(p[:, 0], p[:, 1]) - 1) ** 2 - 0.09, ((-1.5, -1.5), (1.5, 1.5)))
+    assert sorted(round(arc.length / np.pi, 4) for arc in ring.arcs()) == [1.4, 2.6]
+    points = around(ring, 2000)
+    np.testing.assert_allclose(ring.distance(points), np.abs(np.hypot(*points.T) - 1) - 0.3, atol=1e-12)
+    assert Implicit("x**2 - 1", (-2, 2)).boundary_cloud(1, np.random.default_rng(0)).ravel().tolist() == pytest.approx(
+        [-1, 1]
+    )
+
+
+def test_curve_through_points_of_an_ellipse():
+    curve = Curve(ellipse_points(200)[::-1])
+    assert curve.volume() == pytest.approx(2 * np.pi, rel=1e-6)
+    points = around(curve, 500)
+    ellipse = make("ellipse")
+    np.testing.assert_allclose(curve.distance(points), ellipse.distance(points), atol=1e-6)
+
+
+def test_polygon_does_not_mind_its_direction():
+    vertices = np.array([(0, 0), (2, 0), (2, 1), (1, 0.3), (0, 1)])
+    one, other = Polygon(vertices), Polygon(vertices[::-1])
+    points = around(one, 500)
+    np.testing.assert_allclose(one.distance(points), other.distance(points), atol=1e-14)
+    assert one.volume() == pytest.approx(1.3)
+    assert len(one.arcs()) == 5
+
+
+def test_box_parts_and_corner_normals():
+    box = Box((0, 0), (2, 1))
+    corners = [[0, 0], [2, 0], [1, 1], [2, 1]]
+    assert box.part_names == ("left", "right", "bottom", "top")
+    assert box.parts(corners).astype(int).tolist() == [[1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1], [0, 1, 0, 1]]
+    assert box.normal(corners).tolist() == [[-1, 0], [1, 0], [0, 1], [1, 0]]
+
+
+def test_periodic_box():
+    channel = Box((0, 0), (2, 1), periodic=(0,))
+    assert channel.part_names == ("bottom", "top")
+    assert channel.periods.tolist() == [2, 0]
+    assert channel.contains([[17.0, 0.5], [0.0, 1.5]]).tolist() == [True, False]
+    np.testing.assert_allclose(channel.distance([[0.0, 0.4], [5.0, 2.0]]), [-0.4, 1.0])
+    assert len(channel.arcs()) == 2
+    torus = Box((0, 0), (1, 1), periodic="xy")
+    assert torus.part_names == ()
+    assert torus.distance([[0.0, 0.0]]).tolist() == [-np.inf]
+    with pytest.raises(ParasolError, match="no boundary"):
+        torus.project([[0.0, 0.0]])
+
+
+def test_hole_in_a_periodic_box():
+    cell = Box((0, 0), (1, 1), periodic="xy") - Disc((0.2, 0.5), 0.2)
+    np.testing.assert_allclose(cell.distance([[0.95, 0.5], [0.2, 0.5], [3.2, 1.0]]), [-0.05, 0.2, -0.3])
+    np.testing.assert_allclose(cell.normal([[0.95, 0.5]]), [[1, 0]], atol=1e-12)
+    assert cell.volume() == pytest.approx(1 - 0.04 * np.pi)
+    with pytest.raises(ParasolError, match="periodic box combines only"):
+        Box((0, 0), (1, 1), periodic="x") | Disc()
+
+
+def test_corners_of_combinations_are_exact():
+    lens = Disc((-0.5, 0)) & Disc((0.5, 0))
+    tip = np.sqrt(0.75)
+    for arc in lens.arcs():
+        ends = arc.points[[0, -1]][np.argsort(arc.points[[0, -1], 1])]
+        np.testing.assert_allclose(ends, [[0, -tip], [0, tip]], atol=1e-12)
+    np.testing.assert_allclose(lens.distance([[0, 2.0], [0, 0]]), [2 - tip, -0.5], atol=1e-12)
+    bite = Box((-1, -1), (1, 1)) - Disc((1, 1), 0.5)
+    ends = np.concatenate([arc.points[[0, -1]] for arc in bite.arcs()])
+    for corner in [(0.5, 1), (1, 0.5), (-1, 1), (1, -1)]:
+        assert np.sum(np.abs(ends - corner).max(axis=1) < 1e-12) == 2
+    assert bite.volume() == pytest.approx(4 - np.pi / 16, rel=5e-3)
+
+
+def test_boxes_that_share_faces():
+    shape = Box((0, 0), (2, 1)) | Box((0, 0), (1, 2))
+    assert len(shape.arcs()) == 6
+    assert sum(arc.length for arc in shape.arcs()) == pytest.approx(8)
+    # (0, 1) is a corner of the first box but lies within the long left side of the union
+    assert shape.parts([[0, 1], [1, 1], [1, 0]]).astype(int).tolist() == [[1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0]]
+    np.testing.assert_allclose(shape.distance([[0.5, 0.5], [1.5, 1.5], [1.0, 1.0]]), [-0.5, 0.5, 0], atol=1e-12)
+    row = Box((0, 0), (1, 1)) | Box((1, 0), (2, 1))
+    np.testing.assert_allclose(row.distance([[1.0, 0.5], [1.0, -0.5]]), [-0.5, 0.5], atol=1e-12)
+    half = Box((0, 0), (1, 1)) - Box((0.5, 0), (1, 1))
+    assert sum(arc.length for arc in half.arcs()) == pytest.approx(3)
+
+
+def test_nested_combination_and_inherited_parts():
+    plate = (Box((-2, -1), (2, 1)) - Disc((-1, 0), 0.5).named("hole")) - Disc((1, 0), 0.5).named("hole")
+    assert plate.part_names == ("left", "right", "bottom", "top", "hole")
+    parts = plate.parts([[-0.5, 0], [0.5, 0], [2, 0]])
+    assert parts.argmax(axis=1).tolist() == [4, 4, 1]
+    np.testing.assert_allclose(plate.normal([[-0.5, 0], [0.5, 0]]), [[-1, 0], [1, 0]], atol=1e-12)
+    assert plate.volume() == pytest.approx(8 - np.pi / 2)
+
+
+def test_union_on_a_line():
+    line = Box(0, 1) | Ball(1, 0.5) | Box(2, 3)
+    assert sorted(line.boundary_cloud(1, np.random.default_rng(0)).ravel()) == [0, 1.5, 2, 3]
+    np.testing.assert_allclose(line.distance([[0.7], [1.2], [1.8], [4]]), [-0.7, -0.3, 0.2, 1])
+
+
+def test_edges_of_a_solid_combination():
+    die = make("die")
+    # the ball of radius 1.2 meets the face z = 1 in a circle; the point on the axis above is nearest to that circle
+    rim = np.sqrt(1.2**2 - 1)
+    np.testing.assert_allclose(die.distance([[0, 0, 1.0], [0.01, 0, 1.5]]), [rim, np.hypot(rim - 0.01, 0.5)], atol=1e-9)
+
+
+@pytest.mark.parametrize("given", ["y <= 0", sympy.Symbol("y", real=True) <= 0, lambda p: p[:, 1] <= 1e-9])
+def test_named_side_owns_its_corner_and_normal(given):
+    square = Box((0, 0), (1, 1)).named(floor=given)
+    assert square.part_names == ("floor", "left", "right", "bottom", "top")
+    assert square.parts([[0, 0], [0.5, 0], [0, 1]]).astype(int).tolist() == [
+        [1, 1, 0, 0, 0],
+        [1, 0, 0, 0, 0],
+        [0, 1, 0, 0, 1],
+    ]
+    # the plain square would give the left side's normal
+    assert square.normal([[0, 0]]).tolist() == [[0, -1]]
+
+
+def test_naming_composes():
+    x, y = sympy.symbols("x y", real=True)
+    triangle = (
+        Polygon([(0, 0), (4, 0), (0, 3)]).named("wall").named(inlet=sympy.Eq(x, 0), probe=(y <= 0) & (x > 1) & (x < 2))
+    )
+    assert triangle.part_names == ("inlet", "probe", "wall")
+    points = [[0, 1], [1.5, 0], [3, 0], [0, 0]]
+    assert triangle.parts(points).astype(int).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]]
+    np.testing.assert_allclose(triangle.normal([[0, 0]]), [[-1, 0]], atol=1e-12)
+    cuboid = Box((0, 0, 0), (1, 1, 1)).named("shell").named(lid="z >= 1")
+    assert cuboid.parts([[0, 0.5, 1], [0.5, 0.5, 1], [0.5, 0.5, 0]]).astype(int).tolist() == [[1, 1], [1, 0], [0, 1]]
+    assert cuboid.normal([[0, 0.5, 1]]).tolist() == [[0, 0, 1]]
+
+
+def test_surface_round_trip(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    pytest.importorskip("igl")
+    from parasol.space.geometry.surface import Surface
+
+    mesh = trimesh.creation.icosphere(subdivisions=3)
+    mesh.export(tmp_path / "ball.stl")
+    mesh.export(tmp_path / "ball.obj")
+    points = np.random.default_rng(0).uniform(-1.5, 1.5, (1000, 3))
+    exact = np.linalg.norm(points, axis=1) - 1
+    for name in ("ball.stl", "ball.obj"):
+        ball = Surface(tmp_path / name)
+        assert ball.volume() == pytest.approx(4 / 3 * np.pi, rel=0.01)
+        assert np.abs(ball.distance(points) - exact).max() < 6e-3
+        assert np.array_equal(ball.contains(points), ball.distance(points) <= 0)
+        foot = ball.project(points)
+        assert np.sum(foot * ball.normal(points), axis=1).min() > 0.99
+        cloud = ball.boundary_cloud(0.2, np.random.default_rng(0))
+        assert np.abs(ball.distance(cloud)).max() < 1e-12
+        assert KDTree(cloud).query(foot)[0].max() <= 0.05
+    cube = Surface(trimesh.creation.box())
+    points = 0.6 * points
+    np.testing.assert_allclose(cube.distance(points), Box((-0.5,) * 3, (0.5,) * 3).distance(points), atol=1e-12)
+    inside_out = Surface((mesh.vertices, mesh.faces[:, ::-1]))
+    assert inside_out.contains([[0, 0, 0]]).all()
+    (tmp_path / "broken.stl").write_text("hello")
+    torn = mesh.copy()
+    torn.update_faces(np.arange(len(torn.faces)) > 3)
+    for bad in (tmp_path / "broken.stl", tmp_path / "missing.stl", torn, 3):
+        with pytest.raises(ParasolError):
+            Surface(bad)
+
+
+def test_surface_without_the_extra(monkeypatch):
+    import sys
+
+    from parasol.space.geometry.surface import Surface
+
+    monkeypatch.setitem(sys.modules, "igl", None)
+    with pytest.raises(ParasolError, match=r"pip install 'parasol-pde\[geometry\]'"):
+        Surface("ball.stl")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Box((0, 0), (1, 0)), "not below"),
+        (lambda: Box((0, 0), (1, 1, 1)), "as many"),
+        (lambda: Box((0, np.nan), (1, 1)), "NaN"),
+        (lambda: Box((0,) * 4, (1,) * 4), "Use 1, 2 or 3"),
+        (lambda: Box((0, 0), (1, 1), periodic=("z",)), "unknown"),
+        (lambda: Ball((0, 0), 0.0), "positive"),
+        (lambda: Disc().distance([[0, 0, 0]]), "shape"),
+        (lambda: Disc().distance([[0, np.inf]]), "infinite"),
+        (lambda: Disc().boundary_cloud(0.1, np.random.default_rng(0)), "arcs"),
+        (lambda: Ball((0, 0, 0), 1).arcs(), "plane"),
+        (lambda: Star("0.1 + sin(theta)"), "positive number"),
+        (lambda: Star("2 + sin(theta/2)"), "repeat"),
+        (lambda: Star("1 + phi"), "unknown name"),
+        (lambda: Polygon([(0, 0), (1, 0)]), "at least 3"),
+        (lambda: Polygon([(0, 0), (1, 1), (2, 2)]), "no area"),
+        (lambda: Polygon([(0, 0), (3, 1), (3, 0), (0, 2)]), "crosses"),
+        (lambda: Curve([(0, 0), (3, 1), (3, 0), (0, 2)]), "crosses"),
+        (lambda: Implicit("x**2 + y**2 + 1", ((-1, -1), (1, 1))), "no interior"),
+        (lambda: Implicit("x**2 + y**2 - 1", ((-1, -1), (0.5, 1))), "beyond its bounds"),
+        (lambda: Implicit("x + t", ((-1, -1), (0.5, 1))), "unknown name"),
+        (lambda: Disc() & Disc((5, 0)), "no interior"),
+        (lambda: Disc() - Disc(), "no interior"),
+        (lambda: Box((0, 0), (1, 1)) & Box((1, 0), (2, 1)), "no interior"),
+        (lambda: Disc() | Ball((0, 0, 0), 1), "dimension"),
+        (lambda: Disc().named(), "named"),
+        (lambda: Disc().named(a="z < 0"), "unknown name"),
+        (lambda: Disc().named(a=True), "names no place"),
+    ],
+)
+def test_wrong_input_says_what_to_do(make, says):
+    with pytest.raises(ParasolError, match=says) as caught:
+        make()
+    assert "\n" not in str(caught.value)
