@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from parasol.checks import ParasolError
 from parasol.space.kernels import PHS, Kernel, MultiIndex, check_smooth_enough, monomials, n_monomials
@@ -108,8 +109,8 @@ def stencil_weights(
     if workers == 1 or len(starts) < 2:
         for start in starts:
             work(start)
-    else:  # NumPy releases the interpreter lock in its linear algebra
-        with ThreadPoolExecutor(workers) as pool:
+    else:  # NumPy releases the interpreter lock in its linear algebra; its own threads would fight with ours
+        with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
             list(pool.map(work, starts))
     return StencilWeights(weights, condition)
 

@@ -1,0 +1,188 @@
+import numpy as np
+import pytest
+from scipy.special import spherical_in
+from sympy import Eq, cos, exp, sin
+
+import parasol as ps
+from parasol.checks import ParasolError
+from parasol.pde.discretize import discretize_with
+from parasol.pde.fields import spherical_harmonics
+
+x, y = ps.coordinates("x y")
+u = ps.unknown("u", x, y)
+a, k = ps.parameters(a=(0.1, 4.0), k=(0.0, 2.0))
+
+
+@pytest.fixture(scope="module")
+def flower():
+    problem = ps.load_problem("helmholtz")
+    return discretize_with(problem, problem.settings["paper"])
+
+
+@pytest.fixture(scope="module")
+def ball():
+    problem = ps.load_problem("schrodinger")
+    return discretize_with(problem, problem.settings["paper"])
+
+
+def manufactured(domain, exact, operator):
+    return ps.Problem(domain, Eq(operator(u), operator(exact)), ps.Dirichlet(exact), exact=exact)
+
+
+def test_the_paper_s_settings(flower, ball):
+    assert (flower.n_nodes, flower.nodes.n_interior, flower.nodes.n_boundary) == (1036, 859, 177)
+    assert flower.scheme == ps.Scheme(ps.IMQ(3.0), -1, 50)
+    assert (ball.n_nodes, ball.nodes.n_interior, ball.nodes.n_boundary) == (2276, 1691, 585)
+    assert ball.scheme == ps.Scheme(ps.IMQ(1.0), -1, 50)
+
+
+def test_affine_terms_sum_to_the_operator(flower):
+    assert [str(theta) for theta in flower.operator_thetas] == ["1", "a", "k"]
+    mu = np.array([0.927, 1.697])
+    total = sum(theta * matrix for theta, matrix in zip(flower.operator_theta(mu[None])[0], flower.operators, strict=True))
+    assert abs(total - flower.operator(mu)).max() < 1e-12
+    np.testing.assert_allclose(flower.load_theta(mu[None])[0] @ flower.loads, flower.load(mu))
+
+
+def test_known_accuracy_on_the_flower(flower):
+    def operator(v):
+        return -v.diff(x, 2) - a * v.diff(y, 2) - k * v
+
+    problem = manufactured(flower.problem.domain, sin(3 * x) * cos(2 * y), operator)
+    imq = ps.discretize(problem, flower.nodes, kernel=ps.IMQ(3.0), degree=-1, stencil_size=50)
+    phs = ps.discretize(problem, flower.nodes, kernel=ps.PHS(7), degree=5, stencil_size=50)
+    assert imq.solve([1.0, 1.0]).error <= 1e-3
+    assert phs.solve([1.0, 1.0]).error <= 1e-5
+    for mu in ([0.1, 2.0], [4.0, 0.0]):
+        assert imq.solve(mu).error <= 2e-3
+        assert phs.solve(mu).error <= 1e-5
+
+
+def test_bessel_series_in_the_ball(ball):
+    nodes = ball.nodes
+    fine = ps.discretize(ball.problem, nodes)
+    radius = np.linalg.norm(nodes.points, axis=1)
+    harmonics = spherical_harmonics(nodes.points, 8)
+    errors = {"paper": [], "ours": []}
+    for degree in range(9):
+        mode = harmonics[degree * degree + degree // 2]
+        profile = spherical_in(degree, radius) / spherical_in(degree, 1.0)
+        exact = profile * mode
+        for name, model in (("paper", ball), ("ours", fine)):
+            values = model.solve(mode[nodes.n_interior :]).values
+            errors[name].append(np.linalg.norm(values - exact) / np.linalg.norm(exact))
+    # what was measured elsewhere with the paper's settings on other nodes, by degree: the same size
+    known = np.array([4e-4, 1e-4, 5e-4, 1e-3, 3e-3, 4e-3, 7e-3, 1e-2, 1.5e-2])
+    assert np.all(np.array(errors["paper"]) < 6 * known), errors["paper"]
+    assert np.all(np.array(errors["paper"]) > known / 6), errors["paper"]
+    assert errors["ours"][0] < 1e-6
+    assert np.all(np.array(errors["ours"]) < np.array(errors["paper"]))
+
+
+def test_a_function_parameter_enters_linearly(ball):
+    assert ball.constant_operator
+    assert ball.n_parameters == 585
+    first, second = ball.sample(2, rng=3)
+    combined = ball.solve(first - 2 * second).values
+    np.testing.assert_allclose(combined, ball.solve(first).values - 2 * ball.solve(second).values, atol=1e-10)
+    np.testing.assert_allclose(ball.solve(first).values[ball.nodes.n_interior :], first, atol=1e-13)
+
+
+def test_a_function_parameter_as_a_coefficient():
+    field = ps.FunctionParameter("c", ps.SphereField(2), on="domain")
+    problem = ps.Problem(ps.Disc(), Eq(-ps.laplacian(u) + field * u, field), ps.Dirichlet(1))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+    values = 1 + model.nodes.points[:, 0] ** 2
+    np.testing.assert_allclose(model.solve(values).values, 1.0, atol=1e-10)  # u = 1 solves it whatever c is
+
+
+def test_coefficients_that_cannot_be_separated_are_assembled_per_parameter():
+    exact = x + y**2
+
+    def operator(v):
+        return -ps.laplacian(v, x, y) + exp(a * x) * v
+
+    problem = manufactured(ps.Disc(), exact, operator)
+    assert not problem.affine
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=400))
+    for mu in ([0.1], [4.0]):
+        assert model.solve(mu).error < 1e-9
+
+
+def test_a_corner_between_value_and_slope_takes_the_value():
+    problem = ps.Problem(
+        ps.Box((0, 0), (1, 1)),
+        Eq(-ps.laplacian(u), 0),
+        {"left": ps.Dirichlet(0), "right": ps.Dirichlet(1), "*": ps.Neumann(0)},
+        exact=x,
+    )
+    for nodes in (ps.lattice(problem.domain, 15), ps.scatter(problem.domain, n_nodes=300)):
+        for neumann in ("ghosts", "one-sided"):
+            assert ps.discretize(problem, nodes, neumann=neumann, degree=3).solve().error < 1e-9
+
+
+def test_ghosts_beat_one_sided_rows():
+    problem = ps.load_problem("graded-material")
+    nodes = ps.scatter(problem.domain, n_nodes=1000)
+    errors = [ps.discretize(problem, nodes, neumann=n).solve([1.0]).error for n in ("ghosts", "one-sided")]
+    assert errors[0] < 0.3 * errors[1]
+
+
+def test_general_conditions_on_named_parts():
+    nx, ny = ps.normal(x, y)
+    exact = exp(x) * sin(y)
+    domain = ps.Disc().named(inflow=x < 0)
+    oblique = (2 * nx * u.diff(x) + ny * u.diff(y)) + u
+    data = oblique.subs(u, exact).doit()
+    problem = ps.Problem(
+        domain, Eq(-ps.laplacian(u), 0), {"inflow": ps.Dirichlet(exact), "boundary": Eq(oblique, data)}, exact=exact
+    )
+    assert ps.discretize(problem, ps.scatter(domain, n_nodes=800)).solve().error < 1e-4
+
+
+def test_interpolation_between_nodes():
+    problem = manufactured(ps.Disc(), sin(2 * x) * exp(y), lambda v: -ps.laplacian(v, x, y))
+    solution = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=1000)).solve()
+    points = np.random.default_rng(0).uniform(-0.6, 0.6, (50, 2))
+    np.testing.assert_allclose(solution.at(points), np.sin(2 * points[:, 0]) * np.exp(points[:, 1]), atol=1e-5)
+    with pytest.raises(ParasolError, match="1 of 1 points lie outside"):
+        solution.at([[2.0, 0.0]])
+
+
+def test_parameters_are_checked_at_the_door(flower):
+    with pytest.raises(ParasolError, match=r"a=9 is outside its range \[0.1, 4\]"):
+        flower.solve([9.0, 1.0])
+    with pytest.raises(ParasolError, match="unknown parameter 'b'"):
+        flower.solve({"b": 1.0})
+    with pytest.raises(ParasolError, match=r"expected \(n_samples, 2\)"):
+        flower.solve([1.0])
+    with pytest.raises(ParasolError, match="NaN"):
+        flower.solve([np.nan, 1.0])
+    assert np.isfinite(flower.solve([4.5, 1.0], extrapolate=True).values).all()
+
+
+def test_slopes_alone_are_refused_as_singular():
+    problem = ps.Problem(ps.Disc(), Eq(-ps.laplacian(u), 0), ps.Neumann(0))
+    with pytest.raises(ParasolError, match="singular to working precision"):
+        ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300)).solve()
+
+
+def test_coefficients_must_be_finite():
+    problem = ps.Problem(ps.Box((0, 0), (1, 1)), Eq(-ps.laplacian(u) + u / x, 0), ps.Dirichlet(0))
+    box = ps.lattice(problem.domain, 12)
+    assert ps.discretize(problem, box).solve().residual_norm == 0
+    problem = ps.Problem(ps.Box((-1, -1), (1, 1)), Eq(-ps.laplacian(u) + u / x, 0), ps.Dirichlet(0))
+    with pytest.raises(ParasolError, match="not finite"):
+        ps.discretize(problem, ps.lattice(problem.domain, 11))
+
+
+def test_nodes_of_another_domain_are_refused():
+    problem = ps.Problem(ps.Disc(), Eq(-ps.laplacian(u), 1), ps.Dirichlet(0))
+    with pytest.raises(ParasolError, match="another domain"):
+        ps.discretize(problem, ps.scatter(ps.Box((0, 0), (1, 1)), n_nodes=200))
+
+
+def test_the_same_seed_gives_the_same_bytes():
+    problem = ps.load_problem("helmholtz")
+    first, second = (ps.discretize(problem, ps.scatter(problem.domain, n_nodes=400, rng=5)).solve([1.0, 1.0]) for _ in range(2))
+    assert first.values.tobytes() == second.values.tobytes()
