@@ -46,20 +46,25 @@ def observed_order(problem, counts, **options):
     errors = []
     for count in counts:
         # two node sets per size: one alone scatters by a factor of two
-        pairs = [ps.discretize(problem, ps.scatter(problem.domain, n_nodes=count, rng=seed), **options) for seed in (0, 1)]
+        pairs = [
+            ps.discretize(problem, ps.scatter(problem.domain, n_nodes=count, rng=seed), **options) for seed in (0, 1)
+        ]
         errors.append(np.sqrt(np.prod([model.solve().error for model in pairs])))
     return slope(np.array(counts) ** (-1 / problem.domain.dimension), errors), errors
 
 
 @pytest.mark.parametrize(
-    ("condition", "degree"), [*[("dirichlet", p) for p in (2, 3, 4, 5, 6)], *[("neumann", p) for p in (2, 3, 4, 5)], ("robin", 4)]
+    ("condition", "degree"),
+    [*[("dirichlet", p) for p in (2, 3, 4, 5, 6)], *[("neumann", p) for p in (2, 3, 4, 5)], ("robin", 4)],
 )
 def test_order_in_the_plane(condition, degree):
     order, errors = observed_order(plane_problem(condition), (800, 2200, 6000), degree=degree)
     assert order >= degree - 1 - 0.2, (order, errors)
 
 
-@pytest.mark.parametrize(("condition", "degree"), [("dirichlet", 2), ("dirichlet", 3), ("dirichlet", 4), ("neumann", 2), ("neumann", 3)])
+@pytest.mark.parametrize(
+    ("condition", "degree"), [("dirichlet", 2), ("dirichlet", 3), ("dirichlet", 4), ("neumann", 2), ("neumann", 3)]
+)
 def test_order_in_space(condition, degree):
     order, errors = observed_order(space_problem(condition), (700, 1500, 3200), degree=degree)
     assert order >= degree - 1 - 0.2, (order, errors)
@@ -77,6 +82,11 @@ def test_a_plain_kernel_converges_while_its_condition_lasts():
     for count in (400, 1600):
         nodes = ps.scatter(problem.domain, n_nodes=count)
         epsilon = 0.12 / np.median(nodes.spacing)
-        errors.append([ps.discretize(problem, nodes, kernel=ps.IMQ(epsilon), degree=p, stencil_size=40).solve().error for p in (-1, 4)])
+        errors.append(
+            [
+                ps.discretize(problem, nodes, kernel=ps.IMQ(epsilon), degree=p, stencil_size=40).solve().error
+                for p in (-1, 4)
+            ]
+        )
     assert errors[1][1] < 0.1 * errors[0][1]
     assert errors[1][1] < errors[1][0]

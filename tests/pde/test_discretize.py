@@ -39,7 +39,9 @@ def test_the_paper_s_settings(flower, ball):
 def test_affine_terms_sum_to_the_operator(flower):
     assert [str(theta) for theta in flower.operator_thetas] == ["1", "a", "k"]
     mu = np.array([0.927, 1.697])
-    total = sum(theta * matrix for theta, matrix in zip(flower.operator_theta(mu[None])[0], flower.operators, strict=True))
+    total = sum(
+        theta * matrix for theta, matrix in zip(flower.operator_theta(mu[None])[0], flower.operators, strict=True)
+    )
     assert abs(total - flower.operator(mu)).max() < 1e-12
     np.testing.assert_allclose(flower.load_theta(mu[None])[0] @ flower.loads, flower.load(mu))
 
@@ -184,5 +186,7 @@ def test_nodes_of_another_domain_are_refused():
 
 def test_the_same_seed_gives_the_same_bytes():
     problem = ps.load_problem("helmholtz")
-    first, second = (ps.discretize(problem, ps.scatter(problem.domain, n_nodes=400, rng=5)).solve([1.0, 1.0]) for _ in range(2))
+    first, second = (
+        ps.discretize(problem, ps.scatter(problem.domain, n_nodes=400, rng=5)).solve([1.0, 1.0]) for _ in range(2)
+    )
     assert first.values.tobytes() == second.values.tobytes()

@@ -20,7 +20,11 @@ def operator_terms(equation):
 def test_the_paper_s_operator_has_three_affine_terms():
     form = linear_form(Eq(-u.diff(x, 2) - a * u.diff(y, 2) - k * u, -10 * sin(8 * x * (y - 1))), u)
     assert form.affine
-    assert [(t.theta, t.coefficient, t.derivative) for t in form.operator] == [(1, -1, (2, 0)), (a, -1, (0, 2)), (k, -1, (0, 0))]
+    assert [(t.theta, t.coefficient, t.derivative) for t in form.operator] == [
+        (1, -1, (2, 0)),
+        (a, -1, (0, 2)),
+        (k, -1, (0, 0)),
+    ]
     assert [(t.theta, t.derivative) for t in form.source] == [(1, None)]
 
 

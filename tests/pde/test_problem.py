@@ -15,11 +15,15 @@ def test_every_part_needs_a_condition():
     box = ps.Box((0, 0), (1, 1))
     with pytest.raises(ParasolError, match="'right' has no condition"):
         ps.Problem(box, EQUATION, {"left": ps.Dirichlet(0)})
-    with pytest.raises(ParasolError, match="part 'inlet', which the domain does not have. Its parts are: left, right, bottom, top"):
+    with pytest.raises(
+        ParasolError, match="part 'inlet', which the domain does not have. Its parts are: left, right, bottom, top"
+    ):
         ps.Problem(box, EQUATION, {"inlet": ps.Dirichlet(0), "*": ps.Dirichlet(0)})
     with pytest.raises(ParasolError, match="no condition"):
         ps.Problem(box, EQUATION)
-    assert set(ps.Problem(box, EQUATION, {"left": ps.Neumann(1), "*": ps.Dirichlet(0)}).conditions) == set(box.part_names)
+    assert set(ps.Problem(box, EQUATION, {"left": ps.Neumann(1), "*": ps.Dirichlet(0)}).conditions) == set(
+        box.part_names
+    )
 
 
 @pytest.mark.parametrize("value", ["0", None, float("nan"), [1, 2]])

@@ -23,12 +23,14 @@ def test_factors_agree_with_a_dense_solve(model):
     matrix = model.operator(mu).toarray()
     right = np.random.default_rng(0).standard_normal((model.n_unknowns, 3))
     np.testing.assert_allclose(model.factors(mu).solve(right), np.linalg.solve(matrix, right), rtol=1e-7, atol=1e-10)
-    np.testing.assert_allclose(model.factors(mu).solve(right[:, 0]), np.linalg.solve(matrix, right[:, 0]), rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(
+        model.factors(mu).solve(right[:, 0]), np.linalg.solve(matrix, right[:, 0]), rtol=1e-7, atol=1e-10
+    )
 
 
 def test_value_rows_are_eliminated(model):
-    assert np.count_nonzero(model._pattern.stated) == model.nodes.n_boundary
-    assert len(model._pattern.order) == model.nodes.n_interior
+    assert np.count_nonzero(model.pattern.stated) == model.nodes.n_boundary
+    assert len(model.pattern.order) == model.nodes.n_interior
 
 
 def test_dissection_is_a_permutation_and_fills_less_than_the_natural_order():
@@ -52,10 +54,18 @@ def test_points_that_coincide_do_not_stop_the_dissection():
     assert sorted(nested_dissection(graph, np.zeros((100, 2)))) == list(range(100))
 
 
-@pytest.mark.parametrize("matrix", [np.diag([1.0, 2.0, 0.0]), np.ones((4, 4)), np.array([[1.0, 2.0], [2.0, 4.0 + 1e-16]])])
+@pytest.mark.parametrize(
+    "matrix", [np.diag([1.0, 2.0, 0.0]), np.ones((4, 4)), np.array([[1.0, 2.0], [2.0, 4.0 + 1e-16]])]
+)
 def test_singular_matrices_are_refused(matrix):
     with pytest.raises(SingularMatrixError):
-        factorize(*pattern_of(sparse.csr_array(matrix) if matrix[-1, -1] else sparse.csr_array((np.array([1.0, 2.0, 0.0]), [0, 1, 2], [0, 1, 2, 3]))))
+        factorize(
+            *pattern_of(
+                sparse.csr_array(matrix)
+                if matrix[-1, -1]
+                else sparse.csr_array((np.array([1.0, 2.0, 0.0]), [0, 1, 2], [0, 1, 2, 3]))
+            )
+        )
 
 
 def test_a_zero_diagonal_falls_back_to_full_pivoting():
@@ -75,7 +85,7 @@ def test_backends_agree(model):
     mu = np.array([0.3, 1.0])
     load = model.load(mu)
     data = model.operator(mu).data
-    found = factorize(model._pattern, data, backend="mkl")
+    found = factorize(model.pattern, data, backend="mkl")
     assert found.backend == "mkl"
     np.testing.assert_allclose(found.solve(load), model.factors(mu).solve(load), rtol=1e-8, atol=1e-12)
 

@@ -143,6 +143,10 @@ class ParameterSpace:
     def vector(self, values: Mapping[str, float]) -> np.ndarray:
         """Named values as a vector; a parameter left out takes the middle of its range."""
         for name in values:
+            if name in [f.name for f in self.functions]:
+                raise ParasolError(
+                    f"{name!r} is a function: give its nodal values in a parameter vector, or a seed to draw it."
+                )
             if name not in self.names:
                 known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
                 raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")

@@ -14,7 +14,7 @@ from parasol.space.operators import differentiate
 from parasol.space.wrap import Wrap
 
 if TYPE_CHECKING:
-    from parasol.pde.discretize import Model
+    from parasol.pde.model import Model
 
 _WORST_RESIDUAL = 1e-8
 
@@ -50,9 +50,9 @@ class Solution:
 
     @property
     def error(self) -> float | None:
-        """Relative l2 error at the nodes against the exact solution, where the problem knows it."""
+        """Relative l2 error at the nodes against the exact solution where the problem knows it (absolute if that is 0)."""
         exact = self.exact
-        return None if exact is None else float(np.linalg.norm(self.values - exact) / np.linalg.norm(exact))
+        return None if exact is None else float(np.linalg.norm(self.values - exact) / (np.linalg.norm(exact) or 1.0))
 
 
 def solve_steady(model: Model, mu: np.ndarray) -> Solution:
@@ -62,7 +62,8 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     try:
         factors = model.factors(mu)
     except SingularMatrixError as error:
-        raise SingularMatrixError(f"{error} (parameter: {describe(model, mu)})") from None
+        where = f" (at {describe(model, mu)})" if model.n_parameters else ""
+        raise SingularMatrixError(f"{error}{where}") from None
     values, residual = _refined(factors, load)
     if not (np.all(np.isfinite(values)) and residual <= _WORST_RESIDUAL):
         raise SingularMatrixError(
