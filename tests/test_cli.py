@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import parasol
+from parasol import cli
 from parasol.cli import app
 
 MINE = """
@@ -77,54 +79,43 @@ def test_solve_own_problem_and_write_everything(mine):
     assert np.allclose(u, (1 - x**2 - y**2) / 1.25, atol=1e-8)
 
 
-def test_parameters_left_out_take_the_middle_and_it_says_so(mine):
-    result = run("solve", "mine.py:disc", "--nodes", 200)
-    assert "a = 2 (middle of its range)" in result.stdout
+def facts_of(folder, seed):
+    scheme = ["--kernel", "phs:3", "--degree", 2, "--stencil", 15]
+    return json.loads(
+        run("solve", folder / "mine.py:disc", "--nodes", 200, *scheme, "--seed", seed, "--json", "-").stdout
+    )
 
 
-def test_json_to_stdout_is_only_json(mine):
-    facts = json.loads(run("solve", "mine.py", "--nodes", 200, "--json", "-").stdout)
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("facts")
+    (folder / "mine.py").write_text(MINE)
+    return facts_of(folder, seed=1)
+
+
+def test_json_to_stdout_is_only_json(facts):
     assert facts["parameters"] == {"a": pytest.approx(2.0)}
+    assert facts["left_to_middle"] == ["a"]
     assert facts["files"] == []
-
-
-def test_quiet_prints_nothing(mine):
-    result = run("solve", "mine.py", "--nodes", 200, "--quiet", "--out", "u.csv")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_preset_and_single_options_override_it():
     facts = json.loads(
-        run("solve", "helmholtz", "--preset", "paper", "--nodes", 600, "--boundary-nodes", 100, "--json", "-").stdout
+        run("solve", "helmholtz", "--preset", "paper", "--nodes", 300, "--boundary-nodes", 60, "--json", "-").stdout
     )
     assert (facts["n_nodes"], facts["n_boundary"], facts["kernel"], facts["stencil_size"]) == (
-        600,
-        100,
+        300,
+        60,
         "IMQ(epsilon=3.0)",
         50,
     )
 
 
-def test_scheme_and_seed_come_from_the_options(mine):
-    words = [
-        "solve",
-        "mine.py",
-        "--nodes",
-        300,
-        "--kernel",
-        "phs:3",
-        "--degree",
-        2,
-        "--stencil",
-        15,
-        "--json",
-        "-",
-        "--seed",
-    ]
-    first, again, other = (json.loads(run(*words, seed).stdout) for seed in (1, 1, 2))
-    assert (first["kernel"], first["degree"], first["stencil_size"]) == ("PHS(power=3)", 2, 15)
-    assert first["minimum"] == again["minimum"]
-    assert first["maximum"] == again["maximum"] != other["maximum"]
+def test_scheme_and_seed_come_from_the_options(facts, mine):
+    again, other = (facts_of(mine, seed) for seed in (1, 2))
+    assert (facts["kernel"], facts["degree"], facts["stencil_size"]) == ("PHS(power=3)", 2, 15)
+    assert facts["minimum"] == again["minimum"]
+    assert facts["maximum"] == again["maximum"] != other["maximum"]
 
 
 def test_function_parameters_are_drawn_with_the_seed():
@@ -237,25 +228,30 @@ def test_interrupt_is_quiet(mine, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(discretize, "discretize_with", interrupted)
+    monkeypatch.setattr(discretize, "nodes_for", interrupted)
     result = run("solve", "mine.py", "--out", "u.csv")
     assert (result.exit_code, result.stderr) == (130, "parasol: interrupted\n")
     assert new_files(mine) == set()
 
 
-def python(code, *words):
+def test_quiet_prints_nothing_and_progress_names_the_stages(mine, monkeypatch):
+    said = []
+    monkeypatch.setattr(cli, "_progress", lambda quiet: nullcontext(said.append))
+    result = run("solve", "mine.py", "--nodes", 200, "--quiet", "--out", "u.csv")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert said == ["reading the problem", "scattering nodes", "computing weights", "solving", "writing"]
+
+
+def test_as_a_program_it_loads_nothing_heavy_before_it_must(mine):
+    code = (
+        "import sys, parasol.cli\n"
+        "assert not {'numpy', 'scipy', 'sympy', 'matplotlib', 'h5py'} & set(sys.modules)\n"
+        "parasol.cli.main()\n"
+    )
     where = {"PYTHONPATH": str(Path(parasol.__file__).parents[1])}  # found from any directory, installed or not
-    command = [sys.executable, "-c", code, *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **where})
-
-
-def test_as_a_program(mine):
-    done = python("from parasol.cli import main; main()", "solve", "mine.py", "a=3", "--nodes", "200", "--out", "u.csv")
+    command = [sys.executable, "-c", code, "solve", "mine.py:disc", "--nodes", "200", "--out", "u.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **where})
     assert (done.returncode, done.stderr) == (0, "")
+    assert "a = 2 (middle of its range)" in done.stdout
     assert "wrote u.csv" in done.stdout
     assert new_files(mine) == {"u.csv"}
-
-
-def test_help_loads_nothing_heavy():
-    heavy = "{'numpy', 'scipy', 'sympy', 'matplotlib', 'h5py'}"
-    assert python(f"import sys, parasol.cli; assert not {heavy} & set(sys.modules)").returncode == 0

@@ -20,7 +20,8 @@ _HOME = {
     for home, names in {
         "parasol.checks": "ParasolError ParasolWarning",
         "parasol.space.geometry.primitives": "Box Ball Disc",
-        "parasol.space.geometry.curves": "Star Polygon Curve",
+        "parasol.space.geometry.curves": "Star Curve",
+        "parasol.space.geometry.polygon": "Polygon",
         "parasol.space.geometry.implicit": "Implicit",
         "parasol.space.geometry.surface": "Surface",
         "parasol.space.geometry.domain": "Domain",
@@ -39,12 +40,12 @@ _HOME = {
         "parasol.pde.steady": "Solution",
         "parasol.pde.catalogue": "load_problem problem_names",
         "parasol.delivery.files": "write_field",
-        "parasol.study.figures": "draw",
+        "parasol.study.figures": "draw draw_nodes",
         "sympy": "Eq",
     }.items()
     for name in names.split()
 }
-__all__ = sorted(_HOME)
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str):

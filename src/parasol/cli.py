@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -19,8 +17,7 @@ import parasol
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     from parasol.pde.problem import Problem, Settings
-    from parasol.pde.steady import Solution
-    from parasol.space.geometry.domain import Domain
+    from parasol.study.facts import Facts
 
 
 class _Group(TyperGroup):
@@ -108,90 +105,26 @@ def problems(
     """List the catalogue: equations, domains, parameters."""
     from parasol.delivery.files import check_output
     from parasol.pde.catalogue import load_problem, problem_names
+    from parasol.study.facts import problem_facts
+    from parasol.study.outputs import write_json
 
     if json_file not in (None, "-"):
         check_output(str(json_file), None)
-    facts = [_describe(name, load_problem(name)) for name in problem_names()]
-    if json_file != "-":
-        _show_problems(facts)
+    facts = [problem_facts(name, load_problem(name)) for name in problem_names()]
+    if json_file == "-":
+        _print_json(facts)
+        return
+    _show_problems(facts)
     if json_file is not None:
-        _write_json(facts, json_file)
+        write_json(facts, json_file)
 
 
-def _describe(name: str, problem: Problem) -> dict[str, Any]:
-    from importlib import import_module
+def _show_problems(facts: list[Facts]) -> None:
+    from parasol.study.facts import problem_lines
 
-    from parasol.pde import catalogue
-
-    text = import_module(f"{catalogue.__name__}.{name.replace('-', '_')}").__doc__ or ""
-    return {
-        "name": name,
-        "description": text.strip().partition("\n")[0],
-        "equation": _equation(problem),
-        "domain": _shape(problem.domain),
-        "dimension": problem.domain.dimension,
-        "bounds": problem.domain.bounds.tolist(),
-        "periods": problem.domain.periods.tolist(),
-        "parts": list(problem.domain.part_names),
-        "parameters": [
-            {"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in problem.parameters.scalars
-        ],
-        "functions": [{"name": f.name, "on": f.on, "law": str(f.law)} for f in problem.parameters.functions],
-        "affine": problem.affine,
-        "exact": problem.exact is not None,
-        "presets": list(problem.settings),
-    }
-
-
-def _equation(problem: Problem) -> str:
-    """The equation in short: u_xx for the second derivative along x."""
-    import sympy
-
-    u = problem.unknown
-    short: dict[sympy.Basic, sympy.Basic] = {u: sympy.Symbol(str(u.func))}
-    for found in problem.equation.atoms(sympy.Derivative):
-        axes = "".join(str(v) * int(n) for v, n in found.variable_count)  # type: ignore[misc]
-        short[found] = sympy.Symbol(f"{u.func}_{axes}")
-    equation = problem.equation
-    sides = (equation.lhs, equation.rhs) if isinstance(equation, sympy.Equality) else (equation, sympy.S.Zero)
-    return " = ".join(str(side.doit().xreplace(short)) for side in sides).replace("**", "^")
-
-
-def _shape(domain: Domain) -> str:
-    """Which domains it is made of: Box - Ball."""
-    from parasol.space.geometry.combine import Combination
-    from parasol.space.geometry.domain import Named
-
-    if isinstance(domain, Named):
-        return _shape(domain.base)
-    if isinstance(domain, Combination):
-        sign = {"union": "|", "intersection": "&", "difference": "-"}[domain.kind]
-        return f"{_shape(domain.a)} {sign} {_shape(domain.b)}"
-    name = type(domain).__name__
-    return "Disc" if name == "Ball" and domain.dimension == 2 else name
-
-
-def _show_problems(facts: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table("problem", "equation, domain and parameters", box=_box(), show_lines=True, title_justify="left")
+    table = _table("problem", "equation, domain and parameters", show_lines=True)
     for fact in facts:
-        box = " × ".join(f"[{low:.3g}, {high:.3g}]" for low, high in zip(*fact["bounds"], strict=True))
-        names = [
-            f"{p['name']} in [{p['low']:g}, {p['high']:g}]{' (log)' if p['scale'] == 'log' else ''}"
-            for p in fact["parameters"]
-        ]
-        names += [f"{f['name']}: a function on the {f['on']}, {f['law']}" for f in fact["functions"]]
-        equation = fact["equation"]
-        seams = [axis for axis, period in zip("xyz", fact["periods"], strict=False) if period]
-        where = f"{fact['domain']} in {box}" + (f", periodic in {', '.join(seams)}" if seams else "")
-        lines = [
-            fact["description"],
-            equation if len(equation) <= 160 else equation[:157] + "...",
-            f"{where}, boundary: {', '.join(fact['parts']) or 'none'}",
-            ", ".join(names) or "no parameters",
-        ]
-        table.add_row(_text(fact["name"], "bold"), _text("\n".join(lines)))
+        table.add_row(_text(fact["name"], "bold"), _text("\n".join(problem_lines(fact))))
     _console().print(table)
 
 
@@ -253,37 +186,39 @@ def solve(
 
     [dim]parasol solve helmholtz a=0.927 k=1.697 --out u.png --out u.vtkhdf[/dim]
     """
-    given = _assignments(values or [])
-    targets = _targets(out or [], nodes_out, json_file)
     from parasol.pde.catalogue import load_problem
-    from parasol.pde.discretize import discretize_with
+    from parasol.pde.discretize import discretize, nodes_for
+    from parasol.space.stencils import default_scheme
+    from parasol.study.facts import solution_facts
+    from parasol.study.outputs import check_outputs, write_outputs
 
+    given = _assignments(values or [])
+    targets = check_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
     with _one_line_warnings() as said, _progress(quiet) as progress:
         progress("reading the problem")
         declared = load_problem(problem)
         _check_parameters(declared, given)
-        options = {
-            "n_nodes": nodes,
-            "n_boundary": boundary_nodes,
-            "method": method,
-            "degree": degree,
-            "stencil_size": stencil,
-        }
-        settings = _settings(declared, preset, kernel, options)
-        ways = {key: value for key, value in (("neumann", neumann), ("solver", solver)) if value is not None}
-        progress("scattering nodes and computing their weights")
+        counts = {"n_nodes": nodes, "n_boundary": boundary_nodes, "stencil_size": stencil}
+        settings = _settings(declared, preset, **counts, method=method, degree=degree, kernel=kernel)
+        scheme = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
+        default_scheme(declared.domain.dimension, **scheme)  # says what does not fit before nodes are scattered
+        ways = _chosen(neumann=neumann, solver=solver)
         start = time.perf_counter()
-        model = discretize_with(declared, settings, rng=seed, **ways)
+        progress("scattering nodes")
+        scattered = nodes_for(declared, settings, rng=seed)
+        progress("computing weights")
+        model = discretize(declared, scattered, **scheme, **ways)
         seconds = time.perf_counter() - start
         progress("solving")
         solution = model.solve(model.vector(given, rng=seed))
         progress("writing")
-        facts = _facts(solution, given) | {"seed": seed, "discretise_seconds": seconds}
-        facts["files"] = [*map(str, targets), *([json_file] if json_file not in (None, "-") else [])]
-        facts["warnings"] = said
-        _write(solution, facts, targets, nodes_out, json_file)
+        files = [str(path) for path in targets.paths]
+        facts = solution_facts(
+            solution, given=given.keys(), seed=seed, discretise_seconds=seconds, files=files, warnings=said
+        )
+        write_outputs(solution, facts, targets)
     if json_file == "-":
-        _write_json(facts, "-")
+        _print_json(facts)
     elif not quiet:
         _show_solution(facts)
 
@@ -308,118 +243,39 @@ def _assignments(values: list[str]) -> dict[str, float]:
     return out
 
 
-def _targets(out: list[str], nodes_out: str | None, json_file: str | None) -> list[Path]:
-    """All files to write but the JSON, refused now rather than after the solve."""
-    from parasol.checks import ParasolError
-    from parasol.delivery.files import FIELD_SUFFIXES, check_output
-    from parasol.study.figures import FIGURE_SUFFIXES, require_matplotlib
-
-    targets = [check_output(path, (*FIGURE_SUFFIXES, *FIELD_SUFFIXES)) for path in dict.fromkeys(out)]
-    targets += [check_output(nodes_out, FIGURE_SUFFIXES)] if nodes_out is not None else []
-    others = [check_output(json_file, None)] if json_file not in (None, "-") else []
-    resolved = [path.resolve() for path in targets + others]
-    if len(set(resolved)) < len(resolved):
-        raise ParasolError("two outputs have the same file name. Give each its own.")
-    if any(path.suffix.lower() in FIGURE_SUFFIXES for path in targets):
-        require_matplotlib()
-    return targets
-
-
 def _check_parameters(problem: Problem, given: dict[str, float]) -> None:
     """Refuse wrong parameters before anything expensive begins."""
     from parasol.checks import ParasolError
 
-    for function in problem.parameters.functions:
-        if function.name in given:
-            raise ParasolError(
-                f"parameter {function.name!r} is a function, drawn at random. Choose another with --seed."
-            )
+    for name in [f.name for f in problem.parameters.functions if f.name in given]:
+        raise ParasolError(f"parameter {name!r} is a function, drawn at random. Choose another with --seed.")
     problem.parameters.vector(given)
 
 
-def _settings(problem: Problem, preset: str | None, kernel: str | None, options: dict[str, Any]) -> Settings:
+def _settings(problem: Problem, preset: str | None, *, kernel: str | None, **options) -> Settings:
+    """The preset, or none, with what the single options say instead."""
     from dataclasses import replace
 
     from parasol.checks import ParasolError
     from parasol.pde.problem import Settings
     from parasol.space.kernels import kernel_from_text
-    from parasol.space.stencils import default_scheme
 
     if preset is not None and preset not in problem.settings:
         known = ", ".join(problem.settings) or "none"
         raise ParasolError(f"preset {preset!r} is unknown for this problem. It has: {known}.")
     base = Settings() if preset is None else problem.settings[preset]
-    chosen = {key: value for key, value in options.items() if value is not None}
-    if kernel is not None:
-        chosen["kernel"] = kernel_from_text(kernel)
-    settings = replace(base, **chosen)
-    scheme = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
-    default_scheme(problem.domain.dimension, **scheme)  # says what does not fit before nodes are scattered
-    return settings
+    return replace(base, **_chosen(**options, kernel=None if kernel is None else kernel_from_text(kernel)))
 
 
-def _facts(solution: Solution, given: dict[str, float]) -> dict[str, Any]:
-    model = solution.model
-    nodes, scheme, report, space = model.nodes, model.scheme, model.report, model.parameters
-    return {
-        "parasol": parasol.__version__,
-        "problem": model.problem.name or _equation(model.problem),
-        "parameters": {name: float(value) for name, value in zip(space.names, solution.mu, strict=False)},
-        "left_to_middle": [name for name in space.names if name not in given],
-        "functions_drawn": [f.name for f in space.functions],
-        "n_nodes": nodes.n_nodes,
-        "n_interior": nodes.n_interior,
-        "n_boundary": nodes.n_boundary,
-        "n_ghosts": model.n_unknowns - nodes.n_nodes,
-        "kernel": str(scheme.kernel),
-        "degree": scheme.degree,
-        "stencil_size": scheme.stencil_size,
-        "n_ill_conditioned": report.n_ill_conditioned,
-        "median_condition": report.median_condition,
-        "worst_condition": report.worst_condition,
-        "affine": model.affine,
-        "operator_terms": [str(theta) for theta in model.operator_thetas],
-        "load_terms": [*map(str, model.load_thetas), *[f.name for f in space.functions]],
-        "solver": solution.backend,
-        "solve_seconds": solution.seconds,
-        "relative_residual": solution.residual_norm,
-        "unknown": str(model.problem.unknown.func),
-        "minimum": float(solution.values.min()),
-        "maximum": float(solution.values.max()),
-        "error": solution.error,
-    }
+def _chosen(**options) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
 
 
-def _show_solution(facts: dict[str, Any]) -> None:
-    from rich.table import Table
+def _show_solution(facts: Facts) -> None:
+    from parasol.study.facts import solution_rows
 
-    middle, drawn = facts["left_to_middle"], facts["functions_drawn"]
-    values = [f"{k} = {v:.6g}{' (middle of its range)' if k in middle else ''}" for k, v in facts["parameters"].items()]
-    values += [f"{name}: a random function, seed {facts['seed']}" for name in drawn]
-    ghosts = f", {facts['n_ghosts']} ghosts" if facts["n_ghosts"] else ""
-    polynomials = f"degree {facts['degree']}" if facts["degree"] >= 0 else "no polynomials"
-    ill = f", {facts['n_ill_conditioned']} ill-conditioned" if facts["n_ill_conditioned"] else ""
-    terms = (
-        f"operator: {', '.join(facts['operator_terms']) or 'none'}; load: {', '.join(facts['load_terms']) or 'none'}"
-    )
-    error = facts["error"]
-    rows = {
-        "problem": facts["problem"],
-        "parameters": ", ".join(values) or "none",
-        "nodes": f"{facts['n_nodes']} = {facts['n_interior']} interior + {facts['n_boundary']} boundary{ghosts}",
-        "stencils": f"{facts['kernel']}, {polynomials}, {facts['stencil_size']} nodes each",
-        "stencil condition": f"median {facts['median_condition']:.1e}, worst {facts['worst_condition']:.1e}{ill}",
-        "affine terms": terms if facts["affine"] else "not affine: assembled anew for every parameter",
-        "seconds": f"{facts['discretise_seconds']:.3g} to discretise, {facts['solve_seconds']:.3g} to solve",
-        "solver": facts["solver"],
-        "relative residual": f"{facts['relative_residual']:.1e}",
-        f"{facts['unknown']}": f"from {facts['minimum']:.6g} to {facts['maximum']:.6g}",
-        "relative error": "exact solution not known"
-        if error is None
-        else f"{error:.2e} (l2, against the exact solution)",
-    }
-    table = Table(box=_box(), show_header=False)
-    for name, text in rows.items():
+    table = _table(show_header=False)
+    for name, text in solution_rows(facts).items():
         table.add_row(_text(name, "bold"), _text(text))
     console = _console()
     console.print(table)
@@ -427,43 +283,11 @@ def _show_solution(facts: dict[str, Any]) -> None:
         console.print(_text(f"wrote {path}"), soft_wrap=True)
 
 
-# ---- files, console, warnings --------------------------------------------------------------------------------------
-def _write(solution: Solution, facts, targets: list[Path], nodes_out: str | None, json_file: str | None) -> None:
-    """Write all files or none: each beside its place first, then all into their places."""
-    from parasol.delivery.files import FIELD_SUFFIXES, replacing, write_field
-    from parasol.study.figures import draw, draw_nodes
+# ---- console, warnings ---------------------------------------------------------------------------------------------
+def _print_json(facts: Facts | list[Facts]) -> None:
+    from parasol.study.facts import as_json
 
-    with ExitStack() as files:
-        for path in targets:
-            temporary = files.enter_context(replacing(path))
-            if nodes_out is not None and path is targets[-1]:
-                draw_nodes(solution.model.nodes, temporary)
-            elif path.suffix.lower() in FIELD_SUFFIXES:
-                write_field(solution, temporary)
-            else:
-                draw(solution, temporary)
-        if json_file not in (None, "-"):  # last, so that it knows of every warning
-            _write_json(facts, str(files.enter_context(replacing(Path(str(json_file))))))
-
-
-def _write_json(facts, path: str) -> None:
-    text = json.dumps(_plain(facts), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    if path == "-":
-        sys.stdout.write(text)
-        return
-    from parasol.delivery.files import replacing
-
-    with replacing(Path(path)) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def _plain(value):
-    """The same with null for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    sys.stdout.write(as_json(facts))
 
 
 @contextmanager
@@ -512,10 +336,11 @@ def _text(text: str, style: str = ""):
     return Text(text, style=style)
 
 
-def _box():
+def _table(*headers: str, **options):
     from rich.box import SIMPLE
+    from rich.table import Table
 
-    return SIMPLE
+    return Table(*headers, box=SIMPLE, **options)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def test_every_part_needs_a_condition():
     with pytest.raises(ParasolError, match="'right' has no condition"):
         ps.Problem(box, EQUATION, {"left": ps.Dirichlet(0)})
     with pytest.raises(
-        ParasolError, match="part 'inlet', which the domain does not have. Its parts are: left, right, bottom, top"
+        ParasolError, match=r"part 'inlet', which the domain does not have\. Its parts are: left, right, bottom, top"
     ):
         ps.Problem(box, EQUATION, {"inlet": ps.Dirichlet(0), "*": ps.Dirichlet(0)})
     with pytest.raises(ParasolError, match="no condition"):
@@ -92,7 +92,7 @@ def test_problems_from_files(tmp_path):
     )
     assert ps.load_problem(str(file)).parameters.names == ()
     assert ps.load_problem(f"{file}:one").domain.dimension == 2
-    with pytest.raises(ParasolError, match="no problem named 'two'. It has: one"):
+    with pytest.raises(ParasolError, match=r"no problem named 'two'\. It has: one"):
         ps.load_problem(f"{file}:two")
     with pytest.raises(ParasolError, match="unknown problem"):
         ps.load_problem("poisson")

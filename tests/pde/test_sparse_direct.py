@@ -90,6 +90,19 @@ def test_backends_agree(model):
     np.testing.assert_allclose(found.solve(load), model.factors(mu).solve(load), rtol=1e-8, atol=1e-12)
 
 
+def test_mkl_factors_stay_valid_while_others_are_made(model):
+    pytest.importorskip("pymklpardiso")
+    mus = np.array([[0.3, 1.0], [2.0, 0.5], [4.0, 2.0]])
+    load = model.load(mus[0])
+    kept = [factorize(model.pattern, model.operator(mu).data, backend="mkl") for mu in mus]
+    again = [
+        factorize(model.pattern, model.operator(mu).data, backend="mkl").solve(load) for mu in mus
+    ]  # analysis reused
+    for factors, other, mu in zip(kept, again, mus, strict=True):
+        np.testing.assert_allclose(factors.solve(load), model.factors(mu).solve(load), rtol=1e-7, atol=1e-11)
+        np.testing.assert_allclose(other, model.factors(mu).solve(load), rtol=1e-7, atol=1e-11)
+
+
 def test_unknown_backend():
     with pytest.raises(ParasolError, match="superlu, mkl, auto"):
         factorize(*pattern_of(sparse.eye_array(3).tocsr()), backend="cholmod")

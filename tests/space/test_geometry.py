@@ -9,8 +9,9 @@ import sympy
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError
-from parasol.space.geometry.curves import Curve, Polygon, Star, nearest_on_segments
+from parasol.space.geometry.curves import Curve, Star
 from parasol.space.geometry.implicit import Implicit
+from parasol.space.geometry.polygon import Polygon, nearest_on_segments
 from parasol.space.geometry.primitives import Ball, Box, Disc
 
 FLOWER = "0.8 + 0.1*(sin(6*theta) + sin(3*theta))"

@@ -34,7 +34,10 @@ def laplacian(kernel, offset, times=1):
     [
         (IMQ(3.0), [0.466252404120157, -0.182446592916583, -0.69805652941997, -0.642529305488836, 0.317298422463623]),
         (MQ(3.0), [2.14476105895272, 0.839254327416282, 3.86786776983156, 0.985211601749549, 5.10850460166433]),
-        (Gaussian(3.0), [0.0273237224472926, -0.0983654008102532, -0.137711561134355, -1.06234632875073, 2.55750042106658]),
+        (
+            Gaussian(3.0),
+            [0.0273237224472926, -0.0983654008102532, -0.137711561134355, -1.06234632875073, 2.55750042106658],
+        ),
     ],
 )
 def test_plane_values_computed_by_sympy_elsewhere(kernel, values):
@@ -98,8 +101,12 @@ def test_derivatives_at_the_centre_are_limits(kernel):
 
 @pytest.mark.parametrize("kernel", [IMQ(2.0), PHS(5), Matern(2.0), Wendland(0.5)], ids=str)
 def test_scale_stretches_the_argument(kernel):
-    assert kernel.derivative(SPACE, (0, 0, 0), 1.5) == pytest.approx(kernel.derivative(1.5 * SPACE, (0, 0, 0)), rel=1e-12)
-    assert kernel.derivative(SPACE, (1, 1, 0), 1.5) == pytest.approx(1.5**2 * kernel.derivative(1.5 * SPACE, (1, 1, 0)), rel=1e-12)
+    assert kernel.derivative(SPACE, (0, 0, 0), 1.5) == pytest.approx(
+        kernel.derivative(1.5 * SPACE, (0, 0, 0)), rel=1e-12
+    )
+    assert kernel.derivative(SPACE, (1, 1, 0), 1.5) == pytest.approx(
+        1.5**2 * kernel.derivative(1.5 * SPACE, (1, 1, 0)), rel=1e-12
+    )
 
 
 def test_monomials_are_counted():

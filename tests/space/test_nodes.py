@@ -7,7 +7,8 @@ from scipy.spatial import KDTree
 from parasol.checks import ParasolError
 from parasol.space.fill import fibonacci, fill, independent
 from parasol.space.front import front
-from parasol.space.geometry.curves import Polygon, Star
+from parasol.space.geometry.curves import Star
+from parasol.space.geometry.polygon import Polygon
 from parasol.space.geometry.primitives import Ball, Box, Disc
 from parasol.space.nodes import ghosts, lattice, scatter
 from parasol.space.quality import measure, quality

@@ -42,7 +42,11 @@ def test_plain_imq_misses_constants_on_a_lattice_by_the_known_amount():
 
 
 @pytest.mark.parametrize(("dimension", "degree"), [(1, 6), (2, 0), (2, 2), (2, 5), (3, 2), (3, 4)])
-@pytest.mark.parametrize("kernel", [PHS(5), IMQ(150.0), MQ(150.0), IQ(150.0), Gaussian(200.0), Matern(300.0, 4.5), Wendland(80.0, 6)], ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [PHS(5), IMQ(150.0), MQ(150.0), IQ(150.0), Gaussian(200.0), Matern(300.0, 4.5), Wendland(80.0, 6)],
+    ids=str,
+)
 def test_polynomials_are_reproduced(kernel, dimension, degree):
     if degree < kernel.minimal_degree:
         pytest.skip("needs polynomials")
@@ -123,7 +127,10 @@ def test_default_schemes_grow_with_degree_and_dimension():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"degree": 3, "stencil_size": 7}, r"stencil_size=7 is too small for degree=3 in 2 dimensions \(10 monomials\)"),
+        (
+            {"degree": 3, "stencil_size": 7},
+            r"stencil_size=7 is too small for degree=3 in 2 dimensions \(10 monomials\)",
+        ),
         ({"degree": -2}, "degree=-2"),
         ({"kernel": PHS(7), "degree": 1}, "too small for PHS"),
     ],

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +41,7 @@ class Pattern:
     indices: np.ndarray
     indptr: np.ndarray
     points: np.ndarray
+    _idle: list = field(default_factory=list)  # MKL solvers that have analysed this pattern and serve no factors now
 
     @cached_property
     def stated(self) -> np.ndarray:
@@ -157,7 +159,7 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
     known = np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)  # signs without a pattern
     right = matrix @ known
     lost = np.inf
-    for name, factor in _attempts(backend, len(pattern.order)):
+    for name, factor in _attempts(backend, pattern):
         try:
             factors = Factors(pattern, matrix, name, factor(block), coupling, diagonal)
             lost = float(np.max(np.abs(factors.solve(right) - known)))
@@ -173,14 +175,34 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
     )
 
 
-def _attempts(backend: str, size: int):
-    if size == 0:
+def _attempts(backend: str, pattern: Pattern):
+    if len(pattern.order) == 0:
         return [("none", lambda block: None)]
-    mkl = _mkl() if backend in ("mkl", "auto") else None
+    try:
+        import pymklpardiso as mkl
+    except ImportError:
+        mkl = None
     if backend == "mkl" and mkl is None:
         raise ParasolError("solver='mkl' needs MKL PARDISO. Install it with: pip install 'parasol-pde[mkl]'.")
-    first = [("mkl", mkl)] if mkl is not None else []
+    first = [("mkl", lambda block: _Pardiso(mkl, pattern, block))] if mkl and backend != "superlu" else []
     return [*first, ("superlu", _superlu_fast), ("superlu, full pivoting", _superlu_full)]
+
+
+class _Pardiso:
+    """One matrix in MKL PARDISO. The analysis is passed on, through the pattern, to the next matrix when this one is gone."""
+
+    def __init__(self, mkl, pattern: Pattern, block: sparse.csc_array):
+        rows = block.tocsr()
+        rows.sort_indices()
+        if pattern._idle:
+            self.solver = pattern._idle.pop()
+            self.solver.refactor(rows.data)
+        else:
+            self.solver = mkl.PardisoSolver(rows, mkl.MTYPE_REAL_NONSYM)
+        weakref.finalize(self, pattern._idle.append, self.solver)
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        return self.solver.solve(right)
 
 
 def _superlu_fast(block: sparse.csc_array):
@@ -192,17 +214,3 @@ def _superlu_full(block: sparse.csc_array):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return splu(block)
-
-
-def _mkl():
-    try:
-        import pymklpardiso
-    except ImportError:
-        return None
-
-    def factor(block: sparse.csc_array):
-        rows = block.tocsr()
-        rows.sort_indices()
-        return pymklpardiso.PardisoSolver(rows, pymklpardiso.MTYPE_REAL_NONSYM)
-
-    return factor

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.space.kernels import MultiIndex, n_monomials
-from parasol.space.stencils import Scheme, stencil_weights
+from parasol.space.stencils import Scheme, n_workers, stencil_weights
 from parasol.space.wrap import Wrap
 
 ILL_CONDITIONED = 1e12  # estimated; a known answer then comes back with fewer than four digits
@@ -48,7 +48,8 @@ def differentiate(
 ) -> Derivatives:
     """Matrices that take values at `points` to the derivatives D^a at `centers`.
 
-    Neighbours are found across periodic axes where `wrap` says so. All multi-indices of one center share a stencil and one factorisation; the index (0, ..., 0) is interpolation.
+    Neighbours are found across periodic axes where `wrap` says so. All multi-indices of one center share a stencil and
+    one factorisation; the index (0, ..., 0) is interpolation.
     Ill-conditioned stencils are reported by a warning, singular ones refused.
 
     >>> from parasol.space.kernels import PHS
@@ -63,15 +64,18 @@ def differentiate(
             f"stencil_size={size} is more than the {len(points)} nodes there are. Use more nodes, or a smaller stencil_size."
         )
     wrap = wrap or Wrap(np.zeros(points.shape[1]), np.zeros(points.shape[1]))
-    _, index = wrap.query(wrap.tree(points), centers, size)
-    offsets = wrap.shortest(points[index] - centers[:, None, :])
+    workers = n_workers(len(centers) // 1000)
+    columns = wrap.query(wrap.tree(points), centers, size, workers=workers)[1].astype(np.int32)
+    columns.sort(axis=1)  # the matrices share them: sorted, no use of one matrix can reorder those of another
+    offsets = points[columns]
+    offsets -= centers[:, None, :]
+    offsets = wrap.shortest(offsets)
     found = stencil_weights(offsets, derivatives, kernel=scheme.kernel, degree=scheme.degree)
     _check(found.weights, offsets, derivatives, found.condition, scheme)
     indptr = np.arange(0, len(centers) * size + 1, size, dtype=np.int32)
-    columns = index.astype(np.int32).ravel()
     shape = (len(centers), len(points))
     matrices = {
-        a: sparse.csr_array((found.weights[:, j].ravel(), columns, indptr), shape=shape)
+        a: sparse.csr_array((found.weights[:, j].ravel(), columns.ravel(), indptr), shape=shape)
         for j, a in enumerate(derivatives)
     }
     ill = int(np.count_nonzero(found.condition > ILL_CONDITIONED))

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.ndimage import map_coordinates
+from scipy.spatial.distance import cdist
 
 from parasol.checks import ParasolError
 from parasol.space.geometry.domain import Arc, Domain
 
 # Chosen on the flower-shaped domain (docs/decisions/003), where the error sits at the concave pieces of the boundary.
-_WALL = 0.7  # spacing at a straight wall, relative to that far inside
+_WALL = 0.6  # spacing at a straight wall, relative to that far inside
 _BEND = 0.07  # how much a concave bend of one domain size refines
 _GROWTH = 1.4  # increase of the relative spacing over one domain size
 _TABLE = 160  # cells of the table along the longest side
@@ -63,8 +64,7 @@ def _relative(domain: Domain, grid: np.ndarray, size: float) -> np.ndarray:
     out = np.empty(len(grid))
     for start in range(0, len(grid), 4096):
         part = slice(start, start + 4096)
-        away = np.linalg.norm(grid[part, None] - points[None], axis=2)
-        out[part] = np.min(at_wall + _GROWTH * away / size, axis=1)
+        out[part] = np.min(at_wall + _GROWTH / size * cdist(grid[part], points), axis=1)
     return out
 
 

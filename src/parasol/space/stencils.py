@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 from parasol.checks import ParasolError
 from parasol.space.kernels import PHS, Kernel, MultiIndex, check_smooth_enough, monomials, n_monomials
 
-_BATCH_BYTES = 4_000_000  # one batch of local systems stays in the processor's cache
+_BATCH_BYTES = 2_000_000  # one batch of local systems stays in the processor's cache
+_SPAN = 8  # batches a thread takes at a time, in the same memory: fresh memory costs as much as the arithmetic
 _EPS = np.finfo(float).eps
 
 
@@ -48,7 +49,7 @@ def default_scheme(
     `order` is the highest derivative that will be asked for.
 
     >>> default_scheme(2, degree=4)
-    Scheme(kernel=PHS(power=9), degree=4, stencil_size=36)
+    Scheme(kernel=PHS(power=9), degree=4, stencil_size=39)
     """
     if degree is None:
         degree = _DEFAULT_DEGREE[dimension] if kernel is None or isinstance(kernel, PHS) else -1
@@ -64,7 +65,7 @@ def default_scheme(
         )
     count = n_monomials(dimension, degree)
     if stencil_size is None:
-        stencil_size = max(math.ceil(2.4 * count), 2 * dimension + 1) if degree >= 0 else _NO_POLYNOMIALS[dimension]
+        stencil_size = max(math.ceil(2.6 * count), 2 * dimension + 1) if degree >= 0 else _NO_POLYNOMIALS[dimension]
     if stencil_size < max(count, 2):
         raise ParasolError(
             f"stencil_size={stencil_size} is too small for degree={degree} in {dimension} dimensions ({count} monomials). "
@@ -97,16 +98,17 @@ def stencil_weights(
     n_stencils, size, dimension = offsets.shape
     rows = size + n_monomials(dimension, degree)
     batch = max(1, _BATCH_BYTES // (8 * rows * rows))
-    starts = range(0, n_stencils, batch)
-    weights = np.empty((n_stencils, len(derivatives), size))
+    starts = range(0, n_stencils, _SPAN * batch)
+    # one block of memory per operator, so that a sparse matrix takes it over as it is
+    weights = np.moveaxis(np.empty((len(derivatives), n_stencils, size)), 0, 1)
     condition = np.empty(n_stencils)
 
     def work(start: int) -> None:
-        part = slice(start, start + batch)
-        weights[part], condition[part] = _solve_batch(offsets[part], derivatives, kernel, degree)
+        part = slice(start, start + _SPAN * batch)
+        _solve_span(offsets[part], derivatives, kernel, degree, batch, weights[part], condition[part])
 
-    workers = os.cpu_count() or 1
-    if workers == 1 or len(starts) < 2:
+    workers = n_workers(len(starts))
+    if workers == 1:
         for start in starts:
             work(start)
     else:  # NumPy releases the interpreter lock in its linear algebra; its own threads would fight with ours
@@ -115,56 +117,83 @@ def stencil_weights(
     return StencilWeights(weights, condition)
 
 
-def _solve_batch(offsets, derivatives, kernel: Kernel, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    m, size, dimension = offsets.shape
-    radius = np.sqrt(np.max(np.sum(offsets * offsets, axis=-1), axis=-1))
-    radius = np.where(radius > 0, radius, 1.0)
-    # polyharmonic splines are scale-invariant; the others keep their shape parameter in the original units
-    scale = 1.0 if isinstance(kernel, PHS) else radius[:, None, None]
-    local = np.ascontiguousarray(np.moveaxis(offsets / radius[:, None, None], -1, 0))  # (dimension, m, size)
+def n_workers(n_jobs: int) -> int:
+    """Threads worth starting for `n_jobs` independent jobs: at most one per processor this process may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(allowed, n_jobs))
+
+
+def _solve_span(offsets, derivatives, kernel: Kernel, degree: int, batch: int, weights, condition) -> None:
+    """Fill `weights` and `condition`, one batch after the other in the same memory."""
+    n_stencils, size, dimension = offsets.shape
     exponents = monomials(dimension, degree)
     rows = size + len(exponents)
-
-    matrix = np.zeros((m, rows, rows))
-    squared = np.zeros((m, size, size))
-    for column in local:
-        difference = column[:, :, None] - column[:, None, :]
-        np.multiply(difference, difference, out=difference)
-        squared += difference
-    matrix[:, :size, :size] = kernel.radial(squared, 0, scale)
-    powers = [[np.ones_like(local[0])] for _ in range(dimension)]
-    for axis in range(dimension):
-        for _ in range(degree):
-            powers[axis].append(powers[axis][-1] * local[axis])
-    for column, exponent in enumerate(exponents):
-        value = powers[0][exponent[0]]
-        for axis in range(1, dimension):
-            if exponent[axis]:
-                value = value * powers[axis][exponent[axis]]
-        matrix[:, :size, size + column] = value
-        matrix[:, size + column, :size] = value
-
-    right = np.zeros((m, rows, len(derivatives) + 1))
-    at_center = -np.moveaxis(local, 0, -1)  # x − x_j with x at the origin
-    center_scale = scale if np.ndim(scale) == 0 else radius[:, None]
+    batch = min(batch, n_stencils)
+    matrix = np.zeros((batch, rows, rows))
+    right = np.zeros((batch, rows, len(derivatives) + 1))
+    squared, difference = np.empty((2, batch, size, size))
+    known = 1.0 - 2.0 * (np.arange(rows) * 2654435761 % 2**32 >= 2**31)  # signs without a pattern
     for j, index in enumerate(derivatives):
-        right[:, :size, j] = kernel.derivative(at_center, index, center_scale)
         if index in exponents:
             right[:, size + exponents.index(index), j] = math.prod(math.factorial(a) for a in index)
-    known = 1.0 - 2.0 * (np.arange(rows) * 2654435761 % 2**32 >= 2**31)  # signs without a pattern
-    right[:, :, -1] = matrix @ known
+    # polyharmonic splines are scale-invariant; the others keep their shape parameter in the original units
+    scaled = not isinstance(kernel, PHS)
 
+    for start in range(0, n_stencils, batch):
+        part = slice(start, start + batch)
+        there = offsets[part]
+        m = len(there)
+        radius = np.sqrt(np.max(np.einsum("mji,mji->mj", there, there), axis=1))
+        radius[radius == 0] = 1.0
+        local = np.ascontiguousarray(np.moveaxis(there, 2, 0)) / radius[:, None]  # (dimension, m, size)
+
+        a, b = matrix[:m], right[:m]
+        _squared_distances(local, squared[:m], difference[:m])
+        a[:, :size, :size] = kernel.radial(squared[:m], 0, radius[:, None, None] if scaled else 1.0)
+        _polynomials(local, exponents, a[:, size:, :size])
+        a[:, :size, size:] = a[:, size:, :size].mT
+        at_center = np.moveaxis(-local, 0, 2)  # x − x_j with x at the origin
+        for j, index in enumerate(derivatives):
+            b[:, :size, j] = kernel.derivative(at_center, index, radius[:, None] if scaled else 1.0)
+        b[:, :, -1] = a @ known
+
+        solution = _solve(a, b)
+        lost = np.max(np.abs(solution[:, :, -1] - known), axis=1)
+        condition[part] = np.where(np.isfinite(lost), lost / _EPS, np.inf)
+        for j, index in enumerate(derivatives):
+            np.divide(solution[:, :size, j], radius[:, None] ** sum(index), out=weights[part, j])
+
+
+def _squared_distances(local, squared, difference) -> None:
+    """|x_i − x_j|² for (dimension, m, size) points, written into `squared` (m, size, size)."""
+    np.subtract(local[0][:, :, None], local[0][:, None, :], out=difference)
+    np.multiply(difference, difference, out=squared)
+    for x in local[1:]:
+        np.subtract(x[:, :, None], x[:, None, :], out=difference)
+        np.multiply(difference, difference, out=difference)
+        np.add(squared, difference, out=squared)
+
+
+def _polynomials(local, exponents, out) -> None:
+    """Monomials at (dimension, m, size) points, written into `out` (m, n_monomials, size)."""
+    for row, exponent in enumerate(exponents):
+        axis = next((axis for axis, power in enumerate(exponent) if power), None)
+        if axis is None:
+            out[:, row] = 1.0
+        else:  # a monomial found before, times one coordinate
+            lower = exponents.index((*exponent[:axis], exponent[axis] - 1, *exponent[axis + 1 :]))
+            np.multiply(out[:, lower], local[axis], out=out[:, row])
+
+
+def _solve(matrix, right) -> np.ndarray:
+    """Solutions of symmetric systems; NaN where one is singular."""
     try:
-        solution = np.linalg.solve(matrix, right)
+        return np.linalg.solve(matrix.mT, right)  # LAPACK wants columns: of a symmetric matrix these are the rows
     except np.linalg.LinAlgError:  # one singular system stops the whole batch: do them one by one
         solution = np.full_like(right, np.nan)
-        for i in range(m):
+        for i in range(len(matrix)):
             try:
                 solution[i] = np.linalg.solve(matrix[i], right[i])
             except np.linalg.LinAlgError:
                 continue
-    lost = np.max(np.abs(solution[:, :, -1] - known), axis=1)
-    condition = np.where(np.isfinite(lost), lost / _EPS, np.inf)
-    order = np.array([sum(index) for index in derivatives], dtype=float)
-    weights = np.moveaxis(solution[:, :size, :-1], 1, 2) * radius[:, None, None] ** -order[None, :, None]
-    return weights, condition
+        return solution

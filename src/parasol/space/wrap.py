@@ -53,10 +53,10 @@ class Wrap:
             return KDTree(points, balanced_tree=False, compact_nodes=False)
         return KDTree(self._shifted(points), boxsize=self.periods, balanced_tree=False, compact_nodes=False)
 
-    def query(self, tree: KDTree, points: np.ndarray, k: int, bound: float = np.inf):
+    def query(self, tree: KDTree, points: np.ndarray, k: int, bound: float = np.inf, workers: int = 1):
         """Distances and indices, both (n, k), of the k nearest points of the tree; missing ones are at infinity."""
         where = points if self.axes.size == 0 else self._shifted(points)
-        distance, index = tree.query(where, k=k, distance_upper_bound=bound)
+        distance, index = tree.query(where, k=k, distance_upper_bound=bound, workers=workers)
         return distance.reshape(len(points), k), index.reshape(len(points), k)
 
     def _shifted(self, points):

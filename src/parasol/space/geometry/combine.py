@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_choice, check_positive
+from parasol.space.geometry.cutting import SAMPLES, Cutter, join
 from parasol.space.geometry.domain import Arc, Domain, look_around
+from parasol.space.geometry.images import Images, neighbours
 from parasol.space.geometry.implicit import nearer, slide, two_valleys
 
-_SAMPLES = 2000  # points per diagonal of the bounding box on the plane boundary that guesses begin from
+_IRRATIONAL = np.sqrt([2.0, 3.0, 5.0])
 _WORDS = {"union": "|", "intersection": "&", "difference": "-"}
 
 
@@ -76,7 +77,7 @@ class Combination(Domain):
 
     @cached_property
     def _operands(self) -> tuple[Domain, Domain]:
-        return self.a, _Images(self.b, self.a.periods) if self.periods.any() else self.b
+        return self.a, Images(self.b, self.a.periods) if self.periods.any() else self.b
 
     @property
     def _flip(self) -> float:
@@ -176,7 +177,7 @@ class Combination(Domain):
         wrapped = self.wrap(points)
         shift = points - wrapped
         best = np.full_like(points, np.inf)
-        for image in _images(self.periods):
+        for image in neighbours(self.periods):
             best = nearer(wrapped, best, self._search_plain(wrapped - image) + image)
         return best + shift
 
@@ -231,7 +232,7 @@ class Combination(Domain):
         return (
             points,
             np.concatenate([np.full(len(arc.points), k) for arc, k in zip(pieces, owners, strict=True)]),
-            (self.size / _SAMPLES),
+            self.size / SAMPLES,
         )
 
     @cached_property
@@ -282,95 +283,15 @@ class Combination(Domain):
         """The operands' arcs, cut where they leave the combined boundary, and joined where they go on smoothly."""
         if self.dimension != 2:
             return super().arcs()
-        return tuple(_join(self._pieces[0], 1e-9 * self.size))
+        return tuple(join(self._pieces[0], 1e-9 * self.size))
 
     @cached_property
     def _pieces(self) -> tuple[list[Arc], list[int]]:
         """Pieces of the operands' arcs with the domain on their left, and the operand each belongs to."""
-        corners = [
-            arc.points[[0, -1]]
-            for domain in (self.a, self.b)
-            if domain.part_names
-            for arc in domain.arcs()
-            if not arc.closed
-        ]
-        corners = KDTree(np.concatenate(corners)) if corners else None
-        pieces, owners = [], []
-        for which, domain in enumerate((self.a, self.b)):
-            for arc in domain.arcs() if domain.part_names else ():
-                for piece in self._cut(self._dense(arc, domain), which, corners):
-                    pieces.append(piece)
-                    owners.append(which)
+        pieces, owners = Cutter((self.a, self.b), self._kept, self._flip, self.size).pieces()
         if not pieces:
             raise self._empty
         return pieces, owners
-
-    def _dense(self, arc: Arc, domain: Domain) -> Arc:
-        """The arc with long segments divided, and turned so that the domain lies on its left."""
-        start, end = arc.segments
-        count = np.maximum(1, np.ceil(np.linalg.norm(end - start, axis=1) * _SAMPLES / self.size)).astype(int)
-        if count.max() > 1:
-            which = np.repeat(np.arange(len(start)), count)
-            share = (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)) / count[which]
-            points = start[which] + share[:, None] * (end - start)[which]
-            points[share > 0] = domain.project(points[share > 0])
-            arc = Arc(points if arc.closed else np.concatenate([points, end[-1:]]), arc.closed)
-        middle = len(arc.points) // 2
-        along = arc.points[middle] - arc.points[middle - 1]
-        normal = domain.normal(0.5 * (arc.points[middle] + arc.points[middle - 1])[None])[0]
-        if domain is self.b:
-            normal = self._flip * normal
-        return arc if along[0] * normal[1] - along[1] * normal[0] < 0 else Arc(arc.points[::-1].copy(), arc.closed)
-
-    def _cut(self, arc: Arc, which: int, corners: KDTree | None) -> list[Arc]:
-        """The pieces of one arc that bound the combination, their ends exact."""
-        points = arc.points
-        kept, gap, coincide = self._kept(points, which)
-        lone = coincide & ~np.roll(coincide, 1) & ~np.roll(coincide, -1)
-        kept[lone & np.roll(kept, 1) & np.roll(kept, -1)] = True
-        if which == 1:
-            kept &= ~coincide | lone  # where both boundaries run together, a's piece stands for both
-        if kept.all():
-            return [arc]
-        if arc.closed:
-            turn = np.flatnonzero(~kept)[0]
-            order = np.append(np.roll(np.arange(len(points)), -turn), turn)
-            points, kept, gap, coincide = points[order], kept[order], gap[order], coincide[order]
-        starts = np.flatnonzero(np.diff(np.concatenate([[False], kept])).astype(bool) & kept)
-        stops = np.flatnonzero(np.diff(np.concatenate([kept, [False]])).astype(bool) & kept)
-        inner = np.concatenate([starts, stops])
-        outer = np.concatenate([starts - 1, stops + 1])
-        open_end = (outer < 0) | (outer >= len(points))  # the arc's own end, nothing to cut
-        outer[open_end] = inner[open_end]
-        ends = self._crossings(points[inner], points[outer], which, coincide[outer] | coincide[inner], corners)
-        ends[open_end] = points[inner[open_end]]
-        pieces = []
-        for k, (first, last) in enumerate(zip(starts, stops, strict=True)):
-            piece = np.concatenate([ends[[k]], points[first : last + 1], ends[[k + len(starts)]]])
-            steps = np.linalg.norm(np.diff(piece, axis=0), axis=1)
-            if steps.sum() > 1e-9 * self.size:
-                # a cut that fell on a sample leaves two equal points: the exact end stays
-                long = steps > 1e-9 * self.size
-                keep = np.concatenate([[True], long[:-1], [True]])
-                keep[-2] &= long[-1]
-                pieces.append(Arc(piece[keep], closed=False))
-        return pieces
-
-    def _crossings(self, inner, outer, which: int, together: np.ndarray, corners: KDTree | None) -> np.ndarray:
-        """Where ways from kept boundary points to ones cut away leave the combined boundary: (n, 2)."""
-        domain = (self.a, self.b)[which]
-        low, high = np.zeros((len(inner), 1)), np.ones((len(inner), 1))
-        for _ in range(44):
-            middle = 0.5 * (low + high)
-            kept, gap, coincide = self._kept(domain.project(inner + middle * (outer - inner)), which)
-            # where the boundaries run together for a while the gap is but rounding, elsewhere its sign is exact
-            stays = np.where(together, kept & ~(coincide & (which == 1)), gap >= 0)[:, None]
-            low, high = np.where(stays, middle, low), np.where(stays, high, middle)
-        points = domain.project(inner + 0.5 * (low + high) * (outer - inner))
-        if corners is not None:
-            away, number = corners.query(points)
-            points = np.where(away[:, None] < 1e-8 * self.size, corners.data[number], points)
-        return points
 
     def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """What is left of the operands' clouds, and points along the edges between them: (m, 3)."""
@@ -422,98 +343,3 @@ class Combination(Domain):
         one, other = (d.normal(points) for d in self._operands)
         other = other - np.sum(one * other, axis=1, keepdims=True) * one
         return np.stack([one, other / np.maximum(np.linalg.norm(other, axis=1, keepdims=True), 1e-12)], axis=1)
-
-
-_IRRATIONAL = np.sqrt([2.0, 3.0, 5.0])
-
-
-@dataclass(frozen=True, eq=False)
-class _Images(Domain):
-    """A hole in a periodic box, repeated in the neighbouring periods."""
-
-    base: Domain
-    wraps: np.ndarray
-
-    @property
-    def dimension(self) -> int:
-        return self.base.dimension
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return self.base.bounds
-
-    @property
-    def periods(self) -> np.ndarray:
-        return self.wraps
-
-    @property
-    def part_names(self) -> tuple[str, ...]:
-        return self.base.part_names
-
-    def _home(self, points) -> np.ndarray:
-        """The copy of each point, among all periods, that lies nearest to the hole: (n, dimension)."""
-        points = self.check_points(points)
-        # wrapped around the middle of the hole, then one period to either side
-        middle = self.bounds.mean(axis=0)
-        safe = np.where(self.wraps > 0, self.wraps, 1.0)
-        home = np.where(self.wraps > 0, middle + np.mod(points - middle + safe / 2, safe) - safe / 2, points)
-        images = np.array([home + image for image in _images(self.wraps)])
-        away = np.array([self.base.distance(image) for image in images])
-        return images[np.argmin(away, axis=0), np.arange(len(points))] if len(points) else home
-
-    def contains(self, points) -> np.ndarray:
-        return self.base.contains(self._home(points))
-
-    def distance(self, points) -> np.ndarray:
-        return self.base.distance(self._home(points))
-
-    def project(self, points) -> np.ndarray:
-        home = self._home(points)
-        return self.base.project(home) + (self.check_points(points) - home)
-
-    def normal(self, points) -> np.ndarray:
-        return self.base.normal(self._home(points))
-
-    def parts(self, points) -> np.ndarray:
-        return self.base.parts(self._home(points))
-
-
-def _images(periods: np.ndarray) -> np.ndarray:
-    """Shifts to the neighbouring periods, no shift first: (3^k, dimension)."""
-    return np.array(list(product(*[(0.0, p, -p) if p > 0 else (0.0,) for p in periods])))
-
-
-def _join(pieces: list[Arc], tolerance: float) -> list[Arc]:
-    """Pieces joined where one ends, another begins and the direction is the same."""
-    done = [arc for arc in pieces if arc.closed]
-    open_arcs = [arc.points for arc in pieces if not arc.closed]
-    while open_arcs:
-        points = open_arcs.pop()
-        joined = True
-        while joined:
-            joined = False
-            for k, other in enumerate(open_arcs):
-                if _goes_on(points, other, tolerance):
-                    points = np.concatenate([points[:-1], other])
-                elif _goes_on(other, points, tolerance):
-                    points = np.concatenate([other[:-1], points])
-                else:
-                    continue
-                open_arcs.pop(k)
-                joined = True
-                break
-        if len(points) > 8 and _goes_on(points, points, tolerance):
-            done.append(Arc(points[:-1], closed=True))
-        else:
-            done.append(Arc(points, closed=False))
-    return done
-
-
-def _goes_on(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
-    """Whether `other` begins where `one` ends, in the same direction."""
-    if np.linalg.norm(one[-1] - other[0]) > tolerance:
-        return False
-    before, after = one[-1] - one[-2], other[1] - other[0]
-    lengths = np.linalg.norm(before) * np.linalg.norm(after)
-    # two neighbouring chords of a dense smooth curve differ by far less than this angle
-    return bool(before @ after > np.cos(0.01) * lengths)

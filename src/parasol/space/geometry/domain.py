@@ -14,7 +14,8 @@ from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.expressions import as_function, parse
 
 AXES = ("x", "y", "z")
-Predicate = sympy.Basic | str | Callable[[np.ndarray], np.ndarray]
+Condition = sympy.Basic | Callable[[np.ndarray], np.ndarray]  # which points belong to a part
+Predicate = Condition | str  # the same as a reader may write it
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ class Named(Domain):
     """A domain whose boundary pieces have names; made by `Domain.named`. A condition of None holds everywhere."""
 
     base: Domain
-    conditions: tuple[tuple[str, Predicate | None], ...]
+    conditions: tuple[tuple[str, Condition | None], ...]
 
     @property
     def dimension(self) -> int:
@@ -294,18 +295,19 @@ def _tangents(normals: np.ndarray) -> Sequence[np.ndarray]:
     return [np.cos(angle) * first + np.sin(angle) * second for angle in 0.3 + np.pi / 4 * np.arange(8)]
 
 
-def _readable(name: str, given: Predicate, dimension: int) -> Predicate:
+def _readable(name: str, predicate: Predicate, dimension: int) -> Condition:
     """The condition as SymPy relation or function, or a clear error."""
     advice = "Use a relation such as x < 0.1, its text, or a function of points."
-    if isinstance(given, str):
-        given = parse(given, {axis: sympy.Symbol(axis, real=True) for axis in AXES[:dimension]})
-    elif isinstance(given, bool | np.bool_):
-        raise ParasolError(f"the condition for part {name!r} is just {bool(given)}, it names no place. {advice}")
+    if isinstance(predicate, bool | np.bool_):
+        raise ParasolError(f"the condition for part {name!r} is just {bool(predicate)}, it names no place. {advice}")
+    axes = AXES[:dimension]
+    symbols = {axis: sympy.Symbol(axis, real=True) for axis in axes}
+    given = parse(predicate, symbols) if isinstance(predicate, str) else predicate
     if isinstance(given, sympy.Basic):
-        strange = sorted({str(symbol) for symbol in given.free_symbols} - set(AXES[:dimension]))
+        strange = sorted({str(symbol) for symbol in given.free_symbols} - set(axes))
         if strange:
             raise ParasolError(
-                f"the condition for part {name!r} uses {', '.join(strange)}. Use only {', '.join(AXES[:dimension])}."
+                f"the condition for part {name!r} uses {', '.join(strange)}. Use only {', '.join(axes)}."
             )
         if not isinstance(given, sympy.logic.boolalg.Boolean) or isinstance(given, sympy.Symbol):
             raise ParasolError(f"the condition for part {name!r} is {given}, which is neither true nor false. {advice}")
@@ -314,7 +316,7 @@ def _readable(name: str, given: Predicate, dimension: int) -> Predicate:
     return given
 
 
-def _compile(name: str, given: Predicate, dimension: int, tolerance: float) -> Callable[[np.ndarray], np.ndarray]:
+def _compile(name: str, given: Condition, dimension: int, tolerance: float) -> Callable[[np.ndarray], np.ndarray]:
     """A condition as a function of points. Relations allow for rounding: x <= 0 holds at x = 1e-17."""
     if isinstance(given, sympy.Basic):
         by_name = {str(symbol): symbol for symbol in given.free_symbols}

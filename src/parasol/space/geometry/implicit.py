@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import sympy
@@ -66,10 +67,10 @@ class Implicit(Domain):
     @cached_property
     def _formulas(self) -> list[Callable[..., np.ndarray]]:
         """g and its derivatives as functions of the columns."""
-        assert isinstance(self.function, sympy.Expr)
-        by_name = {str(symbol): symbol for symbol in self.function.free_symbols}
+        function = cast("sympy.Expr", self.function)
+        by_name = {str(symbol): symbol for symbol in function.free_symbols}
         symbols: list = [by_name.get(axis, sympy.Symbol(axis, real=True)) for axis in AXES[: self.dimension]]
-        return [as_function(f, symbols) for f in (self.function, *[sympy.diff(self.function, s) for s in symbols])]
+        return [as_function(f, symbols) for f in (function, *[sympy.diff(function, s) for s in symbols])]
 
     def _value(self, points: np.ndarray) -> np.ndarray:
         """g at the points; where it is not a number, the point counts as outside: (n,)."""

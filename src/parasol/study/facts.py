@@ -1,0 +1,189 @@
+"""The facts about a problem and about a solve: as named plain values for JSON, as short texts for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
+import sympy
+
+from parasol import __version__
+from parasol.pde import catalogue
+from parasol.pde.problem import Problem
+from parasol.pde.steady import Solution
+from parasol.space.geometry.combine import Combination
+from parasol.space.geometry.domain import Domain, Named
+
+Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
+
+
+def problem_facts(name: str, problem: Problem) -> Facts:
+    """What a problem of the catalogue is: its equation, where it holds, its parameters and its presets."""
+    text = import_module(f"{catalogue.__name__}.{name.replace('-', '_')}").__doc__ or ""
+    domain, parameters = problem.domain, problem.parameters
+    return {
+        "name": name,
+        "description": text.strip().partition("\n")[0],
+        "equation": equation_text(problem),
+        "domain": domain_text(domain),
+        "dimension": domain.dimension,
+        "bounds": domain.bounds.tolist(),
+        "periods": domain.periods.tolist(),
+        "parts": list(domain.part_names),
+        "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in parameters.scalars],
+        "functions": [{"name": f.name, "on": f.on, "law": str(f.law)} for f in parameters.functions],
+        "affine": problem.affine,
+        "exact": problem.exact is not None,
+        "presets": list(problem.settings),
+    }
+
+
+def solution_facts(
+    solution: Solution,
+    *,
+    given: Collection[str],
+    seed: int,
+    discretise_seconds: float,
+    files: list[str],
+    warnings: list[str],
+) -> Facts:
+    """What was solved, on which nodes, how well and how fast.
+
+    `given` names the parameters the user chose; `files` and `warnings` are what the solve left behind.
+    """
+    model = solution.model
+    nodes, scheme, report, space = model.nodes, model.scheme, model.report, model.parameters
+    functions = [f.name for f in space.functions]
+    return {
+        "parasol": __version__,
+        "problem": model.problem.name or equation_text(model.problem),
+        "parameters": {name: float(value) for name, value in zip(space.names, solution.mu, strict=False)},
+        "left_to_middle": [name for name in space.names if name not in given],
+        "functions_drawn": functions,
+        "n_nodes": nodes.n_nodes,
+        "n_interior": nodes.n_interior,
+        "n_boundary": nodes.n_boundary,
+        "n_ghosts": model.n_unknowns - nodes.n_nodes,
+        "kernel": str(scheme.kernel),
+        "degree": scheme.degree,
+        "stencil_size": scheme.stencil_size,
+        "n_ill_conditioned": report.n_ill_conditioned,
+        "median_condition": report.median_condition,
+        "worst_condition": report.worst_condition,
+        "affine": model.affine,
+        "operator_terms": [str(theta) for theta in model.operator_thetas],
+        "load_terms": [*map(str, model.load_thetas), *functions],
+        "solver": solution.backend,
+        "solve_seconds": solution.seconds,
+        "relative_residual": solution.residual_norm,
+        "unknown": str(model.problem.unknown.func),
+        "minimum": float(solution.values.min()),
+        "maximum": float(solution.values.max()),
+        "error": solution.error,
+        "seed": seed,
+        "discretise_seconds": discretise_seconds,
+        "files": files,
+        "warnings": warnings,
+    }
+
+
+def problem_lines(facts: Facts) -> list[str]:
+    """A problem in four lines: what it is, the equation, where it holds, its parameters."""
+    box = " × ".join(f"[{low:.3g}, {high:.3g}]" for low, high in zip(*facts["bounds"], strict=True))
+    seams = [axis for axis, period in zip("xyz", facts["periods"], strict=False) if period]
+    where = f"{facts['domain']} in {box}" + (f", periodic in {', '.join(seams)}" if seams else "")
+    names = [
+        f"{p['name']} in [{p['low']:g}, {p['high']:g}]{' (log)' if p['scale'] == 'log' else ''}"
+        for p in facts["parameters"]
+    ]
+    names += [f"{f['name']}: a function on the {f['on']}, {f['law']}" for f in facts["functions"]]
+    equation = facts["equation"]
+    return [
+        facts["description"],
+        equation if len(equation) <= 160 else equation[:157] + "...",
+        f"{where}, boundary: {', '.join(facts['parts']) or 'none'}",
+        ", ".join(names) or "no parameters",
+    ]
+
+
+def solution_rows(facts: Facts) -> dict[str, str]:
+    """A solve as a table of two columns: what, and the fact about it in words."""
+    middle, error = facts["left_to_middle"], facts["error"]
+    values = [f"{k} = {v:.6g}{' (middle of its range)' if k in middle else ''}" for k, v in facts["parameters"].items()]
+    values += [f"{name}: a random function, seed {facts['seed']}" for name in facts["functions_drawn"]]
+    ghosts = f", {facts['n_ghosts']} ghosts" if facts["n_ghosts"] else ""
+    polynomials = f"degree {facts['degree']}" if facts["degree"] >= 0 else "no polynomials"
+    ill = f", {facts['n_ill_conditioned']} ill-conditioned" if facts["n_ill_conditioned"] else ""
+    operator, load = (", ".join(facts[key]) or "none" for key in ("operator_terms", "load_terms"))
+    terms = f"operator: {operator}; load: {load}"
+    return {
+        "problem": facts["problem"],
+        "parameters": ", ".join(values) or "none",
+        "nodes": f"{facts['n_nodes']} = {facts['n_interior']} interior + {facts['n_boundary']} boundary{ghosts}",
+        "stencils": f"{facts['kernel']}, {polynomials}, {facts['stencil_size']} nodes each",
+        "stencil condition": f"median {facts['median_condition']:.1e}, worst {facts['worst_condition']:.1e}{ill}",
+        "affine terms": terms if facts["affine"] else "not affine: assembled anew for every parameter",
+        "seconds": f"{facts['discretise_seconds']:.3g} to discretise, {facts['solve_seconds']:.3g} to solve",
+        "solver": facts["solver"],
+        "relative residual": f"{facts['relative_residual']:.1e}",
+        facts["unknown"]: f"from {facts['minimum']:.6g} to {facts['maximum']:.6g}",
+        "relative error": "exact solution not known"
+        if error is None
+        else f"{error:.2e} (l2, against the exact solution)",
+    }
+
+
+def equation_text(problem: Problem) -> str:
+    """The equation in short, u_xx for the second derivative along x.
+
+    >>> from parasol.pde.catalogue import load_problem
+    >>> equation_text(load_problem("helmholtz"))
+    '-a*u_yy - k*u - u_xx = -10*sin(8*x*(y - 1))'
+    """
+    u = problem.unknown
+    short: dict[sympy.Basic, sympy.Basic] = {u: sympy.Symbol(str(u.func))}
+    for found in problem.equation.atoms(sympy.Derivative):
+        axes = "".join(str(v) * int(n) for v, n in found.variable_count)  # type: ignore[misc]
+        short[found] = sympy.Symbol(f"{u.func}_{axes}")
+    equation = problem.equation
+    sides = (equation.lhs, equation.rhs) if isinstance(equation, sympy.Equality) else (equation, sympy.S.Zero)
+    return " = ".join(str(side.doit().xreplace(short)) for side in sides).replace("**", "^")
+
+
+def domain_text(domain: Domain) -> str:
+    """Which domains it is made of.
+
+    >>> from parasol.space.geometry.primitives import Box, Disc
+    >>> domain_text(Box((-1, -1), (1, 1)) - Disc(radius=0.5).named("hole"))
+    'Box - Disc'
+    """
+    if isinstance(domain, Named):
+        return domain_text(domain.base)
+    if isinstance(domain, Combination):
+        sign = {"union": "|", "intersection": "&", "difference": "-"}[domain.kind]
+        return f"{domain_text(domain.a)} {sign} {domain_text(domain.b)}"
+    name = type(domain).__name__
+    return "Disc" if name == "Ball" and domain.dimension == 2 else name
+
+
+def as_json(facts: Facts | list[Facts]) -> str:
+    """Facts as JSON text, null for what JSON has no number for.
+
+    >>> print(as_json({"error": math.nan, "unknown": "u"}), end="")
+    {
+      "error": null,
+      "unknown": "u"
+    }
+    """
+    return json.dumps(_finite(facts), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

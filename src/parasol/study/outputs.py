@@ -1,0 +1,74 @@
+"""The files a solve leaves: refused before it begins, or written all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from parasol.checks import ParasolError
+from parasol.delivery.files import FIELD_SUFFIXES, check_output, replacing, write_field
+from parasol.pde.steady import Solution
+from parasol.study import figures
+from parasol.study.facts import Facts, as_json
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where to write the solution (in several forms), a figure of its nodes, and its facts as JSON.
+
+    >>> Outputs(solution=(Path("u.csv"),), facts=Path("./u.csv"))
+    Traceback (most recent call last):
+    parasol.checks.ParasolError: two outputs have the same file name. Give each its own.
+    """
+
+    solution: tuple[Path, ...] = ()
+    nodes: Path | None = None
+    facts: Path | None = None
+
+    def __post_init__(self):
+        for path in self.solution:
+            check_output(path, (*figures.FIGURE_SUFFIXES, *FIELD_SUFFIXES))
+        if self.nodes is not None:
+            check_output(self.nodes, figures.FIGURE_SUFFIXES)
+        if self.facts is not None:
+            check_output(self.facts, None)
+        if len({path.resolve() for path in self.paths}) < len(self.paths):
+            raise ParasolError("two outputs have the same file name. Give each its own.")
+        if any(path.suffix.lower() in figures.FIGURE_SUFFIXES for path in self.paths if path != self.facts):
+            figures.require_matplotlib()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All of them, the facts last."""
+        return *self.solution, *[path for path in (self.nodes, self.facts) if path is not None]
+
+
+def check_outputs(solution: Sequence[str], nodes: str | None, facts: str | None) -> Outputs:
+    """The outputs of these names, or a clear error; what is named twice for the solution is written once."""
+    return Outputs(
+        solution=tuple(Path(name) for name in dict.fromkeys(solution)),
+        nodes=None if nodes is None else Path(nodes),
+        facts=None if facts is None else Path(facts),
+    )
+
+
+def write_outputs(solution: Solution, facts: Facts, to: Outputs) -> None:
+    """Write all files or none: each beside its place first, then all into their places."""
+    with ExitStack() as files:
+        for path in to.solution:
+            write = write_field if path.suffix.lower() in FIELD_SUFFIXES else figures.draw
+            write(solution, files.enter_context(replacing(path)))
+        if to.nodes is not None:
+            figures.draw_nodes(solution.model.nodes, files.enter_context(replacing(to.nodes)))
+        if to.facts is not None:  # last, so that it knows of every warning
+            write_json(facts, files.enter_context(replacing(to.facts)))
+
+
+def write_json(facts: Facts | list[Facts], path: str | Path) -> Path:
+    """Write facts as JSON; the file appears complete or not at all."""
+    path = check_output(path, None)
+    with replacing(path) as temporary:
+        temporary.write_text(as_json(facts), encoding="utf-8")
+    return path
