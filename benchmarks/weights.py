@@ -60,7 +60,7 @@ class Case:
 CASES = [
     Case(2, Scheme(PHS(5), 4, 30), True),
     Case(2, Scheme(PHS(5), 4, 30), False),
-    Case(2, Scheme(PHS(7), 5, 51), True),  # our default but for the kernel: PHS(9) is unknown to the peer
+    Case(2, Scheme(PHS(7), 5, 51), True),  # the degree of our default; its PHS(9) is unknown to the peer
     Case(2, Scheme(PHS(7), 5, 51), False),
     Case(3, Scheme(PHS(5), 2, 25), True),
     Case(3, Scheme(PHS(5), 3, 48), True),

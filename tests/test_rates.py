@@ -58,7 +58,7 @@ def observed_order(problem, counts, **options):
     [*[("dirichlet", p) for p in (2, 3, 4, 5, 6)], *[("neumann", p) for p in (2, 3, 4, 5)], ("robin", 4)],
 )
 def test_order_in_the_plane(condition, degree):
-    order, errors = observed_order(plane_problem(condition), (800, 2200, 6000), degree=degree)
+    order, errors = observed_order(plane_problem(condition), (700, 1400, 2800, 5600), degree=degree)
     assert order >= degree - 1 - 0.2, (order, errors)
 
 
@@ -66,13 +66,8 @@ def test_order_in_the_plane(condition, degree):
     ("condition", "degree"), [("dirichlet", 2), ("dirichlet", 3), ("dirichlet", 4), ("neumann", 2), ("neumann", 3)]
 )
 def test_order_in_space(condition, degree):
-    order, errors = observed_order(space_problem(condition), (700, 1500, 3200), degree=degree)
+    order, errors = observed_order(space_problem(condition), (600, 1200, 2400, 4800), degree=degree)
     assert order >= degree - 1 - 0.2, (order, errors)
-
-
-def test_order_of_one_sided_neumann_rows():
-    order, errors = observed_order(plane_problem("neumann"), (600, 1400, 3200), degree=3, neumann="one-sided")
-    assert order >= 2 - 0.2, (order, errors)
 
 
 def test_a_plain_kernel_converges_while_its_condition_lasts():

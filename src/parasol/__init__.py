@@ -33,7 +33,7 @@ _HOME = {
         "parasol.space.operators": "differentiate",
         "parasol.pde.parameters": "Parameter FunctionParameter parameters",
         "parasol.pde.fields": "SphereField",
-        "parasol.pde.equation": "coordinates unknown normal gradient divergence laplacian",
+        "parasol.pde.equation": "coordinates time unknown unknowns normal gradient divergence laplacian",
         "parasol.pde.problem": "Problem Dirichlet Neumann Robin Settings",
         "parasol.pde.model": "Model",
         "parasol.pde.discretize": "discretize",

@@ -43,6 +43,8 @@ def _one_line_errors() -> Iterator[None]:
     except OSError as error:
         where = f" {str(error.filename)!r}" if error.filename else ""
         raise _fail(f"cannot read or write{where}: {error.strerror or error}", 1) from None
+    except MemoryError:
+        raise _fail("not enough memory. Use fewer nodes or fewer stored times", 1) from None
     except ValueError as error:
         from parasol.checks import ParasolError
 
@@ -72,7 +74,8 @@ app = typer.Typer(
     help=(
         "Declare a parametric PDE, solve it mesh-free on any geometry. List the problems, then solve one:\n\n"
         "[bold]parasol problems[/bold]\n\n"
-        "[bold]parasol solve helmholtz a=0.927 k=1.697 --out u.png[/bold]"
+        "[bold]parasol solve helmholtz a=0.927 k=1.697 --out u.png[/bold]\n\n"
+        "[bold]parasol solve sine-gordon beta=0.05 rho=-1 --out u.gif[/bold]"
     ),
 )
 
@@ -145,7 +148,10 @@ def solve(
     out: Annotated[
         list[str] | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write the solution: .png .svg .pdf .csv .npy .vtkhdf (repeatable)."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the solution: .png .svg .pdf .csv .npy .npz .vtkhdf, in time also .gif .mp4 (repeatable).",
         ),
     ] = None,
     nodes_out: Annotated[
@@ -159,7 +165,8 @@ def solve(
         int | None, typer.Option(min=1, metavar="N", help="How many of them on the boundary.")
     ] = None,
     method: Annotated[
-        Literal["fill", "front", "hexagonal"] | None, typer.Option(help="How nodes are scattered.")
+        Literal["fill", "front", "hexagonal", "lattice"] | None,
+        typer.Option(help="How nodes are scattered; lattice is for boxes."),
     ] = None,
     kernel: Annotated[
         str | None,
@@ -170,11 +177,24 @@ def solve(
     preset: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Settings that come with the problem, e.g. paper; single options override it."
+            metavar="NAME",
+            help="Settings that come with the problem, e.g. paper; single options override it. [dim]default: default[/dim]",
+            show_default=False,
         ),
     ] = None,
     neumann: Annotated[
         Literal["ghosts", "one-sided"] | None, typer.Option(help="How conditions on the slope are met.")
+    ] = None,
+    times: Annotated[
+        str | None,
+        typer.Option(metavar="START:STOP:COUNT", help="Times to store instead of the problem's own, like 0:10:101."),
+    ] = None,
+    step: Annotated[float | None, typer.Option(metavar="H", help="Constant steps in time of this size.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(metavar="T", help="Steps in time adapted so that each errs by less, relative to u.")
+    ] = None,
+    integrator: Annotated[
+        Literal["averaged", "sbdf2", "esdirk4"] | None, typer.Option(help="How steps in time are made.")
     ] = None,
     solver: Annotated[Literal["superlu", "mkl", "auto"] | None, typer.Option(help="Sparse direct solver.")] = None,
     seed: Annotated[
@@ -185,6 +205,12 @@ def solve(
     """Solve PROBLEM once, at the given parameters.
 
     [dim]parasol solve helmholtz a=0.927 k=1.697 --out u.png --out u.vtkhdf[/dim]
+
+    [dim]parasol solve sine-gordon beta=0.05 rho=-1 --times 0:10:51 --out u.gif[/dim]
+
+    Tables (.csv .npy) have one row per node, in time one per stored time and node: t, x, y, then the unknowns. An .npz holds
+    points, times and one array per unknown, (times, nodes). A .vtkhdf is for ParaView. Films (.gif, or .mp4 where
+    ffmpeg is installed) show up to 101 of the stored times.
     """
     from parasol.pde.catalogue import load_problem
     from parasol.pde.discretize import discretize, nodes_for
@@ -198,25 +224,27 @@ def solve(
         progress("reading the problem")
         declared = load_problem(problem)
         _check_parameters(declared, given)
+        targets.check_fit(declared)
+        in_time = _in_time(declared, times=times, step=step, tolerance=tolerance, integrator=integrator)
         counts = {"n_nodes": nodes, "n_boundary": boundary_nodes, "stencil_size": stencil}
-        settings = _settings(declared, preset, **counts, method=method, degree=degree, kernel=kernel)
+        settings = _settings(declared, preset, **counts, method=method, degree=degree, kernel=kernel, neumann=neumann)
         scheme = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
         default_scheme(declared.domain.dimension, **scheme)  # says what does not fit before nodes are scattered
-        ways = _chosen(neumann=neumann, solver=solver)
         start = time.perf_counter()
         progress("scattering nodes")
         scattered = nodes_for(declared, settings, rng=seed)
         progress("computing weights")
-        model = discretize(declared, scattered, **scheme, **ways)
+        model = discretize(declared, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
         seconds = time.perf_counter() - start
-        progress("solving")
-        solution = model.solve(model.vector(given, rng=seed))
-        progress("writing")
+        fraction = progress("solving")
+        if declared.time is not None:
+            in_time = _steps(settings, in_time) | {"progress": fraction}
+        solution = model.solve(model.vector(given, rng=seed), **in_time)
         files = [str(path) for path in targets.paths]
         facts = solution_facts(
             solution, given=given.keys(), seed=seed, discretise_seconds=seconds, files=files, warnings=said
         )
-        write_outputs(solution, facts, targets)
+        write_outputs(solution, facts, targets, stage=progress)
     if json_file == "-":
         _print_json(facts)
     elif not quiet:
@@ -263,8 +291,49 @@ def _settings(problem: Problem, preset: str | None, *, kernel: str | None, **opt
     if preset is not None and preset not in problem.settings:
         known = ", ".join(problem.settings) or "none"
         raise ParasolError(f"preset {preset!r} is unknown for this problem. It has: {known}.")
-    base = Settings() if preset is None else problem.settings[preset]
+    base = problem.settings.get("default", Settings()) if preset is None else problem.settings[preset]
     return replace(base, **_chosen(**options, kernel=None if kernel is None else kernel_from_text(kernel)))
+
+
+def _in_time(problem: Problem, *, times: str | None, **options) -> dict[str, Any]:
+    """What the options say about time; refused for a steady problem, and where the times to store are not known."""
+    from parasol.checks import ParasolError
+
+    chosen = _chosen(times=times, **options)
+    if problem.time is None:
+        for name in chosen:
+            raise ParasolError(f"--{name} is for problems in time, but this one is steady. Leave it out.")
+    elif times is not None:
+        chosen["times"] = _times(times, problem)
+    elif problem.times is None:
+        raise ParasolError("the problem does not say which times to store. Say it like --times 0:10:101.")
+    return chosen
+
+
+def _times(text: str, problem: Problem):
+    import numpy as np
+
+    from parasol.checks import ParasolError
+
+    try:
+        start, stop, count = text.split(":")
+        first, last, n_times = float(start), float(stop), int(count)
+    except ValueError:
+        raise ParasolError(f"--times {text!r} is not START:STOP:COUNT. Write it like 0:10:101.") from None
+    if not (math.isfinite(first) and math.isfinite(last) and first < last and n_times >= 2):
+        raise ParasolError(f"--times {text!r} does not go forward in at least 2 times. Write it like 0:10:101.")
+    begin = first if problem.times is None else float(problem.times[0])
+    if first != begin:
+        raise ParasolError(
+            f"--times {text!r} starts at {first:g}, but the initial state is that at {begin:g}. Start there."
+        )
+    return np.linspace(first, last, n_times)
+
+
+def _steps(settings: Settings, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The settings' way to make steps in time, and what was chosen instead; a tolerance leaves no constant steps."""
+    base = {} if "tolerance" in chosen else _chosen(step=settings.step, integrator=settings.integrator)
+    return base | chosen
 
 
 def _chosen(**options) -> dict[str, Any]:
@@ -314,14 +383,23 @@ def _one_line_warnings() -> Iterator[list[str]]:
 
 @contextmanager
 def _progress(quiet: bool):
-    """A function that says what is being done, on a terminal only."""
+    """A function that says which stage begins, and returns one that says how much of it is done; on a terminal only."""
     if quiet or not sys.stderr.isatty():
         yield lambda text: None
         return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    with Console(stderr=True).status("starting") as status:
-        yield status.update
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def stage(text: str):
+            for before in bar.task_ids:
+                bar.remove_task(before)
+            task = bar.add_task(text, total=None)
+            return lambda fraction: bar.update(task, total=1.0, completed=fraction)
+
+        yield stage
 
 
 def _console():

@@ -124,7 +124,7 @@ def test_a_corner_between_value_and_slope_takes_the_value():
 
 
 def test_ghosts_beat_one_sided_rows():
-    problem = ps.load_problem("graded-material")
+    problem = ps.load_problem("periodic-channel")
     nodes = ps.scatter(problem.domain, n_nodes=1000)
     errors = [ps.discretize(problem, nodes, neumann=n).solve([1.0]).error for n in ("ghosts", "one-sided")]
     assert errors[0] < 0.3 * errors[1]

@@ -41,6 +41,7 @@ def test_plain_imq_misses_constants_on_a_lattice_by_the_known_amount():
     assert weights.sum() == pytest.approx(-0.0219, abs=5e-5)
 
 
+@pytest.mark.filterwarnings("ignore::parasol.checks.ParasolWarning")
 @pytest.mark.parametrize(("dimension", "degree"), [(1, 6), (2, 0), (2, 2), (2, 5), (3, 2), (3, 4)])
 @pytest.mark.parametrize(
     "kernel",

@@ -1,9 +1,10 @@
-"""A field at the nodes as a file: text, NumPy array, or VTKHDF for ParaView."""
+"""Fields at the nodes as a file, steady or in time: text, NumPy arrays, or VTKHDF for ParaView."""
 
 from __future__ import annotations
 
 import errno
 import os
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,24 +13,28 @@ import numpy as np
 from scipy.spatial import Delaunay, QhullError
 
 from parasol.checks import ParasolError
+from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
 from parasol.space.geometry.domain import Domain
 from parasol.space.nodes import Nodes
 
-FIELD_SUFFIXES = (".csv", ".npy", ".vtkhdf")
+FIELD_SUFFIXES = (".csv", ".npy", ".npz", ".vtkhdf")
 _VTK_TYPES = {1: 3, 2: 5, 3: 10}  # VTK_LINE, VTK_TRIANGLE, VTK_TETRA
 _FLAT = 1e-4  # of the volume of the cube over the longest edge: thinner cells are rounding, not geometry
 _BULGE = 0.25  # of its length: how far the middle of an edge between boundary nodes may lie outside, curvature included
 
 
-def write_field(solution: Solution, path: str | Path) -> Path:
-    """Write the values at the nodes: `.csv`, `.npy` or `.vtkhdf`, by the suffix of the path.
+def write_field(solution: Solution | Evolution, path: str | Path) -> Path:
+    """Write the values at the nodes: `.csv`, `.npy`, `.npz` or `.vtkhdf`, by the suffix of the path.
 
-    `.csv` has a header (x,y,u) and 17 significant digits, `.npy` an array (n_nodes, dimension + 1) of coordinates and
-    value, `.vtkhdf` an unstructured grid for ParaView. The file appears complete or not at all.
+    `.csv` is a table with a header and 17 significant digits, one row per node: coordinates, then one column per unknown
+    (x,y,p,q). In time one row per stored time and node, time first and slowest (t,x,y,u). `.npy` is the same table
+    as an array. `.npz` repeats nothing: `points` (n_nodes, dimension), each unknown by its name (n_nodes,), and in time
+    `times` (n_times,) and each unknown (n_times, n_nodes). `.vtkhdf` is an unstructured grid for ParaView, in time an
+    animated one. The file appears complete or not at all.
     """
     path = check_output(path, FIELD_SUFFIXES)
-    write = {".csv": _write_csv, ".npy": _write_npy, ".vtkhdf": _write_vtkhdf}[path.suffix.lower()]
+    write = {".csv": _write_csv, ".npy": _write_npy, ".npz": _write_npz, ".vtkhdf": _write_vtkhdf}[path.suffix.lower()]
     with replacing(path) as temporary:
         write(solution, temporary)
     return path
@@ -40,7 +45,7 @@ def check_output(path: str | Path, suffixes: Sequence[str] | None = FIELD_SUFFIX
 
     >>> check_output("u.docx")
     Traceback (most recent call last):
-    parasol.checks.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy, .vtkhdf.
+    parasol.checks.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy, .npz, .vtkhdf.
     """
     path = Path(path)
     if suffixes is not None and path.suffix.lower() not in suffixes:
@@ -71,26 +76,39 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-def _table(solution: Solution) -> np.ndarray:
-    return np.column_stack([solution.model.nodes.points, solution.values])
+def _table(solution: Solution | Evolution) -> tuple[list[str], np.ndarray]:
+    """Names and columns: the time where there is one, coordinates, unknowns; time slowest."""
+    problem, points = solution.model.problem, solution.model.nodes.points
+    names, columns = [*map(str, problem.coordinates), *problem.names], [points]
+    if isinstance(solution, Evolution):
+        names = [str(problem.time), *names]
+        columns = [np.repeat(solution.times, len(points)), np.tile(points, (len(solution.times), 1))]
+    return names, np.column_stack([*columns, *[values.ravel() for values in solution.fields.values()]])
 
 
-def _name(solution: Solution) -> str:
-    return str(solution.model.problem.unknown.func)
+def _write_csv(solution: Solution | Evolution, path: Path) -> None:
+    names, table = _table(solution)
+    np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.17g", encoding="utf-8")
 
 
-def _write_csv(solution: Solution, path: Path) -> None:
-    names = [*map(str, solution.model.problem.coordinates), _name(solution)]
-    np.savetxt(
-        path, _table(solution), delimiter=",", header=",".join(names), comments="", fmt="%.17g", encoding="utf-8"
-    )
+def _write_npy(solution: Solution | Evolution, path: Path) -> None:
+    np.save(path, _table(solution)[1], allow_pickle=False)
 
 
-def _write_npy(solution: Solution, path: Path) -> None:
-    np.save(path, _table(solution), allow_pickle=False)
+def _write_npz(solution: Solution | Evolution, path: Path) -> None:
+    arrays = {"points": solution.model.nodes.points}
+    if isinstance(solution, Evolution):
+        arrays["times"] = solution.times
+    for name, values in solution.fields.items():
+        arrays[f"{name}_" if name in arrays else name] = values
+    # not np.savez, which keeps names such as "file" for itself
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
-def _write_vtkhdf(solution: Solution, path: Path) -> None:
+def _write_vtkhdf(solution: Solution | Evolution, path: Path) -> None:
     import h5py  # a quarter of a second that only this needs
 
     nodes = solution.model.nodes
@@ -105,16 +123,39 @@ def _write_vtkhdf(solution: Solution, path: Path) -> None:
         "Connectivity": found.ravel().astype(np.int64),
         "Offsets": np.arange(0, found.size + 1, nodes.dimension + 1, dtype=np.int64),
         "Types": np.full(len(found), _VTK_TYPES[nodes.dimension], dtype=np.uint8),
-        f"PointData/{_name(solution)}": solution.values,
     }
+    arrays |= {f"PointData/{name}": values.ravel() for name, values in solution.fields.items()}
     for parameter, value in zip(solution.model.parameters.scalars, solution.mu, strict=False):
         arrays[f"FieldData/{parameter.name}"] = np.array([value])
+    if isinstance(solution, Evolution):
+        arrays |= _vtkhdf_steps(solution)
     with h5py.File(path, "w") as file:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0], dtype=np.int64)
         root.attrs.create("Type", b"UnstructuredGrid", dtype=h5py.string_dtype("ascii", len("UnstructuredGrid")))
         for name, array in arrays.items():
             root.create_dataset(name, data=array)
+        if isinstance(solution, Evolution):
+            root["Steps"].attrs["NSteps"] = np.int64(len(solution.times))
+
+
+def _vtkhdf_steps(solution: Evolution) -> dict[str, np.ndarray]:
+    """Where each time finds its data: all the same mesh and parameters, each its own part of the values."""
+    n_times, n_nodes = len(solution.times), solution.model.n_nodes
+    same, each = np.zeros(n_times, dtype=np.int64), np.arange(n_times, dtype=np.int64) * n_nodes
+    arrays = {
+        "Values": solution.times,
+        "PartOffsets": same,
+        "NumberOfParts": np.ones(n_times, dtype=np.int64),
+        "PointOffsets": same,
+        "CellOffsets": same[:, None],
+        "ConnectivityIdOffsets": same[:, None],
+    }
+    arrays |= {f"PointDataOffsets/{name}": each for name in solution.fields}
+    for parameter in solution.model.parameters.scalars:
+        arrays[f"FieldDataOffsets/{parameter.name}"] = same
+        arrays[f"FieldDataSizes/{parameter.name}"] = np.ones((n_times, 2), dtype=np.int64)  # components, tuples
+    return {f"Steps/{name}": array for name, array in arrays.items()}
 
 
 # ---- cells ---------------------------------------------------------------------------------------------------------

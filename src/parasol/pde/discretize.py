@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy
 
 from parasol.checks import ParasolError, check_choice
 from parasol.expressions import as_function
-from parasol.pde.equation import LinearForm, Term, normal
-from parasol.pde.model import Model, Varying
+from parasol.pde.equation import Form, Jet, Term, Time, normal
+from parasol.pde.model import Model, NonlinearRows, Varying
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.sparse_direct import BACKENDS, Pattern
 from parasol.space.kernels import Kernel, MultiIndex
-from parasol.space.nodes import Nodes, ghosts, scatter
+from parasol.space.nodes import Nodes, ghosts, lattice, scatter
 from parasol.space.operators import StencilReport, differentiate
 from parasol.space.spacing import feature_spacing
 from parasol.space.stencils import Scheme, default_scheme
@@ -26,11 +26,11 @@ DEFAULT_N_NODES = {1: 200, 2: 2000, 3: 4000}
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of the system that carry one equation: where they stand, where they are evaluated, on which stencils."""
+    """Rows of the system that carry one equation: where they stand and at which points it is evaluated."""
 
-    form: LinearForm
+    form: Form
     rows: np.ndarray  # (n_rows,) row of the system
-    centers: np.ndarray  # (n_rows,) unknown at whose point the equation is evaluated
+    centers: np.ndarray  # (n_rows,) point at which the equation is evaluated
     normals: np.ndarray | None  # (n_rows, dimension)
 
 
@@ -43,12 +43,15 @@ def discretize(
     stencil_size: int | None = None,
     neumann: str = "ghosts",
     solver: str = "superlu",
+    step: float | None = None,
+    integrator: str | None = None,
 ) -> Model:
     """Discretise a problem by RBF-FD on the given nodes (default: nodes of our choice).
 
     The kernel, the polynomial degree (−1: none) and the stencil size default to polyharmonic splines with polynomials.
     `neumann` says how conditions with derivatives are met: "ghosts" adds a node outside for each such boundary node
     and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition.
+    `step` and `integrator` are what `solve` uses in time unless told otherwise.
     """
     check_choice(neumann, ("ghosts", "one-sided"), "neumann")
     check_choice(solver, BACKENDS, "solver")
@@ -58,19 +61,23 @@ def discretize(
         raise ParasolError(
             f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."
         )
-    order = max(sum(t.derivative or ()) for t in problem.form.operator)
+    order = max(form.order for form in problem.forms)
     scheme = default_scheme(nodes.dimension, kernel=kernel, degree=degree, stencil_size=stencil_size, order=order)
     points, blocks = _row_blocks(problem, nodes, use_ghosts=neumann == "ghosts")
-    return _assemble(problem, nodes, points, blocks, scheme, solver)
+    model = _assemble(problem, nodes, points, blocks, scheme, solver)
+    return replace(model, step=step, integrator=integrator)
 
 
 def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
     """Scatter nodes as the settings say; in the plane, where nothing is said, finer where the boundary asks for it."""
     domain = problem.domain
+    n_nodes = DEFAULT_N_NODES[domain.dimension] if settings.n_nodes is None else settings.n_nodes
+    if settings.method == "lattice":
+        return lattice(domain, round(n_nodes ** (1 / domain.dimension)))
     free = settings.n_boundary is None and settings.method != "hexagonal"
     return scatter(
         domain,
-        n_nodes=DEFAULT_N_NODES[domain.dimension] if settings.n_nodes is None else settings.n_nodes,
+        n_nodes=n_nodes,
         n_boundary=settings.n_boundary,
         method=settings.method,
         spacing=feature_spacing(domain) if free and domain.dimension == 2 else None,
@@ -80,145 +87,218 @@ def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
 
 def discretize_with(problem: Problem, settings: Settings, *, rng=0, **options) -> Model:
     """Scatter nodes and discretise as the settings say."""
-    chosen = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
-    return discretize(problem, nodes_for(problem, settings, rng=rng), **chosen, **options)
-
-
-def _is_value(form: LinearForm) -> bool:
-    return all(sum(term.derivative or ()) == 0 for term in form.operator)
+    chosen = {
+        name: getattr(settings, name) for name in ("kernel", "degree", "stencil_size", "neumann", "step", "integrator")
+    }
+    return discretize(problem, nodes_for(problem, settings, rng=rng), **(chosen | options))
 
 
 def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[np.ndarray, list[_Rows]]:
-    """The equation on interior rows, one block of boundary rows per part; ghosts are appended to the points."""
+    """The equations on interior rows, one block of boundary rows per part and unknown; ghosts are appended to the points.
+
+    A boundary node where some unknown has a condition on its slope gets a ghost. Its two rows of each unknown then carry
+    the condition and the equation: a condition on the value stands in the node's row, one on the slope in the ghost's.
+    """
     names = nodes.domain.part_names
     if problem.domain.part_names != names:
         raise ParasolError(
             "nodes were scattered in another domain than the problem's. Use ps.scatter(problem.domain, ...)."
         )
-    forms = [problem.conditions[name] for name in names]
-    values = np.array([_is_value(form) for form in forms], dtype=bool)
-    part = nodes.part.copy()
-    # a corner between a given value and a given slope takes the value
-    prefers = nodes.on_part & values[None, :] if len(names) else nodes.on_part
-    movable = np.any(prefers, axis=1) & ~values[part] if len(names) else np.zeros(0, dtype=bool)
-    part[movable] = np.argmax(prefers[movable], axis=1)
-
+    n_unknowns = len(problem.names)
+    part = np.array([_parts(problem, nodes, j) for j in range(n_unknowns)])  # (n_unknowns, n_boundary)
+    values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
+    sloped = ~np.take_along_axis(values, part, axis=1) if len(names) else np.zeros_like(part, dtype=bool)
+    haunted = np.any(sloped, axis=0) & use_ghosts
     boundary = np.arange(nodes.n_interior, nodes.n_nodes)
-    sloped = ~values[part] if len(names) else np.zeros(0, dtype=bool)
-    points = nodes.points
-    row_of = boundary.copy()
-    pde_rows = np.arange(nodes.n_interior)
-    if use_ghosts and np.any(sloped):
-        points = np.vstack([points, ghosts(nodes, sloped)])
-        row_of[sloped] = nodes.n_nodes + np.arange(np.count_nonzero(sloped))
-        pde_rows = np.concatenate([pde_rows, boundary[sloped]])
-    blocks = [_Rows(problem.form, pde_rows, pde_rows, None)]
-    for j, form in enumerate(forms):
-        here = part == j
-        if np.any(here):
-            blocks.append(_Rows(form, row_of[here], boundary[here], nodes.normals[here]))
+    ghost_of = nodes.n_nodes + np.cumsum(haunted) - 1
+    points = np.vstack([nodes.points, ghosts(nodes, haunted)]) if np.any(haunted) else nodes.points
+    n = len(points)
+    blocks = []
+    for j, form in enumerate(problem.forms):
+        # the equation also holds at a boundary node with a ghost, in whichever of the two rows the condition leaves free
+        at_boundary = np.where(sloped[j], boundary, ghost_of)[haunted]
+        rows = np.concatenate([np.arange(nodes.n_interior), at_boundary])
+        centers = np.concatenate([np.arange(nodes.n_interior), boundary[haunted]])
+        blocks.append(_Rows(form, j * n + rows, centers, None))
+        condition_row = np.where(haunted & sloped[j], ghost_of, boundary)
+        for p, name in enumerate(names):
+            here = part[j] == p
+            if np.any(here):
+                condition = problem.conditions[name][j]
+                blocks.append(_Rows(condition, j * n + condition_row[here], boundary[here], nodes.normals[here]))
     return points, blocks
 
 
-def _assemble(problem, nodes: Nodes, points, blocks: list[_Rows], scheme: Scheme, solver: str) -> Model:
+def _parts(problem: Problem, nodes: Nodes, unknown: int) -> np.ndarray:
+    """The part whose condition each boundary node takes: at a corner a given value goes before a given slope."""
+    names = nodes.domain.part_names
+    part = nodes.part.copy()
+    if names:
+        values = np.array([problem.conditions[name][unknown].states_value for name in names])
+        prefers = nodes.on_part & values
+        movable = np.any(prefers, axis=1) & ~values[part]
+        part[movable] = np.argmax(prefers[movable], axis=1)
+    return part
+
+
+def _assemble(problem: Problem, nodes: Nodes, points, blocks: list[_Rows], scheme: Scheme, solver: str) -> Model:
     n = len(points)
-    stencils, reports = [], []
-    for block in blocks:
-        wanted = sorted({t.derivative for t in block.form.operator if t.derivative is not None})
-        stencils.append(_block_stencils(points, block, wanted, scheme, nodes))
-        reports += [stencils[-1].report] if stencils[-1].report else []
-    counts = np.zeros(n, dtype=np.int64)
+    size = n * len(problem.names)
+    stencils = _stencils(points, blocks, scheme, nodes)
+    counts = np.zeros(size, dtype=np.int64)
     for block, stencil in zip(blocks, stencils, strict=True):
-        counts[block.rows] = stencil.columns.shape[1]
+        counts[block.rows] = stencil.width * len(_present(block.form))
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indices = np.empty(indptr[-1], dtype=np.int32)
-    matrices: dict[sympy.Expr, np.ndarray] = {}
+    matrices: dict[tuple[int, sympy.Expr], np.ndarray] = {}
     vectors: dict[sympy.Expr, np.ndarray] = {}
-    varying_operator, varying_load = [], []
+    varying_operator, varying_load, nonlinear = [], [], []
     for block, stencil in zip(blocks, stencils, strict=True):
-        positions = indptr[block.rows][:, None] + np.arange(stencil.columns.shape[1])
-        indices[positions] = stencil.columns
+        positions = {}
+        for slot, unknown in enumerate(_present(block.form)):
+            columns = np.arange(slot * stencil.width, (slot + 1) * stencil.width)
+            positions[unknown] = indptr[block.rows][:, None] + columns
+            indices[positions[unknown]] = stencil.columns + unknown * n
         for term in block.form.operator:
-            weights = stencil.weights[term.derivative]
+            where, weights = positions[term.unknown], stencil.weights[term.derivative or ()]
             if term.separated and term.function is None:
-                data = matrices.setdefault(term.theta, np.zeros(indptr[-1]))
-                data[positions] += _values(problem, term, points, block)[:, None] * weights
+                data = matrices.setdefault((term.time_order, term.theta), np.zeros(indptr[-1]))
+                data[where] += _values(problem, term, points, block)[:, None] * weights
+            elif term.time_order:
+                raise ParasolError(
+                    f"the coefficient of a time derivative, {term.coefficient}, is not a function of parameters times one of x."
+                )
             else:
-                varying_operator.append(_varying(problem, term, points, block, positions, weights))
+                varying_operator.append(_varying(problem, term, points, block, where, weights))
         for term in block.form.source:
             if term.separated and term.function is None:
-                data = vectors.setdefault(term.theta, np.zeros(n))
+                data = vectors.setdefault(term.theta, np.zeros(size))
                 data[block.rows] += _values(problem, term, points, block)
             else:
-                ones = np.ones(len(block.rows))
-                varying_load.append(_varying(problem, term, points, block, block.rows, ones))
+                varying_load.append(_varying(problem, term, points, block, block.rows, np.ones(len(block.rows))))
+        if block.form.jets:
+            nonlinear.append(_nonlinear(problem, points, block, stencil, positions, n))
+    steady = {theta: data for (order, theta), data in matrices.items() if order == 0}
     return Model(
         problem=problem,
         nodes=nodes,
         scheme=scheme,
-        report=_merge(reports),
-        pattern=Pattern(indices, indptr.astype(np.int32), points),
-        operator_thetas=tuple(matrices),
+        report=_merge([s.report for s in {id(s): s for s in stencils}.values() if s.report is not None]),
+        pattern=Pattern(indices, indptr.astype(np.int32), np.tile(points, (len(problem.names), 1))),
+        operator_thetas=tuple(steady),
         load_thetas=tuple(vectors),
-        operator_data=np.array(list(matrices.values())).reshape(len(matrices), indptr[-1]),
-        loads=np.array(list(vectors.values())).reshape(len(vectors), n),
+        operator_data=np.array(list(steady.values())).reshape(len(steady), indptr[-1]),
+        loads=np.array(list(vectors.values())).reshape(len(vectors), size),
+        time_data=tuple((order, theta, data) for (order, theta), data in matrices.items() if order > 0),
         varying_operator=tuple(varying_operator),
         varying_load=tuple(varying_load),
+        nonlinear=tuple(nonlinear),
         solver=solver,
     )
 
 
+def _present(form: Form) -> list[int]:
+    """The unknowns that occur in a form."""
+    return sorted({term.unknown for term in form.operator} | {jet.unknown for jet in form.jets})
+
+
 @dataclass(frozen=True, eq=False)
 class _Stencils:
-    columns: np.ndarray  # (n_rows, stencil_size)
-    weights: dict[MultiIndex, np.ndarray]  # each (n_rows, stencil_size)
+    columns: np.ndarray  # (n_rows, width)
+    weights: dict[MultiIndex, np.ndarray]  # each (n_rows, width)
     report: StencilReport | None
 
+    @property
+    def width(self) -> int:
+        return self.columns.shape[1]
 
-def _block_stencils(points, block: _Rows, wanted: list[MultiIndex], scheme: Scheme, nodes: Nodes) -> _Stencils:
+
+def _stencils(points, blocks: list[_Rows], scheme: Scheme, nodes: Nodes) -> list[_Stencils]:
+    """The stencils of every block; equations of a system that hold at the same points share them."""
+    shared: dict[bytes, list[_Rows]] = {}
+    for block in blocks:
+        shared.setdefault(block.centers.tobytes(), []).append(block)
+    made = {
+        key: _stencils_at(
+            points, group[0].centers, sorted(set().union(*[_derivatives(b.form) for b in group])), scheme, nodes
+        )
+        for key, group in shared.items()
+    }
+    return [made[block.centers.tobytes()] for block in blocks]
+
+
+def _derivatives(form: Form) -> set[MultiIndex]:
+    return {t.derivative for t in form.operator if t.derivative is not None} | {jet.derivative for jet in form.jets}
+
+
+def _stencils_at(points, centers, wanted: list[MultiIndex], scheme: Scheme, nodes: Nodes) -> _Stencils:
     zero = (0,) * points.shape[1]
     slopes = [index for index in wanted if index != zero]
     if not slopes:
-        return _Stencils(block.centers[:, None], {zero: np.ones((len(block.rows), 1))}, None)
-    found = differentiate(points, points[block.centers], slopes, scheme, wrap=Wrap.of(nodes.domain))
-    columns = found[slopes[0]].indices.reshape(len(block.rows), -1)
+        return _Stencils(centers[:, None], {zero: np.ones((len(centers), 1))}, None)
+    found = differentiate(points, points[centers], slopes, scheme, wrap=Wrap.of(nodes.domain))
+    columns = found[slopes[0]].indices.reshape(len(centers), -1)
     weights = {index: found[index].data.reshape(columns.shape) for index in slopes}
     if zero in wanted:  # the value at a node is exact: no interpolation needed
-        weights[zero] = (columns == block.centers[:, None]).astype(float)
+        weights[zero] = (columns == centers[:, None]).astype(float)
     return _Stencils(columns, weights, found.report)
 
 
 def _values(problem: Problem, term: Term, points, block: _Rows) -> np.ndarray:
-    return _coefficient(problem, term, points, block)(np.empty(0))
+    return _evaluator(problem, term.coefficient, points, block)(np.empty(0), 0.0)
 
 
-def _coefficient(problem: Problem, term: Term, points, block: _Rows) -> Callable[[np.ndarray], np.ndarray]:
-    """The function mu -> theta(mu) · coefficient(x, mu) at the block's rows (theta only where it is not separated out)."""
+def _evaluator(problem: Problem, expression: sympy.Expr, points, block: _Rows, extra=()) -> Callable[..., np.ndarray]:
+    """The function (mu, t, *columns) -> expression at the block's rows; `extra` symbols take the columns."""
     variables = problem.coordinates
     scalars = problem.parameters.scalars
-    expression = term.coefficient if term.separated and term.function is None else term.theta * term.coefficient
     columns = list(points[block.centers].T)
     symbols = list(variables)
     if block.normals is not None:
         symbols += normal(*variables)
         columns += list(block.normals.T)
+    times = list(expression.atoms(Time))
     used = [p for p in scalars if p in expression.free_symbols]
     places = [scalars.index(p) for p in used]
-    evaluate = as_function(expression, [*symbols, *used])
+    evaluate = as_function(expression, [*symbols, *used, *times, *extra])
 
-    def at(mu: np.ndarray) -> np.ndarray:
-        values = evaluate(*columns, *[mu[j] for j in places])
-        if not np.all(np.isfinite(values)):
+    def at(mu: np.ndarray, t: float, *values: np.ndarray) -> np.ndarray:
+        out = evaluate(*columns, *[mu[j] for j in places], *[t for _ in times], *values)
+        if not values and not np.all(np.isfinite(out)):
             raise ParasolError(
-                f"the coefficient {expression} is not finite at {np.count_nonzero(~np.isfinite(values))} nodes."
+                f"the coefficient {expression} is not finite at {np.count_nonzero(~np.isfinite(out))} nodes."
             )
-        return values
+        return out
 
     return at
 
 
-def _varying(problem, term: Term, points, block: _Rows, positions, values) -> Varying:
-    return Varying(_coefficient(problem, term, points, block), term.function, block.centers, positions, values)
+def _varying(problem: Problem, term: Term, points, block: _Rows, positions, values) -> Varying:
+    evaluate = _evaluator(problem, term.theta * term.coefficient, points, block)
+    return Varying(evaluate, term.function, block.centers, positions, values)
+
+
+def _nonlinear(problem: Problem, points, block: _Rows, stencil: _Stencils, positions, n: int) -> NonlinearRows:
+    form = block.form
+    symbols = [jet.symbol for jet in form.jets]
+    functions = [f for f in problem.parameters.functions if f in form.nonlinear.free_symbols]
+    extra = [*symbols, *functions]
+    # a value at a node needs no stencil: its one entry is enough
+    own = np.argmax(stencil.columns == block.centers[:, None], axis=1)[:, None]
+
+    def entries(array: np.ndarray, jet: Jet) -> np.ndarray:
+        return array if sum(jet.derivative) else np.take_along_axis(array, own, axis=1)
+
+    return NonlinearRows(
+        value=_evaluator(problem, form.nonlinear, points, block, extra),
+        slopes=tuple(_evaluator(problem, form.nonlinear.diff(s), points, block, extra) for s in symbols),
+        functions=tuple(functions),
+        nodes=block.centers,
+        rows=block.rows,
+        columns=tuple(entries(stencil.columns, jet) + jet.unknown * n for jet in form.jets),
+        weights=tuple(entries(stencil.weights[jet.derivative], jet) for jet in form.jets),
+        positions=tuple(entries(positions[jet.unknown], jet) for jet in form.jets),
+    )
 
 
 def _merge(reports: list[StencilReport]) -> StencilReport:

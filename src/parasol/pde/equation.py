@@ -1,4 +1,4 @@
-"""SymPy expressions to the terms of a linear operator."""
+"""SymPy expressions to terms: linear ones separated into theta(mu) times coefficient(x), the rest kept whole."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from parasol.checks import ParasolError
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.space.kernels import MultiIndex
 
-AXES = ("x", "y", "z")
-
 
 def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
     """Symbols for the coordinates, in the order of the axes.
@@ -26,6 +24,30 @@ def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
     return found
 
 
+class Time(sympy.Symbol):
+    """The symbol of time; derivatives by it are evolution, not space."""
+
+    def __new__(cls, name: str = "t"):
+        """Declare a time."""
+        return sympy.Symbol.__xnew__(cls, name, real=True)
+
+    def __getnewargs_ex__(self):
+        return (self.name,), {}
+
+    def __getstate__(self):
+        return None
+
+
+def time(name: str = "t") -> Time:
+    """The symbol of time, for unknowns that evolve: `u = ps.unknown("u", x, y, t)`.
+
+    >>> x, t = *coordinates("x"), time()
+    >>> laplacian(unknown("u", x, t))
+    Derivative(u(x, t), (x, 2))
+    """
+    return Time(name)
+
+
 def unknown(name: str, *variables: sympy.Symbol) -> AppliedUndef:
     """The unknown function of the given coordinates, u(x, y): differentiate it with `u.diff(x, 2)`.
 
@@ -36,6 +58,16 @@ def unknown(name: str, *variables: sympy.Symbol) -> AppliedUndef:
     if not variables:
         raise ParasolError(f'unknown("{name}") depends on nothing. Write unknown("{name}", x, y) with its coordinates.')
     return sympy.Function(name, real=True)(*variables)
+
+
+def unknowns(names: str, *variables: sympy.Symbol) -> tuple[AppliedUndef, ...]:
+    """Several unknown functions of the same coordinates, for systems of equations.
+
+    >>> x, y = coordinates("x y")
+    >>> unknowns("u v", x, y)
+    (u(x, y), v(x, y))
+    """
+    return tuple(unknown(name, *variables) for name in names.replace(",", " ").split())
 
 
 def normal(*variables: sympy.Symbol) -> tuple[sympy.Symbol, ...]:
@@ -73,90 +105,150 @@ def laplacian(u: sympy.Expr, *variables: sympy.Symbol) -> sympy.Expr:
 
 
 def _variables(expression: sympy.Expr) -> tuple[sympy.Symbol, ...]:
-    unknowns = expression.atoms(AppliedUndef)
-    if not unknowns:
+    found = expression.atoms(AppliedUndef)
+    if not found:
         raise ParasolError(
             f"the coordinates to differentiate {expression} by are not known. Name them: laplacian(f, x, y)."
         )
-    return tuple(min(unknowns, key=str).args)
+    return tuple(v for v in min(found, key=str).args if not isinstance(v, Time))
 
 
 @dataclass(frozen=True)
 class Term:
-    """theta(mu) · coefficient(x) · field(x) · D^derivative u, or a source where `derivative` is None.
+    """theta(mu) · coefficient(x, t) · function(x) · D^derivative ∂t^time_order u, or a source where `derivative` is None.
 
-    Where the program could not separate them, theta is 1 and the coefficient depends on mu as well.
+    `unknown` counts the unknowns of a system. Where the program could not separate them, theta is 1 and the coefficient
+    depends on mu as well.
     """
 
     theta: sympy.Expr
     coefficient: sympy.Expr
     function: FunctionParameter | None
     derivative: MultiIndex | None
+    unknown: int = 0
+    time_order: int = 0
 
     @property
     def separated(self) -> bool:
-        """Whether the coefficient is free of parameters."""
-        return not self.coefficient.atoms(Parameter)
+        """Whether the coefficient is free of parameters and of time."""
+        return not self.coefficient.atoms(Parameter, Time)
 
 
 @dataclass(frozen=True)
-class LinearForm:
-    """The linear equation  sum of operator terms = sum of source terms."""
+class Jet:
+    """A derivative of an unknown inside a nonlinear expression, with the symbol that stands for it there."""
+
+    unknown: int
+    derivative: MultiIndex
+    symbol: sympy.Symbol
+
+
+@dataclass(frozen=True)
+class Form:
+    """The equation  sum of operator terms + nonlinear expression = sum of source terms."""
 
     operator: tuple[Term, ...]
     source: tuple[Term, ...]
+    nonlinear: sympy.Expr = sympy.S.Zero
+    jets: tuple[Jet, ...] = ()
+
+    @property
+    def linear(self) -> bool:
+        """Whether the unknowns enter linearly."""
+        return not self.jets
 
     @property
     def affine(self) -> bool:
-        """Whether every term is separated into a function of the parameters times one of the coordinates."""
-        return all(term.separated for term in self.operator + self.source)
+        """Whether it is linear and every term is a function of the parameters times one of the coordinates."""
+        return self.linear and all(not term.coefficient.atoms(Parameter) for term in self.operator + self.source)
+
+    @property
+    def order(self) -> int:
+        """Highest derivative in space."""
+        return max([sum(t.derivative or ()) for t in self.operator] + [sum(j.derivative) for j in self.jets], default=0)
+
+    @property
+    def time_order(self) -> int:
+        """Highest derivative in time."""
+        return max((t.time_order for t in self.operator), default=0)
+
+    @property
+    def states_value(self) -> bool:
+        """Whether it only speaks of values, not of slopes: a Dirichlet condition."""
+        return self.order == 0
+
+    @property
+    def symbols(self) -> set[sympy.Basic]:
+        """All symbols that occur, function parameters included."""
+        out = set(self.nonlinear.free_symbols) - {jet.symbol for jet in self.jets}
+        for term in self.operator + self.source:
+            out |= term.theta.free_symbols | term.coefficient.free_symbols
+            out |= {term.function} if term.function is not None else set()
+        return out
 
 
-def linear_form(equation, u: AppliedUndef, *, where: str = "equation") -> LinearForm:
-    """Split an equation, linear in `u` and its derivatives, into separated terms.
+def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, where: str = "equation") -> Form:
+    """Split an equation into separated linear terms, source terms, and what is nonlinear in the unknowns.
 
     >>> x, y = coordinates("x y")
     >>> u = unknown("u", x, y)
     >>> a = Parameter("a", 0, 1)
-    >>> form = linear_form(sympy.Eq(-u.diff(x, 2) - a*u.diff(y, 2), sympy.sin(x)), u)
+    >>> form = read_equation(sympy.Eq(-u.diff(x, 2) - a*u.diff(y, 2), sympy.sin(x)), u)
     >>> [(t.theta, t.coefficient, t.derivative) for t in form.operator]
     [(1, -1, (2, 0)), (a, -1, (0, 2))]
     """
+    unknowns = tuple(unknowns) if isinstance(unknowns, Sequence) else (unknowns,)
+    variables = tuple(unknowns[0].args)
+    places = tuple(v for v in variables if not isinstance(v, Time))
+    names = ", ".join(str(u.func) for u in unknowns)
     expression = _difference(equation, where).doit()
-    variables = tuple(u.args)
-    allowed = set(variables) | set(normal(*variables))
-    jets: dict[MultiIndex, sympy.Symbol] = {}
+    jets: dict[tuple[int, MultiIndex, int], sympy.Symbol] = {}
 
-    def jet(index: MultiIndex) -> sympy.Symbol:
-        return jets.setdefault(index, sympy.Dummy("d" + "".join(map(str, index))))
+    def jet(u: AppliedUndef, counts: dict) -> sympy.Symbol:
+        index = tuple(int(counts.get(v, 0)) for v in places)
+        in_time = sum(int(n) for v, n in counts.items() if isinstance(v, Time))
+        return jets.setdefault((unknowns.index(u), index, in_time), sympy.Dummy(f"{u.func}{index}"))
 
     replaced = {}
     for derivative in expression.atoms(sympy.Derivative):
-        if derivative.expr != u:
+        if derivative.expr not in unknowns:
             raise ParasolError(
-                f"the {where} differentiates {derivative.expr}, which is not the unknown {u.func}. Write its derivative out."
+                f"the {where} differentiates {derivative.expr}, which is not an unknown ({names}). Write its derivative out."
             )
-        counts = dict(derivative.variable_count)
-        replaced[derivative] = jet(tuple(int(counts.get(v, 0)) for v in variables))
-    expression = expression.xreplace(replaced).xreplace({u: jet((0,) * len(variables))})
-    jets = {index: symbol for index, symbol in jets.items() if expression.has(symbol)}
-    _check_symbols(expression, allowed, set(jets.values()), u, where)
+        replaced[derivative] = jet(derivative.expr, dict(derivative.variable_count))
+    expression = expression.xreplace(replaced).xreplace({u: jet(u, {}) for u in unknowns})
+    jets = {key: symbol for key, symbol in jets.items() if expression.has(symbol)}
+    _check_symbols(expression, {*variables, *normal(*places)}, set(jets.values()), names, where)
     if not jets:
-        raise ParasolError(
-            f"the {where} does not contain the unknown {u.func}. Write it with {u.func} and its derivatives."
-        )
+        raise ParasolError(f"the {where} does not contain the unknown {names}. Write it with {names} and derivatives.")
 
-    operator: list[Term] = []
-    for index, symbol in sorted(jets.items(), key=lambda item: (-sum(item[0]), tuple(-i for i in item[0]))):
-        coefficient = sympy.expand(expression.diff(symbol))
-        if coefficient.has(*jets.values()):
-            raise ParasolError(
-                f"the {where} is nonlinear in {u.func}. This is for the nonlinear solver; here {u.func} must enter linearly."
-            )
-        operator += [Term(*part, derivative=index) for part in _pieces(coefficient)]
-    known = expression.xreplace(dict.fromkeys(jets.values(), sympy.S.Zero))
+    linear: dict[tuple[int, MultiIndex, int], sympy.Expr] = {}
+    known, nonlinear = sympy.S.Zero, sympy.S.Zero
+    key_of = {symbol: key for key, symbol in jets.items()}
+    for term in sympy.Add.make_args(sympy.expand(expression)):
+        inside = [symbol for symbol in term.free_symbols if symbol in key_of]
+        slope = term.diff(inside[0]) if len(inside) == 1 else None
+        if not inside:
+            known += term
+        elif slope is not None and not slope.has(inside[0]):
+            linear[key_of[inside[0]]] = linear.get(key_of[inside[0]], sympy.S.Zero) + slope
+        elif any(key_of[symbol][2] for symbol in inside):
+            raise ParasolError(f"the {where} is nonlinear in a time derivative. Solve it for that derivative first.")
+        else:
+            nonlinear += term
+    operator = [
+        Term(*part, derivative=index, unknown=u, time_order=in_time)
+        for (u, index, in_time), coefficient in sorted(linear.items(), key=_rank)
+        for part in _pieces(coefficient)
+    ]
     source = [Term(*part, derivative=None) for part in _pieces(-known)]
-    return LinearForm(tuple(operator), tuple(source))
+    used = tuple(Jet(*key[:2], symbol) for key, symbol in sorted(jets.items(), key=_rank) if nonlinear.has(symbol))
+    return Form(tuple(operator), tuple(source), nonlinear, used)
+
+
+def _rank(item):
+    unknown, index, in_time = item[0]
+    return (unknown, -in_time, -sum(index), tuple(-i for i in index))
 
 
 def _difference(equation, where: str) -> sympy.Expr:
@@ -171,17 +263,17 @@ def _difference(equation, where: str) -> sympy.Expr:
     raise ParasolError(f"the {where} is {equation!r}. Write ps.Eq(left side, right side).")
 
 
-def _check_symbols(expression, allowed, jets, u, where: str) -> None:
-    others = [f for f in expression.atoms(AppliedUndef)]
+def _check_symbols(expression, allowed, jets, names: str, where: str) -> None:
+    others = sorted(expression.atoms(AppliedUndef), key=str)
     if others:
         raise ParasolError(
-            f"the {where} contains {others[0]}, which is neither the unknown {u.func} nor known. Write it as a formula."
+            f"the {where} contains {others[0]}, which is neither an unknown ({names}) nor known. Write it as a formula."
         )
     strange = [s for s in expression.free_symbols - allowed - jets if not isinstance(s, Parameter | FunctionParameter)]
     if strange:
-        names = ", ".join(sorted(str(s) for s in strange))
+        listed = ", ".join(sorted(str(s) for s in strange))
         raise ParasolError(
-            f"the {where} contains {names}, neither a coordinate of {u} nor a parameter. "
+            f"the {where} contains {listed}, neither a coordinate of {names} nor a parameter. "
             f"Declare it with ps.parameters(...), or give it a number."
         )
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import sympy
 from scipy import sparse
+from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite
+from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.expressions import as_function
+from parasol.pde.equation import Time
+from parasol.pde.evolution import Evolution, evolve
 from parasol.pde.parameters import FunctionParameter, ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.sparse_direct import Factors, Pattern, factorize
-from parasol.pde.steady import Solution, solve_steady
+from parasol.pde.steady import Solution, solve_nonlinear, solve_steady
+from parasol.pde.system import System
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
@@ -23,9 +27,9 @@ from parasol.space.stencils import Scheme
 
 @dataclass(frozen=True, eq=False)
 class Varying:
-    """A contribution that is assembled anew for every mu: coefficient(x, mu) · f(x) · values at `positions`."""
+    """A contribution that is assembled anew for every mu: coefficient(x, t, mu) · f(x) · values at `positions`."""
 
-    coefficient: Callable[[np.ndarray], np.ndarray]  # mu -> (n_rows,)
+    coefficient: Callable[..., np.ndarray]  # (mu, t) -> (n_rows,)
     function: FunctionParameter | None
     nodes: np.ndarray  # (n_rows,) node whose value of the function is meant
     positions: np.ndarray  # entries of the matrix data (n_rows, stencil_size), or of the load (n_rows,)
@@ -33,11 +37,30 @@ class Varying:
 
 
 @dataclass(frozen=True, eq=False)
+class NonlinearRows:
+    """The nonlinear part of one equation on its rows, as a function of derivatives of the unknowns (jets)."""
+
+    value: Callable[..., np.ndarray]  # (mu, t, *jets, *functions) -> (n_rows,)
+    slopes: tuple[Callable[..., np.ndarray], ...]  # its derivative by each jet
+    functions: tuple[FunctionParameter, ...]
+    nodes: np.ndarray  # (n_rows,) node whose values of the functions are meant
+    rows: np.ndarray  # (n_rows,)
+    columns: tuple[np.ndarray, ...]  # of each jet: (n_rows, stencil_size) unknowns
+    weights: tuple[np.ndarray, ...]  # of each jet: (n_rows, stencil_size)
+    positions: tuple[np.ndarray, ...]  # of each jet: entries of the matrix data
+
+    def jets(self, u: np.ndarray) -> list[np.ndarray]:
+        """The derivatives of u at the rows."""
+        return [np.einsum("ij,ij->i", w, u[c]) for w, c in zip(self.weights, self.columns, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """A discretised problem  A(mu) u = f(mu),  A = sum_q theta_q(mu) A_q + ...,  f likewise.
 
-    A parameter vector holds the scalar parameters, then the nodal values of each function parameter. Unknowns are the
-    values at the nodes, then those at ghost nodes where there are any.
+    In time, M2 u'' + M1 u' joins in, and where the problem is nonlinear N(u). A parameter vector holds the scalar
+    parameters, then the nodal values of each function parameter. Unknowns are, for each unknown function, the values at
+    the nodes, then those at ghost nodes where there are any.
     """
 
     problem: Problem
@@ -49,13 +72,17 @@ class Model:
     load_thetas: tuple[sympy.Expr, ...]
     operator_data: np.ndarray  # (Q_A, nnz): the entries of A_q in the pattern
     loads: np.ndarray  # (Q_f, n_unknowns): the vectors f_q
+    time_data: tuple[tuple[int, sympy.Expr, np.ndarray], ...]  # (order in time, theta_q, entries in the pattern)
     varying_operator: tuple[Varying, ...]
     varying_load: tuple[Varying, ...]
+    nonlinear: tuple[NonlinearRows, ...]
     solver: str = "superlu"
+    step: float | None = None  # in time, unless `solve` is told otherwise
+    integrator: str | None = None
 
     @property
     def n_unknowns(self) -> int:
-        """Number of unknowns: nodes and ghosts."""
+        """Number of unknowns: values of all unknown functions at nodes and ghosts."""
         return len(self.pattern.points)
 
     @property
@@ -76,7 +103,11 @@ class Model:
     @property
     def constant_operator(self) -> bool:
         """Whether A does not depend on the parameters at all."""
-        return not self.varying_operator and all(not theta.free_symbols for theta in self.operator_thetas)
+        return (
+            not self.varying_operator
+            and not self.nonlinear
+            and all(not theta.free_symbols for theta in self.operator_thetas)
+        )
 
     @cached_property
     def function_slices(self) -> dict[FunctionParameter, slice]:
@@ -164,20 +195,60 @@ class Model:
             np.add.at(data, part.positions, self._factor(part, mu)[:, None] * part.values)
         return self._matrix(data)
 
-    def load(self, mu) -> np.ndarray:
-        """f(mu), (n_unknowns,)."""
+    def load(self, mu, t: float = 0.0) -> np.ndarray:
+        """f(mu), (n_unknowns,), at time t."""
         mu = np.asarray(mu, dtype=float)
         out = self.load_theta(mu[None])[0] @ self.loads
         for part in self.varying_load:
-            np.add.at(out, part.positions, self._factor(part, mu) * part.values)
+            np.add.at(out, part.positions, self._factor(part, mu, t) * part.values)
         return out
 
-    def _factor(self, part: Varying, mu: np.ndarray) -> np.ndarray:
-        factor = part.coefficient(mu)
-        if part.function is None:
-            return factor
-        first = self.nodes.n_interior if part.function.on == "boundary" else 0
-        return factor * mu[self.function_slices[part.function]][part.nodes - first]
+    def _factor(self, part: Varying, mu: np.ndarray, t: float = 0.0) -> np.ndarray:
+        factor = part.coefficient(mu, t)
+        return factor if part.function is None else factor * self._function_values(part.function, part.nodes, mu)
+
+    def _function_values(self, function: FunctionParameter, nodes: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        first = self.nodes.n_interior if function.on == "boundary" else 0
+        return mu[self.function_slices[function]][nodes - first]
+
+    def system(self, mu) -> System:
+        """The discretised problem at one parameter, for Newton's method and for steps in time."""
+        mu = np.asarray(mu, dtype=float)
+        in_time = [np.zeros(len(self.pattern.indices)) for _ in range(2)]
+        for order, theta, data in self.time_data:
+            scalars = self.parameters.scalars
+            in_time[order - 1] += float(as_function(theta, scalars)(*mu[: len(scalars)])) * data
+        steady_load = None if self._load_moves else self.load(mu)
+        return System(
+            pattern=self.pattern,
+            stiffness=self.operator(mu).data,
+            damping=in_time[0],
+            mass=in_time[1],
+            load=(lambda t: self.load(mu, t)) if steady_load is None else (lambda t: steady_load),
+            nonlinear=(lambda u, t: self._nonlinear_value(u, t, mu)) if self.nonlinear else None,
+            jacobian=(lambda u, t: self._nonlinear_slope(u, t, mu)) if self.nonlinear else None,
+            solver=self.solver,
+        )
+
+    @property
+    def _load_moves(self) -> bool:
+        forms = [*self.problem.forms, *[f for forms in self.problem.conditions.values() for f in forms]]
+        return any(term.coefficient.atoms(Time) for form in forms for term in form.source)
+
+    def _nonlinear_value(self, u: np.ndarray, t: float, mu: np.ndarray) -> np.ndarray:
+        out = np.zeros(self.n_unknowns)
+        for part in self.nonlinear:
+            functions = [self._function_values(f, part.nodes, mu) for f in part.functions]
+            out[part.rows] = part.value(mu, t, *part.jets(u), *functions)
+        return out
+
+    def _nonlinear_slope(self, u: np.ndarray, t: float, mu: np.ndarray) -> np.ndarray:
+        out = np.zeros(len(self.pattern.indices))
+        for part in self.nonlinear:
+            values = [*part.jets(u), *[self._function_values(f, part.nodes, mu) for f in part.functions]]
+            for slope, weights, positions in zip(part.slopes, part.weights, part.positions, strict=True):
+                out[positions] += slope(mu, t, *values)[:, None] * weights
+        return out
 
     @cached_property
     def _constant_factors(self) -> Factors:
@@ -189,16 +260,53 @@ class Model:
             return self._constant_factors
         return factorize(self.pattern, self.operator(mu).data, backend=self.solver)
 
-    def exact(self, mu) -> np.ndarray | None:
-        """The exact solution at the nodes, where the problem knows it."""
-        if self.problem.exact is None:
-            return None
-        symbols = [*self.problem.coordinates, *self.parameters.scalars]
-        return as_function(self.problem.exact, symbols)(*self.nodes.points.T, *mu[: len(self.parameters.scalars)])
+    def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """The unknown functions by name, each (..., n_nodes), from stacked values (..., n_fields * n_nodes)."""
+        parts = np.split(np.asarray(values), len(self.problem.names), axis=-1)
+        return dict(zip(self.problem.names, parts, strict=True))
 
-    def solve(self, mu=None, *, extrapolate: bool = False) -> Solution:
-        """Solve A(mu) u = f(mu); `mu` may be a vector or a mapping of names to values."""
-        if mu is None or isinstance(mu, dict):
+    def at_nodes(self, unknowns: np.ndarray) -> np.ndarray:
+        """Drop the ghosts: (..., n_unknowns) to (..., n_fields * n_nodes), the unknown functions one after the other."""
+        n_fields = len(self.problem.names)
+        shaped = unknowns.reshape(*unknowns.shape[:-1], n_fields, -1)[..., : self.n_nodes]
+        return shaped.reshape(*unknowns.shape[:-1], n_fields * self.n_nodes)
+
+    def evaluate(self, expressions, mu, t: float | None = None, points=None) -> np.ndarray:
+        """Expressions in coordinates, scalar parameters and time, one per unknown, stacked over the points (the nodes)."""
+        points = self.nodes.points if points is None else points
+        scalars = self.parameters.scalars
+        times = [self.problem.time] if self.problem.time is not None and t is not None else []
+        symbols = [*self.problem.coordinates, *scalars, *times]
+        columns = [*points.T, *mu[: len(scalars)], *([t] if times else [])]
+        return np.concatenate([as_function(e, symbols)(*columns) for e in expressions])
+
+    def exact(self, mu, t: float | None = None) -> np.ndarray | None:
+        """The exact solution at the nodes, stacked like a solution's values, where the problem knows it."""
+        known = self.problem.exact
+        if known is None:
+            return None
+        return self.evaluate([known[n] for n in self.problem.names] if isinstance(known, Mapping) else [known], mu, t)
+
+    def solve(self, mu=None, *, extrapolate: bool = False, guess=None, **in_time) -> Solution | Evolution:
+        """Solve at one parameter: a vector, or a mapping of names to values.
+
+        Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton from.
+        Problems in time return an `Evolution` and take `times`, `step`, `tolerance`, `integrator` and `progress`.
+        """
+        if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)
-        mu = np.atleast_1d(np.asarray(mu, dtype=float))
-        return solve_steady(self, self.check(mu[None], extrapolate=extrapolate)[0])
+        mu = self.check(np.atleast_1d(np.asarray(mu, dtype=float))[None], extrapolate=extrapolate)[0]
+        if self.problem.time is not None:
+            return evolve(self, mu, **in_time)
+        if in_time:
+            raise ParasolError(f"{', '.join(in_time)} is for problems in time; this one is steady.")
+        if not self.nonlinear:
+            return solve_steady(self, mu)
+        return solve_nonlinear(self, mu, guess=None if guess is None else self._with_ghosts(guess))
+
+    def _with_ghosts(self, values) -> np.ndarray:
+        """Extend nodal values to ghosts, which take the value of their boundary node: a guess, no more."""
+        fields = check_shape(values, (len(self.problem.names) * self.n_nodes,), "guess").reshape(-1, self.n_nodes)
+        extra = self.pattern.points[self.n_nodes : self.n_unknowns // len(self.problem.names)]
+        nearest = KDTree(self.nodes.points).query(extra)[1] if len(extra) else np.empty(0, dtype=int)
+        return np.hstack([fields, fields[:, nearest]]).ravel()

@@ -73,7 +73,7 @@ def nested_dissection(graph: sparse.csr_array, points: np.ndarray) -> np.ndarray
 
     Each half is cut at the median of its longest side; the separator is a minimum vertex cover of the edges cut.
 
-    >>> chain = sparse.diags_array([1, 1], offsets=[-1, 1], shape=(64, 64)).tocsr()
+    >>> chain = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(64, 64)).tocsr()
     >>> sorted(nested_dissection(chain, np.arange(64.0)[:, None])) == list(range(64))
     True
     """

@@ -1,4 +1,4 @@
-"""The full solve of a steady linear problem, checked."""
+"""The full solve of a steady problem, linear or not, checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.checks import ParasolError, check_shape
+from parasol.pde.newton import solve_steady_nonlinear
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
+from parasol.pde.system import System
 from parasol.space.operators import differentiate
 from parasol.space.wrap import Wrap
 
@@ -21,17 +23,27 @@ _WORST_RESIDUAL = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Values at the nodes for one parameter, with the relative residual of the linear system and the time it took."""
+    """Values at the nodes for one parameter, with the relative residual of the system and the time it took.
+
+    `time` is set where the solution is one moment of an evolution, `history` holds the residuals of Newton's steps.
+    """
 
     model: Model
     mu: np.ndarray
-    values: np.ndarray  # (n_nodes,)
-    residual_norm: float  # ||A u - f|| / ||f||
+    values: np.ndarray  # (n_fields * n_nodes,): the unknown functions one after the other
+    residual_norm: float  # ||A u - f|| / ||f||, or Newton's last residual
     seconds: float
     backend: str
+    time: float | None = None
+    history: tuple[float, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, np.ndarray]:
+        """The unknown functions by name, each (n_nodes,)."""
+        return self.model.fields(self.values)
 
     def at(self, points) -> np.ndarray:
-        """Values at arbitrary points of the domain, interpolated with the model's own kernel and stencils."""
+        """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils."""
         nodes, scheme = self.model.nodes, self.model.scheme
         points = check_shape(points, (None, nodes.dimension), "points")
         outside = nodes.domain.distance(points) > 1e-9 * float(np.ptp(nodes.domain.bounds, axis=0).max())
@@ -41,12 +53,13 @@ class Solution:
             )
         zero = (0,) * nodes.dimension
         found = differentiate(nodes.points, points, [zero], scheme, wrap=Wrap.of(nodes.domain))
-        return found[zero] @ self.values
+        values = np.array([found[zero] @ field for field in self.fields.values()])
+        return values[0] if len(values) == 1 else values
 
     @property
     def exact(self) -> np.ndarray | None:
         """The exact solution at the nodes, where the problem knows it."""
-        return self.model.exact(self.mu)
+        return self.model.exact(self.mu, self.time)
 
     @property
     def error(self) -> float | None:
@@ -71,7 +84,27 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
             f"Use better conditioned stencils or fewer nodes."
         )
     seconds = time.perf_counter() - start
-    return Solution(model, mu, values[: model.n_nodes], residual, seconds, factors.backend)
+    return Solution(model, mu, model.at_nodes(values), residual, seconds, factors.backend)
+
+
+def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = None) -> Solution:
+    """Solve a nonlinear problem by Newton's method, by continuation in the parameters where that fails."""
+    start = time.perf_counter()
+    n_scalars = len(model.parameters.scalars)
+
+    def system(scalars: np.ndarray) -> System:
+        return model.system(np.concatenate([scalars, mu[n_scalars:]]))
+
+    found = solve_steady_nonlinear(
+        system,
+        mu[:n_scalars],
+        guess=guess,
+        box=model.parameters.bounds if n_scalars else None,
+        names=model.parameters.names,
+    )
+    seconds = time.perf_counter() - start
+    history = found.newton.history
+    return Solution(model, mu, model.at_nodes(found.values), history[-1], seconds, model.solver, history=history)
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float]:

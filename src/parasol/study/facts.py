@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import sympy
 
 from parasol import __version__
 from parasol.pde import catalogue
+from parasol.pde.evolution import Evolution
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
 from parasol.space.geometry.combine import Combination
@@ -21,28 +23,36 @@ Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dict
 
 
 def problem_facts(name: str, problem: Problem) -> Facts:
-    """What a problem of the catalogue is: its equation, where it holds, its parameters and its presets."""
+    """What a problem of the catalogue is: its equations, where and when they hold, its parameters and its presets."""
     text = import_module(f"{catalogue.__name__}.{name.replace('-', '_')}").__doc__ or ""
     domain, parameters = problem.domain, problem.parameters
     return {
         "name": name,
         "description": text.strip().partition("\n")[0],
-        "equation": equation_text(problem),
+        "unknowns": list(problem.names),
+        "equations": equation_texts(problem),
         "domain": domain_text(domain),
         "dimension": domain.dimension,
         "bounds": domain.bounds.tolist(),
         "periods": domain.periods.tolist(),
         "parts": list(domain.part_names),
+        "time_order": problem.time_order,
+        "times": None if problem.times is None else _span(problem.times),
         "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in parameters.scalars],
         "functions": [{"name": f.name, "on": f.on, "law": str(f.law)} for f in parameters.functions],
+        "linear": problem.linear,
         "affine": problem.affine,
         "exact": problem.exact is not None,
         "presets": list(problem.settings),
     }
 
 
+def _span(times: Sequence[float] | np.ndarray) -> Facts:
+    return {"first": float(times[0]), "last": float(times[-1]), "count": len(times)}
+
+
 def solution_facts(
-    solution: Solution,
+    solution: Solution | Evolution,
     *,
     given: Collection[str],
     seed: int,
@@ -55,33 +65,41 @@ def solution_facts(
     `given` names the parameters the user chose; `files` and `warnings` are what the solve left behind.
     """
     model = solution.model
+    in_time = isinstance(solution, Evolution)
     nodes, scheme, report, space = model.nodes, model.scheme, model.report, model.parameters
     functions = [f.name for f in space.functions]
     return {
         "parasol": __version__,
-        "problem": model.problem.name or equation_text(model.problem),
+        "problem": model.problem.name or "; ".join(equation_texts(model.problem)),
         "parameters": {name: float(value) for name, value in zip(space.names, solution.mu, strict=False)},
         "left_to_middle": [name for name in space.names if name not in given],
         "functions_drawn": functions,
         "n_nodes": nodes.n_nodes,
         "n_interior": nodes.n_interior,
         "n_boundary": nodes.n_boundary,
-        "n_ghosts": model.n_unknowns - nodes.n_nodes,
+        "n_ghosts": model.n_unknowns // len(model.problem.names) - nodes.n_nodes,
         "kernel": str(scheme.kernel),
         "degree": scheme.degree,
         "stencil_size": scheme.stencil_size,
         "n_ill_conditioned": report.n_ill_conditioned,
         "median_condition": report.median_condition,
         "worst_condition": report.worst_condition,
+        "linear": model.problem.linear,
         "affine": model.affine,
         "operator_terms": [str(theta) for theta in model.operator_thetas],
         "load_terms": [*map(str, model.load_thetas), *functions],
-        "solver": solution.backend,
+        "time_terms": [str(theta) for _, theta, _ in model.time_data],
+        "times": _span(solution.times) if in_time else None,
+        "integrator": solution.integrator if in_time else None,
+        "n_steps": solution.n_steps if in_time else None,
+        "newton_residuals": [] if in_time else list(solution.history),
+        "solver": model.solver if in_time else solution.backend,
         "solve_seconds": solution.seconds,
-        "relative_residual": solution.residual_norm,
-        "unknown": str(model.problem.unknown.func),
-        "minimum": float(solution.values.min()),
-        "maximum": float(solution.values.max()),
+        "relative_residual": None if in_time else solution.residual_norm,
+        "fields": {
+            name: {"minimum": float(values.min()), "maximum": float(values.max())}
+            for name, values in solution.fields.items()
+        },
         "error": solution.error,
         "seed": seed,
         "discretise_seconds": discretise_seconds,
@@ -91,66 +109,94 @@ def solution_facts(
 
 
 def problem_lines(facts: Facts) -> list[str]:
-    """A problem in four lines: what it is, the equation, where it holds, its parameters."""
+    """A problem in a few lines: what it is, the equations, where and when they hold, its parameters."""
     box = " × ".join(f"[{low:.3g}, {high:.3g}]" for low, high in zip(*facts["bounds"], strict=True))
     seams = [axis for axis, period in zip("xyz", facts["periods"], strict=False) if period]
     where = f"{facts['domain']} in {box}" + (f", periodic in {', '.join(seams)}" if seams else "")
+    where += f", boundary: {', '.join(facts['parts']) or 'none'}"
     names = [
         f"{p['name']} in [{p['low']:g}, {p['high']:g}]{' (log)' if p['scale'] == 'log' else ''}"
         for p in facts["parameters"]
     ]
     names += [f"{f['name']}: a function on the {f['on']}, {f['law']}" for f in facts["functions"]]
-    equation = facts["equation"]
+    presets = [name for name in facts["presets"] if name != "default"]
     return [
         facts["description"],
-        equation if len(equation) <= 160 else equation[:157] + "...",
-        f"{where}, boundary: {', '.join(facts['parts']) or 'none'}",
+        *[text if len(text) <= 160 else text[:157] + "..." for text in facts["equations"]],
+        where,
+        *([f"in time: {_span_text(facts['times'])}"] if facts["times"] else []),
         ", ".join(names) or "no parameters",
+        *([f"presets: {', '.join(presets)}"] if presets else []),
     ]
+
+
+def _span_text(span: Facts) -> str:
+    return f"{span['count']} stored times from {span['first']:g} to {span['last']:g}"
 
 
 def solution_rows(facts: Facts) -> dict[str, str]:
     """A solve as a table of two columns: what, and the fact about it in words."""
-    middle, error = facts["left_to_middle"], facts["error"]
+    middle = facts["left_to_middle"]
     values = [f"{k} = {v:.6g}{' (middle of its range)' if k in middle else ''}" for k, v in facts["parameters"].items()]
     values += [f"{name}: a random function, seed {facts['seed']}" for name in facts["functions_drawn"]]
     ghosts = f", {facts['n_ghosts']} ghosts" if facts["n_ghosts"] else ""
     polynomials = f"degree {facts['degree']}" if facts["degree"] >= 0 else "no polynomials"
     ill = f", {facts['n_ill_conditioned']} ill-conditioned" if facts["n_ill_conditioned"] else ""
-    operator, load = (", ".join(facts[key]) or "none" for key in ("operator_terms", "load_terms"))
-    terms = f"operator: {operator}; load: {load}"
-    return {
+    rows = {
         "problem": facts["problem"],
         "parameters": ", ".join(values) or "none",
         "nodes": f"{facts['n_nodes']} = {facts['n_interior']} interior + {facts['n_boundary']} boundary{ghosts}",
         "stencils": f"{facts['kernel']}, {polynomials}, {facts['stencil_size']} nodes each",
         "stencil condition": f"median {facts['median_condition']:.1e}, worst {facts['worst_condition']:.1e}{ill}",
-        "affine terms": terms if facts["affine"] else "not affine: assembled anew for every parameter",
+        "terms": _terms_text(facts),
         "seconds": f"{facts['discretise_seconds']:.3g} to discretise, {facts['solve_seconds']:.3g} to solve",
         "solver": facts["solver"],
-        "relative residual": f"{facts['relative_residual']:.1e}",
-        facts["unknown"]: f"from {facts['minimum']:.6g} to {facts['maximum']:.6g}",
-        "relative error": "exact solution not known"
-        if error is None
-        else f"{error:.2e} (l2, against the exact solution)",
     }
+    if facts["times"]:
+        rows["time"] = f"{_span_text(facts['times'])}, {facts['n_steps']} steps of {facts['integrator']}"
+    elif facts["newton_residuals"]:
+        last = ", ".join(f"{r:.1e}" for r in facts["newton_residuals"][-4:])
+        rows["Newton"] = f"{len(facts['newton_residuals']) - 1} steps, last relative residuals {last}"
+    else:
+        rows["relative residual"] = f"{facts['relative_residual']:.1e}"
+    rows |= {name: f"from {f['minimum']:.6g} to {f['maximum']:.6g}" for name, f in facts["fields"].items()}
+    return rows | {"relative error": _error_text(facts)}
 
 
-def equation_text(problem: Problem) -> str:
-    """The equation in short, u_xx for the second derivative along x.
+def _terms_text(facts: Facts) -> str:
+    if not facts["linear"]:
+        return "nonlinear: in every step in time" if facts["times"] else "nonlinear: Newton"
+    if not facts["affine"]:
+        return "not affine: assembled anew for every parameter"
+    kinds = {"operator": "operator_terms", "time": "time_terms", "load": "load_terms"}
+    listed = {kind: ", ".join(facts[key]) for kind, key in kinds.items()}
+    return "affine: " + "; ".join(f"{k}: {v or 'none'}" for k, v in listed.items() if v or k != "time")
+
+
+def _error_text(facts: Facts) -> str:
+    if facts["error"] is None:
+        return "exact solution not known"
+    over = " over all stored times" if facts["times"] else ""
+    return f"{facts['error']:.2e} (l2{over}, against the exact solution)"
+
+
+def equation_texts(problem: Problem) -> list[str]:
+    """The equations in short, u_xx for the second derivative along x.
 
     >>> from parasol.pde.catalogue import load_problem
-    >>> equation_text(load_problem("helmholtz"))
-    '-a*u_yy - k*u - u_xx = -10*sin(8*x*(y - 1))'
+    >>> equation_texts(load_problem("helmholtz"))
+    ['-a*u_yy - k*u - u_xx = -10*sin(8*x*(y - 1))']
     """
-    u = problem.unknown
-    short: dict[sympy.Basic, sympy.Basic] = {u: sympy.Symbol(str(u.func))}
-    for found in problem.equation.atoms(sympy.Derivative):
-        axes = "".join(str(v) * int(n) for v, n in found.variable_count)  # type: ignore[misc]
-        short[found] = sympy.Symbol(f"{u.func}_{axes}")
-    equation = problem.equation
-    sides = (equation.lhs, equation.rhs) if isinstance(equation, sympy.Equality) else (equation, sympy.S.Zero)
-    return " = ".join(str(side.doit().xreplace(short)) for side in sides).replace("**", "^")
+    short: dict[sympy.Basic, sympy.Basic] = {u: sympy.Symbol(str(u.func)) for u in problem.unknowns}
+    texts = []
+    for equation in problem.equations:
+        sides = (equation.lhs, equation.rhs) if isinstance(equation, sympy.Equality) else (equation, sympy.S.Zero)
+        sides = [side.doit() for side in sides]
+        for found in set().union(*[side.atoms(sympy.Derivative) for side in sides]):
+            axes = "".join(str(v) * int(n) for v, n in found.variable_count)
+            short[found] = sympy.Symbol(f"{found.expr.func}_{axes}")
+        texts.append(" = ".join(str(side.xreplace(short)) for side in sides).replace("**", "^"))
+    return texts
 
 
 def domain_text(domain: Domain) -> str:

@@ -1,36 +1,63 @@
-"""Pictures of solutions, their errors and the nodes they live on."""
+"""Pictures of solutions, steady and in time, of their errors, and of the nodes they live on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from parasol.checks import ParasolError
-from parasol.delivery.files import check_output, replacing, triangulate, wrapped_cells
-from parasol.pde.problem import axis_names
-from parasol.pde.steady import Solution, describe
-from parasol.space.geometry.domain import Domain
+from parasol.delivery.files import check_output, replacing
+from parasol.pde.evolution import Evolution
+from parasol.pde.steady import Solution
+from parasol.space.geometry.domain import AXES
 from parasol.space.nodes import Nodes
 from parasol.space.quality import quality
+from parasol.study.animations import ANIMATION_SUFFIXES, animate
+from parasol.study.canvas import (
+    INK,
+    View,
+    clock,
+    colour_bar,
+    colours,
+    frame,
+    map_size,
+    moments,
+    outline,
+    pieces,
+    require_matplotlib,
+    title,
+    views,
+)
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
-_SECTION = 41  # lattice points per axis of a cut through a solid
-_INK = "0.25"
+_MOMENTS = 5  # of a solution in time
+_FINE = 6000  # points from which on a picture needs no refinement
 
 
-def draw(solution: Solution, path: str | Path) -> Path:
-    """Draw a solution as `.png`, `.svg` or `.pdf`, with its absolute error beside it where the exact solution is known.
+def draw(solution: Solution | Evolution, path: str | Path, *, progress: Callable[[float], None] | None = None) -> Path:
+    """Draw a solution as `.png`, `.svg` or `.pdf`; a solution in time also as `.gif` or `.mp4`, which move.
 
-    On a line a curve, in the plane a coloured map, in space three cuts through the middle.
+    On a line curves, in the plane coloured maps, in space three cuts through the middle; one column per unknown, with
+    the absolute error where the exact solution is known. In time five moments that share a scale, one row per unknown, on
+    a line also a map over space and time. `progress` is called with the fraction of an animation that is done.
     """
+    path = Path(path)
+    in_time = isinstance(solution, Evolution)
+    if in_time and path.suffix.lower() in ANIMATION_SUFFIXES:
+        return animate(solution, path, progress=progress)
     figure_class = require_matplotlib()
-    path = check_output(path, FIGURE_SUFFIXES)
+    check_output(path, (*FIGURE_SUFFIXES, *(ANIMATION_SUFFIXES if in_time else ())))
     figure = figure_class(layout="constrained")
-    [_draw_curve, _draw_map, _draw_cuts][solution.model.nodes.dimension - 1](figure, solution)
-    figure.suptitle(_title(solution), fontsize=11)
+    if solution.model.nodes.dimension > 1:
+        _draw_maps(figure, solution)
+    elif isinstance(solution, Evolution):
+        _draw_lines_in_time(figure, solution)
+    else:
+        _draw_lines(figure, solution)
+    figure.suptitle(title(solution), fontsize=11)
     return _save(figure, path)
 
 
@@ -75,204 +102,154 @@ def draw_nodes(nodes: Nodes, path: str | Path) -> Path:
     return _save(figure, path)
 
 
-def require_matplotlib():
-    """Matplotlib's Figure class, or advice how to install it. No window system is touched."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ParasolError("drawing needs matplotlib. Install it with: pip install 'parasol-pde[plot]'.") from None
-    return Figure
-
-
 def _save(figure, path: Path) -> Path:
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.12)
     return path
 
 
-def _title(solution: Solution) -> str:
-    model, error = solution.model, solution.error
-    parts = [model.problem.name or str(model.problem.unknown), f"N = {model.n_nodes}"]
-    if model.parameters.scalars or model.parameters.functions:
-        parts.insert(1, describe(model, solution.mu))
-    if error is not None and np.isfinite(error):
-        parts.append(f"relative error {error:.1e}")
-    return "   ·   ".join(parts)
-
-
-def _colours(values: np.ndarray) -> dict:
-    """Colour map and limits: diverging around zero where the values lie evenly about it, else sequential."""
-    low, high = float(np.min(values)), float(np.max(values))
-    if low < 0 < high and min(-low, high) > 0.4 * max(-low, high):
-        return {"cmap": "RdBu_r", "vmin": -max(-low, high), "vmax": max(-low, high)}
-    if high - low <= 1e-12 * max(abs(low), abs(high)):  # a constant field still needs two ends
-        pad = 0.5 * abs(high) or 0.5
-        low, high = low - pad, high + pad
-    return {"cmap": "viridis", "vmin": low, "vmax": high}
-
-
-def _panels(solution: Solution) -> list[tuple[str, np.ndarray, bool]]:
-    """What is drawn: label, values at the nodes, whether they are an error (signed here, drawn without sign)."""
-    name = str(solution.model.problem.unknown.func)
-    panels = [(name, solution.values, False)]
-    exact = solution.exact
-    if exact is not None and np.all(np.isfinite(exact)):
-        panels.append((f"|{name} − exact|", solution.values - exact, True))
-    return panels
-
-
 # ---- solutions -----------------------------------------------------------------------------------------------------
-def _draw_curve(figure, solution: Solution) -> None:
-    nodes, panels = solution.model.nodes, _panels(solution)
-    x = nodes.points[:, 0]
-    figure.set_size_inches(5.2 * len(panels) + 1.3, 4.2)
-    segments = triangulate(nodes.points, nodes.domain, on_boundary=np.arange(nodes.n_nodes) >= nodes.n_interior)
-    for axes, (label, values, is_error) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        values = np.where(values == 0, np.nan, np.abs(values)) if is_error else values  # zero has no logarithm
-        style = {"color": "#a5423b" if is_error else "#1f4e79", "lw": 1.6}
-        # one line per piece of the domain: a break where two nodes are not joined
-        for piece in np.split(segments, 1 + np.flatnonzero(segments[1:, 0] != segments[:-1, 1])):
-            joined = [*piece[:, 0], piece[-1, 1]]
-            axes.plot(x[joined], values[joined], **style)
-        if is_error and not np.all(np.isnan(values)):
+@dataclass(frozen=True, eq=False)
+class _Panel:
+    """What is shown in one place: values at the nodes; errors have a sign here and are drawn without it."""
+
+    label: str
+    values: np.ndarray  # (n_nodes,)
+    is_error: bool = False
+
+
+def _panels(solution: Solution) -> list[list[_Panel]]:
+    """Rows of panels: the unknowns, and their errors beneath; one unknown has its error beside it."""
+    shown = [_Panel(name, values) for name, values in solution.fields.items()]
+    exact = solution.exact
+    if exact is None or not np.all(np.isfinite(exact)):
+        return [shown]
+    gaps = solution.model.fields(solution.values - exact)
+    errors = [_Panel(f"|{name} − exact|", gap, is_error=True) for name, gap in gaps.items()]
+    return [shown, errors] if len(shown) > 1 else [[*shown, *errors]]
+
+
+def _draw_lines(figure, solution: Solution) -> None:
+    nodes, rows = solution.model.nodes, _panels(solution)
+    x, joined = nodes.points[:, 0], pieces(nodes)
+    figure.set_size_inches(5.2 * len(rows[0]) + 1.3, 3.7 * len(rows) + 0.5)
+    grid = figure.subplots(len(rows), len(rows[0]), squeeze=False)
+    for axes, panel in zip(grid.flat, chain.from_iterable(rows), strict=True):
+        values = panel.values
+        if panel.is_error:
+            values = np.where(values == 0, np.nan, np.abs(values))  # zero has no logarithm
+        for piece in joined:
+            axes.plot(x[piece], values[piece], color="#a5423b" if panel.is_error else "#1f4e79", lw=1.6)
+        if panel.is_error and not np.all(np.isnan(values)):
             axes.set_yscale("log")
-        elif not is_error:
-            axes.plot(x, values, ".", ms=3, color=_INK, alpha=0.5)
-        axes.set(xlabel=str(solution.model.problem.coordinates[0]), title=label)
+        elif not panel.is_error:
+            axes.plot(x, values, ".", ms=3, color=INK, alpha=0.5)
+        axes.set(xlabel=str(solution.model.problem.coordinates[0]), title=panel.label)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
 
 
-def _draw_map(figure, solution: Solution) -> None:
-    nodes, panels = solution.model.nodes, _panels(solution)
-    lower, upper = nodes.domain.bounds
-    points, owner, triangles = wrapped_cells(nodes)
-    width, height = 5.6 * (upper - lower) / np.max(upper - lower)
-    figure.set_size_inches(len(panels) * (max(width, 1.5) + 1.6), max(height, 1.2) + 1.2)
-    for axes, (label, values, is_error) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        mesh, values = _smooth(points, triangles, np.abs(values)[owner] if is_error else values[owner], flat=is_error)
-        colours = _colours(values) | ({"cmap": "magma", "vmin": 0.0} if is_error else {})
-        shown = axes.tripcolor(mesh, values, shading="gouraud", rasterized=True, **colours)
-        if not is_error and np.ptp(values) > 0:
-            # an even number of levels leaves out zero, which is often the whole boundary
-            levels = np.linspace(colours["vmin"], colours["vmax"], 14)[1:-1]
-            axes.tricontour(mesh, values, levels=levels, colors=_INK, linewidths=0.4, alpha=0.6, linestyles="solid")
-        size = float(np.clip(600 / nodes.n_nodes, 0.1, 2.0))
-        axes.scatter(*nodes.points.T, s=size, c="white" if is_error else "black", alpha=0.3, linewidths=0)
-        _outline(axes, nodes.domain)
-        _frame(axes, [str(c) for c in solution.model.problem.coordinates], nodes.domain)
-        axes.set_title(label)
-        _colour_bar(figure, axes, shown)
+def _draw_lines_in_time(figure, solution: Evolution) -> None:
+    from matplotlib import colormaps
+
+    nodes, problem, say = solution.model.nodes, solution.model.problem, clock(solution)
+    x, joined, shown = nodes.points[:, 0], pieces(nodes), moments(solution.times, _MOMENTS)
+    inks = colormaps["viridis"](np.linspace(0, 0.88, len(shown)))
+    figure.set_size_inches(12.0, 4.2 * len(problem.names))
+    grid = figure.subplots(len(problem.names), 2, squeeze=False)
+    for (curves, whole), (name, values) in zip(grid, solution.fields.items(), strict=True):
+        scale = colours(values)
+        for piece in joined:
+            for i, ink in zip(shown, inks, strict=True):
+                label = say[i] if piece is joined[0] else None
+                curves.plot(x[piece], values[i, piece], color=ink, lw=1.6, label=label)
+            map_ = whole.pcolormesh(
+                x[piece], solution.times, values[:, piece], shading="gouraud", rasterized=True, **scale
+            )
+        curves.legend(fontsize=8, frameon=False)
+        curves.grid(alpha=0.25)
+        curves.spines[["top", "right"]].set_visible(False)
+        curves.set(xlabel=str(problem.coordinates[0]), title=name)
+        whole.set(xlabel=str(problem.coordinates[0]), ylabel=str(problem.time), title=f"{name} in space and time")
+        colour_bar(figure, whole, map_)
 
 
-def _smooth(points: np.ndarray, triangles: np.ndarray, values: np.ndarray, *, flat: bool):
+@dataclass(frozen=True, eq=False)
+class _Strip:
+    """Maps side by side that share a colour scale."""
+
+    maps: list[tuple[str, View, np.ndarray]]  # label, where, values at the nodes
+    is_error: bool = False
+
+
+def _strips(solution: Solution | Evolution, shown: list[View]) -> list[list[_Strip]]:
+    """Rows of strips, all rows with the same number of maps."""
+    if isinstance(solution, Evolution):
+        say, chosen = clock(solution), moments(solution.times, _MOMENTS)
+        return [
+            [_Strip([(f"{name}{view.place}, {say[i]}", view, values[i]) for i in chosen])]
+            for name, values in solution.fields.items()
+            for view in shown
+        ]
+    rows = _panels(solution)
+    if len(shown) > 1:
+        rows = [[panel] for row in rows for panel in row]
+    return [
+        [_Strip([(panel.label + view.place, view, panel.values) for view in shown], panel.is_error) for panel in row]
+        for row in rows
+    ]
+
+
+def _draw_maps(figure, solution: Solution | Evolution) -> None:
+    shown = views(solution.model)
+    rows = _strips(solution, shown)
+    n_columns = sum(len(strip.maps) for strip in rows[0])
+    width, height = map_size(solution.model, shown, min(5.6, 13 / n_columns))
+    # room for the numbers of colour bars, and for titles beneath labels
+    figure.get_layout_engine().set(wspace=0.05 if len(rows[0]) > 1 else 0.02, hspace=0.06)
+    figure.set_size_inches(n_columns * (width + 0.4) + 1.2 * len(rows[0]), len(rows) * (height + 0.7) + 0.5)
+    for row, strips in zip(figure.subplots(len(rows), n_columns, squeeze=False), rows, strict=True):
+        places = iter(row)
+        for strip in strips:
+            _draw_strip(figure, [next(places) for _ in strip.maps], strip, solution)
+
+
+def _draw_strip(figure, places: list, strip: _Strip, solution: Solution | Evolution) -> None:
+    nodes, in_time = solution.model.nodes, isinstance(solution, Evolution)
+    sampled = [view.weights @ values for _, view, values in strip.maps]
+    if strip.is_error:
+        sampled = [np.abs(values) for values in sampled]
+    smooth = [_smooth(view, v, strip.is_error) for (_, view, _), v in zip(strip.maps, sampled, strict=True)]
+    scale = colours(np.concatenate([values for _, values in smooth]))
+    scale |= {"cmap": "magma", "vmin": 0.0} if strip.is_error else {}
+    for axes, (label, view, _), (mesh, values) in zip(places, strip.maps, smooth, strict=True):
+        map_ = axes.tripcolor(mesh, values, shading="gouraud", rasterized=True, **scale)
+        if nodes.dimension == 2:
+            if not strip.is_error and np.ptp(values) > 0:
+                # an even number of levels leaves out zero, which is often the whole boundary
+                levels = np.linspace(scale["vmin"], scale["vmax"], 14)[1:-1]
+                levels = levels[(levels > values.min()) & (levels < values.max())]
+                axes.tricontour(mesh, values, levels=levels, colors=INK, linewidths=0.4, alpha=0.6, linestyles="solid")
+            if not in_time:
+                size = float(np.clip(600 / nodes.n_nodes, 0.1, 2.0))
+                axes.scatter(*nodes.points.T, s=size, c="white" if strip.is_error else "black", alpha=0.3, linewidths=0)
+            outline(axes, nodes.domain)
+        frame(axes, [str(c) for c in solution.model.problem.coordinates], nodes.domain, view.across)
+        axes.set_title(label, fontsize=12 if len(places) == 1 else 10)
+        if in_time and axes is not places[0]:
+            axes.set_ylabel("")
+            axes.tick_params(labelleft=False)
+    colour_bar(figure, places[-1], map_)
+
+
+def _smooth(view: View, values: np.ndarray, flat: bool):
     """A triangulation to draw and the values at its points: refined by a cubic through the nodes where that pays."""
-    from matplotlib.tri import CubicTriInterpolator, Triangulation, UniformTriRefiner
+    from matplotlib.tri import CubicTriInterpolator, UniformTriRefiner
 
-    mesh = Triangulation(points[:, 0], points[:, 1], triangles)
-    if flat or len(points) > 6000:
-        return mesh, values
-    cubic = CubicTriInterpolator(mesh, values, kind="geom")
-    return UniformTriRefiner(mesh).refine_field(values, triinterpolator=cubic, subdiv=2)
-
-
-def _colour_bar(figure, axes, shown, label: str = "") -> None:
-    bar = figure.colorbar(shown, cax=axes.inset_axes([1.04, 0.0, 0.04, 1.0]), label=label)
-    bar.formatter.set_powerlimits((-2, 4))
-
-
-def _outline(axes, domain: Domain, **style) -> None:
-    for arc in domain.arcs():
-        line = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
-        axes.plot(*line.T, **({"color": _INK, "lw": 0.9} | style))
-
-
-def _frame(axes, names, domain: Domain, across=(0, 1)) -> None:
-    lower, upper = domain.bounds
-    margin = np.where(domain.periods > 0, 0.0, 0.03 * float(np.max(upper - lower)))  # nothing lies beyond a seam
-    limits = np.column_stack([lower - margin, upper + margin])[list(across)]
-    axes.set(aspect="equal", xlim=limits[0], ylim=limits[1])
-    axes.set(xlabel=names[across[0]], ylabel=names[across[1]])
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw_cuts(figure, solution: Solution) -> None:
-    domain, panels = solution.model.nodes.domain, _panels(solution)
-    names = [str(c) for c in solution.model.problem.coordinates]
-    middle = domain.bounds.mean(axis=0)
-    cuts = [_section(domain, axis) for axis in range(3)]
-    # interpolation is linear in the values: one set of stencils serves the solution and its error
-    columns = np.column_stack([values for _, values, _ in panels])
-    sampled = replace(solution, values=columns).at(np.concatenate([points for points, _ in cuts]))
-    figure.set_size_inches(12.0, 3.9 * len(panels) + 0.5)
-    starts = np.cumsum([0, *[len(points) for points, _ in cuts]])
-    for row, (label, _, is_error), values in zip(
-        figure.subplots(len(panels), 3, squeeze=False), panels, sampled.T, strict=True
-    ):
-        values = np.abs(values) if is_error else values
-        colours = _colours(values) | ({"cmap": "magma", "vmin": 0.0} if is_error else {})
-        for axis, axes in enumerate(row):
-            across = [a for a in range(3) if a != axis]
-            points, triangles = cuts[axis]
-            part = values[starts[axis] : starts[axis + 1]]
-            shown = axes.tripcolor(*points[:, across].T, triangles, part, shading="gouraud", rasterized=True, **colours)
-            _frame(axes, names, domain, across)
-            axes.set_title(f"{label} at {names[axis]} = {middle[axis]:.3g}", fontsize=10)
-            if axis == 2:
-                _colour_bar(figure, axes, shown)
-
-
-def _section(domain: Domain, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points (n, 3) of the cut through the middle across an axis, and triangles between them (m, 3).
-
-    A lattice inside, and where a lattice line leaves the domain, the point where it does: so edges and holes are sharp.
-    """
-    lower, upper = domain.bounds
-    across = [a for a in range(3) if a != axis]
-    ticks = [np.linspace(lower[a], upper[a], _SECTION) for a in across]
-    grid = np.empty((_SECTION, _SECTION, 3))
-    grid[..., axis] = (lower[axis] + upper[axis]) / 2
-    grid[..., across[0]], grid[..., across[1]] = np.meshgrid(*ticks, indexing="ij")
-    inside = domain.contains(grid.reshape(-1, 3)).reshape(grid.shape[:2])
-    good, bad = [], []
-    for a, b in ((np.s_[:-1], np.s_[1:]), (np.s_[:, :-1], np.s_[:, 1:])):
-        for one, other in ((a, b), (b, a)):
-            leaves = inside[one] & ~inside[other]
-            good.append(grid[one][leaves])
-            bad.append(grid[other][leaves])
-    rim = _last_inside(domain, np.concatenate(good), np.concatenate(bad))
-    points = np.concatenate([grid[inside], rim])
-    if len(points) < 3:
-        raise ParasolError(
-            f"the middle cut across axis {axis_names(3)[axis]} misses the domain. Write .vtkhdf and use ParaView."
-        )
-    flat = _Cut(domain, axis, float(grid[0, 0, axis]))
-    return points, triangulate(points[:, across], flat, on_boundary=np.arange(len(points)) >= len(points) - len(rim))  # type: ignore[arg-type]
-
-
-class _Cut:
-    """A plane cut of a solid, as far as `triangulate` asks a domain."""
-
-    def __init__(self, solid: Domain, axis: int, height: float):
-        self.solid, self.axis, self.height = solid, axis, height
-
-    def _lift(self, points: np.ndarray) -> np.ndarray:
-        return np.insert(points, self.axis, self.height, axis=1)
-
-    def contains(self, points: np.ndarray) -> np.ndarray:
-        return self.solid.contains(self._lift(points))
-
-    def distance(self, points: np.ndarray) -> np.ndarray:
-        return self.solid.distance(self._lift(points))
-
-
-def _last_inside(domain: Domain, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-    """The boundary points between inside and outside points, by bisection: (n, 3)."""
-    for _ in range(30 if len(inside) else 0):
-        middle = (inside + outside) / 2
-        is_in = domain.contains(middle)[:, None]
-        inside, outside = np.where(is_in, middle, inside), np.where(is_in, outside, middle)
-    return inside
+    if flat or view.place or len(values) > _FINE:
+        return view.mesh, values
+    cubic = CubicTriInterpolator(view.mesh, values, kind="geom")
+    return UniformTriRefiner(view.mesh).refine_field(values, triinterpolator=cubic, subdiv=2)
 
 
 # ---- nodes ---------------------------------------------------------------------------------------------------------
@@ -298,12 +275,12 @@ def _nodes_on_line(figure, axes, nodes: Nodes, evenness: np.ndarray) -> None:
 
 def _nodes_in_plane(figure, axes, nodes: Nodes, evenness: np.ndarray) -> None:
     size = float(np.clip(9000 / nodes.n_nodes, 0.5, 14))
-    _outline(axes, nodes.domain, lw=0.5)
+    outline(axes, nodes.domain, lw=0.5)
     dots = axes.scatter(*nodes.interior.T, c=evenness[: nodes.n_interior], s=size, cmap="viridis", linewidths=0)
     for chosen, style in _parts(nodes):
         axes.scatter(*nodes.points[chosen].T, s=size, **style)
-    _frame(axes, axis_names(2), nodes.domain)
-    _colour_bar(figure, axes, dots, _EVENNESS)
+    frame(axes, AXES[:2], nodes.domain)
+    colour_bar(figure, axes, dots, _EVENNESS)
 
 
 def _nodes_in_space(figure, axes, nodes: Nodes, evenness: np.ndarray) -> None:

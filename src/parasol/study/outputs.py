@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from parasol.checks import ParasolError
 from parasol.delivery.files import FIELD_SUFFIXES, check_output, replacing, write_field
+from parasol.pde.evolution import Evolution
+from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
 from parasol.study import figures
+from parasol.study.animations import ANIMATION_SUFFIXES, require_writer
+from parasol.study.canvas import require_matplotlib
 from parasol.study.facts import Facts, as_json
 
 
@@ -29,20 +33,32 @@ class Outputs:
 
     def __post_init__(self):
         for path in self.solution:
-            check_output(path, (*figures.FIGURE_SUFFIXES, *FIELD_SUFFIXES))
+            check_output(path, (*figures.FIGURE_SUFFIXES, *ANIMATION_SUFFIXES, *FIELD_SUFFIXES))
         if self.nodes is not None:
             check_output(self.nodes, figures.FIGURE_SUFFIXES)
         if self.facts is not None:
             check_output(self.facts, None)
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise ParasolError("two outputs have the same file name. Give each its own.")
-        if any(path.suffix.lower() in figures.FIGURE_SUFFIXES for path in self.paths if path != self.facts):
-            figures.require_matplotlib()
+        if self.nodes is not None or any(path.suffix.lower() not in FIELD_SUFFIXES for path in self.solution):
+            require_matplotlib()
+        for path in self.animations:
+            require_writer(path.suffix)
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """All of them, the facts last."""
         return *self.solution, *[path for path in (self.nodes, self.facts) if path is not None]
+
+    @property
+    def animations(self) -> tuple[Path, ...]:
+        """Those of the solution that move."""
+        return tuple(path for path in self.solution if path.suffix.lower() in ANIMATION_SUFFIXES)
+
+    def check_fit(self, problem: Problem) -> None:
+        """Refuse what this problem's solution cannot be written as."""
+        for path in self.animations if problem.time is None else ():
+            raise ParasolError(f"{path.name!r} would be an animation, but the problem is steady. Write a .png instead.")
 
 
 def check_outputs(solution: Sequence[str], nodes: str | None, facts: str | None) -> Outputs:
@@ -54,13 +70,23 @@ def check_outputs(solution: Sequence[str], nodes: str | None, facts: str | None)
     )
 
 
-def write_outputs(solution: Solution, facts: Facts, to: Outputs) -> None:
+Stage = Callable[[str], Callable[[float], None] | None]  # told what begins, may return whom to tell the fraction done
+
+
+def write_outputs(
+    solution: Solution | Evolution, facts: Facts, to: Outputs, *, stage: Stage = lambda text: None
+) -> None:
     """Write all files or none: each beside its place first, then all into their places."""
     with ExitStack() as files:
         for path in to.solution:
-            write = write_field if path.suffix.lower() in FIELD_SUFFIXES else figures.draw
-            write(solution, files.enter_context(replacing(path)))
+            progress = stage(f"writing {path.name}")
+            beside = files.enter_context(replacing(path))
+            if path.suffix.lower() in FIELD_SUFFIXES:
+                write_field(solution, beside)
+            else:
+                figures.draw(solution, beside, progress=progress)
         if to.nodes is not None:
+            stage(f"writing {to.nodes.name}")
             figures.draw_nodes(solution.model.nodes, files.enter_context(replacing(to.nodes)))
         if to.facts is not None:  # last, so that it knows of every warning
             write_json(facts, files.enter_context(replacing(to.facts)))

@@ -1,0 +1,61 @@
+"""A discretised problem at one parameter:  M2 u'' + M1 u' + K u + N(u, t) = f(t),  rows without time are constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from parasol.pde.sparse_direct import Factors, Pattern, factorize
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """Matrices with one sparsity pattern, a load and a nonlinear part, all at a fixed parameter.
+
+    `stiffness`, `damping` and `mass` are the entries (nnz,) of K, M1 and M2 in the pattern. `nonlinear(u, t)` returns
+    (n,), `jacobian(u, t)` its derivative's entries (nnz,) in the pattern; both are None for a linear problem. Boundary
+    rows have no time derivative: they are constraints that hold at every time.
+    """
+
+    pattern: Pattern
+    stiffness: np.ndarray
+    damping: np.ndarray
+    mass: np.ndarray
+    load: Callable[[float], np.ndarray]
+    nonlinear: Callable[[np.ndarray, float], np.ndarray] | None = None
+    jacobian: Callable[[np.ndarray, float], np.ndarray] | None = None
+    solver: str = "superlu"
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns."""
+        return len(self.pattern.points)
+
+    @cached_property
+    def time_order(self) -> int:
+        """0 for a steady problem, else the highest derivative in time."""
+        return 2 if np.any(self.mass) else 1 if np.any(self.damping) else 0
+
+    @cached_property
+    def constrained(self) -> np.ndarray:
+        """(n,) bool: rows without a time derivative."""
+        moving = (self.damping != 0) | (self.mass != 0)
+        rows = np.repeat(np.arange(self.n), np.diff(self.pattern.indptr))
+        return np.bincount(rows, weights=moving, minlength=self.n) == 0
+
+    def matrix(self, data: np.ndarray) -> sparse.csr_array:
+        """A sparse matrix from entries in the pattern."""
+        return sparse.csr_array((data, self.pattern.indices, self.pattern.indptr), shape=(self.n, self.n))
+
+    def factorize(self, data: np.ndarray) -> Factors:
+        """Factors of the matrix with these entries; the elimination order is shared."""
+        return factorize(self.pattern, data, backend=self.solver)
+
+    def residual(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """K u + N(u, t) − f(t), the residual of the steady problem."""
+        out = self.matrix(self.stiffness) @ u - self.load(t)
+        return out if self.nonlinear is None else out + self.nonlinear(u, t)

@@ -1,0 +1,352 @@
+"""Time-dependent problems: from an initial state to values at the requested times, checked on the way."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs
+
+from parasol.checks import (
+    ParasolError,
+    ParasolWarning,
+    check_choice,
+    check_finite,
+    check_positive,
+    check_shape,
+)
+from parasol.pde.integrators import Rows, Run, State, averaged, esdirk4, esdirk4_adaptive, sbdf2
+from parasol.pde.system import System
+
+INTEGRATORS = ("averaged", "sbdf2", "esdirk4")
+_TOLERANCE = 1e-5
+_LARGE_VIOLATION = 1e-3
+_DENSE = 1500
+_MOST_GROWTH = np.log(1e6)
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """States (n_times, n) at the requested times, and how they were found."""
+
+    times: np.ndarray
+    values: np.ndarray
+    n_steps: int
+    smallest_step: float
+    largest_step: float
+    n_factorizations: int
+    rejected: int
+    seconds: float
+    integrator: str
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Extreme eigenvalues of L in u' = L u or u'' = L u, after the constraints have been eliminated.
+
+    `growth` is the largest rate at which a solution grows: max Re λ, or max Re √λ less the damping's part.
+    """
+
+    time_order: int
+    largest_real: float
+    largest_imag: float
+    spectral_radius: float
+    growth: float
+    kind: str  # "dense": all eigenvalues; "arnoldi": some extreme ones
+
+
+def integrate(
+    system: System,
+    initial: np.ndarray,
+    times: np.ndarray,
+    *,
+    velocity: np.ndarray | None = None,
+    integrator: str | None = None,
+    step: float | None = None,
+    tolerance: float | None = None,
+    progress: Callable[[float], None] | None = None,
+    check_stability: bool = False,
+) -> Trajectory:
+    """Solve M2 u'' + M1 u' + K u + N(u, t) = f(t) from u(times[0]) = initial, u' = velocity where there is u''.
+
+    Without `step`, "esdirk4" (order 4) chooses its steps so that each errs by less than tolerance × max |u|
+    (1e-5 unless given). With `step`, steps are constant, the largest ones up to `step` that meet the requested times:
+    "averaged" (order 2, N explicit) where there is u'', "sbdf2" (order 2, N explicit) where there is u' only,
+    or "esdirk4" if named. Where no constant step meets all times, values are interpolated by cubics.
+
+    Constraint rows hold at every step and stage. Unknowns they fix are corrected at the start; entries of `initial`
+    that are NaN (values outside the domain) are found from them. An initial state that violates them by more than 1e-3
+    of its size is stored as given, with a warning. `progress` is called with the fraction done.
+
+    >>> from parasol.pde.sparse_direct import Pattern
+    >>> pattern = Pattern(np.array([0]), np.array([0, 1]), np.zeros((1, 1)))
+    >>> decay = System(pattern, np.ones(1), np.ones(1), np.zeros(1), lambda t: np.zeros(1))  # u' + u = 0
+    >>> round(float(integrate(decay, [1.0], [0.0, 1.0]).values[-1, 0]), 5)
+    0.36788
+    """
+    began = time.perf_counter()
+    integrator, step, tolerance = _choose(system, integrator, step, tolerance)
+    times = _check_times(times)
+    duration = float(times[-1] - times[0])
+    if step is not None and step > duration * (1 + 1e-9):
+        raise ParasolError(
+            f"step={step:g} is larger than the whole interval of length {duration:g}. Use a smaller one."
+        )
+    u, v = _check_start(system, initial, velocity)
+    rows = Rows.of(system)
+    if integrator == "averaged" and np.any(rows.first):
+        raise ParasolError("integrator='averaged' needs u'' in every equation. Use 'esdirk4'.")
+    if check_stability:
+        _refuse_growth(system, duration)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the growth monitor speaks instead
+        start, given = _consistent(rows, u, v, float(times[0]), duration)
+        values = np.empty((len(times), system.n))
+        values[0] = given
+        run = Run(rows, times, values, _scale(rows, start, times), integrator, _advice(integrator, step), progress)
+        run.begin(start.t, start.u)
+        if step is None:
+            esdirk4_adaptive(run, start, tolerance)
+        else:
+            march = {"averaged": averaged, "sbdf2": sbdf2, "esdirk4": esdirk4}[integrator]
+            n_steps = _count_steps(times, step)
+            march(run, start, duration / n_steps, n_steps)
+        run.finish()
+    return Trajectory(
+        times,
+        values,
+        run.n_steps,
+        run.smallest,
+        run.largest,
+        run.n_factorizations,
+        run.rejected,
+        time.perf_counter() - began,
+        integrator,
+    )
+
+
+def _choose(system: System, integrator, step, tolerance) -> tuple[str, float | None, float]:
+    order = system.time_order
+    if order == 0:
+        raise ParasolError("the equation has no derivative in time. Solve it as a steady problem.")
+    if integrator is None:
+        integrator = "esdirk4" if step is None else "averaged" if order == 2 else "sbdf2"
+    check_choice(integrator, INTEGRATORS, "integrator")
+    if integrator == "averaged" and order != 2:
+        raise ParasolError(
+            "integrator='averaged' is for equations with u'', this one has u' only. Use 'sbdf2' or 'esdirk4'."
+        )
+    if integrator == "sbdf2" and order != 1:
+        raise ParasolError(
+            "integrator='sbdf2' is for equations with u' only, this one has u''. Use 'averaged' or 'esdirk4'."
+        )
+    if step is not None and tolerance is not None:
+        raise ParasolError(
+            f"step={step} and tolerance={tolerance} exclude each other. Give one: steps are constant or adapted."
+        )
+    if step is None and integrator != "esdirk4":
+        raise ParasolError(
+            f"integrator={integrator!r} has constant steps. Give step, or use 'esdirk4' with a tolerance."
+        )
+    step = None if step is None else check_positive(step, "step")
+    return integrator, step, _TOLERANCE if tolerance is None else check_positive(tolerance, "tolerance")
+
+
+def _check_times(times) -> np.ndarray:
+    times = check_finite(check_shape(times, (None,), "times"), "times")
+    if len(times) < 2:
+        raise ParasolError(f"times needs at least a first and a last time, got {len(times)}.")
+    if np.any(np.diff(times) <= 0):
+        i = int(np.argmax(np.diff(times) <= 0))
+        raise ParasolError(f"times must increase, but times[{i + 1}]={times[i + 1]:g} follows {times[i]:g}. Sort them.")
+    return times
+
+
+def _check_start(system: System, initial, velocity) -> tuple[np.ndarray, np.ndarray | None]:
+    if initial is None:
+        raise ParasolError("the initial state is missing. Give u at the first time.")
+    u = check_shape(initial, (system.n,), "initial")
+    if not np.any(np.isfinite(u)) or np.any(np.isinf(u)):
+        raise ParasolError("the initial state has no finite values, or infinite ones. Give u at the first time.")
+    if system.time_order == 1:
+        if velocity is not None:
+            raise ParasolError("velocity is given, but the equation has u' only. Give the initial state alone.")
+        return u, None
+    if velocity is None:
+        raise ParasolError(
+            "the initial velocity is missing: the equation has u''. Give velocity, zeros for a start at rest."
+        )
+    return u, check_shape(velocity, (system.n,), "velocity")
+
+
+def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, duration: float) -> tuple[State, np.ndarray]:
+    """A start that meets the constraints, with u' and M2 u'' from the equation, and the state to store for it."""
+    system, held = rows.system, rows.constrained
+    known = np.isfinite(u)
+    given = np.where(known, u, 0.0)
+    fixed, solve = given, rows.transfer(given, t)
+    load = system.load(t)
+    for _ in range(1 if system.nonlinear is None else 6):
+        if not np.any(held):
+            break
+        gap = rows.stiffness @ fixed + rows.nonlinear(fixed, t) - load
+        change = solve(np.where(held, -gap, 0.0))
+        fixed = fixed + change
+        if system.jacobian is None or np.max(np.abs(change)) <= 1e-13 * np.max(np.abs(fixed)):
+            break
+        solve = rows.transfer(fixed, t)
+    size = max(float(np.max(np.abs(given))), float(np.max(np.abs(fixed))))
+    violation = float(np.max(np.abs(fixed - given)[known], initial=0.0)) / size if size > 0 else 0.0
+    if violation > _LARGE_VIOLATION:
+        warnings.warn(
+            f"the initial state violates the boundary conditions at t={t:g} by {violation:.1e} of its size; they hold "
+            "from the first step on.",
+            ParasolWarning,
+            stacklevel=3,
+        )
+    # one-sided second-order difference: the load is not asked for before the first time
+    d = 1e-5 * duration
+    part, force = rows.nonlinear(fixed, t), load
+    drift = (
+        4 * (system.load(t + d) - rows.nonlinear(fixed, t + d))
+        - (system.load(t + 2 * d) - rows.nonlinear(fixed, t + 2 * d))
+        - 3 * (load - part)
+    ) / (2 * d)
+    pull = force - part - rows.stiffness @ fixed
+    momentum = 0.0 if v is None else rows.mass @ np.where(np.isfinite(v), v, 0.0)
+    slope = solve(np.where(held, drift, np.where(rows.first, pull, momentum)))
+    z = np.where(rows.second, pull - rows.damping @ slope, 0.0)
+    return State(t, fixed, slope, z), np.where(known, given, fixed) if violation > _LARGE_VIOLATION else fixed
+
+
+def _scale(rows: Rows, start: State, times: np.ndarray) -> float:
+    """Size of the data: of the start, and of what the load makes in the whole time where nothing opposes it."""
+    system, duration = rows.system, float(times[-1] - times[0])
+    entries = np.where(
+        rows.second[rows.of_entry],
+        system.mass,
+        np.where(rows.first[rows.of_entry], system.damping, system.stiffness),
+    )
+    heaviest = np.zeros(system.n)
+    np.maximum.at(heaviest, rows.of_entry, np.abs(entries))
+    reach = rows.by_order(duration**2, duration) / np.where(heaviest > 0, heaviest, 1.0)
+    loads = [
+        np.max(reach * np.abs(system.load(float(t))), initial=0.0)
+        for t in (times[0], times[len(times) // 2], times[-1])
+    ]
+    still = float(np.max(np.abs(start.u), initial=0.0)) + float(max(loads))
+    if np.any(rows.second):
+        still += duration * float(np.max(np.abs(start.v), initial=0.0))
+    return still if still > 0 else 1.0
+
+
+def _advice(integrator: str, step: float | None) -> str:
+    if integrator == "esdirk4":
+        cure = "The discrete operator, or the equation itself, has growing solutions"
+    else:
+        cure = (
+            f"Use a step smaller than {step:g} or integrator='esdirk4'; if it still grows, the discrete operator does"
+        )
+    return f"{cure}: for conditions on slopes use ghost nodes or a PHS kernel, for transport hyperviscosity."
+
+
+def _count_steps(times: np.ndarray, step: float) -> int:
+    """Number of equal steps, none longer than `step`, that meets all requested times where that is possible."""
+    since = times - times[0]
+    least = max(1, int(np.ceil(since[-1] / step * (1 - 1e-9))))
+
+    def meets(n: int) -> bool:
+        at = since * (n / since[-1])
+        return bool(np.all(np.abs(at - np.round(at)) < 1e-6))
+
+    gaps = round(since[-1] / float(np.min(np.diff(times))))
+    if gaps <= 1_000_000 and meets(gaps):
+        return gaps * -(-least // gaps)
+    return next((n for n in range(least, 4 * least) if meets(n)), least)
+
+
+def _refuse_growth(system: System, duration: float) -> None:
+    found = spectrum(system)
+    if found.growth * duration > _MOST_GROWTH:
+        raise ParasolError(
+            f"unstable: the discrete operator has solutions that grow like exp({found.growth:.3g} t) (eigenvalues up to "
+            f"Re={found.largest_real:.3g}, |Im|={found.largest_imag:.3g}). "
+            "For conditions on slopes use ghost nodes or a PHS kernel, for transport hyperviscosity."
+        )
+
+
+def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0) -> Spectrum:
+    """Eigenvalues of the operator left when the constraints are eliminated, of the linear part or linearised at `state`.
+
+    u' = L u decays if Re λ ≤ 0; u'' = L u stays bounded only if all λ are real and negative. With E the rows of the
+    leading time derivative above those of the constraints, u = E⁻¹ (w, 0) and L w = −K E⁻¹ (w, 0).
+    All eigenvalues are computed for up to 1500 unknowns, else a few extreme ones.
+    """
+    rows = Rows.of(system)
+    if system.time_order == 0:
+        raise ParasolError("the equation has no derivative in time, so it has no growth rate.")
+    moving = np.flatnonzero(~rows.constrained)
+    if system.time_order == 2 and np.any(rows.first):
+        raise ParasolError("some equations have u'' and others u' only: the spectrum of such a mixture is not offered.")
+    entries = system.stiffness
+    if state is not None and system.jacobian is not None:
+        entries = entries + system.jacobian(state, t)
+    operator = system.matrix(entries)[moving]
+    solve = rows.transfer(np.zeros(system.n) if state is None else state, t)
+
+    def apply(w: np.ndarray) -> np.ndarray:
+        padded = np.zeros((system.n, *w.shape[1:]))
+        padded[moving] = w
+        return -(operator @ solve(padded))
+
+    size = len(moving)
+    if size <= _DENSE:
+        found, kind = np.linalg.eigvals(apply(np.eye(size))), "dense"
+    else:
+        found, kind = _extreme(apply, size), "arnoldi"
+        # the ends of the spectrum hide what lies near zero, where slow growth sits: look there with an inverse
+        shift = 1e-6 * float(np.max(np.abs(found), initial=1.0))
+        leading = system.mass if system.time_order == 2 else system.damping
+        inverse, weight = system.factorize(entries + shift * leading).solve, system.matrix(leading)[moving]
+
+        def apply_inverse(w: np.ndarray) -> np.ndarray:
+            padded = np.zeros(system.n)
+            padded[moving] = w
+            return -(weight @ inverse(padded))
+
+        found = np.concatenate([found, shift + 1 / _extreme(apply_inverse, size, ("LM",))])
+    root = found
+    if system.time_order == 2:
+        half = _uniform_damping(rows) / 2
+        root = np.sqrt(found.astype(complex) + half**2) - half
+    return Spectrum(
+        system.time_order,
+        float(np.max(np.real(found))),
+        float(np.max(np.abs(np.imag(found)))),
+        float(np.max(np.abs(found))),
+        float(np.max(np.real(root))),
+        kind,
+    )
+
+
+def _uniform_damping(rows: Rows) -> float:
+    """The number b for which M1 = b M2, 0 if there is none."""
+    mass, damping = rows.system.mass, rows.system.damping
+    b = float(np.sum(mass * damping) / np.sum(mass * mass))
+    return b if np.allclose(damping, b * mass, rtol=1e-9, atol=1e-12 * float(np.max(np.abs(mass)))) else 0.0
+
+
+def _extreme(apply: Callable[[np.ndarray], np.ndarray], size: int, ends=("LM", "LR", "LI")) -> np.ndarray:
+    linear = LinearOperator((size, size), matvec=lambda w: apply(np.ravel(w)), dtype=float)  # type: ignore[call-arg]
+    start = np.cos(np.arange(size) ** 2.0)  # any vector without a pattern; a fixed one gives the same answer twice
+    found = [np.empty(0, dtype=complex)]
+    for which in ends:
+        try:
+            found.append(eigs(linear, k=4, which=which, v0=start, tol=1e-3, maxiter=60, return_eigenvectors=False))
+        except ArpackNoConvergence as error:
+            found.append(error.eigenvalues)
+        except ArpackError:
+            continue
+    return np.concatenate(found)

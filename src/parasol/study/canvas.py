@@ -1,0 +1,197 @@
+"""What all pictures share: scales, frames, the flat pieces that are coloured, the moments that are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from parasol.checks import ParasolError
+from parasol.delivery.files import triangulate, wrapped_cells
+from parasol.pde.evolution import Evolution
+from parasol.pde.model import Model
+from parasol.pde.steady import Solution, describe
+from parasol.space.geometry.domain import AXES, Domain
+from parasol.space.nodes import Nodes
+from parasol.space.operators import differentiate
+from parasol.space.wrap import Wrap
+
+if TYPE_CHECKING:
+    from matplotlib.tri import Triangulation
+
+INK = "0.25"
+_SECTION = 41  # lattice points per axis of a cut through a solid
+
+
+def require_matplotlib():
+    """Matplotlib's Figure class, or advice how to install it. No window system is touched."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ParasolError("drawing needs matplotlib. Install it with: pip install 'parasol-pde[plot]'.") from None
+    return Figure
+
+
+def title(solution: Solution | Evolution) -> str:
+    """What is shown: the problem, its parameters, the number of nodes, the error where it is known."""
+    model, error = solution.model, solution.error
+    parts = [model.problem.name or ", ".join(model.problem.names), f"N = {model.n_nodes}"]
+    if model.parameters.scalars or model.parameters.functions:
+        parts.insert(1, describe(model, solution.mu))
+    if error is not None and np.isfinite(error):
+        parts.append(f"relative error {error:.1e}")
+    if isinstance(solution, Solution) and solution.time is not None:
+        parts.append(f"{model.problem.time} = {solution.time:g}")
+    return "   ·   ".join(parts)
+
+
+def moments(times: np.ndarray, count: int) -> np.ndarray:
+    """Which of the stored times to show: all, or those nearest to `count` even ones, first and last among them.
+
+    >>> moments(np.linspace(0, 10, 101), 5)
+    array([  0,  25,  50,  75, 100])
+    """
+    if len(times) <= count:
+        return np.arange(len(times))
+    wanted = np.linspace(times[0], times[-1], count)
+    return np.unique(np.abs(times[None, :] - wanted[:, None]).argmin(axis=1))
+
+
+def clock(solution: Evolution) -> list[str]:
+    """The stored times as texts: with as many decimals as tell them apart, all with the same number."""
+    decimals = int(np.ceil(-np.log10(np.diff(solution.times).min()) - 1e-9))
+    form = f".{max(decimals, 0)}f" if decimals <= 6 else ".3e"
+    return [f"{solution.model.problem.time} = {t:{form}}" for t in solution.times.tolist()]
+
+
+def colours(values: np.ndarray) -> dict:
+    """Colour map and limits: diverging around zero where the values lie evenly about it, else sequential."""
+    low, high = float(np.min(values)), float(np.max(values))
+    if low < 0 < high and min(-low, high) > 0.4 * max(-low, high):
+        return {"cmap": "RdBu_r", "vmin": -max(-low, high), "vmax": max(-low, high)}
+    if high - low <= 1e-12 * max(abs(low), abs(high)):  # a constant field still needs two ends
+        pad = 0.5 * abs(high) or 0.5
+        low, high = low - pad, high + pad
+    return {"cmap": "viridis", "vmin": low, "vmax": high}
+
+
+def colour_bar(figure, axes, shown, label: str = "") -> None:
+    """A bar beside the axes, as high as they are."""
+    bar = figure.colorbar(shown, cax=axes.inset_axes([1.04, 0.0, 0.04, 1.0]), label=label)
+    bar.formatter.set_powerlimits((-2, 4))
+
+
+def outline(axes, domain: Domain, **style) -> None:
+    """The boundary of a domain in the plane."""
+    for arc in domain.arcs():
+        line = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
+        axes.plot(*line.T, **({"color": INK, "lw": 0.9} | style))
+
+
+def frame(axes, names, domain: Domain, across=(0, 1)) -> None:
+    """Equal scales, names and limits for two of the axes of space."""
+    lower, upper = domain.bounds
+    margin = np.where(domain.periods > 0, 0.0, 0.03 * float(np.max(upper - lower)))  # nothing lies beyond a seam
+    limits = np.column_stack([lower - margin, upper + margin])[list(across)]
+    axes.set(aspect="equal", xlim=limits[0], ylim=limits[1])
+    axes.set(xlabel=names[across[0]], ylabel=names[across[1]])
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def pieces(nodes: Nodes) -> list[np.ndarray]:
+    """On a line: the nodes of each piece of the domain, in order; two pieces where two neighbours are not joined."""
+    segments = triangulate(nodes.points, nodes.domain, on_boundary=np.arange(nodes.n_nodes) >= nodes.n_interior)
+    parts = np.split(segments, 1 + np.flatnonzero(segments[1:, 0] != segments[:-1, 1]))
+    return [np.append(part[:, 0], part[-1, 1]) for part in parts]
+
+
+# ---- flat pieces ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class View:
+    """A flat piece of a domain to be coloured: triangles, and how values at their corners come from those at the nodes."""
+
+    mesh: Triangulation
+    weights: sparse.csr_array  # (n_corners, n_nodes)
+    across: tuple[int, int]  # the axes of space it shows
+    place: str  # where it is, empty where it is all there is
+
+
+def views(model: Model) -> list[View]:
+    """The whole domain in the plane; in space three cuts through the middle."""
+    from matplotlib.tri import Triangulation
+
+    nodes = model.nodes
+    if nodes.dimension == 2:
+        points, owner, triangles = wrapped_cells(nodes)
+        chosen = sparse.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), (len(owner), nodes.n_nodes))
+        return [View(Triangulation(points[:, 0], points[:, 1], triangles), chosen, (0, 1), "")]
+    found = []
+    for axis, name in enumerate(model.problem.coordinates):
+        points, triangles = section(nodes.domain, axis)
+        weights = differentiate(nodes.points, points, [(0, 0, 0)], model.scheme, wrap=Wrap.of(nodes.domain))[0, 0, 0]
+        i, j = (a for a in range(3) if a != axis)
+        mesh = Triangulation(points[:, i], points[:, j], triangles)
+        found.append(View(mesh, weights, (i, j), f" at {name} = {points[0, axis]:.3g}"))
+    return found
+
+
+def map_size(model: Model, shown: list[View], largest: float) -> np.ndarray:
+    """Width and height in inches that hold each of the views, the longest side of the domain being `largest`."""
+    extent = np.ptp(model.nodes.domain.bounds, axis=0)
+    sizes = np.array([extent[list(view.across)] for view in shown]).max(axis=0)
+    return np.maximum(largest * sizes / extent.max(), 1.2)
+
+
+def section(domain: Domain, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (n, 3) of the cut through the middle across an axis, and triangles between them (m, 3).
+
+    A lattice inside, and where a lattice line leaves the domain, the point where it does: so edges and holes are sharp.
+    """
+    lower, upper = domain.bounds
+    across = [a for a in range(3) if a != axis]
+    ticks = [np.linspace(lower[a], upper[a], _SECTION) for a in across]
+    grid = np.empty((_SECTION, _SECTION, 3))
+    grid[..., axis] = (lower[axis] + upper[axis]) / 2
+    grid[..., across[0]], grid[..., across[1]] = np.meshgrid(*ticks, indexing="ij")
+    inside = domain.contains(grid.reshape(-1, 3)).reshape(grid.shape[:2])
+    good, bad = [], []
+    for a, b in ((np.s_[:-1], np.s_[1:]), (np.s_[:, :-1], np.s_[:, 1:])):
+        for one, other in ((a, b), (b, a)):
+            leaves = inside[one] & ~inside[other]
+            good.append(grid[one][leaves])
+            bad.append(grid[other][leaves])
+    rim = _last_inside(domain, np.concatenate(good), np.concatenate(bad))
+    points = np.concatenate([grid[inside], rim])
+    if len(points) < 3:
+        raise ParasolError(
+            f"the middle cut across axis {AXES[axis]} misses the domain. Write .vtkhdf and use ParaView."
+        )
+    flat = _Cut(domain, axis, float(grid[0, 0, axis]))
+    return points, triangulate(points[:, across], flat, on_boundary=np.arange(len(points)) >= len(points) - len(rim))  # type: ignore[arg-type]
+
+
+class _Cut:
+    """A plane cut of a solid, as far as `triangulate` asks a domain."""
+
+    def __init__(self, solid: Domain, axis: int, height: float):
+        self.solid, self.axis, self.height = solid, axis, height
+
+    def _lift(self, points: np.ndarray) -> np.ndarray:
+        return np.insert(points, self.axis, self.height, axis=1)
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        return self.solid.contains(self._lift(points))
+
+    def distance(self, points: np.ndarray) -> np.ndarray:
+        return self.solid.distance(self._lift(points))
+
+
+def _last_inside(domain: Domain, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """The boundary points between inside and outside points, by bisection: (n, 3)."""
+    for _ in range(30 if len(inside) else 0):
+        middle = (inside + outside) / 2
+        is_in = domain.contains(middle)[:, None]
+        inside, outside = np.where(is_in, middle, inside), np.where(is_in, outside, middle)
+    return inside
