@@ -56,6 +56,13 @@ def test_problems_lists_the_catalogue(tmp_path):
     assert listed["cooled-pipe"]["domain"] == "Disc - Disc"
     assert listed["cooled-pipe"]["parts"] == ["outside", "inside"]
     assert listed["helmholtz"]["presets"] == ["paper"]
+    assert listed["elasticity"]["unknowns"] == ["p", "q"]
+    assert len(listed["gray-scott"]["equations"]) == 2
+    assert (listed["sine-gordon"]["time_order"], listed["sine-gordon"]["linear"]) == (2, False)
+    assert listed["sine-gordon"]["times"] == {"first": 0.0, "last": 10.0, "count": 101}
+    assert listed["helmholtz"]["times"] is None
+    assert "beta*u_t + u_tt = rho*sin(u) + u_xx + u_yy" in result.stdout
+    assert "in time: 101 stored times from 0 to 10" in result.stdout
 
 
 def test_solve_own_problem_and_write_everything(mine):
@@ -113,15 +120,96 @@ def test_preset_and_single_options_override_it():
 def test_scheme_and_seed_come_from_the_options(facts, mine):
     again, other = (facts_of(mine, seed) for seed in (1, 2))
     assert (facts["kernel"], facts["degree"], facts["stencil_size"]) == ("PHS(power=3)", 2, 15)
-    assert facts["minimum"] == again["minimum"]
-    assert facts["maximum"] == again["maximum"] != other["maximum"]
+    assert facts["fields"] == again["fields"] != other["fields"]
 
 
 def test_function_parameters_are_drawn_with_the_seed():
     words = ["solve", "schrodinger", "--nodes", 300, "--degree", 2, "--json", "-", "--seed"]
     one, two = (json.loads(run(*words, seed).stdout) for seed in (1, 2))
     assert one["functions_drawn"] == ["f"]
-    assert one["maximum"] != two["maximum"]
+    assert one["fields"] != two["fields"]
+
+
+def facts_from(*words):
+    result = run("solve", *words, "--json", "-")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_problem_in_time_takes_times_and_ways_to_step(mine):
+    small = ["burgers", "nu=0.1", "--nodes", 60]
+    flags = ["--times", "0:0.5:4", "--out", "u.gif", "--out", "u.npz", "--json", "facts.json"]
+    result = run("solve", *small, *flags)
+    assert result.exit_code == 0, result.stderr
+    assert new_files(mine) == {"u.gif", "u.npz", "facts.json"}
+    assert np.allclose(np.load("u.npz")["times"], np.linspace(0, 0.5, 4))
+    facts = json.loads((mine / "facts.json").read_text())
+    assert facts["times"] == {"first": 0.0, "last": 0.5, "count": 4}
+    assert facts["integrator"] == "esdirk4"
+    assert facts["error"] < 1e-4
+    assert f"4 stored times from 0 to 0.5, {facts['n_steps']} steps of esdirk4" in result.stdout
+    assert "(l2 over all stored times, against the exact solution)" in result.stdout
+    constant = facts_from(*small, "--step", 0.05)
+    assert (constant["integrator"], constant["n_steps"], constant["times"]["count"]) == ("sbdf2", 20, 11)
+    assert facts_from(*small, "--step", 0.05, "--integrator", "esdirk4")["integrator"] == "esdirk4"
+    loose, strict = (facts_from(*small, "--tolerance", tolerance)["n_steps"] for tolerance in (1e-3, 1e-7))
+    assert loose < strict
+
+
+def test_newton_and_systems_in_the_table():
+    result = run("solve", "bratu", "rate=1", "--nodes", 200)
+    assert "nonlinear: Newton" in result.stdout
+    assert "last relative residuals" in result.stdout
+    facts = facts_from("elasticity", "--nodes", 200)
+    assert set(facts["fields"]) == {"p", "q"}
+    assert 0 < facts["n_ghosts"] < facts["n_boundary"]
+    assert facts["newton_residuals"] == []
+
+
+DEFAULTS = """
+import numpy as np
+import parasol as ps
+x, y = ps.coordinates("x y")
+t = ps.time()
+u = ps.unknown("u", x, y, t)
+heat = ps.Problem(
+    ps.Box((0, 0), (1, 1)), ps.Eq(u.diff(t), ps.laplacian(u)), ps.Dirichlet(0), initial=x*(1 - x)*y*(1 - y),
+    times=np.linspace(0, 0.1, 3),
+    settings={
+        "default": ps.Settings(n_nodes=144, method="lattice", step=0.01),
+        "other": ps.Settings(n_nodes=100, method="lattice", degree=2, step=0.05, integrator="esdirk4"),
+    },
+)
+untimed = ps.Problem(heat.domain, heat.equation, heat.boundary, initial=heat.initial)
+"""
+
+
+def test_the_default_preset_is_used_and_options_override_it(mine):
+    (mine / "heat.py").write_text(DEFAULTS)
+
+    def how(*words):
+        facts = facts_from("heat.py:heat", *words)
+        return facts["n_nodes"], facts["n_boundary"], facts["integrator"], facts["n_steps"]
+
+    assert how() == (144, 44, "sbdf2", 10)
+    assert how("--nodes", 100, "--step", 0.05) == (100, 36, "sbdf2", 2)
+    assert how("--preset", "other") == (100, 36, "esdirk4", 2)
+    # constant steps of the preset give way to a tolerance
+    assert how("--tolerance", 1e-4)[2] == "esdirk4"
+    assert how("--method", "fill")[:2] != (144, 44)
+    _refused(run("solve", "heat.py:untimed"), "--times 0:10:101")
+    assert facts_from("heat.py:untimed", "--nodes", 200, "--times", "0:0.1:3")["times"]["count"] == 3
+
+
+def test_choices_are_those_of_the_library():
+    from inspect import signature
+    from typing import get_args, get_type_hints
+
+    from parasol.pde.transient import INTEGRATORS
+
+    hint = get_type_hints(cli.solve)["integrator"]
+    assert "integrator" in signature(cli.solve).parameters
+    assert get_args(get_args(hint)[0]) == INTEGRATORS
 
 
 def test_warnings_are_one_line(mine):
@@ -161,6 +249,20 @@ BAD = [
     (["mine.py", "--json", "no/u.json"], "no directory 'no'"),
     (["mine.py", "--nodes-out", "n.csv"], "'.csv' is unknown"),
     (["mine.py", "--out", "a.png", "--nodes-out", "./a.png"], "same file"),
+    (["mine.py", "--out", "u.gif"], "the problem is steady"),
+    (["mine.py", "--times", "0:1:2"], "--times is for problems in time"),
+    (["mine.py", "--step", "0.1"], "--step is for problems in time"),
+    (["burgers", "--times", "0:1"], "not START:STOP:COUNT"),
+    (["burgers", "--times", "0:1:many"], "not START:STOP:COUNT"),
+    (["burgers", "--times", "1:0:3"], "does not go forward"),
+    (["burgers", "--times", "0:1:1"], "at least 2 times"),
+    (["burgers", "--times", "0:inf:3"], "does not go forward"),
+    (["burgers", "--times", "1:2:3"], "initial state is that at 0"),
+    (["burgers", "--nodes", "60", "--step", "0.1", "--tolerance", "1e-3"], "exclude each other"),
+    (["burgers", "--nodes", "60", "--step", "-1"], "step must be positive"),
+    (["burgers", "--nodes", "60", "--integrator", "averaged", "--step", "0.1"], "integrator='averaged'"),
+    (["burgers", "--integrator", "magic"], "magic"),
+    (["bratu", "rate=2.4", "--nodes", "200"], "no solution found at rate=2.4"),
     ([], "PROBLEM"),
 ]
 
@@ -188,7 +290,7 @@ def _refused(result, expected):
         ('ps.Problem(ps.Surface("no.stl"), ps.Eq(-ps.laplacian(w), 1), ps.Dirichlet(0))', "no.stl"),
         ('ps.Problem(ps.Surface("mine.py"), ps.Eq(-ps.laplacian(w), 1), ps.Dirichlet(0))', "mine.py"),
         ("ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), 1), ps.Neumann(0))", "singular"),
-        ("ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), u**2), ps.Dirichlet(0))", "nonlinear solver"),
+        ("ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), u**2), ps.Dirichlet(0))", "no solution found"),
         ("ps.Problem(ps.Disc(), ps.Eq(x, 1), ps.Dirichlet(0))", "unknown"),
         ("ps.Problem(ps.Box((0, 0), (1, 1)), ps.Eq(-ps.laplacian(u), 1), {'left': ps.Dirichlet(0)})", "no condition"),
         ("ps.Problem(ps.Disc() - ps.Disc(radius=2), ps.Eq(-ps.laplacian(u), 1), ps.Dirichlet(0))", "interior"),
@@ -210,7 +312,7 @@ def test_wrong_commands_are_one_line():
 def test_all_files_or_none(mine, monkeypatch):
     from parasol.study import figures
 
-    def fails(*_):
+    def fails(*_, **__):
         raise OSError(28, "No space left on device", "u.png")
 
     monkeypatch.setattr(figures, "draw", fails)
@@ -238,7 +340,22 @@ def test_quiet_prints_nothing_and_progress_names_the_stages(mine, monkeypatch):
     monkeypatch.setattr(cli, "_progress", lambda quiet: nullcontext(said.append))
     result = run("solve", "mine.py", "--nodes", 200, "--quiet", "--out", "u.csv")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    assert said == ["reading the problem", "scattering nodes", "computing weights", "solving", "writing"]
+    assert said == ["reading the problem", "scattering nodes", "computing weights", "solving", "writing u.csv"]
+
+
+def test_an_mp4_without_ffmpeg_is_refused_before_the_solve(mine, monkeypatch):
+    monkeypatch.setenv("PATH", str(mine))
+    _refused(run("solve", "burgers", "--out", "u.mp4", "--out", "u.csv"), "ffmpeg")
+    assert new_files(mine) == set()
+
+
+def test_integration_and_films_tell_how_much_is_done(mine, monkeypatch):
+    told = {}
+    monkeypatch.setattr(cli, "_progress", lambda quiet: nullcontext(lambda text: told.setdefault(text, []).append))
+    assert run("solve", "burgers", "--nodes", 60, "--times", "0:1:3", "--out", "u.gif").exit_code == 0
+    for stage in ("solving", "writing u.gif"):
+        assert told[stage] == sorted(told[stage])
+        assert told[stage][-1] == pytest.approx(1.0)
 
 
 def test_as_a_program(mine, monkeypatch, capsys):

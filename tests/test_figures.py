@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.study import figures
+from parasol.study import animations, canvas
 from parasol.study.figures import draw, draw_nodes
 
 
@@ -58,15 +58,15 @@ def test_suffix_decides_the_format(tmp_path, suffix, start):
 
 
 def test_colours_say_where_zero_is():
-    assert figures._colours(np.array([-1.0, 0.8])) == {"cmap": "RdBu_r", "vmin": -1.0, "vmax": 1.0}
-    assert figures._colours(np.array([-0.1, 1.0]))["cmap"] == "viridis"
-    assert figures._colours(np.array([2.0, 2.0]))["vmin"] < 2.0
+    assert canvas.colours(np.array([-1.0, 0.8])) == {"cmap": "RdBu_r", "vmin": -1.0, "vmax": 1.0}
+    assert canvas.colours(np.array([-0.1, 1.0]))["cmap"] == "viridis"
+    assert canvas.colours(np.array([2.0, 2.0]))["vmin"] < 2.0
 
 
 def test_a_cut_through_a_solid_has_its_area():
     domain = ps.load_problem("hollow-block").domain
     for axis in range(3):
-        points, triangles = figures._section(domain, axis)
+        points, triangles = canvas.section(domain, axis)
         across = [a for a in range(3) if a != axis]
         corners = points[:, across][triangles]
         area = np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1])).sum() / 2
@@ -91,3 +91,106 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
 def test_unknown_suffix_is_refused_before_drawing(tmp_path):
     with pytest.raises(ps.ParasolError, match=r"Use one of: \.png, \.svg, \.pdf"):
         draw_nodes(ps.scatter(ps.Disc(), n_nodes=100), tmp_path / "n.gif")
+
+
+# ---- several unknowns, and time ------------------------------------------------------------------------------------
+def _solved(name, n_nodes=200, **options):
+    problem = ps.load_problem(name)
+    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n_nodes), degree=3).solve(**options)
+
+
+@pytest.fixture(scope="module")
+def systems():
+    """Two unknowns in time, in the plane."""
+    return _solved("gray-scott", times=np.linspace(0, 20, 9))
+
+
+def test_several_unknowns_get_columns_and_their_errors_a_row(tmp_path):
+    solution = _solved("elasticity")
+    two = _pixels(draw(solution, tmp_path / "two.png"))
+    unknown = replace(solution, model=replace(solution.model, problem=replace(solution.model.problem, exact=None)))
+    one = _pixels(draw(unknown, tmp_path / "one.png"))
+    assert two.shape[0] > 1.7 * one.shape[0]  # an error row
+    assert one.shape[1] > 1.7 * one.shape[0]  # two columns
+
+
+@pytest.mark.parametrize("name", ["burgers", "heat"])
+def test_draws_evolutions_on_a_line_and_in_the_plane(name, tmp_path):
+    evolution = _solved(name, n_nodes=40 if name == "burgers" else 200)
+    image = _pixels(draw(evolution, tmp_path / "u.png"))
+    assert image.shape[1] > (2 if name == "burgers" else 3.5) * image.shape[0]  # two pictures, or five moments
+    assert len(np.unique(image[::4, ::4, :3].reshape(-1, 3), axis=0)) > 20
+
+
+def test_moments_share_one_scale_and_unknowns_have_their_own_row(systems, tmp_path):
+    image = _pixels(draw(systems, tmp_path / "u.png"))
+    assert 1.8 < image.shape[1] / image.shape[0] < 3  # five columns, two rows
+
+
+def test_moments_are_first_last_and_even_between():
+    assert canvas.moments(np.linspace(0, 1, 9), 5).tolist() == [0, 2, 4, 6, 8]
+    assert canvas.moments(np.array([0.0, 1.0, 5.0]), 5).tolist() == [0, 1, 2]
+    assert canvas.moments(np.geomspace(1, 1000, 50), 5)[[0, -1]].tolist() == [0, 49]
+
+
+def test_a_film_shows_every_stored_time_in_place(systems, tmp_path):
+    from PIL import Image
+
+    told = []
+    with Image.open(draw(systems, tmp_path / "u.gif", progress=told.append)) as film:
+        assert film.n_frames == 9
+        frames = []
+        for i in range(9):
+            film.seek(i)
+            frames.append(np.asarray(film.convert("RGB")).astype(int))
+    assert told == pytest.approx(np.arange(1, 10) / 9)
+    changed = np.abs(frames[0] - frames[-1]).max(axis=2) > 40
+    height, width = changed.shape
+    assert changed[height // 4 :].any()  # the fields
+    assert changed[: height // 12].any()  # the time in the title
+    right = changed[height // 8 :, int(0.94 * width) :]
+    assert not right.any()  # the scale stands still
+
+
+def test_a_film_of_curves(tmp_path):
+    from PIL import Image
+
+    with Image.open(draw(_solved("burgers", n_nodes=40), tmp_path / "u.gif")) as film:
+        assert film.n_frames == 11
+
+
+def test_pixels_of_a_film_are_linear_between_nodes_and_leave_holes_out():
+    problem = ps.load_problem("cooled-pipe")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+    (view,) = canvas.views(model)
+    raster = animations._Raster.of(view, problem.domain.bounds)
+    x, y = model.nodes.points.T
+    picture = raster.picture(3 + 2 * x - y)
+    n = len(picture)
+    at = (np.arange(n) + 0.5) / n * 2 - 1
+    gap = picture - (3 + 2 * at[None, :] - at[:, None])
+    assert np.abs(gap).max() < 1e-12
+    assert picture.mask[n // 2, n // 2]
+    assert 1 - picture.mask.mean() == pytest.approx(problem.domain.volume() / 4, rel=0.02)
+
+
+def test_steady_solutions_do_not_move(tmp_path):
+    with pytest.raises(ps.ParasolError, match="'.gif' is unknown"):
+        draw(_solved("reaction-layer", n_nodes=40), tmp_path / "u.gif")
+
+
+def test_mp4_without_ffmpeg_advises_a_gif(systems, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ps.ParasolError, match=r"needs the program ffmpeg.*write a \.gif"):
+        draw(systems, tmp_path / "u.mp4")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broken_ffmpeg_leaves_nothing(systems, tmp_path, monkeypatch):
+    program = tmp_path / "ffmpeg"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(ps.ParasolError, match="ffmpeg could not make"):
+        draw(systems, tmp_path / "u.mp4")
+    assert list(tmp_path.iterdir()) == [program]

@@ -16,6 +16,18 @@ def solution():
     return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=400)).solve({"biot": 2.0})
 
 
+@pytest.fixture(scope="module")
+def displacements():
+    problem = ps.load_problem("elasticity")
+    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=200), degree=3).solve()
+
+
+@pytest.fixture(scope="module")
+def evolution():
+    problem = ps.load_problem("gray-scott")  # two unknowns, in time
+    return ps.discretize(problem, ps.lattice(problem.domain, 14), degree=2).solve(times=[0.0, 10.0, 25.0])
+
+
 def volume(nodes, found):
     corners = nodes.points[found]
     return np.linalg.det(corners[:, 1:] - corners[:, :1]) / factorial(nodes.dimension)
@@ -32,6 +44,57 @@ def test_array_holds_coordinates_then_values(solution, tmp_path):
     table = np.load(write_field(solution, str(tmp_path / "u.npy")), allow_pickle=False)
     assert table.shape == (400, 3)
     assert np.array_equal(table[:, 2], solution.values)
+
+
+def test_several_unknowns_are_columns_by_name(displacements, tmp_path):
+    path = write_field(displacements, tmp_path / "u.csv")
+    assert path.read_text().partition("\n")[0] == "x,y,p,q"
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    assert np.array_equal(table, np.load(write_field(displacements, tmp_path / "u.npy")))
+    assert np.array_equal(table[:, 2:].T, list(displacements.fields.values()))
+    with h5py.File(write_field(displacements, tmp_path / "u.vtkhdf")) as file:
+        assert set(file["VTKHDF/PointData"]) == {"p", "q"}
+        assert np.array_equal(file["VTKHDF/PointData/q"][:], displacements.fields["q"])
+        assert "Steps" not in file["VTKHDF"]
+
+
+def test_time_is_the_first_and_slowest_column(evolution, tmp_path):
+    path = write_field(evolution, tmp_path / "u.csv")
+    assert path.read_text().partition("\n")[0] == "t,x,y,u,v"
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    assert np.array_equal(table, np.load(write_field(evolution, tmp_path / "u.npy")))
+    by_time = table.reshape(3, 196, 5)
+    for t, rows, u, v in zip([0.0, 10.0, 25.0], by_time, *evolution.fields.values(), strict=True):
+        assert np.array_equal(rows, np.column_stack([np.full(196, t), evolution.model.nodes.points, u, v]))
+
+
+def test_named_arrays_repeat_nothing(displacements, evolution, tmp_path):
+    with np.load(write_field(displacements, tmp_path / "p.npz"), allow_pickle=False) as arrays:
+        assert set(arrays) == {"points", "p", "q"}
+        assert np.array_equal(arrays["q"], displacements.fields["q"])
+    with np.load(write_field(evolution, tmp_path / "u.npz"), allow_pickle=False) as arrays:
+        assert set(arrays) == {"points", "times", "u", "v"}
+        assert arrays["points"].shape == (196, 2)
+        assert arrays["times"].tolist() == [0.0, 10.0, 25.0]
+        assert np.array_equal(arrays["v"], evolution.fields["v"])
+
+
+def test_vtkhdf_in_time_has_steps_that_share_the_mesh(evolution, tmp_path):
+    # read back with the vtk wheel once: times, values and mesh at every step
+    with h5py.File(write_field(evolution, tmp_path / "u.vtkhdf")) as file:
+        root = file["VTKHDF"]
+        steps = root["Steps"]
+        assert steps.attrs["NSteps"] == 3
+        assert steps["Values"][:].tolist() == [0.0, 10.0, 25.0]
+        assert root["Points"].shape == (196, 3)
+        assert root["NumberOfPoints"][:].tolist() == [196]
+        for name in ("PartOffsets", "PointOffsets", "CellOffsets", "ConnectivityIdOffsets"):
+            assert not np.any(steps[name][:])
+        assert steps["NumberOfParts"][:].tolist() == [1, 1, 1]
+        for name, values in evolution.fields.items():
+            starts = steps[f"PointDataOffsets/{name}"][:]
+            read = [root[f"PointData/{name}"][start : start + 196] for start in starts]
+            assert np.array_equal(read, values)
 
 
 def test_vtkhdf_is_an_unstructured_grid(solution, tmp_path):
@@ -86,7 +149,7 @@ def test_cells_of_a_line_in_two_pieces():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("u.docx", "'.docx' is unknown. Use one of: .csv, .npy, .vtkhdf"),
+        ("u.docx", "'.docx' is unknown. Use one of: .csv, .npy, .npz, .vtkhdf"),
         ("u", "no suffix"),
         ("no/u.csv", "no directory"),
     ],

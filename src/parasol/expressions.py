@@ -55,7 +55,7 @@ def parse(text: str, symbols: Mapping[str, sympy.Basic]) -> sympy.Basic:
     def fail(why: str):
         known = ", ".join([*symbols, *_CONSTANTS])
         return ParasolError(
-            f'cannot read the formula "{text}": {why}. '
+            f'cannot read the formula "{_short(text)}": {why}. '
             f"Use numbers, + - * / **, comparisons, {known}, and the functions {', '.join(sorted(_FUNCTIONS))}."
         )
 
@@ -89,11 +89,26 @@ def parse(text: str, symbols: Mapping[str, sympy.Basic]) -> sympy.Basic:
         raise fail("it is not plain arithmetic")
 
     try:
-        return walk(ast.parse(text.strip(), mode="eval"))
+        found = walk(ast.parse(text.strip(), mode="eval"))
+    except ParasolError:
+        raise
     except SyntaxError:
         raise fail("the syntax is wrong") from None
-    except TypeError as error:
+    except (RecursionError, MemoryError):
+        raise fail("it is too long or too deeply nested") from None
+    except (ZeroDivisionError, OverflowError):
+        raise fail("a number in it is not finite") from None
+    except (TypeError, ValueError, AttributeError) as error:
         raise fail(str(error)) from None
+    if found.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
+        raise fail("a number in it is not finite")
+    return found
+
+
+def _short(text: object) -> str:
+    """The text in one line, cut off where it goes on and on."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= 80 else line[:77] + "..."
 
 
 def to_expression(value) -> sympy.Expr:
@@ -116,12 +131,21 @@ def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Cal
     >>> as_function(sympy.Integer(3), [x, y])(np.zeros(2), np.ones(2))
     array([3., 3.])
     """
-    compiled = sympy.lambdify(list(symbols), expression, modules=["scipy", "numpy"])
+    try:
+        compiled = sympy.lambdify(list(symbols), expression, modules=["scipy", "numpy"])
+    except (RecursionError, MemoryError, SyntaxError):
+        raise ParasolError(
+            "a formula is too long or too deeply nested to be compiled. Give a function instead."
+        ) from None
 
     def evaluate(*columns) -> np.ndarray:
         shape = np.broadcast_shapes(*[np.shape(c) for c in columns])
         with np.errstate(all="ignore"):
             values = np.asarray(compiled(*columns))
+        if np.iscomplexobj(values):
+            if np.any(np.abs(np.imag(values)) > 1e-12 * np.maximum(1.0, np.abs(np.real(values)))):
+                raise ParasolError(f"{_short(expression)} has complex values. Write it so that it is real everywhere.")
+            values = np.real(values)
         kind = bool if values.dtype == bool else float
         return np.array(np.broadcast_to(values, shape), dtype=kind)
 

@@ -190,3 +190,70 @@ def test_the_same_seed_gives_the_same_bytes():
         ps.discretize(problem, ps.scatter(problem.domain, n_nodes=400, rng=5)).solve([1.0, 1.0]) for _ in range(2)
     )
     assert first.values.tobytes() == second.values.tobytes()
+
+
+def test_solutions_do_not_leak_through_thin_walls():
+    rooms = ps.Box((0, 0), (2, 1)) - ps.Box((0.98, -0.5), (1.02, 1.5))
+    domain = rooms.named(west=x < 0.5, east=x > 1.5)
+    conditions = {"west": ps.Dirichlet(1), "east": ps.Dirichlet(5), "*": ps.Neumann(0)}
+    problem = ps.Problem(domain, Eq(-ps.laplacian(u), 0), conditions)
+    model = ps.discretize(problem, ps.scatter(domain, n_nodes=600))
+    expected = np.where(model.nodes.points[:, 0] < 1, 1.0, 5.0)
+    np.testing.assert_allclose(model.solve().values, expected, atol=1e-9)
+
+
+def test_a_part_without_nodes_is_refused():
+    domain = ps.Disc().named(rim="x > 5")
+    problem = ps.Problem(domain, Eq(-ps.laplacian(u), 0), {"rim": ps.Dirichlet(1), "*": ps.Dirichlet(0)})
+    with pytest.raises(ParasolError, match="'rim' has no node"):
+        ps.discretize(problem, ps.scatter(domain, n_nodes=200))
+
+
+def test_nodes_of_a_larger_disc_are_refused():
+    problem = ps.Problem(ps.Disc(), Eq(-ps.laplacian(u), 1), ps.Dirichlet(0))
+    with pytest.raises(ParasolError, match="another domain"):
+        ps.discretize(problem, ps.scatter(ps.Disc(radius=3), n_nodes=200))
+
+
+def test_function_parameters_where_they_are_not_known_are_refused():
+    on_boundary = ps.FunctionParameter("g", ps.SphereField(2), on="boundary")
+    with pytest.raises(ParasolError, match="on the boundary only"):
+        ps.Problem(ps.Disc(), Eq(-ps.laplacian(u) + on_boundary * u, 0), ps.Dirichlet(0))
+    inside = ps.FunctionParameter("g", ps.SphereField(2), on="domain")
+    with pytest.raises(ParasolError, match="is differentiated by x"):
+        ps.divergence([inside * slope for slope in ps.gradient(u)], x, y)
+    coefficient = ps.Problem(ps.Disc(), Eq(-ps.laplacian(u) + inside * u, 0), ps.Dirichlet(0))
+    assert not coefficient.affine
+
+
+def test_regular_lattices_in_space_find_other_neighbours():
+    a3 = ps.coordinates("x y z")
+    v = ps.unknown("v", *a3)
+    exact = sin(a3[0] + a3[1]) * exp(a3[2])
+    box = ps.Box((0, 0, 0), (1, 1, 1))
+    problem = ps.Problem(box, Eq(-ps.laplacian(v), -ps.laplacian(exact, *a3)), ps.Dirichlet(exact), exact=exact)
+    assert ps.discretize(problem, ps.lattice(box, 11)).solve().error < 1e-4
+
+
+def test_few_nodes_are_announced():
+    problem = ps.load_problem("helmholtz")
+    with pytest.warns(ps.ParasolWarning, match="hardly resolved"):
+        ps.discretize(problem, ps.scatter(problem.domain, n_nodes=80))
+
+
+def test_wrong_types_are_refused(flower):
+    with pytest.raises(ParasolError, match=r"Pass a ps\.Problem"):
+        ps.discretize("helmholtz")
+    with pytest.raises(ParasolError, match=r"ps\.scatter"):
+        ps.discretize(flower.problem, np.zeros((10, 2)))
+    with pytest.raises(ParasolError, match="Pass a kernel"):
+        ps.discretize(flower.problem, flower.nodes, kernel="imq")
+    with pytest.raises(ParasolError, match="whole number"):
+        ps.discretize(flower.problem, flower.nodes, stencil_size=21.5)
+    with pytest.raises(ParasolError, match="real numbers"):
+        flower.solve(["a", "b"])
+
+
+def test_extrapolation_is_said(flower):
+    assert flower.solve([4.5, 1.0], extrapolate=True).extrapolated
+    assert not flower.solve([4.0, 1.0]).extrapolated

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sympy import Eq, exp
+from sympy import Eq, I, Symbol, exp
 
 import parasol as ps
 from parasol.checks import ParasolError
@@ -52,6 +52,21 @@ def test_boundary_data_must_be_numbers_or_expressions(value):
 def test_problems_that_are_refused_when_declared(domain, equation, boundary, message):
     with pytest.raises(ParasolError, match=message):
         ps.Problem(domain, equation, boundary)
+
+
+@pytest.mark.parametrize(
+    ("equation", "exact", "message"),
+    [
+        (Eq(-ps.laplacian(u) + I * u, 1), None, "imaginary"),
+        (Eq(-ps.laplacian(u), ps.normal(x, y)[0]), None, "normal"),
+        (EQUATION, Symbol("q"), "exact contains q"),
+        (EQUATION, "x", "neither a finite number nor an expression"),
+        (Eq(-ps.laplacian(u), ps.Parameter("x", 0, 1)), None, "name of a coordinate"),
+    ],
+)
+def test_symbols_that_make_no_sense(equation, exact, message):
+    with pytest.raises(ParasolError, match=message):
+        ps.Problem(ps.Disc(), equation, ps.Dirichlet(0), exact=exact)
 
 
 def test_whether_a_problem_is_affine_is_known():

@@ -24,6 +24,14 @@ def ellipse_points(count):
     return np.stack([2 * np.cos(angle), np.sin(angle)], axis=1)
 
 
+def sieve(holes=6):
+    """A box with holes, some of which overlap or reach over its rim."""
+    domain = Box((-1, -1), (1, 1))
+    for k in range(holes):
+        domain = domain - Disc((0.35 * k - 0.9, 0.5 * (-1) ** (k // 2)), 0.25)
+    return domain
+
+
 DOMAINS = {
     "interval": lambda: Box(0, 2),
     "rectangle": lambda: Box((0, 0), (2, 1)),
@@ -41,11 +49,25 @@ DOMAINS = {
     "lens": lambda: Disc((-0.5, 0)) & Disc((0.5, 0)),
     "two": lambda: Disc((-0.5, 0)) | Disc((0.5, 0)),
     "bitten": lambda: Star(FLOWER) - Polygon([(0, 0), (2, 0), (2, 2)]),
+    "sieve": sieve,
     "die": lambda: Box((-1, -1, -1), (1, 1, 1)) - Ball((0, 0, 0), 1.2),
 }
 
 
-PLANE = ["rectangle", "disc", "flower", "curve", "polygon", "ellipse", "callable", "plate", "lens", "two", "bitten"]
+PLANE = [
+    "rectangle",
+    "disc",
+    "flower",
+    "curve",
+    "polygon",
+    "ellipse",
+    "callable",
+    "plate",
+    "lens",
+    "two",
+    "bitten",
+    "sieve",
+]
 
 
 @cache
@@ -255,6 +277,56 @@ def test_nested_combination_and_inherited_parts():
     assert plate.volume() == pytest.approx(8 - np.pi / 2)
 
 
+def test_chains_ask_each_member_a_bounded_number_of_times(monkeypatch):
+    asked = []
+    for name in ("distance", "normal"):
+
+        def counting(self, points, plain=getattr(Ball, name)):
+            asked.append(len(points))
+            return plain(self, points)
+
+        monkeypatch.setattr(Ball, name, counting)
+
+    def per_hole(holes):
+        domain = sieve(holes)
+        points = around(domain, 1000)
+        domain.project(points)  # tables are made here
+        asked.clear()
+        domain.distance(points), domain.normal(points), domain.parts(points)
+        return sum(asked) / holes
+
+    # a level that asked the one below even twice would make this 8
+    assert per_hole(6) < 2.5 * per_hole(3)
+
+
+def test_chains_are_the_same_in_any_order_and_grouping():
+    a, b, c, d = Box((0, 0), (2, 1)), Disc((0.4, 0.4), 0.3), Disc((0.9, 0.6), 0.4), Disc((2, 0), 0.5)
+    points = around(a, 1000)
+    expected = (a - b - c - d).distance(points)
+    for same in (a - d - c - b, a - (b | c | d), (a - b) & (a - c) & (a - d), a & (a - (d | b) - c)):
+        np.testing.assert_allclose(same.distance(points), expected, atol=1e-10)
+    mixed = ((a | d) - b) | c
+    inside = mixed.contains(points)
+    assert np.array_equal(
+        inside, ((a.contains(points) | d.contains(points)) & ~b.contains(points)) | c.contains(points)
+    )
+
+
+def test_solid_with_several_holes():
+    # the cylinder-free case with edges: two balls that overlap each other and the top face
+    block = Box((-1, -1, -1), (1, 1, 1)) - Ball((-0.3, 0, 1), 0.5) - Ball((0.3, 0, 1), 0.5)
+    # both spheres meet in a half circle of radius 0.4 around (0, 0, 1) in the plane x = 0
+    np.testing.assert_allclose(block.distance([[0, 0, 0.8], [0, 0, 0.7]]), [0.2, 0.1], atol=1e-9)
+    points = around(block, 300)
+    cloud = KDTree(block.boundary_cloud(0.1, np.random.default_rng(0)))
+    np.testing.assert_allclose(np.abs(block.distance(points)), cloud.query(points)[0], atol=0.01)
+
+
+def test_a_hole_around_a_hole_has_no_simple_volume():
+    ring = Disc() - Disc(radius=0.3)
+    assert (ring - Disc(radius=0.5)).volume() == pytest.approx(0.75 * np.pi, rel=5e-3)
+
+
 def test_union_on_a_line():
     line = Box(0, 1) | Ball(1, 0.5) | Box(2, 3)
     assert sorted(line.boundary_cloud(1, np.random.default_rng(0)).ravel()) == [0, 1.5, 2, 3]
@@ -323,8 +395,18 @@ def test_surface_round_trip(tmp_path):
     (tmp_path / "broken.stl").write_text("hello")
     torn = mesh.copy()
     torn.update_faces(np.arange(len(torn.faces)) > 3)
-    for bad in (tmp_path / "broken.stl", tmp_path / "missing.stl", torn, 3):
-        with pytest.raises(ParasolError):
+    whole = (tmp_path / "ball.stl").read_bytes()
+    (tmp_path / "short.stl").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "noise.stl").write_bytes(np.random.default_rng(0).bytes(5000))
+    for bad, says in [
+        (tmp_path / "broken.stl", "not a readable STL or OBJ|no triangles"),
+        (tmp_path / "short.stl", "not a readable STL or OBJ"),
+        (tmp_path / "noise.stl", "not a readable STL or OBJ"),
+        (tmp_path / "missing.stl", "no file"),
+        (torn, "not a closed surface"),
+        (3, "cannot be made"),
+    ]:
+        with pytest.raises(ParasolError, match=says):
             Surface(bad)
 
 
@@ -346,6 +428,7 @@ def test_surface_without_the_extra(monkeypatch):
         (lambda: Box((0, np.nan), (1, 1)), "NaN"),
         (lambda: Box((0,) * 4, (1,) * 4), "Use 1, 2 or 3"),
         (lambda: Box((0, 0), (1, 1), periodic=("z",)), "unknown"),
+        (lambda: Box((0, 0), (1, 1), periodic=None), "names no axes"),  # type: ignore[arg-type]
         (lambda: Ball((0, 0), 0.0), "positive"),
         (lambda: Disc().distance([[0, 0, 0]]), "shape"),
         (lambda: Disc().distance([[0, np.inf]]), "infinite"),
@@ -354,6 +437,11 @@ def test_surface_without_the_extra(monkeypatch):
         (lambda: Star("0.1 + sin(theta)"), "positive number"),
         (lambda: Star("2 + sin(theta/2)"), "repeat"),
         (lambda: Star("1 + phi"), "unknown name"),
+        (lambda: Star("1/0"), "not finite"),
+        (lambda: Star("1 + 1e999"), "not finite"),
+        (lambda: Star("2**10**400"), "not finite"),
+        (lambda: Star("1" + "+ cos(theta)" * 5000), "too long"),
+        (lambda: Star("1 + 0.1*(-1)**theta"), "complex"),
         (lambda: Polygon([(0, 0), (1, 0)]), "at least 3"),
         (lambda: Polygon([(0, 0), (1, 1), (2, 2)]), "no area"),
         (lambda: Polygon([(0, 0), (3, 1), (3, 0), (0, 2)]), "crosses"),

@@ -1,10 +1,11 @@
 import time
+import warnings
 
 import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, ParasolWarning
 from parasol.space.fill import fibonacci, fill, independent
 from parasol.space.front import front
 from parasol.space.geometry.curves import Star
@@ -319,6 +320,17 @@ def test_fibonacci_separation():
         (SQUARE, {"spacing": 3.0}, "spacing=3 leaves no interior node in a domain of size 1; use spacing <= 0.39"),
         (SQUARE, {"n_nodes": 2}, "too small"),
         (SQUARE, {"n_nodes": 0}, "positive whole number"),
+        (SQUARE, {"n_nodes": "x"}, "positive whole number"),
+        (SQUARE, {"n_nodes": np.nan}, "positive whole number"),
+        (SQUARE, {"n_nodes": 100, "grade": "x"}, "finite number"),
+        (SQUARE, {"n_nodes": 100, "relax": "x"}, "0 or more"),
+        (SQUARE, {"n_nodes": 100, "relax": 2.5}, "0 or more"),
+        (SQUARE, {"n_nodes": 100, "relax": -1}, "0 or more"),
+        (SQUARE, {"n_nodes": 100, "rng": -1}, "no seed"),
+        ("disc", {"n_nodes": 100}, "needs a domain"),
+        (SQUARE, {"spacing": 1e-7}, r"about 1.0e\+14 nodes"),
+        (SQUARE, {"spacing": lambda p: 1e-4 + 1e-9 * p[:, 0]}, r"about 1.0e\+08 nodes"),
+        (Box((0, 0), (1, 1), "xy"), {"n_nodes": 100, "n_boundary": 10}, "no boundary"),
         (SQUARE, {"n_nodes": 100, "n_boundary": 120}, "too small"),
         (SQUARE, {"n_nodes": 100, "n_boundary": 3}, "too small"),
         (SQUARE, {"n_nodes": 100, "n_boundary": 30, "grade": 0.1}, "determine the grade"),
@@ -331,6 +343,30 @@ def test_mistakes_get_one_line(domain, options, message):
     with pytest.raises(ParasolError, match=message) as caught:
         scatter(domain, **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [None, 3.0, 2, "ab", (3,), (5, np.nan)])
+def test_a_lattice_needs_whole_numbers(shape):
+    with pytest.raises(ParasolError, match="whole numbers of at least 3"):
+        lattice(SQUARE, shape)
+
+
+def test_a_hole_with_too_few_nodes_is_said():
+    holed = SQUARE - Disc((0.5, 0.5), 0.01)
+    with pytest.warns(ParasolWarning, match="circumference 0.063 gets 3 boundary nodes") as caught:
+        scatter(holed, n_nodes=300)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scatter(holed, n_nodes=300, spacing=lambda p: 0.01 + np.linalg.norm(p - 0.5, axis=1))
+
+
+def test_nodes_print_in_one_line_and_stay_where_they_are():
+    nodes = scatter(SQUARE, n_nodes=200)
+    assert repr(nodes) == f"<Nodes {nodes.n_interior} interior + {nodes.n_boundary} boundary in 2-D>"
+    for array in (nodes.points, nodes.normals, nodes.boundary):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
 
 
 def test_advice_of_too_large_a_spacing_works():

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from parasol.checks import ParasolError, ParasolWarning
+from parasol.space.geometry.primitives import Box
 from parasol.space.kernels import IMQ, IQ, MQ, PHS, Gaussian, Matern, Wendland, monomials, n_monomials
+from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme, default_scheme, stencil_weights
-from parasol.space.wrap import Wrap
 
 
 def cloud(n, dimension, seed=0):
@@ -112,7 +113,7 @@ def test_nodes_on_a_line_are_refused_for_polynomials_of_the_plane():
 
 def test_periodic_neighbours():
     x = np.arange(40)[:, None] / 40
-    d = differentiate(x, x, [(1,)], Scheme(PHS(7), 4, 9), wrap=Wrap([0.0], [1.0]))
+    d = differentiate(Cloud(x, Box(0.0, 1.0, periodic="x")), x, [(1,)], Scheme(PHS(7), 4, 9))
     wave = np.sin(2 * np.pi * x[:, 0])
     np.testing.assert_allclose(d[(1,)] @ wave, 2 * np.pi * np.cos(2 * np.pi * x[:, 0]), atol=1e-4)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,11 +15,11 @@ from parasol.pde.model import Model, NonlinearRows, Varying
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.sparse_direct import BACKENDS, Pattern
 from parasol.space.kernels import Kernel, MultiIndex
+from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, ghosts, lattice, scatter
 from parasol.space.operators import StencilReport, differentiate
 from parasol.space.spacing import feature_spacing
 from parasol.space.stencils import Scheme, default_scheme
-from parasol.space.wrap import Wrap
 
 DEFAULT_N_NODES = {1: 200, 2: 2000, 3: 4000}
 
@@ -53,6 +53,10 @@ def discretize(
     and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition.
     `step` and `integrator` are what `solve` uses in time unless told otherwise.
     """
+    if not isinstance(problem, Problem):
+        raise ParasolError(f"problem is {problem!r}. Pass a ps.Problem, for instance ps.load_problem('helmholtz').")
+    if not (nodes is None or isinstance(nodes, Nodes)):
+        raise ParasolError(f"nodes is {type(nodes).__name__}. Pass what ps.scatter or ps.lattice returns.")
     check_choice(neumann, ("ghosts", "one-sided"), "neumann")
     check_choice(solver, BACKENDS, "solver")
     if nodes is None:
@@ -63,8 +67,8 @@ def discretize(
         )
     order = max(form.order for form in problem.forms)
     scheme = default_scheme(nodes.dimension, kernel=kernel, degree=degree, stencil_size=stencil_size, order=order)
-    points, blocks = _row_blocks(problem, nodes, use_ghosts=neumann == "ghosts")
-    model = _assemble(problem, nodes, points, blocks, scheme, solver)
+    cloud, blocks = _row_blocks(problem, nodes, use_ghosts=neumann == "ghosts")
+    model = _assemble(problem, nodes, cloud, blocks, scheme, solver)
     return replace(model, step=step, integrator=integrator)
 
 
@@ -93,17 +97,14 @@ def discretize_with(problem: Problem, settings: Settings, *, rng=0, **options) -
     return discretize(problem, nodes_for(problem, settings, rng=rng), **(chosen | options))
 
 
-def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[np.ndarray, list[_Rows]]:
+def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[Cloud, list[_Rows]]:
     """The equations on interior rows, one block of boundary rows per part and unknown; ghosts are appended to the points.
 
     A boundary node where some unknown has a condition on its slope gets a ghost. Its two rows of each unknown then carry
     the condition and the equation: a condition on the value stands in the node's row, one on the slope in the ghost's.
     """
     names = nodes.domain.part_names
-    if problem.domain.part_names != names:
-        raise ParasolError(
-            "nodes were scattered in another domain than the problem's. Use ps.scatter(problem.domain, ...)."
-        )
+    _check_nodes(problem, nodes)
     n_unknowns = len(problem.names)
     part = np.array([_parts(problem, nodes, j) for j in range(n_unknowns)])  # (n_unknowns, n_boundary)
     values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
@@ -111,7 +112,10 @@ def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[np
     haunted = np.any(sloped, axis=0) & use_ghosts
     boundary = np.arange(nodes.n_interior, nodes.n_nodes)
     ghost_of = nodes.n_nodes + np.cumsum(haunted) - 1
-    points = np.vstack([nodes.points, ghosts(nodes, haunted)]) if np.any(haunted) else nodes.points
+    points, anchors = nodes.points, nodes.points
+    if np.any(haunted):
+        points = np.vstack([nodes.points, ghosts(nodes, haunted)])
+        anchors = np.vstack([nodes.points, nodes.boundary[haunted]])
     n = len(points)
     blocks = []
     for j, form in enumerate(problem.forms):
@@ -126,7 +130,27 @@ def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[np
             if np.any(here):
                 condition = problem.conditions[name][j]
                 blocks.append(_Rows(condition, j * n + condition_row[here], boundary[here], nodes.normals[here]))
-    return points, blocks
+    return Cloud(points, nodes.domain, anchors), blocks
+
+
+def _check_nodes(problem: Problem, nodes: Nodes) -> None:
+    """Refuse nodes of another domain, and parts of the boundary whose condition no node would carry."""
+    domain, names = problem.domain, problem.domain.part_names
+    alike = nodes.domain.part_names == names and np.array_equal(nodes.domain.periods, domain.periods)
+    if alike and nodes.domain is not domain:
+        alike = bool(np.all(domain.contains(nodes.interior)))
+        if nodes.n_boundary:
+            alike &= bool(np.max(np.abs(domain.distance(nodes.boundary))) < 1e-6 * domain.size)
+    if not alike:
+        raise ParasolError(
+            "nodes were scattered in another domain than the problem's. Use ps.scatter(problem.domain, ...)."
+        )
+    asked = problem.boundary if isinstance(problem.boundary, Mapping) else {}
+    for j, name in enumerate(names):
+        if name in asked and not np.any(nodes.on_part[:, j]):
+            raise ParasolError(
+                f"the boundary part {name!r} has no node, so its condition would be lost. Use more nodes, or check where it is."
+            )
 
 
 def _parts(problem: Problem, nodes: Nodes, unknown: int) -> np.ndarray:
@@ -141,10 +165,11 @@ def _parts(problem: Problem, nodes: Nodes, unknown: int) -> np.ndarray:
     return part
 
 
-def _assemble(problem: Problem, nodes: Nodes, points, blocks: list[_Rows], scheme: Scheme, solver: str) -> Model:
+def _assemble(problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows], scheme: Scheme, solver: str) -> Model:
+    points = cloud.points
     n = len(points)
     size = n * len(problem.names)
-    stencils = _stencils(points, blocks, scheme, nodes)
+    stencils = _stencils(cloud, blocks, scheme)
     counts = np.zeros(size, dtype=np.int64)
     for block, stencil in zip(blocks, stencils, strict=True):
         counts[block.rows] = stencil.width * len(_present(block.form))
@@ -183,7 +208,7 @@ def _assemble(problem: Problem, nodes: Nodes, points, blocks: list[_Rows], schem
         problem=problem,
         nodes=nodes,
         scheme=scheme,
-        report=_merge([s.report for s in {id(s): s for s in stencils}.values() if s.report is not None]),
+        report=StencilReport.of(np.concatenate([s.condition for s in {id(s): s for s in stencils}.values()])),
         pattern=Pattern(indices, indptr.astype(np.int32), np.tile(points, (len(problem.names), 1))),
         operator_thetas=tuple(steady),
         load_thetas=tuple(vectors),
@@ -206,22 +231,20 @@ def _present(form: Form) -> list[int]:
 class _Stencils:
     columns: np.ndarray  # (n_rows, width)
     weights: dict[MultiIndex, np.ndarray]  # each (n_rows, width)
-    report: StencilReport | None
+    condition: np.ndarray
 
     @property
     def width(self) -> int:
         return self.columns.shape[1]
 
 
-def _stencils(points, blocks: list[_Rows], scheme: Scheme, nodes: Nodes) -> list[_Stencils]:
+def _stencils(cloud: Cloud, blocks: list[_Rows], scheme: Scheme) -> list[_Stencils]:
     """The stencils of every block; equations of a system that hold at the same points share them."""
     shared: dict[bytes, list[_Rows]] = {}
     for block in blocks:
         shared.setdefault(block.centers.tobytes(), []).append(block)
     made = {
-        key: _stencils_at(
-            points, group[0].centers, sorted(set().union(*[_derivatives(b.form) for b in group])), scheme, nodes
-        )
+        key: _stencils_at(cloud, group[0].centers, sorted(set().union(*[_derivatives(b.form) for b in group])), scheme)
         for key, group in shared.items()
     }
     return [made[block.centers.tobytes()] for block in blocks]
@@ -231,17 +254,17 @@ def _derivatives(form: Form) -> set[MultiIndex]:
     return {t.derivative for t in form.operator if t.derivative is not None} | {jet.derivative for jet in form.jets}
 
 
-def _stencils_at(points, centers, wanted: list[MultiIndex], scheme: Scheme, nodes: Nodes) -> _Stencils:
-    zero = (0,) * points.shape[1]
+def _stencils_at(cloud: Cloud, centers, wanted: list[MultiIndex], scheme: Scheme) -> _Stencils:
+    zero = (0,) * cloud.points.shape[1]
     slopes = [index for index in wanted if index != zero]
     if not slopes:
-        return _Stencils(centers[:, None], {zero: np.ones((len(centers), 1))}, None)
-    found = differentiate(points, points[centers], slopes, scheme, wrap=Wrap.of(nodes.domain))
+        return _Stencils(centers[:, None], {zero: np.ones((len(centers), 1))}, np.empty(0))
+    found = differentiate(cloud, cloud.points[centers], slopes, scheme)
     columns = found[slopes[0]].indices.reshape(len(centers), -1)
     weights = {index: found[index].data.reshape(columns.shape) for index in slopes}
     if zero in wanted:  # the value at a node is exact: no interpolation needed
         weights[zero] = (columns == centers[:, None]).astype(float)
-    return _Stencils(columns, weights, found.report)
+    return _Stencils(columns, weights, found.condition)
 
 
 def _values(problem: Problem, term: Term, points, block: _Rows) -> np.ndarray:
@@ -299,14 +322,3 @@ def _nonlinear(problem: Problem, points, block: _Rows, stencil: _Stencils, posit
         weights=tuple(entries(stencil.weights[jet.derivative], jet) for jet in form.jets),
         positions=tuple(entries(positions[jet.unknown], jet) for jet in form.jets),
     )
-
-
-def _merge(reports: list[StencilReport]) -> StencilReport:
-    total = sum(r.n_stencils for r in reports)
-    median = (
-        float(np.average([r.median_condition for r in reports], weights=[r.n_stencils for r in reports]))
-        if total
-        else 0.0
-    )
-    worst = max((r.worst_condition for r in reports), default=0.0)
-    return StencilReport(total, sum(r.n_ill_conditioned for r in reports), median, worst)

@@ -18,8 +18,8 @@ def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
 
     >>> x, y = coordinates("x y")
     """
-    found = tuple(sympy.Symbol(name, real=True) for name in names.replace(",", " ").split())
-    if not 1 <= len(found) <= 3 or len(set(found)) != len(found):
+    found = tuple(sympy.Symbol(name, real=True) for name in str(names).replace(",", " ").split())
+    if not 1 <= len(found) <= 3 or len(set(found)) != len(found) or not all(s.name.isidentifier() for s in found):
         raise ParasolError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
     return found
 
@@ -55,6 +55,10 @@ def unknown(name: str, *variables: sympy.Symbol) -> AppliedUndef:
     >>> unknown("u", x, y).diff(x, 2)
     Derivative(u(x, y), (x, 2))
     """
+    if len(set(variables)) != len(variables) or not all(isinstance(v, sympy.Symbol) for v in variables):
+        raise ParasolError(
+            f'unknown("{name}") depends on {variables}. Give different coordinates: x, y = ps.coordinates("x y").'
+        )
     if not variables:
         raise ParasolError(f'unknown("{name}") depends on nothing. Write unknown("{name}", x, y) with its coordinates.')
     return sympy.Function(name, real=True)(*variables)
@@ -159,8 +163,12 @@ class Form:
 
     @property
     def affine(self) -> bool:
-        """Whether it is linear and every term is a function of the parameters times one of the coordinates."""
-        return self.linear and all(not term.coefficient.atoms(Parameter) for term in self.operator + self.source)
+        """Whether it is linear and every term is a function of the parameters times one of the coordinates.
+
+        A function parameter may be a source or boundary value, which is linear in its values, not a coefficient.
+        """
+        known = all(not term.coefficient.atoms(Parameter) for term in self.operator + self.source)
+        return self.linear and known and all(term.function is None for term in self.operator)
 
     @property
     def order(self) -> int:
@@ -202,6 +210,10 @@ def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, 
     places = tuple(v for v in variables if not isinstance(v, Time))
     names = ", ".join(str(u.func) for u in unknowns)
     expression = _difference(equation, where).doit()
+    if expression.has(sympy.I, sympy.zoo, sympy.oo, sympy.nan):
+        raise ParasolError(
+            f"the {where} contains imaginary or infinite numbers. Only real, finite ones are understood."
+        )
     jets: dict[tuple[int, MultiIndex, int], sympy.Symbol] = {}
 
     def jet(u: AppliedUndef, counts: dict) -> sympy.Symbol:

@@ -29,6 +29,10 @@ class Evolution:
     integrator: str
     seconds: float
 
+    def __repr__(self) -> str:
+        name, first, last = self.model.problem.name, self.times[0], self.times[-1]
+        return f"<Evolution {name}: {self.values.shape[1]} values at {len(self.times)} times in [{first:g}, {last:g}]>"
+
     @property
     def flat(self) -> np.ndarray:
         """All stored values as one vector, (n_times * n_fields * n_nodes,), time slowest."""

@@ -80,6 +80,9 @@ class Model:
     step: float | None = None  # in time, unless `solve` is told otherwise
     integrator: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.scheme}>"
+
     @property
     def n_unknowns(self) -> int:
         """Number of unknowns: values of all unknown functions at nodes and ghosts."""
@@ -130,7 +133,10 @@ class Model:
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
-        mus = np.asarray(mus, dtype=float)
+        try:
+            mus = np.asarray(mus, dtype=float)
+        except (TypeError, ValueError):
+            raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
             raise ParasolError(
                 f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}): "
@@ -295,7 +301,7 @@ class Model:
         """
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)
-        mu = self.check(np.atleast_1d(np.asarray(mu, dtype=float))[None], extrapolate=extrapolate)[0]
+        mu = self.check([mu] if np.ndim(mu) == 1 else [[mu]], extrapolate=extrapolate)[0]
         if self.problem.time is not None:
             return evolve(self, mu, **in_time)
         if in_time:

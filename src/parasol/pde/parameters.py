@@ -66,6 +66,10 @@ class FunctionParameter(sympy.Symbol):
     def __new__(cls, name: str, law: RandomField, *, on: str = "boundary", rank: int | None = None):
         """Declare a function-valued parameter; `rank` is for copies only."""
         check_choice(on, ("boundary", "domain"), f"on of the function parameter {name!r}")
+        if not isinstance(law, RandomField):
+            raise ParasolError(
+                f"the function parameter {name!r} needs a random field to be drawn from, got {law!r}. Use ps.SphereField(8)."
+            )
         self = sympy.Symbol.__xnew__(cls, _checked_name(name), real=True)
         self.law, self.on = law, on
         self.rank = next(_declared) if rank is None else rank
@@ -79,6 +83,16 @@ class FunctionParameter(sympy.Symbol):
 
     def _hashable_content(self):
         return (*super()._hashable_content(), self.on, self.rank)
+
+    def diff(self, *symbols, **assumptions):
+        """Refuse derivatives by coordinates: only nodal values are known."""
+        for s in symbols:
+            if isinstance(s, sympy.Symbol) and not isinstance(s, sympy.Dummy | Parameter | FunctionParameter):
+                raise ParasolError(
+                    f"the function parameter {self.name} is differentiated by {s}, but only its nodal values are known. "
+                    f"Write the equation so that {self.name} stands outside of derivatives."
+                )
+        return super().diff(*symbols, **assumptions)
 
 
 def _checked_name(name: str) -> str:
@@ -150,7 +164,10 @@ class ParameterSpace:
             if name not in self.names:
                 known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
                 raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
-        mu = np.array([float(values.get(p.name, p.middle)) for p in self.scalars])
+        try:
+            mu = np.array([float(values.get(p.name, p.middle)) for p in self.scalars])
+        except (TypeError, ValueError):
+            raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
         return self.check(mu[None])[0]
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
@@ -166,7 +183,7 @@ class ParameterSpace:
                 if np.any(outside):
                     value = mus[np.argmax(outside), j]
                     raise ParasolError(
-                        f"parameter {p.name}={value:g} is outside its range [{p.low:g}, {p.high:g}]. "
+                        f"parameter {p.name}={value:.10g} is outside its range [{p.low:g}, {p.high:g}]. "
                         f"Choose a value inside, or declare a wider range."
                     )
         return mus

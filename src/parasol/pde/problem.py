@@ -111,7 +111,8 @@ class Problem:
         # a problem that cannot be read is refused when it is declared
         self._check_unknowns()
         self._check_time()
-        _ = self.forms, self.conditions, self.parameters
+        _ = self.forms, self.conditions
+        self._check_symbols()
 
     @property
     def equations(self) -> tuple:
@@ -276,6 +277,36 @@ class Problem:
         if self.time_order == 0:
             raise ParasolError(f"{self.unknowns[0]} depends on time but the equation has no time derivative.")
         _ = self.initial_states
+
+    def _check_symbols(self) -> None:
+        taken = {v.name for v in (*self.unknowns[0].args, *normal(*self.coordinates))} | set(self.names)
+        for p in (*self.parameters.scalars, *self.parameters.functions):
+            if p.name in taken:
+                raise ParasolError(
+                    f"the parameter {p.name!r} has the name of a coordinate or an unknown. Call it something else."
+                )
+        for form in self.forms:
+            for symbol in form.symbols:
+                if symbol in normal(*self.coordinates):
+                    raise ParasolError("the equation contains the normal, which exists on the boundary only.")
+                if isinstance(symbol, FunctionParameter) and symbol.on == "boundary":
+                    raise ParasolError(
+                        f"the function parameter {symbol.name} is given on the boundary only but stands in the equation. Declare it with on='domain'."
+                    )
+        known = {*self.unknowns[0].args, *self.parameters.scalars}
+        exact = (
+            self.exact if isinstance(self.exact, Mapping) else {} if self.exact is None else {self.names[0]: self.exact}
+        )
+        if exact and set(exact) != set(self.names):
+            raise ParasolError(
+                f"exact is known for {', '.join(exact)}, the unknowns are {', '.join(self.names)}. Give all of them."
+            )
+        for expression in exact.values():
+            strange = to_expression(expression).free_symbols - known
+            if strange:
+                raise ParasolError(
+                    f"exact contains {', '.join(sorted(map(str, strange)))}, which the problem does not have."
+                )
 
     @property
     def linear(self) -> bool:

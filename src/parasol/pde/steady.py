@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_shape
+from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.pde.newton import solve_steady_nonlinear
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
 from parasol.pde.system import System
+from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
-from parasol.space.wrap import Wrap
 
 if TYPE_CHECKING:
     from parasol.pde.model import Model
@@ -31,7 +31,7 @@ class Solution:
     model: Model
     mu: np.ndarray
     values: np.ndarray  # (n_fields * n_nodes,): the unknown functions one after the other
-    residual_norm: float  # ||A u - f|| / ||f||, or Newton's last residual
+    residual_norm: float  # backward error of the system, rows scaled to unit norm; Newton's last residual if nonlinear
     seconds: float
     backend: str
     time: float | None = None
@@ -41,6 +41,16 @@ class Solution:
     def fields(self) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (n_nodes,)."""
         return self.model.fields(self.values)
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether the parameter lies outside the declared ranges."""
+        low, high = self.model.parameters.bounds
+        mu = self.mu[: len(low)]
+        return bool(np.any((mu < low) | (mu > high)))
+
+    def __repr__(self) -> str:
+        return f"<Solution {self.model.problem.name} at {describe(self.model, self.mu)}: {len(self.values)} values>"
 
     def at(self, points) -> np.ndarray:
         """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils."""
@@ -52,7 +62,7 @@ class Solution:
                 f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
             )
         zero = (0,) * nodes.dimension
-        found = differentiate(nodes.points, points, [zero], scheme, wrap=Wrap.of(nodes.domain))
+        found = differentiate(Cloud(nodes.points, nodes.domain), points, [zero], scheme)
         values = np.array([found[zero] @ field for field in self.fields.values()])
         return values[0] if len(values) == 1 else values
 
@@ -71,7 +81,7 @@ class Solution:
 def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     """Solve A(mu) u = f(mu), with one step of refinement where the residual asks for it."""
     start = time.perf_counter()
-    load = model.load(mu)
+    load = check_finite(model.load(mu), f"the right-hand side at {describe(model, mu)}")
     try:
         factors = model.factors(mu)
     except SingularMatrixError as error:
@@ -108,14 +118,16 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float]:
-    scale = float(np.linalg.norm(load)) or 1.0
+    """The solution, after one step of refinement where it helps, and its backward error with rows scaled to unit norm."""
+    matrix = factors.matrix
+    rows = np.sqrt(matrix.multiply(matrix).sum(axis=1))
     values = factors.solve(load)
-    residual = load - factors.matrix @ values
-    if np.linalg.norm(residual) > 1e-12 * scale:
-        better = values + factors.solve(residual)
-        refined = load - factors.matrix @ better
-        if np.linalg.norm(refined) < np.linalg.norm(residual):
-            values, residual = better, refined
+    residual = (load - matrix @ values) / rows
+    better = values + factors.solve(residual * rows)
+    refined = (load - matrix @ better) / rows
+    if np.linalg.norm(refined) < np.linalg.norm(residual):
+        values, residual = better, refined
+    scale = float(np.linalg.norm(load / rows) + np.linalg.norm(values)) or 1.0
     return values, float(np.linalg.norm(residual)) / scale
 
 

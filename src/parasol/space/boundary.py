@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -26,9 +26,13 @@ class Boundary:
     normals: np.ndarray  # (n, dimension)
     part: np.ndarray  # (n,)
     on_part: np.ndarray  # (n, n_parts)
+    coarse: tuple[float, int] | None = (
+        None  # length and nodes of the closed curve with fewest, if too few for its shape
+    )
 
 
 Spacing = Callable[[np.ndarray], np.ndarray]
+_ROUND = 8  # nodes that a closed curve needs to be told from a polygon
 
 
 def boundary_nodes(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20) -> Boundary:
@@ -106,13 +110,16 @@ def _curve(arc, spacing: Spacing, wrap: Wrap) -> _Curve:
 
 def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
     wrap = Wrap.of(domain)
-    curves = [_curve(arc, spacing, wrap) for arc in domain.arcs()]
+    arcs = domain.arcs()
+    curves = [_curve(arc, spacing, wrap) for arc in arcs]
     if not curves:
         return describe(domain, np.empty((0, 2)))
     total = np.array([c.weight[-1] for c in curves])
     least = np.array([3 if c.closed else 1 for c in curves])
     pieces = np.maximum(np.round(total).astype(int), least) if n is None else apportion(total, least, n, "n_boundary")
-    smooth, beside, corner, corner_beside = [], [], [], []
+    few = [(int(m), arc.length) for arc, m in zip(arcs, pieces, strict=True) if arc.closed and m < _ROUND]
+    coarse = min(few)[::-1] if few else None
+    smooth, corner, corner_beside = [], [], []
     for curve, m in zip(curves, pieces, strict=True):
         step = curve.weight[-1] / m
         if curve.closed:
@@ -123,7 +130,7 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
         corner_beside.append(curve.at(np.array([0.02 * step, curve.weight[-1] - 0.02 * step])))
     points = domain.project(np.concatenate(smooth))
     if not corner:
-        return describe(domain, wrap.fold(points))
+        return replace(describe(domain, wrap.fold(points)), coarse=coarse)
     ends, beside = np.concatenate(corner), domain.project(np.concatenate(corner_beside))
     # a corner is the end of two arcs but one node; all its arcs lend it their parts
     tolerance = 1e-8 * float(np.ptp(domain.bounds, axis=0).max())
@@ -134,7 +141,8 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
     on_part = np.array([parts[np.flatnonzero(first == c)].any(axis=0) for c in chosen])
     every = np.concatenate([points, ends[chosen]])
     on_part = np.concatenate([domain.parts(points), on_part]) if len(points) else on_part
-    return describe(domain, every, np.concatenate([points, beside[chosen]]), on_part)
+    described = describe(domain, every, np.concatenate([points, beside[chosen]]), on_part)
+    return replace(described, coarse=coarse)
 
 
 def apportion(total: np.ndarray, least: np.ndarray, n: int, name: str) -> np.ndarray:

@@ -25,6 +25,9 @@ _DENSITY = {
 }
 
 
+_MOST = 2e7  # nodes; more do not fit into the memory of a usual machine
+
+
 @dataclass(frozen=True)
 class Field:
     """Wanted spacing h = scale * shape(x) + grade * depth, never below a fifth of its value at the boundary."""
@@ -116,6 +119,9 @@ class Plan:
 
 def spaced(plan: Plan) -> Draft:
     """Nodes with the spacing asked for."""
+    expected = _expected(plan)
+    if expected > _MOST:
+        raise ParasolError(f"this spacing would need about {expected:.1e} nodes. Use a wider one: {_MOST:.0e} at most.")
     boundary = plan.boundary(plan.field)
     interior = plan.interior(plan.field, boundary.points)
     if len(interior) == 0:
@@ -126,6 +132,17 @@ def spaced(plan: Plan) -> Draft:
             f"spacing={h:.3g} leaves no interior node in a domain of size {extent:.3g}; use spacing <= {enough:.2g}."
         )
     return Draft(plan.field, boundary, interior)
+
+
+def _expected(plan: Plan) -> float:
+    """About how many nodes the spacing asked for will give: the integral of h^-dimension."""
+    field, depths = plan.field, plan.depths
+    if field.flat and field.grade == 0:
+        h = field(plan.domain.bounds)
+    else:
+        inside = depths.table > 0
+        h = field(depths.centres[inside], depths.table[inside]) if inside.any() else field(plan.domain.bounds)
+    return plan.domain.volume() * float(np.mean(h**-plan.domain.dimension))
 
 
 def counted(plan: Plan, n: int) -> Draft:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice, check_positive
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive
 from parasol.space.boundary import Boundary, describe
 from parasol.space.counting import Draft, Field, Plan, counted, spaced
 from parasol.space.geometry.domain import Domain
@@ -17,9 +19,13 @@ from parasol.space.wrap import Depth, in_cells
 _METHODS = ("fill", "front", "hexagonal")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Nodes:
-    """Nodes of a domain, interior first, then boundary, with normals and parts of the boundary nodes."""
+    """Nodes of a domain, interior first, then boundary, with normals and parts of the boundary nodes.
+
+    >>> lattice(Box((0, 0), (1, 1)), 5)
+    <Nodes 9 interior + 16 boundary in 2-D>
+    """
 
     domain: Domain
     points: np.ndarray  # (n_nodes, dimension)
@@ -28,6 +34,16 @@ class Nodes:
     part: np.ndarray  # (n_boundary,) index into domain.part_names: the part whose normal is stored
     on_part: np.ndarray  # (n_boundary, n_parts) bool: all parts a node lies on
     spacing: np.ndarray  # (n_nodes,) local wanted spacing h(x)
+
+    def __post_init__(self):
+        # operators are made for these places: nodes that moved afterwards would silently not fit them
+        for name in ("points", "normals"):
+            view = np.asarray(getattr(self, name)).view()
+            view.setflags(write=False)
+            object.__setattr__(self, name, view)
+
+    def __repr__(self) -> str:
+        return f"<Nodes {self.n_interior} interior + {self.n_boundary} boundary in {self.dimension}-D>"
 
     @property
     def n_nodes(self) -> int:
@@ -82,13 +98,25 @@ def scatter(
     >>> nodes.n_nodes, bool(nodes.domain.contains(nodes.points).all())
     (500, True)
     """
-    _check(domain, n_nodes, spacing, n_boundary, method, grade)
-    rng = np.random.default_rng(rng)
+    _check(domain, n_nodes, spacing, n_boundary, method, grade, relax)
+    try:
+        rng = np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ParasolError(f"rng={rng!r} is no seed. Use a whole number of at least 0 or a NumPy generator.") from None
     shape = spacing if callable(spacing) else (lambda points, h=float(spacing or 1.0): np.full(len(points), h))
     field = Field(shape, grade=grade or 0.0, flat=not callable(spacing), free=spacing is None)
     boundary_rng, interior_rng = rng.spawn(2)
     plan = Plan(domain, method, field, n_boundary, relax, boundary_rng, interior_rng, Depth(domain))
-    return _finish(plan, spaced(plan) if n_nodes is None else counted(plan, int(n_nodes)))
+    draft = spaced(plan) if n_nodes is None else counted(plan, int(n_nodes))
+    if draft.boundary.coarse is not None:
+        length, count = draft.boundary.coarse
+        warnings.warn(
+            f"a hole or rim of circumference {length:.2g} gets {count} boundary nodes. "
+            "Use more nodes, or a spacing that is smaller there.",
+            ParasolWarning,
+            stacklevel=2,
+        )
+    return _finish(plan, draft)
 
 
 def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
@@ -106,8 +134,8 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
         base = base.base  # type: ignore[attr-defined]
     if not isinstance(base, Box):
         raise ParasolError(f"a lattice needs a Box, got {type(base).__name__}. Use scatter for other domains.")
-    counts = (shape,) * box.dimension if isinstance(shape, int) else tuple(shape)
-    if len(counts) != box.dimension or any(int(n) != n or n < 3 for n in counts):
+    counts = tuple(shape) if np.iterable(shape) else (shape,) * box.dimension
+    if len(counts) != box.dimension or not all(_whole(n, 3) for n in counts) or isinstance(shape, float):
         raise ParasolError(f"shape={shape!r} does not fit: give {box.dimension} whole numbers of at least 3.")
     (lower, upper), periods = box.bounds, box.periods
     ticks = [
@@ -138,7 +166,16 @@ def ghosts(nodes: Nodes, which: np.ndarray | None = None) -> np.ndarray:
     return points if which is None else points[which]
 
 
-def _check(domain, n_nodes, spacing, n_boundary, method, grade) -> None:
+def _whole(value, least: int) -> bool:
+    """Whether the value is a whole number, and not too small."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return float(value).is_integer() and float(value) >= least
+
+
+def _check(domain, n_nodes, spacing, n_boundary, method, grade, relax) -> None:
+    if not isinstance(domain, Domain):
+        raise ParasolError(f"scatter needs a domain, got {domain!r}. Use for example Disc() or Box((0, 0), (1, 1)).")
     check_choice(method, _METHODS, "method")
     if n_nodes is None and spacing is None:
         raise ParasolError("scatter needs a count or a spacing: give n_nodes=1000 or spacing=0.05.")
@@ -147,16 +184,20 @@ def _check(domain, n_nodes, spacing, n_boundary, method, grade) -> None:
     if spacing is not None and not callable(spacing):
         check_positive(spacing, "spacing")
     for value, name in ((n_nodes, "n_nodes"), (n_boundary, "n_boundary")):
-        if value is not None and (isinstance(value, bool) or int(value) != value or value < 1):
+        if value is not None and not _whole(value, 1):
             raise ParasolError(f"{name} must be a positive whole number, got {value!r}.")
+    if relax is not None and not _whole(relax, 0):
+        raise ParasolError(f"relax must be a number of steps, 0 or more, got {relax!r}.")
+    if n_boundary is not None and not domain.part_names:
+        raise ParasolError(f"n_boundary={n_boundary} was given, but this domain has no boundary. Leave it out.")
     if n_nodes is not None and n_boundary is not None and n_boundary >= n_nodes:
         raise ParasolError(f"n_nodes={n_nodes} is too small for n_boundary={n_boundary}. It counts all nodes.")
     if method == "front" and (domain.dimension != 2 or domain.periods.any()):
         raise ParasolError('method="front" works in the plane without periodic axes only. Use method="fill".')
+    if grade is not None and not (isinstance(grade, Real) and np.isfinite(float(grade))):
+        raise ParasolError(f"grade must be a finite number, got {grade!r}.")
     if method == "hexagonal" and (callable(spacing) or grade):
         raise ParasolError('method="hexagonal" has one spacing everywhere. Use method="fill" for a varying one.')
-    if grade is not None and not np.isfinite(grade):
-        raise ParasolError(f"grade must be a finite number, got {grade!r}.")
     if grade and len(domain.part_names) == 0:
         raise ParasolError("grade needs a boundary to count the distance from; this domain has none. Leave grade out.")
     if grade is not None and n_nodes is not None and n_boundary is not None:

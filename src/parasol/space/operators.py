@@ -11,8 +11,8 @@ from scipy import sparse
 
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.space.kernels import MultiIndex, n_monomials
-from parasol.space.stencils import Scheme, n_workers, stencil_weights
-from parasol.space.wrap import Wrap
+from parasol.space.neighbours import Cloud
+from parasol.space.stencils import Scheme, stencil_weights
 
 ILL_CONDITIONED = 1e12  # estimated; a known answer then comes back with fewer than four digits
 
@@ -26,30 +26,38 @@ class StencilReport:
     median_condition: float
     worst_condition: float
 
+    @classmethod
+    def of(cls, condition: np.ndarray) -> StencilReport:
+        """The report of the stencils with these (estimated) condition numbers."""
+        if len(condition) == 0:
+            return cls(0, 0, 0.0, 0.0)
+        ill = int(np.count_nonzero(condition > ILL_CONDITIONED))
+        return cls(len(condition), ill, float(np.median(condition)), float(np.max(condition)))
+
 
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """Matrices D^a of shape (n_centers, n_points), one per multi-index, with the report of their stencils."""
+    """Matrices D^a of shape (n_centers, n_points), one per multi-index, and the condition of each stencil's system."""
 
     matrices: Mapping[MultiIndex, sparse.csr_array]
-    report: StencilReport
+    condition: np.ndarray  # (n_centers,)
+
+    @property
+    def report(self) -> StencilReport:
+        """How well conditioned the stencils were."""
+        return StencilReport.of(self.condition)
 
     def __getitem__(self, index: MultiIndex) -> sparse.csr_array:
         return self.matrices[index]
 
 
 def differentiate(
-    points: np.ndarray,
-    centers: np.ndarray,
-    derivatives: Sequence[MultiIndex],
-    scheme: Scheme,
-    *,
-    wrap: Wrap | None = None,
+    points: np.ndarray | Cloud, centers: np.ndarray, derivatives: Sequence[MultiIndex], scheme: Scheme
 ) -> Derivatives:
     """Matrices that take values at `points` to the derivatives D^a at `centers`.
 
-    Neighbours are found across periodic axes where `wrap` says so. All multi-indices of one center share a stencil and
-    one factorisation; the index (0, ..., 0) is interpolation.
+    A `Cloud` of points knows its domain: neighbours are then taken across periodic faces and not through walls. All
+    multi-indices of one center share a stencil and one factorisation; the index (0, ..., 0) is interpolation.
     Ill-conditioned stencils are reported by a warning, singular ones refused.
 
     >>> from parasol.space.kernels import PHS
@@ -58,52 +66,108 @@ def differentiate(
     >>> np.allclose(d[(1,)] @ x[:, 0] ** 2, 2 * x[:, 0])
     True
     """
-    size = scheme.stencil_size
-    if size > len(points):
+    cloud = points if isinstance(points, Cloud) else Cloud(points)
+    size, n_points = scheme.stencil_size, len(cloud.points)
+    if size > n_points:
         raise ParasolError(
-            f"stencil_size={size} is more than the {len(points)} nodes there are. Use more nodes, or a smaller stencil_size."
+            f"stencil_size={size} is more than the {n_points} nodes there are. Use more nodes, or a smaller stencil_size."
         )
-    wrap = wrap or Wrap(np.zeros(points.shape[1]), np.zeros(points.shape[1]))
-    workers = n_workers(len(centers) // 1000)
-    columns = wrap.query(wrap.tree(points), centers, size, workers=workers)[1].astype(np.int32)
-    columns.sort(axis=1)  # the matrices share them: sorted, no use of one matrix can reorder those of another
-    offsets = points[columns]
-    offsets -= centers[:, None, :]
-    offsets = wrap.shortest(offsets)
-    found = stencil_weights(offsets, derivatives, kernel=scheme.kernel, degree=scheme.degree)
-    _check(found.weights, offsets, derivatives, found.condition, scheme)
+    columns, distance = cloud.nearest(centers, size + (size < n_points))
+    weights, condition = _whole_shells(cloud, centers, columns, distance, derivatives, scheme)
+    columns = columns[:, :size].astype(np.int32)
+    bad = _broken(weights, derivatives, scheme)
+    for attempt in range(1, 7):  # regular nodes may be singular for polynomials: other neighbours, somewhat farther
+        again = np.flatnonzero(bad | (condition > ILL_CONDITIONED)) if scheme.degree >= 0 else np.empty(0, dtype=int)
+        if len(again) == 0:
+            break
+        tried = _others(cloud, centers[again], size, attempt)
+        new_weights, new_condition = _weights(cloud, centers[again], tried, derivatives, scheme)
+        better = new_condition < condition[again]
+        at = again[better]
+        columns[at], weights[at], condition[at] = tried[better], new_weights[better], new_condition[better]
+        bad = _broken(weights, derivatives, scheme)
+    if np.any(bad):
+        raise ParasolError(
+            f"{np.count_nonzero(bad)} of {len(bad)} stencils of {size} nodes are singular for degree={scheme.degree} "
+            f"({n_monomials(centers.shape[1], scheme.degree)} monomials) and {scheme.kernel}. "
+            f"Use a larger stencil_size, a smaller degree, or less regular nodes."
+        )
+    report = StencilReport.of(condition)
+    _warn(report, size, n_points)
+    # the matrices share their columns: sorted, no use of one matrix can reorder those of another
+    order = np.argsort(columns, axis=1)
+    columns = np.take_along_axis(columns, order, axis=1)
+    weights = np.take_along_axis(weights, order[:, None, :], axis=2)
     indptr = np.arange(0, len(centers) * size + 1, size, dtype=np.int32)
-    shape = (len(centers), len(points))
+    shape = (len(centers), n_points)
     matrices = {
-        a: sparse.csr_array((found.weights[:, j].ravel(), columns.ravel(), indptr), shape=shape)
+        a: sparse.csr_array((weights[:, j].ravel(), columns.ravel(), indptr), shape=shape)
         for j, a in enumerate(derivatives)
     }
-    ill = int(np.count_nonzero(found.condition > ILL_CONDITIONED))
-    report = StencilReport(
-        len(centers), ill, float(np.median(found.condition)), float(np.max(found.condition, initial=0.0))
-    )
-    if ill:
+    return Derivatives(matrices, condition)
+
+
+def _whole_shells(
+    cloud: Cloud, centers, columns, distance, derivatives, scheme: Scheme
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of the nearest nodes, where those at equal distance come all or not at all.
+
+    On a lattice the last shell would otherwise be cut at random, and with it the symmetry of the solution. Nodes that
+    are left out have the weight 0.
+    """
+    size = scheme.stencil_size
+    least = max(3 * size // 4, 3 * n_monomials(centers.shape[1], scheme.degree) // 2, 2)
+    gaps = distance[:, 1:] > distance[:, :-1] * (1 + 1e-9)
+    complete = gaps[:, least - 1 : size]  # column j: the first least + j nodes are whole shells
+    count = np.where(complete.any(axis=1), least + complete.shape[1] - 1 - np.argmax(complete[:, ::-1], axis=1), size)
+    if distance.shape[1] == size:  # all nodes there are
+        count[:] = size
+    weights = np.zeros((len(centers), len(derivatives), size))
+    condition = np.empty(len(centers))
+    for n in np.unique(count):
+        here = np.flatnonzero(count == n) if n < size or np.any(count < size) else slice(None)
+        weights[here, :, :n], condition[here] = _weights(cloud, centers[here], columns[here, :n], derivatives, scheme)
+    return weights, condition
+
+
+def _weights(cloud: Cloud, centers, columns, derivatives, scheme: Scheme) -> tuple[np.ndarray, np.ndarray]:
+    offsets = cloud.points[columns]
+    offsets -= centers[:, None, :]
+    offsets = cloud.wrap.shortest(offsets)
+    found = stencil_weights(offsets, derivatives, kernel=scheme.kernel, degree=scheme.degree)
+    return found.weights, found.condition
+
+
+def _others(cloud: Cloud, centers, size: int, attempt: int) -> np.ndarray:
+    """Neighbours picked at random among more of the nearest, nearer ones preferred; the center's own point stays."""
+    more = min((3 + attempt) * size // 2, len(cloud.points))
+    index, distance = cloud.nearest(centers, more)
+    order = np.argsort(distance * (1 + 0.4 * np.random.default_rng(attempt).random(distance.shape)), axis=1)[:, :size]
+    return np.take_along_axis(index, order, axis=1)
+
+
+def _warn(report: StencilReport, size: int, n_points: int) -> None:
+    if report.n_ill_conditioned:
         warnings.warn(
-            f"{ill} of {len(centers)} stencils are ill-conditioned (worst {report.worst_condition:.0e}, limit "
-            f"{ILL_CONDITIONED:.0e}): their weights may be wrong. Use a larger epsilon, a smaller stencil or PHS.",
+            f"{report.n_ill_conditioned} of {report.n_stencils} stencils are ill-conditioned (worst {report.worst_condition:.0e}, "
+            f"limit {ILL_CONDITIONED:.0e}): their weights may be wrong. Use other nodes, a smaller stencil, or a kernel that is less flat.",
             ParasolWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Derivatives(matrices, report)
+    if 2 * size > n_points and n_points > 2:
+        warnings.warn(
+            f"stencils of {size} nodes take more than half of the {n_points} there are: the solution is hardly resolved. Use more nodes.",
+            ParasolWarning,
+            stacklevel=3,
+        )
 
 
-def _check(weights, offsets, derivatives, condition, scheme: Scheme) -> None:
-    """Refuse stencils that have no weights, or whose weights do not reproduce the constant they were built to."""
+def _broken(weights: np.ndarray, derivatives: Sequence[MultiIndex], scheme: Scheme) -> np.ndarray:
+    """Stencils that have no weights, or whose weights do not reproduce the constant they were built to."""
     bad = ~np.all(np.isfinite(weights), axis=(1, 2))
     if scheme.degree >= 0:
         for j, a in enumerate(derivatives):
             size = np.sum(np.abs(weights[:, j]), axis=1)
             defect = np.abs(np.sum(weights[:, j], axis=1) - (sum(a) == 0))
             bad |= ~(defect <= 1e-6 * np.maximum(size, 1e-300))
-    if np.any(bad):
-        needed = n_monomials(offsets.shape[2], scheme.degree)
-        raise ParasolError(
-            f"{np.count_nonzero(bad)} of {len(bad)} stencils of {scheme.stencil_size} nodes are singular for "
-            f"degree={scheme.degree} ({needed} monomials) and {scheme.kernel}. "
-            f"Use a larger stencil_size, a smaller degree, or less regular nodes."
-        )
+    return bad

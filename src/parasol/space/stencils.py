@@ -51,9 +51,14 @@ def default_scheme(
     >>> default_scheme(2, degree=4)
     Scheme(kernel=PHS(power=9), degree=4, stencil_size=39)
     """
+    if not (kernel is None or isinstance(kernel, Kernel)):
+        raise ParasolError(f"kernel is {kernel!r}. Pass a kernel such as ps.PHS(9) or ps.IMQ(3.0).")
+    for name, value in (("degree", degree), ("stencil_size", stencil_size)):
+        if not (value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool))):
+            raise ParasolError(f"{name}={value!r} must be a whole number.")
     if degree is None:
         degree = _DEFAULT_DEGREE[dimension] if kernel is None or isinstance(kernel, PHS) else -1
-    if int(degree) != degree or degree < -1:
+    if degree < -1:
         raise ParasolError(f"degree={degree} must be an integer >= -1, where -1 means no polynomials.")
     if kernel is None:
         # the smoothest spline that these polynomials make non-singular; above 9 conditioning eats the gain

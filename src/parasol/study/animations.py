@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
+from scipy.spatial import Delaunay
 
 from parasol.checks import ParasolError
 from parasol.delivery.files import check_output, replacing
 from parasol.pde.evolution import Evolution
 from parasol.study.canvas import (
     INK,
+    View,
     clock,
     colour_bar,
     colours,
@@ -35,6 +39,7 @@ ANIMATION_SUFFIXES = (".gif", ".mp4")
 _FRAMES = 101  # at most
 _SECONDS = 8.0  # a film should last, if it has the frames for it
 
+_PIXELS = 480  # along the longest side
 _LINE = "#1f4e79"
 _GREYS = 32  # of the 256 colours of a .gif, for lines and letters
 
@@ -55,13 +60,16 @@ def animate(evolution: Evolution, path: str | Path, *, progress: Callable[[float
     figure_class = require_matplotlib()
     path = check_output(path, ANIMATION_SUFFIXES)
     require_writer(path.suffix)
+    from matplotlib.animation import FFMpegWriter
+
     figure = figure_class(layout="constrained")
     film = (_curves if evolution.model.nodes.dimension == 1 else _maps)(figure, evolution)
     about, say, chosen = title(evolution), clock(evolution), moments(evolution.times, _FRAMES)
     heading = figure.suptitle(f"{about}   ·   {say[-1]}", fontsize=11)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # nothing may move from one frame to the next
-    writer = _writer(path.suffix, round(float(np.clip(len(chosen) / _SECONDS, 2, 15))), film.ramps)
+    fps = round(float(np.clip(len(chosen) / _SECONDS, 2, 15)))
+    writer = _GifWriter(fps, film.ramps) if path.suffix.lower() == ".gif" else FFMpegWriter(fps=fps)
     with replacing(path) as temporary:
         try:
             with writer.saving(figure, str(temporary), dpi=100):
@@ -86,26 +94,36 @@ def require_writer(suffix: str) -> None:
         raise ParasolError("an .mp4 needs the program ffmpeg, which is not found. Install it, or write a .gif.")
 
 
-def _writer(suffix: str, fps: int, ramps: tuple[Colormap, ...]):
-    from matplotlib.animation import FFMpegWriter, PillowWriter
-    from PIL import Image
+class _GifWriter:
+    """As matplotlib's, but all frames have the same colours: where they are chosen anew for each, the scale flickers."""
 
-    if suffix.lower() == ".mp4":
-        return FFMpegWriter(fps=fps)
-    n_each = (256 - _GREYS) // len(ramps)
-    greys = np.repeat(np.linspace(0, 1, _GREYS)[:, None], 3, axis=1)
-    table = np.concatenate([greys, *[ramp(np.linspace(0, 1, n_each))[:, :3] for ramp in ramps]])
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(np.rint(255 * table).astype(np.uint8).tobytes())
+    def __init__(self, fps: int, ramps: tuple[Colormap, ...]):
+        from PIL import Image
 
-    class OnePalette(PillowWriter):
-        """All frames in the same colours; left alone, Pillow chooses them anew for each, and the scale flickers."""
+        n_each = (256 - _GREYS) // len(ramps)
+        greys = np.repeat(np.linspace(0, 1, _GREYS)[:, None], 3, axis=1)
+        table = np.concatenate([greys, *[ramp(np.linspace(0, 1, n_each))[:, :3] for ramp in ramps]])
+        self.palette = Image.new("P", (1, 1))
+        self.palette.putpalette(np.rint(255 * table).astype(np.uint8).tobytes())
+        self.frames: list[Image.Image] = []
+        self.milliseconds = round(1000 / fps)
 
-        def grab_frame(self, **options):
-            super().grab_frame(**options)
-            self._frames[-1] = self._frames[-1].convert("RGB").quantize(palette=palette, dither=Image.Dither.NONE)
+    @contextmanager
+    def saving(self, figure, path: str, dpi: int) -> Iterator[None]:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    return OnePalette(fps=fps)
+        figure.set_dpi(dpi)
+        self.canvas = FigureCanvasAgg(figure)
+        yield
+        first, *rest = self.frames
+        first.save(path, save_all=True, append_images=rest, duration=self.milliseconds, loop=0)
+
+    def grab_frame(self) -> None:
+        from PIL import Image
+
+        self.canvas.draw()
+        picture = Image.fromarray(np.asarray(self.canvas.buffer_rgba())[..., :3])
+        self.frames.append(picture.quantize(palette=self.palette, dither=Image.Dither.NONE))
 
 
 def _curves(figure, evolution: Evolution) -> _Film:
@@ -139,13 +157,15 @@ def _maps(figure, evolution: Evolution) -> _Film:
     shape = (1, n_fields) if len(shown) == 1 else (n_fields, len(shown))
     width, height = map_size(evolution.model, shown, min(4.8, 12 / shape[1]))
     figure.set_size_inches(shape[1] * (width + 1.3), shape[0] * (height + 0.8) + 0.4)
+    rasters = [_Raster.of(view, nodes.domain.bounds[:, list(view.across)]) for view in shown]
     places, maps = iter(figure.subplots(*shape, squeeze=False).flat), []
     for name, values in evolution.fields.items():
         scale = colours(values)
-        for view in shown:
+        for view, raster in zip(shown, rasters, strict=True):
             axes = next(places)
-            map_ = axes.tripcolor(view.mesh, view.weights @ values[0], shading="gouraud", **scale)
-            maps.append((map_, view, values))
+            options = {"extent": raster.extent, "origin": "lower", "interpolation": "nearest"}
+            map_ = axes.imshow(raster.picture(values[0]), **options, **scale)
+            maps.append((map_, raster, values))
             if nodes.dimension == 2:
                 outline(axes, nodes.domain)
             frame(axes, [str(c) for c in problem.coordinates], nodes.domain, view.across)
@@ -153,7 +173,48 @@ def _maps(figure, evolution: Evolution) -> _Film:
             colour_bar(figure, axes, map_)
 
     def show(i: int) -> None:
-        for map_, view, values in maps:
-            map_.set_array(view.weights @ values[i])
+        for map_, raster, values in maps:
+            map_.set_data(raster.picture(values[i]))
 
     return _Film(show, tuple({map_.cmap.name: map_.cmap for map_, _, _ in maps}.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Raster:
+    """A view as pixels, linear between the points of its mesh: found once, then one product with a matrix per frame.
+
+    Triangles would be quicker to set up, but colours mixed along them are not those of the scale.
+    """
+
+    weights: sparse.csr_array  # (n_inside, n_nodes)
+    inside: np.ndarray  # (n_rows, n_columns) bool
+    extent: tuple[float, ...]
+
+    @classmethod
+    def of(cls, view: View, bounds: np.ndarray) -> _Raster:
+        lower, upper = bounds
+        counts = np.ceil(_PIXELS * (upper - lower) / np.max(upper - lower)).astype(int)
+        ticks = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(lower, upper, counts, strict=True)]
+        x, y = np.meshgrid(*ticks)
+        pixels = np.column_stack([x.ravel(), y.ravel()])
+        mesh = Delaunay(np.column_stack([view.mesh.x, view.mesh.y]))
+        found = mesh.find_simplex(pixels)
+        inside = np.flatnonzero((found >= 0) & view.region.contains(pixels))
+        found = found[inside]
+        first = np.einsum("nij,nj->ni", mesh.transform[found, :2], pixels[inside] - mesh.transform[found, 2])
+        shares = np.column_stack([first, 1 - first.sum(axis=1)])  # barycentric
+        rows = np.repeat(np.arange(len(inside)), 3)
+        linear = sparse.csr_array(
+            (shares.ravel(), (rows, mesh.simplices[found].ravel())), shape=(len(inside), len(mesh.points))
+        )
+        return cls(
+            sparse.csr_array(linear @ view.weights),
+            np.isin(np.arange(len(pixels)), inside).reshape(x.shape),
+            (lower[0], upper[0], lower[1], upper[1]),
+        )
+
+    def picture(self, values: np.ndarray) -> np.ma.MaskedArray:
+        """Values at the pixels from those at the nodes."""
+        out = np.zeros(self.inside.shape)
+        out[self.inside] = self.weights @ values
+        return np.ma.masked_array(out, mask=~self.inside)

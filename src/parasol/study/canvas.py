@@ -14,9 +14,9 @@ from parasol.pde.evolution import Evolution
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution, describe
 from parasol.space.geometry.domain import AXES, Domain
+from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate
-from parasol.space.wrap import Wrap
 
 if TYPE_CHECKING:
     from matplotlib.tri import Triangulation
@@ -114,6 +114,7 @@ class View:
 
     mesh: Triangulation
     weights: sparse.csr_array  # (n_corners, n_nodes)
+    region: Domain | Cut
     across: tuple[int, int]  # the axes of space it shows
     place: str  # where it is, empty where it is all there is
 
@@ -126,14 +127,15 @@ def views(model: Model) -> list[View]:
     if nodes.dimension == 2:
         points, owner, triangles = wrapped_cells(nodes)
         chosen = sparse.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), (len(owner), nodes.n_nodes))
-        return [View(Triangulation(points[:, 0], points[:, 1], triangles), chosen, (0, 1), "")]
+        return [View(Triangulation(points[:, 0], points[:, 1], triangles), chosen, nodes.domain, (0, 1), "")]
     found = []
     for axis, name in enumerate(model.problem.coordinates):
         points, triangles = section(nodes.domain, axis)
-        weights = differentiate(nodes.points, points, [(0, 0, 0)], model.scheme, wrap=Wrap.of(nodes.domain))[0, 0, 0]
+        weights = differentiate(Cloud(nodes.points, nodes.domain), points, [(0, 0, 0)], model.scheme)[0, 0, 0]
         i, j = (a for a in range(3) if a != axis)
         mesh = Triangulation(points[:, i], points[:, j], triangles)
-        found.append(View(mesh, weights, (i, j), f" at {name} = {points[0, axis]:.3g}"))
+        cut = Cut(nodes.domain, axis)
+        found.append(View(mesh, weights, cut, (i, j), f" at {name} = {cut.height:.3g}"))
     return found
 
 
@@ -153,7 +155,7 @@ def section(domain: Domain, axis: int) -> tuple[np.ndarray, np.ndarray]:
     across = [a for a in range(3) if a != axis]
     ticks = [np.linspace(lower[a], upper[a], _SECTION) for a in across]
     grid = np.empty((_SECTION, _SECTION, 3))
-    grid[..., axis] = (lower[axis] + upper[axis]) / 2
+    grid[..., axis] = Cut(domain, axis).height
     grid[..., across[0]], grid[..., across[1]] = np.meshgrid(*ticks, indexing="ij")
     inside = domain.contains(grid.reshape(-1, 3)).reshape(grid.shape[:2])
     good, bad = [], []
@@ -168,23 +170,25 @@ def section(domain: Domain, axis: int) -> tuple[np.ndarray, np.ndarray]:
         raise ParasolError(
             f"the middle cut across axis {AXES[axis]} misses the domain. Write .vtkhdf and use ParaView."
         )
-    flat = _Cut(domain, axis, float(grid[0, 0, axis]))
-    return points, triangulate(points[:, across], flat, on_boundary=np.arange(len(points)) >= len(points) - len(rim))  # type: ignore[arg-type]
+    cut = Cut(domain, axis)
+    return points, triangulate(points[:, across], cut, on_boundary=np.arange(len(points)) >= len(points) - len(rim))  # type: ignore[arg-type]
 
 
-class _Cut:
-    """A plane cut of a solid, as far as `triangulate` asks a domain."""
+class Cut:
+    """The plane cut through the middle of a solid across an axis, as far as pictures ask a domain."""
 
-    def __init__(self, solid: Domain, axis: int, height: float):
-        self.solid, self.axis, self.height = solid, axis, height
+    def __init__(self, solid: Domain, axis: int):
+        self.solid, self.axis, self.height = solid, axis, float(solid.bounds[:, axis].mean())
 
     def _lift(self, points: np.ndarray) -> np.ndarray:
         return np.insert(points, self.axis, self.height, axis=1)
 
     def contains(self, points: np.ndarray) -> np.ndarray:
+        """(n,) bool: which points of the plane (n, 2) lie in the solid."""
         return self.solid.contains(self._lift(points))
 
     def distance(self, points: np.ndarray) -> np.ndarray:
+        """(n,) distance of points of the plane to the boundary of the solid, negative inside."""
         return self.solid.distance(self._lift(points))
 
 

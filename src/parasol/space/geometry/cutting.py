@@ -1,9 +1,10 @@
-"""Arcs of two plane domains, cut to those that bound their combination."""
+"""Arcs of plane domains, cut to those that bound their combination."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -12,21 +13,27 @@ from parasol.space.geometry.domain import Arc, Domain
 
 SAMPLES = 2000  # points per diagonal of the bounding box on the arcs to be cut
 
-# (points of one boundary, whose it is) -> do they bound the combination, by how much, do both boundaries coincide
-Kept = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+class Verdict(NamedTuple):
+    """What a combination says about boundary points of one of its domains, all (n,)."""
+
+    kept: np.ndarray  # whether they bound the combination
+    gap: np.ndarray  # how far they are from being cut away, negative where they are
+    coincide: np.ndarray  # whether another domain's boundary runs along there
+    repeats: np.ndarray  # whether that of an earlier domain does, which then stands for both
 
 
 @dataclass(frozen=True, eq=False)
 class Cutter:
-    """Cuts the arcs of two domains where `kept` says that they leave the boundary of the combination.
+    """Cuts the arcs of domains where `kept` says that they leave the boundary of the combination.
 
-    `flip` is the sign that turns the second domain's outward normal into that of the combination, `size` the length
-    that lengths are small or large against.
+    `kept` takes boundary points of one domain and its number. `flips` are the signs that turn the domains' outward
+    normals into those of the combination, `size` the length that lengths are small or large against.
     """
 
-    domains: tuple[Domain, Domain]
-    kept: Kept
-    flip: float
+    domains: tuple[Domain, ...]
+    kept: Callable[[np.ndarray, int], Verdict]
+    flips: np.ndarray
     size: float
 
     def pieces(self) -> tuple[list[Arc], list[int]]:
@@ -37,42 +44,40 @@ class Cutter:
         pieces, owners = [], []
         for which, several in enumerate(arcs):
             for arc in several:
-                found = self._cut(self._dense(arc, self.domains[which]), which, corners)
+                found = self._cut(self._dense(arc, which), which, corners)
                 pieces += found
                 owners += [which] * len(found)
         return pieces, owners
 
-    def _dense(self, arc: Arc, domain: Domain) -> Arc:
-        """The arc with long segments divided, and turned so that the domain lies on its left."""
+    def _dense(self, arc: Arc, which: int) -> Arc:
+        """The arc with long segments divided, and turned so that the combination lies on its left."""
+        domain = self.domains[which]
         start, end = arc.segments
         count = np.maximum(1, np.ceil(np.linalg.norm(end - start, axis=1) * SAMPLES / self.size)).astype(int)
         if count.max() > 1:
-            which = np.repeat(np.arange(len(start)), count)
-            share = (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)) / count[which]
-            points = start[which] + share[:, None] * (end - start)[which]
+            segment = np.repeat(np.arange(len(start)), count)
+            share = (np.arange(len(segment)) - np.repeat(np.cumsum(count) - count, count)) / count[segment]
+            points = start[segment] + share[:, None] * (end - start)[segment]
             points[share > 0] = domain.project(points[share > 0])
             arc = Arc(points if arc.closed else np.concatenate([points, end[-1:]]), arc.closed)
         middle = len(arc.points) // 2
         along = arc.points[middle] - arc.points[middle - 1]
-        normal = domain.normal(0.5 * (arc.points[middle] + arc.points[middle - 1])[None])[0]
-        if domain is self.domains[1]:
-            normal = self.flip * normal
+        normal = self.flips[which] * domain.normal(0.5 * (arc.points[middle] + arc.points[middle - 1])[None])[0]
         return arc if along[0] * normal[1] - along[1] * normal[0] < 0 else Arc(arc.points[::-1].copy(), arc.closed)
 
     def _cut(self, arc: Arc, which: int, corners: KDTree | None) -> list[Arc]:
         """The pieces of one arc that bound the combination, their ends exact."""
         points = arc.points
-        kept, gap, coincide = self.kept(points, which)
+        kept, _, coincide, repeats = self.kept(points, which)
         lone = coincide & ~np.roll(coincide, 1) & ~np.roll(coincide, -1)
         kept[lone & np.roll(kept, 1) & np.roll(kept, -1)] = True
-        if which == 1:
-            kept &= ~coincide | lone  # where both boundaries run together, a's piece stands for both
+        kept &= ~repeats | lone
         if kept.all():
             return [arc]
         if arc.closed:
             turn = np.flatnonzero(~kept)[0]
             order = np.append(np.roll(np.arange(len(points)), -turn), turn)
-            points, kept, gap, coincide = points[order], kept[order], gap[order], coincide[order]
+            points, kept, coincide = points[order], kept[order], coincide[order]
         starts = np.flatnonzero(np.diff(np.concatenate([[False], kept])).astype(bool) & kept)
         stops = np.flatnonzero(np.diff(np.concatenate([kept, [False]])).astype(bool) & kept)
         inner = np.concatenate([starts, stops])
@@ -99,9 +104,9 @@ class Cutter:
         low, high = np.zeros((len(inner), 1)), np.ones((len(inner), 1))
         for _ in range(44):
             middle = 0.5 * (low + high)
-            kept, gap, coincide = self.kept(domain.project(inner + middle * (outer - inner)), which)
+            kept, gap, _, repeats = self.kept(domain.project(inner + middle * (outer - inner)), which)
             # where the boundaries run together for a while the gap is but rounding, elsewhere its sign is exact
-            stays = np.where(together, kept & ~(coincide & (which == 1)), gap >= 0)[:, None]
+            stays = np.where(together, kept & ~repeats, gap >= 0)[:, None]
             low, high = np.where(stays, middle, low), np.where(stays, high, middle)
         points = domain.project(inner + 0.5 * (low + high) * (outer - inner))
         if corners is not None:

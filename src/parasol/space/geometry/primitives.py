@@ -40,7 +40,10 @@ class Box(Domain):
             raise ParasolError(
                 f"lower={lower.tolist()} is not below upper={upper.tolist()}. Every side needs a length."
             )
-        given = (self.periodic,) if isinstance(self.periodic, int) else tuple(self.periodic)  # "xy" counts as x, y
+        try:
+            given = (self.periodic,) if isinstance(self.periodic, int) else tuple(self.periodic)  # "xy" counts as x, y
+        except TypeError:
+            raise ParasolError(f"periodic={self.periodic!r} names no axes. Use for example periodic=('x',).") from None
         axes = {}
         for axis in given:
             number = AXES.index(axis) if isinstance(axis, str) and axis in AXES else axis

@@ -31,7 +31,7 @@ class Surface(Domain):
     dimension = 3
 
     def __post_init__(self):
-        _ = _igl()
+        _tools()
         vertices, triangles = _closed(self.mesh)
         # only the arrays stay: they are all that is needed, and they travel between processes
         object.__setattr__(self, "mesh", (vertices, triangles))
@@ -61,7 +61,7 @@ class Surface(Domain):
         points = self.check_points(points)
         if not len(points):
             return np.zeros(0), np.zeros(0, dtype=int), points.copy()
-        igl = _igl()
+        igl, _ = _tools()
         # the winding number tells inside from outside even beside sharp edges, where pseudonormals are fragile
         kind = igl.SIGNED_DISTANCE_TYPE_WINDING_NUMBER
         signed, face, foot, _ = igl.signed_distance(np.ascontiguousarray(points), *self.mesh, sign_type=kind)
@@ -106,33 +106,30 @@ class Surface(Domain):
         return points[np.sort(first)]
 
 
-def _igl():
+def _tools():
+    """The modules igl and trimesh, or what to install."""
     try:
         import igl
-    except ImportError:
-        raise ParasolError(
-            "surfaces need libigl and trimesh. Install them: pip install 'parasol-pde[geometry]'."
-        ) from None
-    return igl
-
-
-def _closed(given) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and outward triangles of a closed surface, or a clear error."""
-    try:
         import trimesh
     except ImportError:
         raise ParasolError(
             "surfaces need libigl and trimesh. Install them: pip install 'parasol-pde[geometry]'."
         ) from None
+    return igl, trimesh
+
+
+def _closed(given) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and outward triangles of a closed surface, or a clear error."""
+    _, trimesh = _tools()
     if isinstance(given, str | Path):
         name = str(given)
         if not Path(given).is_file():
             raise ParasolError(f"there is no file {name!r}. Give the path of an STL or OBJ file.")
         try:
             mesh = trimesh.load(given, force="mesh")
-        except Exception as error:  # readers fail in their own many ways
+        except Exception:  # readers fail in their own many ways, and name the last one they tried, not the reason
             raise ParasolError(
-                f"cannot read {name!r} as a surface ({type(error).__name__}). Give an STL or OBJ file."
+                f"{name!r} is not a readable STL or OBJ file: it is damaged, cut off or of another format. Export it again."
             ) from None
     elif isinstance(given, trimesh.Trimesh):
         name, mesh = "the mesh", given
