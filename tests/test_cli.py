@@ -202,13 +202,11 @@ def test_the_default_preset_is_used_and_options_override_it(mine):
 
 
 def test_choices_are_those_of_the_library():
-    from inspect import signature
     from typing import get_args, get_type_hints
 
     from parasol.pde.transient import INTEGRATORS
 
     hint = get_type_hints(cli.solve)["integrator"]
-    assert "integrator" in signature(cli.solve).parameters
     assert get_args(get_args(hint)[0]) == INTEGRATORS
 
 
@@ -290,7 +288,7 @@ def _refused(result, expected):
         ('ps.Problem(ps.Surface("no.stl"), ps.Eq(-ps.laplacian(w), 1), ps.Dirichlet(0))', "no.stl"),
         ('ps.Problem(ps.Surface("mine.py"), ps.Eq(-ps.laplacian(w), 1), ps.Dirichlet(0))', "mine.py"),
         ("ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), 1), ps.Neumann(0))", "singular"),
-        ("ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), u**2), ps.Dirichlet(0))", "no solution found"),
+        ("ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), u**2 + 50), ps.Dirichlet(0))", "no solution found"),
         ("ps.Problem(ps.Disc(), ps.Eq(x, 1), ps.Dirichlet(0))", "unknown"),
         ("ps.Problem(ps.Box((0, 0), (1, 1)), ps.Eq(-ps.laplacian(u), 1), {'left': ps.Dirichlet(0)})", "no condition"),
         ("ps.Problem(ps.Disc() - ps.Disc(radius=2), ps.Eq(-ps.laplacian(u), 1), ps.Dirichlet(0))", "interior"),

@@ -178,7 +178,7 @@ def solve(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Settings that come with the problem, e.g. paper; single options override it. [dim]default: default[/dim]",
+            help="Settings that come with the problem, e.g. paper; if not given, the one named default. Single options override it.",
             show_default=False,
         ),
     ] = None,
@@ -208,9 +208,9 @@ def solve(
 
     [dim]parasol solve sine-gordon beta=0.05 rho=-1 --times 0:10:51 --out u.gif[/dim]
 
-    Tables (.csv .npy) have one row per node, in time one per stored time and node: t, x, y, then the unknowns. An .npz holds
-    points, times and one array per unknown, (times, nodes). A .vtkhdf is for ParaView. Films (.gif, or .mp4 where
-    ffmpeg is installed) show up to 101 of the stored times.
+    .csv, .npy: one row per node, in time per stored time and node: t, x, y, u.
+    .npz: arrays points, times and, by name, each unknown (times, nodes).
+    .vtkhdf: for ParaView. .gif, or .mp4 with ffmpeg: up to 101 stored times.
     """
     from parasol.pde.catalogue import load_problem
     from parasol.pde.discretize import discretize, nodes_for

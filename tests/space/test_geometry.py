@@ -279,20 +279,21 @@ def test_nested_combination_and_inherited_parts():
 
 def test_chains_ask_each_member_a_bounded_number_of_times(monkeypatch):
     asked = []
-    for name in ("distance", "normal"):
+    plain = Ball.distance
 
-        def counting(self, points, plain=getattr(Ball, name)):
-            asked.append(len(points))
-            return plain(self, points)
+    def counting(self, points):
+        asked.append(len(points))
+        return plain(self, points)
 
-        monkeypatch.setattr(Ball, name, counting)
+    monkeypatch.setattr(Ball, "distance", counting)
 
     def per_hole(holes):
         domain = sieve(holes)
         points = around(domain, 1000)
         domain.project(points)  # tables are made here
         asked.clear()
-        domain.distance(points), domain.normal(points), domain.parts(points)
+        for ask in (domain.distance, domain.normal, domain.parts):
+            ask(points)
         return sum(asked) / holes
 
     # a level that asked the one below even twice would make this 8
@@ -313,7 +314,7 @@ def test_chains_are_the_same_in_any_order_and_grouping():
 
 
 def test_solid_with_several_holes():
-    # the cylinder-free case with edges: two balls that overlap each other and the top face
+    # two balls that overlap each other and reach over the top face
     block = Box((-1, -1, -1), (1, 1, 1)) - Ball((-0.3, 0, 1), 0.5) - Ball((0.3, 0, 1), 0.5)
     # both spheres meet in a half circle of radius 0.4 around (0, 0, 1) in the plane x = 0
     np.testing.assert_allclose(block.distance([[0, 0, 0.8], [0, 0, 0.7]]), [0.2, 0.1], atol=1e-9)
@@ -439,9 +440,9 @@ def test_surface_without_the_extra(monkeypatch):
         (lambda: Star("1 + phi"), "unknown name"),
         (lambda: Star("1/0"), "not finite"),
         (lambda: Star("1 + 1e999"), "not finite"),
-        (lambda: Star("2**10**400"), "not finite"),
+        (lambda: Star("theta**10**400"), "power above 100"),
         (lambda: Star("1" + "+ cos(theta)" * 5000), "too long"),
-        (lambda: Star("1 + 0.1*(-1)**theta"), "complex"),
+        (lambda: Star("2 + sqrt(-1)*cos(theta)"), "complex"),
         (lambda: Polygon([(0, 0), (1, 0)]), "at least 3"),
         (lambda: Polygon([(0, 0), (1, 1), (2, 2)]), "no area"),
         (lambda: Polygon([(0, 0), (3, 1), (3, 0), (0, 2)]), "crosses"),

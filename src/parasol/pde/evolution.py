@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.steady import Solution
-from parasol.pde.transient import integrate
+from parasol.pde.transient import MOST_GROWTH, integrate
 
 if TYPE_CHECKING:
     from parasol.pde.model import Model
@@ -96,6 +97,15 @@ def evolve(
         )
     if step is None and tolerance is None and integrator is None:
         step, integrator = model.step, model.integrator
+    times = np.asarray(times, dtype=float)
+    growth = model.growth(mu)
+    if times.ndim == 1 and len(times) and growth * (times[-1] - times[0]) > MOST_GROWTH:
+        warnings.warn(
+            f"the discretised operator has modes that grow like exp({growth:.3g} t), which may be errors of the stencils. "
+            f"Use ghosts for conditions on the slope, a PHS kernel, or other nodes.",
+            ParasolWarning,
+            stacklevel=3,
+        )
     states = problem.initial_states
     points = model.pattern.points[: model.n_unknowns // len(problem.names)]
     parts = [
@@ -104,7 +114,7 @@ def evolve(
     run = integrate(
         model.system(mu),
         parts[0],
-        np.asarray(times, dtype=float),
+        times,
         velocity=parts[1] if problem.time_order == 2 else None,
         integrator=integrator,
         step=step,

@@ -20,6 +20,7 @@ from parasol.pde.problem import Problem
 from parasol.pde.sparse_direct import Factors, Pattern, factorize
 from parasol.pde.steady import Solution, solve_nonlinear, solve_steady
 from parasol.pde.system import System
+from parasol.pde.transient import spectrum
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
@@ -265,6 +266,12 @@ class Model:
         if self.constant_operator:
             return self._constant_factors
         return factorize(self.pattern, self.operator(mu).data, backend=self.solver)
+
+    def growth(self, mu) -> float:
+        """Fastest growth rate in time of the linear part, found once, at the first parameter it is asked for."""
+        if "_growth" not in self.__dict__:
+            self.__dict__["_growth"] = spectrum(self.system(mu)).growth
+        return self.__dict__["_growth"]
 
     def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (..., n_nodes), from stacked values (..., n_fields * n_nodes)."""

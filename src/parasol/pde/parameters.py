@@ -86,8 +86,9 @@ class FunctionParameter(sympy.Symbol):
 
     def diff(self, *symbols, **assumptions):
         """Refuse derivatives by coordinates: only nodal values are known."""
-        for s in symbols:
-            if isinstance(s, sympy.Symbol) and not isinstance(s, sympy.Dummy | Parameter | FunctionParameter):
+        for given in symbols:
+            s, times = given if isinstance(given, tuple | sympy.Tuple) else (given, 1)
+            if times and isinstance(s, sympy.Symbol) and not isinstance(s, sympy.Dummy | Parameter | FunctionParameter):
                 raise ParasolError(
                     f"the function parameter {self.name} is differentiated by {s}, but only its nodal values are known. "
                     f"Write the equation so that {self.name} stands outside of derivatives."

@@ -60,10 +60,21 @@ def moments(times: np.ndarray, count: int) -> np.ndarray:
 
 
 def clock(solution: Evolution) -> list[str]:
-    """The stored times as texts: with as many decimals as tell them apart, all with the same number."""
-    decimals = int(np.ceil(-np.log10(np.diff(solution.times).min()) - 1e-9))
-    form = f".{max(decimals, 0)}f" if decimals <= 6 else ".3e"
-    return [f"{solution.model.problem.time} = {t:{form}}" for t in solution.times.tolist()]
+    """The stored times as texts, all with as many decimals as show them exactly, or else tell them well apart."""
+    return [f"{solution.model.problem.time} = {text}" for text in _decimals(solution.times)]
+
+
+def _decimals(times: np.ndarray) -> list[str]:
+    """Numbers that increase, with the same number of decimals.
+
+    >>> _decimals(np.array([0.0, 2.5, 5.0])), _decimals(np.array([0, 1 / 3, 2 / 3]))
+    (['0.0', '2.5', '5.0'], ['0.00', '0.33', '0.67'])
+    """
+    gap = float(np.diff(times).min())
+    least = max(0, int(np.ceil(-np.log10(gap) - 1e-9)))
+    exact = [d for d in range(least, least + 3) if np.abs(times - np.round(times, d)).max() < 1e-6 * gap]
+    count = exact[0] if exact else least + 1
+    return [f"{t:.{count}f}" if count <= 6 else f"{t:.3e}" for t in times.tolist()]
 
 
 def colours(values: np.ndarray) -> dict:
