@@ -38,6 +38,7 @@ _HOME = {
         "parasol.pde.model": "Model",
         "parasol.pde.discretize": "discretize",
         "parasol.pde.steady": "Solution",
+        "parasol.pde.evolution": "Evolution",
         "parasol.pde.catalogue": "load_problem problem_names",
         "parasol.delivery.files": "write_field",
         "parasol.study.figures": "draw draw_nodes",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import ParasolError, check_choice, check_positive
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Jet, Term, Time, normal
 from parasol.pde.model import Model, NonlinearRows, Varying
@@ -43,6 +44,7 @@ def discretize(
     stencil_size: int | None = None,
     neumann: str = "ghosts",
     solver: str = "superlu",
+    hyperviscosity: float = 0.0,
     step: float | None = None,
     integrator: str | None = None,
 ) -> Model:
@@ -51,7 +53,8 @@ def discretize(
     The kernel, the polynomial degree (−1: none) and the stencil size default to polyharmonic splines with polynomials.
     `neumann` says how conditions with derivatives are met: "ghosts" adds a node outside for each such boundary node
     and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition.
-    `step` and `integrator` are what `solve` uses in time unless told otherwise.
+    `hyperviscosity` c adds the damping c h³ Δ² to the state (to its velocity for second order in time), which transport on
+    scattered nodes may need to be stable. `step` and `integrator` are what `solve` uses in time unless told otherwise.
     """
     if not isinstance(problem, Problem):
         raise ParasolError(f"problem is {problem!r}. Pass a ps.Problem, for instance ps.load_problem('helmholtz').")
@@ -65,9 +68,12 @@ def discretize(
         raise ParasolError(
             f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."
         )
-    order = max(form.order for form in problem.forms)
+    forms = (
+        [_damped(problem, form, nodes, hyperviscosity) for form in problem.forms] if hyperviscosity else problem.forms
+    )
+    order = max(form.order for form in forms)
     scheme = default_scheme(nodes.dimension, kernel=kernel, degree=degree, stencil_size=stencil_size, order=order)
-    cloud, blocks = _row_blocks(problem, nodes, use_ghosts=neumann == "ghosts")
+    cloud, blocks = _row_blocks(problem, forms, nodes, use_ghosts=neumann == "ghosts")
     model = _assemble(problem, nodes, cloud, blocks, scheme, solver)
     return replace(model, step=step, integrator=integrator)
 
@@ -97,7 +103,26 @@ def discretize_with(problem: Problem, settings: Settings, *, rng=0, **options) -
     return discretize(problem, nodes_for(problem, settings, rng=rng), **(chosen | options))
 
 
-def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[Cloud, list[_Rows]]:
+def _damped(problem: Problem, form: Form, nodes: Nodes, strength: float) -> Form:
+    """The form with hyperviscosity, c h³ Δ², on every unknown whose time derivative it has."""
+    if problem.time is None:
+        raise ParasolError("hyperviscosity is for problems in time; this one is steady.")
+    check_positive(strength, "hyperviscosity")
+    size = strength * float(np.mean(nodes.spacing)) ** 3
+    axes = 2 * np.eye(nodes.dimension, dtype=int)
+    twice = Counter(tuple(int(i) for i in a + b) for a in axes for b in axes)
+    moving = sorted({t.unknown for t in form.operator if t.time_order == problem.time_order})
+    extra = tuple(
+        Term(sympy.S.One, sympy.Float(size * times), None, index, unknown, problem.time_order - 1)
+        for unknown in moving
+        for index, times in twice.items()
+    )
+    return replace(form, operator=form.operator + extra)
+
+
+def _row_blocks(
+    problem: Problem, forms: Sequence[Form], nodes: Nodes, *, use_ghosts: bool
+) -> tuple[Cloud, list[_Rows]]:
     """The equations on interior rows, one block of boundary rows per part and unknown; ghosts are appended to the points.
 
     A boundary node where some unknown has a condition on its slope gets a ghost. Its two rows of each unknown then carry
@@ -118,7 +143,7 @@ def _row_blocks(problem: Problem, nodes: Nodes, *, use_ghosts: bool) -> tuple[Cl
         anchors = np.vstack([nodes.points, nodes.boundary[haunted]])
     n = len(points)
     blocks = []
-    for j, form in enumerate(problem.forms):
+    for j, form in enumerate(forms):
         # the equation also holds at a boundary node with a ghost, in whichever of the two rows the condition leaves free
         at_boundary = np.where(sloped[j], boundary, ghost_of)[haunted]
         rows = np.concatenate([np.arange(nodes.n_interior), at_boundary])

@@ -98,14 +98,13 @@ def evolve(
     if step is None and tolerance is None and integrator is None:
         step, integrator = model.step, model.integrator
     times = np.asarray(times, dtype=float)
-    growth = model.growth(mu)
-    if times.ndim == 1 and len(times) and growth * (times[-1] - times[0]) > MOST_GROWTH:
-        warnings.warn(
-            f"the discretised operator has modes that grow like exp({growth:.3g} t), which may be errors of the stencils. "
-            f"Use ghosts for conditions on the slope, a PHS kernel, or other nodes.",
-            ParasolWarning,
-            stacklevel=3,
+    start_time = times[0] if problem.times is None or times.ndim != 1 else float(problem.times[0])
+    if times.ndim == 1 and len(times) and times[0] < start_time:
+        raise ParasolError(
+            f"times begin at {times[0]:g}, before the initial state at t={start_time:g}. Ask from there on."
         )
+    later = times.ndim == 1 and len(times) > 0 and times[0] > start_time
+    _warn_of_growth(model, mu, times)
     states = problem.initial_states
     points = model.pattern.points[: model.n_unknowns // len(problem.names)]
     parts = [
@@ -114,12 +113,26 @@ def evolve(
     run = integrate(
         model.system(mu),
         parts[0],
-        times,
+        np.concatenate([[start_time], times]) if later else times,
         velocity=parts[1] if problem.time_order == 2 else None,
         integrator=integrator,
         step=step,
         tolerance=tolerance,
         progress=progress,
     )
-    values = model.at_nodes(run.values)
-    return Evolution(model, mu, run.times, values, run.n_steps, run.integrator, time.perf_counter() - start)
+    first = 1 if later else 0  # the initial state itself was not asked for
+    values = model.at_nodes(run.values)[first:]
+    return Evolution(model, mu, run.times[first:], values, run.n_steps, run.integrator, time.perf_counter() - start)
+
+
+def _warn_of_growth(model: Model, mu: np.ndarray, times: np.ndarray) -> None:
+    # a nonlinear problem may grow by itself; a linear one whose modes grow twentyfold is worth a word
+    limit = np.log(20.0) if model.problem.linear else MOST_GROWTH
+    growth = model.growth(mu)
+    if times.ndim == 1 and len(times) and growth * (times[-1] - times[0]) > limit:
+        warnings.warn(
+            f"the discretised operator has modes that grow like exp({growth:.3g} t), which may be errors of the stencils. "
+            f"Use hyperviscosity=0.01 for transport, ghosts for conditions on the slope, or other nodes.",
+            ParasolWarning,
+            stacklevel=4,
+        )

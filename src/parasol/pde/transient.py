@@ -23,7 +23,7 @@ from parasol.pde.system import System
 
 INTEGRATORS = ("averaged", "sbdf2", "esdirk4")
 _TOLERANCE = 1e-5
-_LARGE_VIOLATION = 1e-3
+_LARGE_VIOLATION = 1e-2
 _DENSE = 500
 MOST_GROWTH = np.log(1e6)
 
@@ -78,7 +78,7 @@ def integrate(
     or "esdirk4" if named. Where no constant step meets all times, values are interpolated by cubics.
 
     Constraint rows hold at every step and stage. Unknowns they fix are corrected at the start; entries of `initial`
-    that are NaN (values outside the domain) are found from them. An initial state that violates them by more than 1e-3
+    that are NaN (values outside the domain) are found from them. An initial state that violates them by more than 1e-2
     of its size is stored as given, with a warning. `progress` is called with the fraction done.
 
     >>> from parasol.pde.sparse_direct import Pattern

@@ -67,6 +67,8 @@ def animate(evolution: Evolution, path: str | Path, *, progress: Callable[[float
     about, say, chosen = title(evolution), clock(evolution), moments(evolution.times, _FRAMES)
     heading = figure.suptitle(f"{about}   ·   {say[-1]}", fontsize=11)
     figure.draw_without_rendering()
+    too_wide = heading.get_window_extent().width / (0.96 * figure.bbox.width)
+    heading.set_fontsize(11 / max(1.0, too_wide))
     figure.set_layout_engine("none")  # nothing may move from one frame to the next
     fps = round(float(np.clip(len(chosen) / _SECONDS, 2, 15)))
     writer = _GifWriter(fps, film.ramps) if path.suffix.lower() == ".gif" else FFMpegWriter(fps=fps)
