@@ -39,6 +39,8 @@ bench: setup
 	$(VENV)-peers/bin/python benchmarks/weights.py
 	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/choices.py
+	$(BIN)/python benchmarks/trajectories.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers $(OUT)
