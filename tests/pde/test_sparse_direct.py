@@ -113,3 +113,17 @@ def test_constant_matrices_are_factorised_once():
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
     first, second = model.sample(2)
     assert model.factors(first) is model.factors(second)
+
+
+def test_factors_are_shared_across_parameters_that_leave_the_matrix_alone():
+    x, t = *ps.coordinates("x"), ps.time()
+    u = ps.unknown("u", x, t)
+    (source,) = ps.parameters(source=(0.0, 1.0))
+    problem = ps.Problem(
+        ps.Box(0, 1), ps.Eq(u.diff(t), u.diff(x, 2) + source), ps.Dirichlet(0), initial=0, times=[0, 1]
+    )
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=60))
+    first, second = model.system([0.2]), model.system([0.8])
+    factors = first.factorize(first.damping + 0.1 * first.stiffness)
+    assert second.factorize(second.damping + 0.1 * second.stiffness) is factors
+    assert second.factorize(second.damping + 0.2 * second.stiffness) is not factors

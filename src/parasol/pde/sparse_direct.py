@@ -41,6 +41,7 @@ class Pattern:
     indices: np.ndarray
     indptr: np.ndarray
     points: np.ndarray
+    last: list[Factors] = field(default_factory=list)  # the factors made last, for whoever asks for them again
     _idle: list = field(default_factory=list)  # MKL solvers that have analysed this pattern and serve no factors now
 
     @cached_property

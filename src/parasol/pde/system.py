@@ -52,8 +52,15 @@ class System:
         return sparse.csr_array((data, self.pattern.indices, self.pattern.indptr), shape=(self.n, self.n))
 
     def factorize(self, data: np.ndarray) -> Factors:
-        """Factors of the matrix with these entries; the elimination order is shared."""
-        return factorize(self.pattern, data, backend=self.solver)
+        """Factors of the matrix with these entries; the elimination order is shared.
+
+        The last factors are kept with the pattern: where a parameter does not enter the matrix, the next one finds them.
+        """
+        last = self.pattern.last
+        if last and self.solver in (last[0].backend.partition(",")[0], "auto") and np.array_equal(last[0].matrix.data, data):
+            return last[0]
+        last[:] = [factorize(self.pattern, data, backend=self.solver)]
+        return last[0]
 
     def residual(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """K u + N(u, t) − f(t), the residual of the steady problem."""

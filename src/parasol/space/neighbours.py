@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.checks import ParasolWarning
-from parasol.space.geometry.domain import Domain
+from parasol.space.geometry.domain import Domain, Named
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.stencils import n_workers
 from parasol.space.wrap import Wrap
@@ -95,6 +95,6 @@ class Cloud:
 
 def _convex(domain: Domain) -> bool:
     """Whether every point sees every other."""
-    while hasattr(domain, "base"):
-        domain = domain.base  # type: ignore[attr-defined]
+    while isinstance(domain, Named):
+        domain = domain.base
     return isinstance(domain, Box | Ball)
