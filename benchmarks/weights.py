@@ -118,11 +118,11 @@ def difference(first: Sequence, second: Sequence) -> tuple[float, float]:
     """
     worst, share = 0.0, 1.0
     for a, b in zip(first, second, strict=True):
-        b = b.tocsr()
-        a.sort_indices()
-        b.sort_indices()
-        same = np.all((a.indices == b.indices).reshape(a.shape[0], -1), axis=1)
-        apart = np.abs(a.data - b.data).reshape(a.shape[0], -1)[same]
+        a, b = a.tocsr().copy(), b.tocsr().copy()
+        a.eliminate_zeros()
+        b.eliminate_zeros()
+        same = abs((a != 0).astype(int) - (b != 0).astype(int)).sum(axis=1) == 0
+        apart = abs(a - b).max(axis=1).toarray().ravel()[same]
         worst = max(worst, float(np.max(apart) / np.max(np.abs(a.data))))
         share = min(share, float(np.mean(same)))
     return worst, share

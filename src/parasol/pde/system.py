@@ -57,7 +57,11 @@ class System:
         The last factors are kept with the pattern: where a parameter does not enter the matrix, the next one finds them.
         """
         last = self.pattern.last
-        if last and self.solver in (last[0].backend.partition(",")[0], "auto") and np.array_equal(last[0].matrix.data, data):
+        if (
+            last
+            and self.solver in (last[0].backend.partition(",")[0], "auto")
+            and np.array_equal(last[0].matrix.data, data)
+        ):
             return last[0]
         last[:] = [factorize(self.pattern, data, backend=self.solver)]
         return last[0]

@@ -73,8 +73,13 @@ def differentiate(
             f"stencil_size={size} is more than the {n_points} nodes there are. Use more nodes, or a smaller stencil_size."
         )
     columns, distance = cloud.nearest(centers, size + (size < n_points))
-    weights, condition = _whole_shells(cloud, centers, columns, distance, derivatives, scheme)
+    count = _whole_shells(distance, size, n_monomials(centers.shape[1], scheme.degree))
     columns = columns[:, :size].astype(np.int32)
+    weights = np.zeros((len(centers), len(derivatives), size))
+    condition = np.empty(len(centers))
+    for n in np.unique(count):
+        here = np.flatnonzero(count == n) if len(np.unique(count)) > 1 else slice(None)
+        weights[here, :, :n], condition[here] = _weights(cloud, centers[here], columns[here, :n], derivatives, scheme)
     bad = _broken(weights, derivatives, scheme)
     for attempt in range(1, 7):  # regular nodes may be singular for polynomials: other neighbours, somewhat farther
         again = np.flatnonzero(bad | (condition > ILL_CONDITIONED)) if scheme.degree >= 0 else np.empty(0, dtype=int)
@@ -107,27 +112,21 @@ def differentiate(
     return Derivatives(matrices, condition)
 
 
-def _whole_shells(
-    cloud: Cloud, centers, columns, distance, derivatives, scheme: Scheme
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the nearest nodes, where those at equal distance come all or not at all.
+def _whole_shells(distance: np.ndarray, size: int, monomials: int) -> np.ndarray:
+    """How many of the nearest nodes each stencil takes, (n_centers,): those at equal distance all or not at all.
 
     On a lattice the last shell would otherwise be cut at random, and with it the symmetry of the solution. Nodes that
-    are left out have the weight 0.
+    are left out have the weight 0. `distance` has one column more than `size`, unless that is all nodes there are.
     """
-    size = scheme.stencil_size
-    least = max(3 * size // 4, 3 * n_monomials(centers.shape[1], scheme.degree) // 2, 2)
-    gaps = distance[:, 1:] > distance[:, :-1] * (1 + 1e-9)
-    complete = gaps[:, least - 1 : size]  # column j: the first least + j nodes are whole shells
-    count = np.where(complete.any(axis=1), least + complete.shape[1] - 1 - np.argmax(complete[:, ::-1], axis=1), size)
-    if distance.shape[1] == size:  # all nodes there are
-        count[:] = size
-    weights = np.zeros((len(centers), len(derivatives), size))
-    condition = np.empty(len(centers))
-    for n in np.unique(count):
-        here = np.flatnonzero(count == n) if n < size or np.any(count < size) else slice(None)
-        weights[here, :, :n], condition[here] = _weights(cloud, centers[here], columns[here, :n], derivatives, scheme)
-    return weights, condition
+    least = max(3 * size // 4, 3 * monomials // 2, 2)
+    count = np.full(len(distance), size)
+    if distance.shape[1] == size or least > size:
+        return count
+    cut = np.flatnonzero(distance[:, size] <= distance[:, size - 1] * (1 + 1e-9))
+    complete = distance[cut, least:size] > distance[cut, least - 1 : size - 1] * (1 + 1e-9)
+    last = least + complete.shape[1] - 1 - np.argmax(complete[:, ::-1], axis=1)
+    count[cut] = np.where(complete.any(axis=1), last, size)
+    return count
 
 
 def _weights(cloud: Cloud, centers, columns, derivatives, scheme: Scheme) -> tuple[np.ndarray, np.ndarray]:
