@@ -65,6 +65,17 @@ def check_positive(value: float, name: str) -> float:
     return number
 
 
+def check_count(value, name: str) -> int:
+    """Return `value` as an int if it is a whole number of at least 1.
+
+    >>> check_count(3, "n_samples")
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParasolError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return int(value)
+
+
 def check_choice(value: str, choices: Sequence[str], name: str) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:

@@ -140,8 +140,13 @@ def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Cal
 
     def evaluate(*columns) -> np.ndarray:
         shape = np.broadcast_shapes(*[np.shape(c) for c in columns])
-        with np.errstate(all="ignore"):
-            values = np.asarray(compiled(*columns))
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(compiled(*columns))
+        except NameError:
+            raise ParasolError(
+                f"{_short(expression)} has a function without numbers. Use ordinary functions."
+            ) from None
         if np.iscomplexobj(values):
             if np.any(np.abs(np.imag(values)) > 1e-12 * np.maximum(1.0, np.abs(np.real(values)))):
                 raise ParasolError(f"{_short(expression)} has complex values. Write it so that it is real everywhere.")

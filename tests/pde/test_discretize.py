@@ -156,8 +156,14 @@ def test_parameters_are_checked_at_the_door(flower):
         flower.solve([9.0, 1.0])
     with pytest.raises(ParasolError, match="unknown parameter 'b'"):
         flower.solve({"b": 1.0})
-    with pytest.raises(ParasolError, match=r"expected \(n_samples, 2\)"):
+    with pytest.raises(ParasolError, match=r"expected \(2,\): a, k"):
         flower.solve([1.0])
+    with pytest.raises(ParasolError, match=r"expected \(n_samples, 2\)"):
+        flower.check([[1.0]])
+    with pytest.raises(ParasolError, match="mu has shape"):
+        flower.operator([1.0])
+    with pytest.raises(ParasolError, match="whole number"):
+        flower.sample(-1)
     with pytest.raises(ParasolError, match="NaN"):
         flower.solve([np.nan, 1.0])
     assert np.isfinite(flower.solve([4.5, 1.0], extrapolate=True).values).all()

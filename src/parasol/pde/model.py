@@ -11,7 +11,7 @@ import sympy
 from scipy import sparse
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import ParasolError, check_count, check_finite, check_shape
 from parasol.expressions import as_function
 from parasol.pde.equation import Time
 from parasol.pde.evolution import Evolution, evolve
@@ -153,6 +153,7 @@ class Model:
 
     def sample(self, n_samples: int, rng=0) -> np.ndarray:
         """Random parameter vectors: scalars uniform on their scales, functions from their laws."""
+        n_samples = check_count(n_samples, "n_samples")
         rng = np.random.default_rng(rng)
         scalars = self.parameters.from_unit(rng.random((n_samples, len(self.parameters.scalars))))
         drawn = [f.law.sample(n_samples, self.function_points(f), rng) for f in self.function_slices]
@@ -196,7 +197,7 @@ class Model:
 
     def operator(self, mu) -> sparse.csr_array:
         """A(mu), sparse (n_unknowns, n_unknowns)."""
-        mu = np.asarray(mu, dtype=float)
+        mu = check_shape(mu, (self.n_parameters,), "mu")
         data = self.operator_theta(mu[None])[0] @ self.operator_data
         for part in self.varying_operator:
             np.add.at(data, part.positions, self._factor(part, mu)[:, None] * part.values)
@@ -204,7 +205,7 @@ class Model:
 
     def load(self, mu, t: float = 0.0) -> np.ndarray:
         """f(mu), (n_unknowns,), at time t."""
-        mu = np.asarray(mu, dtype=float)
+        mu = check_shape(mu, (self.n_parameters,), "mu")
         out = self.load_theta(mu[None])[0] @ self.loads
         for part in self.varying_load:
             np.add.at(out, part.positions, self._factor(part, mu, t) * part.values)
@@ -308,7 +309,12 @@ class Model:
         """
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)
-        mu = self.check([mu] if np.ndim(mu) == 1 else [[mu]], extrapolate=extrapolate)[0]
+        if np.shape(np.atleast_1d(mu)) != (self.n_parameters,):
+            names = (
+                ", ".join([*self.parameters.names, *[f"{f.name} at its nodes" for f in self.function_slices]]) or "none"
+            )
+            raise ParasolError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {names}.")
+        mu = self.check([np.atleast_1d(mu)], extrapolate=extrapolate)[0]
         if self.problem.time is not None:
             return evolve(self, mu, **in_time)
         if in_time:

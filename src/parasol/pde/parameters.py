@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError, check_choice, check_finite
+from parasol.checks import ParasolError, check_choice, check_count, check_finite
 from parasol.pde.fields import RandomField
 
 _declared = itertools.count()
@@ -195,6 +195,7 @@ class ParameterSpace:
             raise ParasolError(
                 f"grid got {len(counts)} counts for {len(self.scalars)} parameters ({', '.join(self.names)})."
             )
+        counts = tuple(check_count(n, "a count of grid") for n in counts)
         unit = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
         mesh = np.meshgrid(*unit, indexing="ij")
         return self.from_unit(np.column_stack([m.ravel() for m in mesh]))
