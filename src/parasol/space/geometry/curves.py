@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.expressions import as_function, parse
+from parasol.expressions import as_function, parse, to_expression
 from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.geometry.polygon import area, check_loop, cross, crosses_itself
 
@@ -173,7 +173,7 @@ class Star(Loop):
         if isinstance(radius, str):
             radius = parse(radius, {"theta": sympy.Symbol("theta", real=True)})
         elif isinstance(radius, int | float):
-            radius = sympy.sympify(radius)
+            radius = to_expression(radius)
         if isinstance(radius, sympy.Basic):
             if len(radius.free_symbols) > 1:
                 names = ", ".join(sorted(map(str, radius.free_symbols)))
