@@ -263,3 +263,12 @@ def test_wrong_types_are_refused(flower):
 def test_extrapolation_is_said(flower):
     assert flower.solve([4.5, 1.0], extrapolate=True).extrapolated
     assert not flower.solve([4.0, 1.0]).extrapolated
+
+
+def test_a_matrix_changed_in_place_does_not_reach_the_model(flower):
+    before = flower.solve([1.0, 1.0]).values
+    for matrix in (flower.operator([1.0, 1.0]), *flower.operators):
+        matrix.data[:] *= 2
+        matrix.data[0] = 0
+        matrix.eliminate_zeros()
+    np.testing.assert_array_equal(flower.solve([1.0, 1.0]).values, before)

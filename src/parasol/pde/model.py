@@ -140,16 +140,16 @@ class Model:
             raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
             raise ParasolError(
-                f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}): "
-                + ", ".join(
-                    [
-                        *self.parameters.names,
-                        *[f"{f.name} at {s.stop - s.start} nodes" for f, s in self.function_slices.items()],
-                    ]
-                )
+                f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}): {self._meaning}."
             )
         self.parameters.check(mus[:, : len(self.parameters.scalars)], extrapolate=extrapolate)
         return check_finite(mus, "mus")
+
+    @property
+    def _meaning(self) -> str:
+        """What the entries of a parameter vector are."""
+        functions = [f"{f.name} at {s.stop - s.start} nodes" for f, s in self.function_slices.items()]
+        return ", ".join([*self.parameters.names, *functions]) or "no parameters"
 
     def sample(self, n_samples: int, rng=0) -> np.ndarray:
         """Random parameter vectors: scalars uniform on their scales, functions from their laws."""
@@ -191,9 +191,9 @@ class Model:
         return tuple(self._matrix(data) for data in self.operator_data)
 
     def _matrix(self, data) -> sparse.csr_array:
-        return sparse.csr_array(
-            (data, self.pattern.indices, self.pattern.indptr), shape=(self.n_unknowns, self.n_unknowns)
-        )
+        # a copy of the pattern: what a user does to a matrix in place must not reach the model
+        structure = (self.pattern.indices.copy(), self.pattern.indptr.copy())
+        return sparse.csr_array((data.copy(), *structure), shape=(self.n_unknowns, self.n_unknowns))
 
     def operator(self, mu) -> sparse.csr_array:
         """A(mu), sparse (n_unknowns, n_unknowns)."""
@@ -310,10 +310,7 @@ class Model:
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)
         if np.shape(np.atleast_1d(mu)) != (self.n_parameters,):
-            names = (
-                ", ".join([*self.parameters.names, *[f"{f.name} at its nodes" for f in self.function_slices]]) or "none"
-            )
-            raise ParasolError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {names}.")
+            raise ParasolError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {self._meaning}.")
         mu = self.check([np.atleast_1d(mu)], extrapolate=extrapolate)[0]
         if self.problem.time is not None:
             return evolve(self, mu, **in_time)
