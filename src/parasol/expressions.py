@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from operator import add, mul, pow, sub, truediv
 
 import numpy as np
@@ -122,7 +124,46 @@ def to_expression(value) -> sympy.Expr:
     raise ParasolError(f"{value!r} is neither a finite number nor an expression. Write it with SymPy symbols.")
 
 
-def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Callable[..., np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A SymPy expression as a NumPy function of its symbols' columns."""
+
+    expression: sympy.Basic
+    symbols: tuple[sympy.Symbol, ...]
+
+    def __getstate__(self) -> dict:  # what is compiled cannot go to another process, what it is made from can
+        return {"expression": self.expression, "symbols": self.symbols}
+
+    @cached_property
+    def _compiled(self) -> Callable[..., np.ndarray]:
+        try:
+            return sympy.lambdify(list(self.symbols), self.expression, modules=["scipy", "numpy"])
+        except (RecursionError, MemoryError, SyntaxError):
+            raise ParasolError(
+                "a formula is too long or too deeply nested to be compiled. Give a function instead."
+            ) from None
+
+    def __call__(self, *columns) -> np.ndarray:
+        """The values, broadcast over the columns: one array or number per symbol."""
+        shape = np.broadcast_shapes(*[np.shape(c) for c in columns])
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(self._compiled(*columns))
+        except NameError:
+            raise ParasolError(
+                f"{_short(self.expression)} has a function without numbers. Use ordinary functions."
+            ) from None
+        if np.iscomplexobj(values):
+            if np.any(np.abs(np.imag(values)) > 1e-12 * np.maximum(1.0, np.abs(np.real(values)))):
+                raise ParasolError(
+                    f"{_short(self.expression)} has complex values. Write it so that it is real everywhere."
+                )
+            values = np.real(values)
+        kind = bool if values.dtype == bool else float
+        return np.array(np.broadcast_to(values, shape), dtype=kind)
+
+
+def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Function:
     """Turn a SymPy expression into a NumPy function of the symbols' columns that always broadcasts.
 
     The result takes one array per symbol and returns an array of their common shape, constants included.
@@ -131,27 +172,6 @@ def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Cal
     >>> as_function(sympy.Integer(3), [x, y])(np.zeros(2), np.ones(2))
     array([3., 3.])
     """
-    try:
-        compiled = sympy.lambdify(list(symbols), expression, modules=["scipy", "numpy"])
-    except (RecursionError, MemoryError, SyntaxError):
-        raise ParasolError(
-            "a formula is too long or too deeply nested to be compiled. Give a function instead."
-        ) from None
-
-    def evaluate(*columns) -> np.ndarray:
-        shape = np.broadcast_shapes(*[np.shape(c) for c in columns])
-        try:
-            with np.errstate(all="ignore"):
-                values = np.asarray(compiled(*columns))
-        except NameError:
-            raise ParasolError(
-                f"{_short(expression)} has a function without numbers. Use ordinary functions."
-            ) from None
-        if np.iscomplexobj(values):
-            if np.any(np.abs(np.imag(values)) > 1e-12 * np.maximum(1.0, np.abs(np.real(values)))):
-                raise ParasolError(f"{_short(expression)} has complex values. Write it so that it is real everywhere.")
-            values = np.real(values)
-        kind = bool if values.dtype == bool else float
-        return np.array(np.broadcast_to(values, shape), dtype=kind)
-
-    return evaluate
+    function = Function(expression, tuple(symbols))
+    function._compiled  # noqa: B018  what cannot be compiled is refused here, not at its first use
+    return function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,8 +12,9 @@ import sympy
 from parasol.checks import ParasolError, check_choice, check_positive
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Jet, Term, Time, normal
-from parasol.pde.model import Model, NonlinearRows, Varying
+from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
+from parasol.pde.rows import NonlinearRows, RowFunction, Varying
 from parasol.pde.sparse_direct import BACKENDS, Pattern
 from parasol.space.kernels import Kernel, MultiIndex
 from parasol.space.neighbours import Cloud
@@ -296,7 +297,7 @@ def _values(problem: Problem, term: Term, points, block: _Rows) -> np.ndarray:
     return _evaluator(problem, term.coefficient, points, block)(np.empty(0), 0.0)
 
 
-def _evaluator(problem: Problem, expression: sympy.Expr, points, block: _Rows, extra=()) -> Callable[..., np.ndarray]:
+def _evaluator(problem: Problem, expression: sympy.Expr, points, block: _Rows, extra=()) -> RowFunction:
     """The function (mu, t, *columns) -> expression at the block's rows; `extra` symbols take the columns."""
     variables = problem.coordinates
     scalars = problem.parameters.scalars
@@ -307,18 +308,8 @@ def _evaluator(problem: Problem, expression: sympy.Expr, points, block: _Rows, e
         columns += list(block.normals.T)
     times = list(expression.atoms(Time))
     used = [p for p in scalars if p in expression.free_symbols]
-    places = [scalars.index(p) for p in used]
-    evaluate = as_function(expression, [*symbols, *used, *times, *extra])
-
-    def at(mu: np.ndarray, t: float, *values: np.ndarray) -> np.ndarray:
-        out = evaluate(*columns, *[mu[j] for j in places], *[t for _ in times], *values)
-        if not values and not np.all(np.isfinite(out)):
-            raise ParasolError(
-                f"the coefficient {expression} is not finite at {np.count_nonzero(~np.isfinite(out))} nodes."
-            )
-        return out
-
-    return at
+    function = as_function(expression, [*symbols, *used, *times, *extra])
+    return RowFunction(function, tuple(columns), tuple(scalars.index(p) for p in used), len(times))
 
 
 def _varying(problem: Problem, term: Term, points, block: _Rows, positions, values) -> Varying:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from parasol.pde.equation import Time
 from parasol.pde.evolution import Evolution, evolve
 from parasol.pde.parameters import FunctionParameter, ParameterSpace
 from parasol.pde.problem import Problem
+from parasol.pde.rows import NonlinearRows, Varying
 from parasol.pde.sparse_direct import Factors, Pattern, factorize
 from parasol.pde.steady import Solution, solve_nonlinear, solve_steady
 from parasol.pde.system import System
@@ -24,35 +25,6 @@ from parasol.pde.transient import spectrum
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
-
-
-@dataclass(frozen=True, eq=False)
-class Varying:
-    """A contribution that is assembled anew for every mu: coefficient(x, t, mu) · f(x) · values at `positions`."""
-
-    coefficient: Callable[..., np.ndarray]  # (mu, t) -> (n_rows,)
-    function: FunctionParameter | None
-    nodes: np.ndarray  # (n_rows,) node whose value of the function is meant
-    positions: np.ndarray  # entries of the matrix data (n_rows, stencil_size), or of the load (n_rows,)
-    values: np.ndarray  # like positions
-
-
-@dataclass(frozen=True, eq=False)
-class NonlinearRows:
-    """The nonlinear part of one equation on its rows, as a function of derivatives of the unknowns (jets)."""
-
-    value: Callable[..., np.ndarray]  # (mu, t, *jets, *functions) -> (n_rows,)
-    slopes: tuple[Callable[..., np.ndarray], ...]  # its derivative by each jet
-    functions: tuple[FunctionParameter, ...]
-    nodes: np.ndarray  # (n_rows,) node whose values of the functions are meant
-    rows: np.ndarray  # (n_rows,)
-    columns: tuple[np.ndarray, ...]  # of each jet: (n_rows, stencil_size) unknowns
-    weights: tuple[np.ndarray, ...]  # of each jet: (n_rows, stencil_size)
-    positions: tuple[np.ndarray, ...]  # of each jet: entries of the matrix data
-
-    def jets(self, u: np.ndarray) -> list[np.ndarray]:
-        """The derivatives of u at the rows."""
-        return [np.einsum("ij,ij->i", w, u[c]) for w, c in zip(self.weights, self.columns, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +52,9 @@ class Model:
     solver: str = "superlu"
     step: float | None = None  # in time, unless `solve` is told otherwise
     integrator: str | None = None
+
+    def __getstate__(self) -> dict:  # factors and compiled functions stay behind; they are made again where needed
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
         return f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.scheme}>"
@@ -216,8 +191,14 @@ class Model:
         return factor if part.function is None else factor * self._function_values(part.function, part.nodes, mu)
 
     def _function_values(self, function: FunctionParameter, nodes: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return mu[self.function_places(function, nodes)]
+
+    def function_places(self, function: FunctionParameter | None, nodes: np.ndarray) -> np.ndarray | None:
+        """Where in a parameter vector the values of a function at these nodes stand."""
+        if function is None:
+            return None
         first = self.nodes.n_interior if function.on == "boundary" else 0
-        return mu[self.function_slices[function]][nodes - first]
+        return self.function_slices[function].start + nodes - first
 
     def system(self, mu) -> System:
         """The discretised problem at one parameter, for Newton's method and for steps in time."""
@@ -284,6 +265,18 @@ class Model:
         n_fields = len(self.problem.names)
         shaped = unknowns.reshape(*unknowns.shape[:-1], n_fields, -1)[..., : self.n_nodes]
         return shaped.reshape(*unknowns.shape[:-1], n_fields * self.n_nodes)
+
+    def hidden(self, unknowns: np.ndarray) -> np.ndarray:
+        """The values at ghosts alone: (..., n_unknowns) to (..., n_hidden)."""
+        n_fields = len(self.problem.names)
+        shaped = unknowns.reshape(*unknowns.shape[:-1], n_fields, -1)[..., self.n_nodes :]
+        return shaped.reshape(*unknowns.shape[:-1], -1)
+
+    def unknowns(self, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """Values at nodes (..., n_fields * n_nodes) and at ghosts (..., n_hidden) as (..., n_unknowns)."""
+        n_fields = len(self.problem.names)
+        parts = [part.reshape(*part.shape[:-1], n_fields, part.shape[-1] // n_fields) for part in (values, hidden)]
+        return np.concatenate(parts, axis=-1).reshape(*values.shape[:-1], self.n_unknowns)
 
     def evaluate(self, expressions, mu, t: float | None = None, points=None) -> np.ndarray:
         """Expressions in coordinates, scalar parameters and time, one per unknown, stacked over the points (the nodes)."""

@@ -211,3 +211,16 @@ class ParameterSpace:
                 out[:, j] = (1 - t) * p.low + t * p.high
             out[:, j] = np.clip(out[:, j], p.low, p.high)
         return out
+
+    def to_unit(self, mus: np.ndarray) -> np.ndarray:
+        """The inverse of `from_unit`: positions in the unit cube, on each parameter's scale.
+
+        >>> space = ParameterSpace(parameters(a=(0.1, 10.0, "log"), k=(0.0, 2.0)))
+        >>> space.to_unit(np.array([[1.0, 0.5]])).round(12)
+        array([[0.5 , 0.25]])
+        """
+        out = np.empty(np.shape(mus))
+        for j, p in enumerate(self.scalars):
+            scaled = [np.log(v) if p.scale == "log" else v for v in (mus[:, j], p.low, p.high)]
+            out[:, j] = (scaled[0] - scaled[1]) / (scaled[2] - scaled[1])
+        return out

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 
 import sympy
 from sympy.core.function import AppliedUndef
@@ -100,7 +99,7 @@ class Problem:
     times: Sequence[float] | None = None
     exact: sympy.Expr | Mapping[str, sympy.Expr] | None = None
     name: str = ""
-    settings: Mapping[str, Settings] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Mapping[str, Settings] = field(default_factory=dict)
     unknowns: tuple[AppliedUndef, ...] = ()
 
     def __post_init__(self):

@@ -44,6 +44,9 @@ class Pattern:
     last: list[Factors] = field(default_factory=list)  # the factors made last, for whoever asks for them again
     _idle: list = field(default_factory=list)  # MKL solvers that have analysed this pattern and serve no factors now
 
+    def __getstate__(self) -> dict:  # factors belong to this process
+        return {"indices": self.indices, "indptr": self.indptr, "points": self.points, "last": [], "_idle": []}
+
     @cached_property
     def stated(self) -> np.ndarray:
         """(n,) bool: rows whose only entry is their own diagonal."""
@@ -136,6 +139,17 @@ class Factors:
             out[order] = self._inner.solve(np.asfortranarray(reduced))  # type: ignore[attr-defined]
         return out
 
+    def solve_transposed(self, right: np.ndarray) -> np.ndarray:
+        """The solution u of Aᵀ u = right."""
+        stated, order = self.pattern.stated, self.pattern.order
+        out = np.empty_like(right, dtype=float)
+        left = right[stated]
+        if len(order):
+            out[order] = self._inner.solve(np.asfortranarray(right[order]), "T")  # type: ignore[attr-defined]
+            left = left - self._coupling.T @ out[order]
+        out[stated] = (left.T / self._diagonal).T
+        return out
+
 
 def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -> Factors:
     """Factorise the matrix with these values, and prove the factors on a right-hand side with a known answer.
@@ -195,6 +209,7 @@ class _Pardiso:
     def __init__(self, mkl, pattern: Pattern, block: sparse.csc_array):
         rows = block.tocsr()
         rows.sort_indices()
+        self._rows, self._mkl = rows, mkl
         if pattern._idle:
             self.solver = pattern._idle.pop()
             self.solver.refactor(rows.data)
@@ -202,8 +217,12 @@ class _Pardiso:
             self.solver = mkl.PardisoSolver(rows, mkl.MTYPE_REAL_NONSYM)
         weakref.finalize(self, pattern._idle.append, self.solver)
 
-    def solve(self, right: np.ndarray) -> np.ndarray:
-        return self.solver.solve(right)
+    @cached_property
+    def _transposed(self):
+        return self._mkl.PardisoSolver(self._rows.T.tocsr(), self._mkl.MTYPE_REAL_NONSYM)
+
+    def solve(self, right: np.ndarray, trans: str = "N") -> np.ndarray:
+        return (self.solver if trans == "N" else self._transposed).solve(right)
 
 
 def _superlu_fast(block: sparse.csc_array):

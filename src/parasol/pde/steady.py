@@ -36,6 +36,7 @@ class Solution:
     backend: str
     time: float | None = None
     history: tuple[float, ...] = ()
+    unknowns: np.ndarray | None = None  # (n_unknowns,) of a steady solve: the values at ghosts too
 
     @property
     def fields(self) -> dict[str, np.ndarray]:
@@ -94,7 +95,7 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
             f"Use better conditioned stencils or fewer nodes."
         )
     seconds = time.perf_counter() - start
-    return Solution(model, mu, model.at_nodes(values), residual, seconds, factors.backend)
+    return Solution(model, mu, model.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
 
 
 def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = None) -> Solution:
@@ -114,7 +115,8 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
     )
     seconds = time.perf_counter() - start
     history = found.newton.history
-    return Solution(model, mu, model.at_nodes(found.values), history[-1], seconds, model.solver, history=history)
+    values = model.at_nodes(found.values)
+    return Solution(model, mu, values, history[-1], seconds, model.solver, history=history, unknowns=found.values)
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float]:

@@ -1,0 +1,1 @@
+"""SMALLER: parameters to snapshots, snapshots to a basis, a basis to a small system with a certified error."""

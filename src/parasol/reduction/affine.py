@@ -1,0 +1,127 @@
+"""A steady model as sums of functions of the parameter times fixed matrices and vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from parasol.checks import ParasolError
+from parasol.expressions import Function
+from parasol.pde.model import Model
+from parasol.pde.rows import RowFunction, Varying
+from parasol.reduction.interpolation import interpolate
+
+_MOST_SINGLE_ROWS = 1000  # loads with more rows that vary by themselves are interpolated
+
+
+@dataclass(frozen=True, eq=False)
+class Theta:
+    """The functions θ_q(μ) of one sum: formulas in the scalars, then coefficients at single rows."""
+
+    formulas: tuple[Function, ...]
+    rows: tuple[tuple[RowFunction, np.ndarray | None], ...] = ()  # with the places of function values in mu, or None
+    n_scalars: int = 0
+
+    @property
+    def n_terms(self) -> int:
+        """Number of functions, Q."""
+        return len(self.formulas) + sum(len(function.columns[0]) for function, _ in self.rows)
+
+    def __call__(self, mus: np.ndarray) -> np.ndarray:
+        """θ_q at parameter vectors (n_samples, n_parameters): (n_samples, Q)."""
+        out = np.empty((len(mus), self.n_terms))
+        scalars = mus[:, : self.n_scalars].T
+        for q, formula in enumerate(self.formulas):
+            out[:, q] = formula(*scalars)
+        start = len(self.formulas)
+        for function, places in self.rows:
+            stop = start + len(function.columns[0])
+            values = function(mus, 0.0)
+            out[:, start:stop] = values if places is None else values * mus[:, places]
+            start = stop
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class AffineForm:
+    """A(μ) = Σ_q θ_q(μ) A_q and f(μ) = Σ_q φ_q(μ) f_q.
+
+    What the equation does not separate by itself is interpolated empirically; `error` is the largest relative error
+    of that over the parameters it was made from, 0 where the sums are exact.
+    """
+
+    operators: tuple[sparse.csr_array, ...]  # A_q
+    loads: np.ndarray  # (Q_f, n_unknowns): f_q
+    operator_theta: Theta
+    load_theta: Theta
+    error: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the sums are those of the model, not interpolants."""
+        return self.error == 0.0
+
+    def operator(self, mu: np.ndarray) -> sparse.csr_array:
+        """A(μ) from its terms."""
+        theta = self.operator_theta(mu[None])[0]
+        return sparse.csr_array(sum(t * a for t, a in zip(theta, self.operators, strict=True)))
+
+
+def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10) -> AffineForm:
+    """Write a steady model's linear part as sums of functions of μ times fixed arrays.
+
+    Terms the equation separates are taken as they are. A coefficient that depends on x and μ together is interpolated
+    empirically, to the relative `tolerance` over the parameter vectors `mus` (default: 200 random ones). Loads on few
+    rows, such as boundary values given as a function, become one term per row and stay exact.
+    """
+    if model.problem.time is not None:
+        raise ParasolError("the problem depends on time: its reduced model is ps.reduce_in_time(model, ...).")
+    if mus is None:
+        mus = model.sample(200, rng=0)
+    errors = [0.0]
+    operators, operator_rows = list(model.operators), []
+    for part in model.varying_operator:
+        modes, chosen, error = _interpolated(model, part, mus, tolerance)
+        errors.append(error)
+        operator_rows.append(_row_theta(model, chosen))
+        for mode in modes.T:
+            data = np.zeros(len(model.pattern.indices))
+            np.add.at(data, part.positions, mode[:, None] * part.values)
+            operators.append(model._matrix(data))
+    loads, load_rows = list(model.loads), []
+    for part in model.varying_load:
+        if len(part.positions) <= _MOST_SINGLE_ROWS:
+            chosen, modes = part, None
+        else:
+            modes, chosen, error = _interpolated(model, part, mus, tolerance)
+            errors.append(error)
+        load_rows.append(_row_theta(model, chosen))
+        vectors = np.zeros((len(chosen.positions), model.n_unknowns))
+        if modes is None:
+            np.add.at(vectors, (np.arange(len(vectors)), part.positions), part.values)
+        else:
+            np.add.at(vectors, (slice(None), part.positions), modes.T * part.values)
+        loads.extend(vectors)
+    formulas = model._theta_functions
+    n_scalars = len(model.parameters.scalars)
+    return AffineForm(
+        operators=tuple(operators),
+        loads=np.array(loads).reshape(len(loads), model.n_unknowns),
+        operator_theta=Theta(tuple(formulas[0]), tuple(operator_rows), n_scalars),
+        load_theta=Theta(tuple(formulas[1]), tuple(load_rows), n_scalars),
+        error=max(errors),
+    )
+
+
+def _interpolated(model: Model, part: Varying, mus, tolerance: float) -> tuple[np.ndarray, Varying, float]:
+    """Cardinal vectors (n_rows, m), the contribution at the m chosen rows, and the error of the interpolation."""
+    places = model.function_places(part.function, part.nodes)
+    values = part.coefficient(mus, 0.0)
+    found = interpolate(values if places is None else values * mus[:, places], tolerance=tolerance)
+    return found.cardinal, part.take(found.points), max(found.error, np.finfo(float).tiny)
+
+
+def _row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:
+    return part.coefficient, model.function_places(part.function, part.nodes)

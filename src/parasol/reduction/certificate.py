@@ -1,0 +1,203 @@
+"""How far a reduced solution can be from the full one: lower bounds of smallest singular values, at any parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from parasol.checks import ParasolError
+from parasol.pde.model import Model
+from parasol.pde.sparse_direct import Factors
+from parasol.reduction.affine import AffineForm
+
+_MARGIN = 1.05  # on norms found by Lanczos, which come from below and are stopped at a relative change of 1e-2
+_LEAST = 0.1  # a proven constant below this part of the interpolated one is of no use
+_FRAME_BELOW = 0.3  # an anchor whose nearest frame has a smaller singular value becomes a frame
+_SAFETY = 0.5  # on constants taken over from the nearest anchor
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """For each parameter: the frame to use, a lower bound of its smallest singular value, and whether that is proven."""
+
+    frame: np.ndarray  # (n_samples,) int
+    sigma: np.ndarray  # (n_samples,)
+    rigorous: np.ndarray  # (n_samples,) bool
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Lower bounds of σ_min(D P_k A_μ D⁻¹) from anchors μ_j at which norms were computed.
+
+    σ_min(P_k A_μ) ≥ σ_min(P_k A_j) (1 − ρ_j(μ)) with ρ_j(μ) = Σ_q |θ_q(μ) − θ_q(μ_j)| ||A_j⁻¹ A_q||, since
+    P_k A_μ = P_k A_j (I + A_j⁻¹ (A_μ − A_j)). The best anchor counts. Where none proves enough, the constant of the
+    nearest anchor is taken with a safety factor and called not rigorous.
+    """
+
+    thetas: np.ndarray  # (n_anchors, Q_A)
+    norms: np.ndarray  # (n_anchors, Q_A): ||A_j⁻¹ A_q||, with a margin
+    sigmas: np.ndarray  # (n_anchors, n_frames): lower bounds of σ_min(P_k A_j), 0 where not computed
+    exact: bool = True  # whether the affine form is the model's own
+
+    @property
+    def n_anchors(self) -> int:
+        """Number of parameters at which norms were computed."""
+        return len(self.thetas)
+
+    def distances(self, theta: np.ndarray) -> np.ndarray:
+        """ρ_j(μ), (n_samples, n_anchors)."""
+        out = np.zeros((len(theta), self.n_anchors))
+        for q in np.flatnonzero(np.any(self.norms > 0, axis=0)):
+            gap = theta[:, q, None] - self.thetas[:, q]
+            np.abs(gap, out=gap)
+            gap *= self.norms[:, q]
+            out += gap
+        return out
+
+    def constants(self, theta: np.ndarray) -> Constants:
+        """Frame, constant and rigour for θ (n_samples, Q_A)."""
+        frame = np.argmax(self.sigmas, axis=1)  # the best of each anchor
+        sigma = self.sigmas[np.arange(self.n_anchors), frame]
+        distance = self.distances(theta)
+        nearest = np.argmin(distance, axis=1)
+        usual = _SAFETY * sigma[nearest]
+        lower = sigma * (1.0 - distance)
+        best = np.argmax(lower, axis=1)
+        proven = lower[np.arange(len(theta)), best]
+        rigorous = proven >= _LEAST * usual
+        return Constants(
+            np.where(rigorous, frame[best], frame[nearest]),
+            np.where(rigorous, proven, usual),
+            rigorous & self.exact,
+        )
+
+
+def operator_norm(
+    apply: Callable[[np.ndarray], np.ndarray], transposed: Callable[[np.ndarray], np.ndarray], start: np.ndarray
+) -> float:
+    """The largest singular value of a map given by its products, by Golub and Kahan's bidiagonalisation.
+
+    >>> a = np.diag([3.0, 2.0, 1.0])
+    >>> round(operator_norm(lambda x: a @ x, lambda y: a.T @ y, np.ones(3)), 6)
+    3.0
+    """
+    right = [start / np.linalg.norm(start)]
+    left: list[np.ndarray] = []
+    alphas: list[float] = []
+    betas: list[float] = []
+    before = 0.0
+    for _ in range(60):
+        u = apply(right[-1])
+        u -= sum((w @ u) * w for w in left)  # against all: few steps, so full orthogonality is cheap
+        alphas.append(float(np.linalg.norm(u)))
+        if alphas[-1] == 0.0:
+            break
+        left.append(u / alphas[-1])
+        v = transposed(left[-1])
+        v -= sum((w @ v) * w for w in right)
+        betas.append(float(np.linalg.norm(v)))
+        size = len(alphas)
+        bidiagonal = np.diag(alphas) + np.diag(betas[:-1], 1)
+        largest = float(np.linalg.norm(bidiagonal, 2))
+        if betas[-1] <= 1e-12 * largest or (size > 3 and largest - before <= 1e-3 * largest):
+            return largest
+        before = largest
+        right.append(v / betas[-1])
+    return before
+
+
+def norm_after(factors: Factors, matrix: sparse.csr_array, scale: np.ndarray, free: np.ndarray) -> float:
+    """An upper bound of ||D A_j⁻¹ B|| on vectors of the free unknowns, D = diag(scale), up to the margin."""
+    transposed = matrix.T.tocsr()
+    # a start without a pattern, so that no direction is missing from it
+    start = free * np.cos(np.arange(1.0, len(scale) + 1) ** 2)
+    value = operator_norm(
+        lambda x: scale * factors.solve(matrix @ (free * x)),
+        lambda y: free * (transposed @ factors.solve_transposed(scale * y)),
+        start,
+    )
+    if not (np.isfinite(value) and value > 0.0):
+        raise ParasolError("a norm for the certificate could not be computed. Is the operator singular here?")
+    return _MARGIN * value
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """What `cover` found: the certificate, and the parameters whose matrices weight the residual."""
+
+    certificate: Certificate
+    frames: tuple[np.ndarray, ...]
+    smallest: float  # the least constant over the candidates; negative where nothing is proven
+    n_factorizations: int
+
+
+def cover(
+    model: Model,
+    form: AffineForm,
+    candidates: np.ndarray,
+    *,
+    scale: np.ndarray,
+    free: np.ndarray,
+    rows: np.ndarray | None = None,
+    n_anchors: int = 100,
+    n_frames: int = 16,
+    target: float = 0.15,
+    progress: Callable[[float], None] | None = None,
+) -> Cover:
+    """Choose anchors, and frames among them, until the constant is proven to exceed `target` at every candidate.
+
+    The next anchor is always the candidate with the least proven constant. An anchor at which the frames at hand have
+    a small singular value becomes a frame itself. With `rows` the residual is weighted row by row and there is one frame.
+    """
+    thetas = form.operator_theta(candidates)
+    constant = np.ptp(thetas, axis=0) == 0
+    unscaled = sparse.diags_array(1.0 / scale)
+    terms = [None if fixed else sparse.csr_array(a @ unscaled) for a, fixed in zip(form.operators, constant, strict=True)]
+    middle = int(np.argmin(np.sum((unit_cube(model, candidates) - 0.5) ** 2, axis=1)))
+    chosen, frames, weightings = [], [], []
+    norms, sigmas = [], []
+
+    def anchor(index: int) -> None:
+        mu = candidates[index]
+        factors = model.factors(mu)
+        norms.append([0.0 if a is None else norm_after(factors, a, scale, free) for a in terms])
+        if rows is not None:
+            if not frames:
+                frames.append(index)
+                weightings.append(sparse.csr_array(sparse.diags_array(1.0 / rows)))
+            found = {0: 1.0 / norm_after(factors, weightings[0], scale, free)}
+        else:
+            found = {}
+            if frames:
+                near = int(np.argmin(np.sum((places[frames] - places[index]) ** 2, axis=1)))
+                found[near] = 1.0 / norm_after(factors, weightings[near], scale, free)
+            if not frames or (max(found.values()) < _FRAME_BELOW and len(frames) < n_frames):
+                found[len(frames)] = 1.0 / _MARGIN
+                frames.append(index)
+                weightings.append(sparse.csr_array(model.operator(mu) @ unscaled))
+        chosen.append(index)
+        sigmas.append(found)
+
+    places = unit_cube(model, candidates)
+    anchor(middle)
+    while True:
+        table = np.zeros((len(chosen), len(frames)))
+        for j, found in enumerate(sigmas):
+            for k, value in found.items():
+                table[j, k] = value
+        certificate = Certificate(thetas[chosen], np.array(norms), table, form.exact)
+        lower = np.max(table.max(axis=1) * (1.0 - certificate.distances(thetas)), axis=1)
+        worst = int(np.argmin(lower))
+        if lower[worst] >= target or len(chosen) >= n_anchors:
+            return Cover(certificate, tuple(candidates[k] for k in frames), float(lower[worst]), len(chosen))
+        if progress is not None:
+            progress(len(chosen) / n_anchors)
+        anchor(worst)
+
+
+def unit_cube(model: Model, mus: np.ndarray) -> np.ndarray:
+    """The scalar parameters on their own scales, mapped to [0, 1]."""
+    return model.parameters.to_unit(mus[:, : len(model.parameters.scalars)])

@@ -1,0 +1,212 @@
+"""Vectors of a family from few of their entries: empirical interpolation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+
+from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
+
+_METHODS = ("greedy", "deim", "qdeim")
+_EPS = float(np.finfo(float).eps)
+_ROUNDING = 1e-14  # relative errors below this are rounding of the vectors themselves
+_SMALLEST = 1e-14  # vectors this much smaller than the largest are what is left of a cancellation
+_PATIENCE = 4  # points without progress after which errors near rounding are taken for rounding
+_NEAR_ROUNDING = 2e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolation:
+    """Interpolation in the span of `modes` by the entries at `points`: I v = V (V_p)⁻¹ v_p, V_p the rows at the points.
+
+    `error` is the largest relative error max|v − I v| / max|v| over the training vectors.
+
+    >>> x = np.linspace(0, 1, 5)
+    >>> line = Interpolation(np.column_stack([np.ones(5), x]), np.array([0, 4]), 0.0)
+    >>> line.reconstruct([1.0, 3.0])
+    array([1. , 1.5, 2. , 2.5, 3. ])
+    >>> line.coefficients([1.0, 3.0]), line.constant
+    (array([1., 2.]), 1.0)
+    """
+
+    modes: np.ndarray  # (n, m)
+    points: np.ndarray  # (m,) rows at which a vector has to be known
+    error: float
+
+    @property
+    def n_points(self) -> int:
+        """The number of points, which is that of the modes."""
+        return len(self.points)
+
+    @cached_property
+    def cardinal(self) -> np.ndarray:
+        """(n, m): the functions of the span that are 1 at one point and 0 at the others, V (V_p)⁻¹."""
+        if self.n_points == 0:
+            return np.zeros(self.modes.shape)
+        out = np.ascontiguousarray(linalg.lu_solve(self._factors, self.modes.T, trans=1).T)
+        out[self.points] = np.eye(self.n_points)  # known exactly: an interpolant meets its values
+        return out
+
+    @cached_property
+    def _factors(self):
+        return linalg.lu_factor(self.modes[self.points])
+
+    @cached_property
+    def constant(self) -> float:
+        """The Lebesgue constant max_i Σ_j |cardinal_ij|: the error is at most 1 + constant times the best possible."""
+        return float(np.max(np.sum(np.abs(self.cardinal), axis=1), initial=0.0))
+
+    def coefficients(self, values_at_points) -> np.ndarray:
+        """Coefficients (..., m) of the modes from values (..., m) at the points."""
+        values = self._checked(values_at_points)
+        if self.n_points == 0:
+            return values
+        solved = linalg.lu_solve(self._factors, values.reshape(-1, self.n_points).T, check_finite=False)
+        return np.ascontiguousarray(solved.T).reshape(values.shape)
+
+    def reconstruct(self, values_at_points) -> np.ndarray:
+        """Whole vectors (..., n) from their values (..., m) at the points."""
+        return self._checked(values_at_points) @ self.cardinal.T
+
+    def _checked(self, values_at_points) -> np.ndarray:
+        values = np.asarray(values_at_points, dtype=float)
+        if values.ndim == 0 or values.shape[-1] != self.n_points:
+            raise ParasolError(
+                f"values_at_points has shape {values.shape}, expected (..., {self.n_points}). "
+                "Pass vectors[..., interpolation.points]."
+            )
+        return values
+
+
+def interpolate(
+    vectors, *, tolerance: float | None = None, n_points: int | None = None, method: str = "qdeim"
+) -> Interpolation:
+    """Choose modes and points from which every one of the vectors (n_samples, n) is known to the relative tolerance.
+
+    "greedy" is empirical interpolation: the vector that is worst so far becomes a mode, the row where it is worst a
+    point. "deim" takes the singular vectors as modes and the same rule for the points, "qdeim" the pivots of a QR
+    factorization, which gave the smallest Lebesgue constants (2 to 4 instead of 5 to 15 in one dimension) and the
+    smallest mean errors on vectors not seen, by 1.5 to 5, of Gaussians, rational functions and exponentials. "greedy"
+    needs no singular values and watches the worst vector: it is the one for very many vectors or few outliers.
+
+    Errors are max|v − I v| / max|v| of the worst vector; a vector below 1e-14 of the largest counts relative to the
+    largest. It stops at `tolerance` (1e-10 if nothing is given), at `n_points`, or where the vectors are met to
+    rounding or their rank is exhausted: fewer points, or an error above the tolerance, and `error` says what was
+    reached.
+
+    >>> x, k = np.linspace(0, 1, 50), np.arange(1, 6)[:, None]
+    >>> lines = interpolate(1 + k * x)  # a family of two dimensions
+    >>> lines.n_points, lines.error < 1e-14
+    (2, True)
+    """
+    check_choice(method, _METHODS, "method")
+    vectors = check_finite(check_shape(vectors, (None, None), "vectors"), "vectors")
+    n_samples, n = vectors.shape
+    if n_samples == 0 or n == 0:
+        raise ParasolError(f"vectors has shape {vectors.shape}: nothing to learn from. Pass at least one vector.")
+    if tolerance is None:
+        tolerance = 1e-10 if n_points is None else 0.0
+    elif not isinstance(tolerance, float | int | np.floating) or not 0 <= tolerance < 1:
+        raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
+    most = min(n_samples, n) if n_points is None else min(check_count(n_points, "n_points"), n_samples, n)
+
+    size = np.max(np.abs(vectors), axis=1)
+    largest = float(np.max(size))
+    if largest == 0:
+        return Interpolation(np.zeros((n, 0)), np.zeros(0, dtype=int), 0.0)
+    # what is left of a cancellation is noise: relative to itself it would never be resolved
+    unit = vectors / np.where(size > _SMALLEST * largest, size, largest)[:, None]
+    if method == "greedy":
+        modes, points = _eliminate(unit, None, tolerance, most)
+    else:
+        _, s, modes = linalg.svd(unit, full_matrices=False, check_finite=False)
+        modes = modes[: min(most, int(np.count_nonzero(s > _EPS * s[0])))]
+        if method == "deim":
+            modes, points = _eliminate(unit, modes, tolerance, len(modes))
+        else:
+            modes, points = _pivot(unit, modes, s, tolerance)
+    found = Interpolation(np.ascontiguousarray(modes.T), points, np.nan)
+    return Interpolation(found.modes, points, _worst(unit, found))
+
+
+def select_points(modes) -> np.ndarray:
+    """Points (m,) for a given basis (n, m): x¹ = argmax |v₁|, then where v_k differs most from its interpolant so far.
+
+    They are the row pivots of Gaussian elimination.
+
+    >>> select_points([[1.0, 0.0], [2.0, 1.0], [0.0, -3.0]])
+    array([1, 2])
+    """
+    modes = check_finite(check_shape(modes, (None, None), "modes"), "modes")
+    n, m = modes.shape
+    if m > n:
+        raise ParasolError(
+            f"modes has shape {modes.shape}: {m} modes cannot differ in {n} rows. Pass modes as columns."
+        )
+    if m == 0:
+        return np.zeros(0, dtype=int)
+    order, _, upper = linalg.lu(modes, p_indices=True)
+    left = np.abs(np.diag(upper)) <= 10 * _EPS * np.max(np.abs(modes), axis=0)
+    if np.any(left):
+        raise ParasolError(
+            f"mode {int(np.argmax(left))} (counted from 0) is a combination of those before it. Pass independent modes."
+        )
+    return np.argsort(order)[:m]
+
+
+def _eliminate(unit, given, tolerance, most) -> tuple[np.ndarray, np.ndarray]:
+    """Modes (m, n) and points (m,): I_k v = I_{k-1} v + (v − I_{k-1} v)[p_k] q_k, of the worst or the next given mode."""
+    left = unit.copy()
+    ahead = None if given is None else given.copy()
+    modes, points, errors = [], [], []
+    while True:
+        worst = np.max(np.abs(left), axis=1)
+        errors.append(float(np.max(worst)))
+        if errors[-1] <= max(tolerance, _ROUNDING) or len(points) == most:
+            m = len(points)
+            break
+        if errors[-1] < _NEAR_ROUNDING and min(errors[-_PATIENCE:]) > min(errors[:-_PATIENCE], default=0.0) / 2 > 0:
+            m = int(np.argmin(errors))
+            break
+        r = left[np.argmax(worst)] if ahead is None else ahead[len(points)]
+        p = int(np.argmax(np.abs(r)))
+        q = r / r[p]
+        modes.append(q if given is None else given[len(points)])
+        points.append(p)
+        for rows in (left, ahead):
+            if rows is not None:
+                rows -= rows[:, p, None] * q
+                rows[:, p] = 0.0  # exactly, so that no point is taken twice
+    return np.array(modes[:m]).reshape(m, unit.shape[1]), np.array(points[:m], dtype=int)
+
+
+def _pivot(unit, modes, s, tolerance) -> tuple[np.ndarray, np.ndarray]:
+    """As many modes as the tolerance needs, and as points the first pivots of a QR factorization of their transpose."""
+
+    def with_modes(m: int) -> tuple[float, np.ndarray]:
+        points = np.asarray(linalg.qr(modes[:m], mode="r", pivoting=True, check_finite=False)[1][:m], dtype=int)
+        return _worst(unit, Interpolation(modes[:m].T, points, np.nan)), points
+
+    goal = max(tolerance, _ROUNDING)
+    high = len(modes)
+    error, points = with_modes(high)
+    if error > goal:
+        return modes, points
+    # no interpolant is better than the projection, and no maximum smaller than a mean
+    tail = np.sqrt(np.append(np.cumsum(s[::-1] ** 2)[::-1], 0.0) / unit.size)
+    low = max(1, int(np.argmax(tail <= goal)))
+    while low < high:
+        middle = (low + high) // 2
+        error, tried = with_modes(middle)
+        if error <= goal:
+            high, points = middle, tried
+        else:
+            low = middle + 1
+    return modes[:high], points
+
+
+def _worst(unit: np.ndarray, found: Interpolation) -> float:
+    return float(np.max(np.abs(unit - found.reconstruct(unit[:, found.points]))))

@@ -1,0 +1,277 @@
+"""Proper orthogonal decomposition: snapshots to a basis by singular values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite
+from parasol.reduction.basis import Basis, check_weights, energies, slices
+from parasol.reduction.factorizations import (
+    Budget,
+    Factored,
+    direct,
+    gram,
+    hierarchical,
+    incremental,
+    randomized,
+    short,
+)
+
+METHODS = ("svd", "gram", "randomized", "incremental", "hierarchical")
+_IN_MEMORY = 2**27  # numbers of a stored set up to which it is read as a whole: 1 GB
+_BLOCK = 2**24  # numbers that a block of snapshots should have: 128 MB
+_SHORT = 3000  # values up to which a triangle of that size takes any number of snapshots
+_GRAM_LIMIT = 1e-8  # square root of rounding
+_FINER = 1e-4  # part of the tolerance that may be lost on the way
+_TURNED = 1e-6  # angle by which what was lost on the way may turn the modes without a word
+
+
+def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, held_out=None, rng=0) -> Basis:
+    """The basis V of the smallest dimension d with ||S − V Vᵀ X S|| <= tolerance ||S||, or of `n_modes` modes.
+
+    By the singular values s_i of the snapshots in the inner product X = diag(weights): the smallest d with
+    Σ_{i<=d} s_i² >= (1 − tolerance²) Σ s_i². No mean is subtracted. No basis of d modes leaves less of the snapshots.
+
+    `snapshots`: rows (n, n_values), or an object with `blocks()` that gives them piece by piece, such as Snapshots.
+    `held_out`: snapshots that are not used, for which the basis then knows its mean relative projection error.
+    `method` need not be chosen: "svd" is exact and is taken where the snapshots fit in memory; for sets too large for
+    that "incremental" adds block after block and keeps to the tolerance. The others: "hierarchical" merges blocks in
+    pairs, "gram" (method of snapshots) is quick and blind below s = 1e-8 s_1, "randomized" suits many snapshots of few
+    modes; `rng` is its seed.
+
+    >>> basis = pod([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]], n_modes=1)
+    >>> basis.modes.T, basis.singular_values, basis.energy_discarded
+    (array([[0., 1.]]), array([4., 3.]), array([1. , 0.6, 0. ]))
+    """
+    tolerance, n_modes = _check_wish(tolerance, n_modes)
+    if method is not None:
+        check_choice(method, METHODS, "method")
+    source = _Source(snapshots)
+    weights = None if weights is None else check_weights(weights, source.n_values)
+    root = None if weights is None else np.sqrt(weights)
+    tally = _Tally(weights)
+    factored, method = _factor(source, root, tolerance, n_modes, method, rng, tally)
+    if tally.energy == 0:
+        raise ParasolError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
+    if tally.n < 2:
+        raise ParasolError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
+    d = _count(factored, tolerance, n_modes)
+    _warn(factored, method, tolerance, n_modes, d, tally.n, source.n_values)
+    modes = factored.vectors(d)
+    peak = modes[np.argmax(np.abs(modes), axis=0), np.arange(d)]
+    modes *= np.where(peak < 0, -1.0, 1.0)  # the sign is free: the largest entry is positive, whatever the method
+    if root is not None:
+        modes /= root[:, None]
+    basis = Basis(
+        modes=modes,
+        weights=weights,
+        singular_values=factored.singular_values,
+        total_energy=tally.energy,
+        n_snapshots=tally.n,
+        method=method,
+        lost_energy=factored.lost_energy,
+    )
+    if source.hidden is not None:
+        basis = replace(basis, hidden=_hidden_modes(source, basis))
+    if held_out is not None:
+        basis = replace(basis, held_out_error=_mean_error(basis, held_out))
+    return basis
+
+
+def _check_wish(tolerance, n_modes) -> tuple[float | None, int | None]:
+    if (tolerance is None) == (n_modes is None):
+        raise ParasolError("pod needs either a tolerance or a number of modes: give tolerance=1e-6 or n_modes=20.")
+    if n_modes is not None:
+        return None, check_count(n_modes, "n_modes")
+    try:
+        tolerance = float(tolerance)
+    except (TypeError, ValueError):
+        raise ParasolError(f"tolerance must be a number between 0 and 1, got {tolerance!r}.") from None
+    if not 0 < tolerance < 1:
+        raise ParasolError(f"tolerance={tolerance:g} is not between 0 and 1. It is relative: use for example 1e-6.")
+    return tolerance, None
+
+
+# ---- where the snapshots are ---------------------------------------------------------------------------------------
+class _Source:
+    """Snapshots as one array where they fit in memory, and in blocks of rows in any case."""
+
+    def __init__(self, given, name: str = "snapshots"):
+        self.name, self.given = name, given
+        self.array: np.ndarray | None = None
+        self.hidden: np.ndarray | None = None
+        if hasattr(given, "blocks"):
+            first = self._rows(next(iter(given.blocks()), np.empty((0, 0))))
+            self.n_values = first.shape[1]
+            mus = getattr(given, "mus", None)
+            n = None if mus is None else len(mus)
+            if n is not None and n * self.n_values <= _IN_MEMORY and hasattr(given, "solutions"):
+                self.array = self._rows(given.solutions)
+            hidden = getattr(given, "hidden", None)
+            if hidden is not None and np.ndim(hidden) == 2 and np.shape(hidden)[1] > 0:
+                self.hidden = np.asarray(hidden, dtype=float)
+        else:
+            self.array = self._rows(given)
+            self.n_values = self.array.shape[1]
+        if self.n_values == 0:
+            raise ParasolError(f"{name} are empty: there is nothing to decompose. Solve at some parameters first.")
+
+    def _rows(self, block) -> np.ndarray:
+        """Rows (m, n_values) of floats, in the precision they have."""
+        try:
+            block = np.asarray(block)
+            block = block if block.dtype.kind == "f" else block.astype(float, casting="same_kind")
+        except (TypeError, ValueError):
+            raise ParasolError(f"{self.name} must be real numbers, got {type(block).__name__}.") from None
+        if block.ndim != 2:
+            raise ParasolError(
+                f"{self.name} have shape {block.shape}, expected (n_samples, n_values): samples on axis 0."
+            )
+        return block
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Blocks of a useful size: small ones are joined, large ones cut."""
+        length = max(2, _BLOCK // self.n_values)
+        if self.array is not None:
+            length = max(2, min(length, -(-len(self.array) // 8)))
+        waiting: list[np.ndarray] = []
+        for block in [self.array] if self.array is not None else self.given.blocks():
+            block = self._rows(block)
+            if block.shape[1] != self.n_values:
+                raise ParasolError(f"{self.name} come in blocks of {self.n_values} and {block.shape[1]} values.")
+            for part in slices(len(block), length):
+                if waiting and sum(map(len, waiting)) + part.stop - part.start > length:
+                    yield _joined(waiting)
+                    waiting = []
+                waiting.append(block[part])
+        if waiting:
+            yield _joined(waiting)
+
+
+def _joined(blocks: list[np.ndarray]) -> np.ndarray:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+class _Tally:
+    """Counts snapshots and their energy as they pass, and stops what is not finite."""
+
+    def __init__(self, weights: np.ndarray | None):
+        self.weights, self.n, self.energy = weights, 0, 0.0
+
+    def count(self, block: np.ndarray) -> np.ndarray:
+        """The same block."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            energy = float(np.sum(energies(block, self.weights)))
+        if not np.isfinite(energy):
+            check_finite(block, "snapshots")
+            raise ParasolError("snapshots are so large that their squares overflow. Scale them.")
+        self.n += len(block)
+        self.energy += energy
+        return block
+
+
+# ---- which way -----------------------------------------------------------------------------------------------------
+def _factor(source: _Source, root, tolerance, n_modes, method, rng, tally: _Tally) -> tuple[Factored, str]:
+    """Decompose, by the method asked for or the most accurate one that fits in memory."""
+    in_pieces = map(tally.count, source.blocks())
+    if method in ("incremental", "hierarchical") or (
+        method is None and source.array is None and source.n_values > _SHORT
+    ):
+        # a count of modes says nothing of what may be lost: keep some more, and tell what it was
+        budget = Budget((_FINER * tolerance) ** 2) if tolerance else Budget(0.0, most=4 * n_modes + 20)
+        way = hierarchical if method == "hierarchical" else incremental
+        first = next(in_pieces, None)
+        if first is None:
+            raise ParasolError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
+        return way(chain([first], in_pieces), root, budget), method or "incremental"
+    if source.array is None and (method in (None, "svd")) and source.n_values <= _SHORT:
+        return short(in_pieces, source.n_values, root), "svd"
+    if source.array is None:
+        rows = _joined(list(source.given.blocks()))  # asked for by name: memory is the caller's concern
+        source.array = rows = source._rows(rows)
+    rows = source.array
+    for part in slices(len(rows), max(1, _BLOCK // source.n_values)):
+        tally.count(rows[part])
+    if tally.energy == 0 or len(rows) < 2:
+        return Factored(np.zeros(1), 0.0, lambda d: np.zeros((source.n_values, d))), "svd"
+    if method == "gram":
+        return gram(rows, root), method
+    if method == "randomized":
+        guess = 20 if n_modes is None else n_modes + 10
+        found = randomized(rows, root, lambda f: _count(f, tolerance, n_modes), guess, rng)
+        if found is not None:
+            return found, method
+        warnings.warn(
+            'method="randomized" would need more than half of all directions here; took "svd", which is exact and cheaper.',
+            ParasolWarning,
+            stacklevel=4,
+        )
+    return direct(rows, root), "svd"
+
+
+def _count(found: Factored, tolerance: float | None, n_modes: int | None) -> int:
+    """Number of modes: as few as the tolerance allows, never more than the rank."""
+    s = found.singular_values
+    rank = max(1, int(np.count_nonzero(s > len(s) * np.finfo(float).eps * s[0])))
+    if tolerance is None:
+        return min(n_modes, rank)  # type: ignore[type-var]
+    tail = np.cumsum([found.lost_energy, *s[::-1] ** 2])[::-1]
+    return max(1, min(int(np.count_nonzero(tail > tolerance**2 * tail[0])), rank))
+
+
+def _warn(found: Factored, method: str, tolerance, n_modes, d: int, n: int, n_values: int) -> None:
+    s, messages = found.singular_values, []
+    if n_modes is not None and d < n_modes:
+        messages.append(f"n_modes={n_modes}, but the snapshots span {d} directions only: the basis has {d} modes.")
+    if method == "gram" and s[d - 1] < _GRAM_LIMIT * s[0]:
+        messages.append(
+            f'method="gram" keeps modes down to s_d/s_1 = {s[d - 1] / s[0]:.1e}, below 1e-8, where squares are rounding: '
+            'they are noise. Leave method out, or use method="svd".'
+        )
+    turned = found.lost_energy / s[d - 1] ** 2
+    if method in ("incremental", "hierarchical") and turned > _TURNED:
+        messages.append(
+            f'method="{method}" dropped energy on the way that turns the last modes by about {min(turned, 1):.0e}. '
+            'Ask for more modes, or give a tolerance, or use method="svd".'
+        )
+    if tolerance is not None and 2 * d > min(n, n_values):
+        what = f"{n} snapshots" if n <= n_values else f"{n_values} values"
+        messages.append(
+            f"tolerance={tolerance:g} needs {d} modes of {what}: the singular values decay too slowly to reduce, and so "
+            "few snapshots do not resolve the tolerance. Use more snapshots, a looser tolerance, or a smaller range of "
+            "parameters; if d keeps growing, solutions lie near no small linear space and a nonlinear map is needed."
+        )
+    for message in messages:
+        warnings.warn(message, ParasolWarning, stacklevel=3)
+
+
+# ---- what else the basis knows -------------------------------------------------------------------------------------
+def _hidden_modes(source: _Source, basis: Basis) -> np.ndarray:
+    """Hᵀ C diag(1/s²): V = S C diag(1/s²) with the coefficients C, so hidden rows H of S are combined in the same way."""
+    hidden, start = source.hidden, 0
+    out = np.zeros((hidden.shape[1], basis.n_modes))  # type: ignore[union-attr]
+    scale = basis.singular_values[: basis.n_modes] ** 2
+    for block in source.blocks():
+        rows = hidden[start : start + len(block)]  # type: ignore[index]
+        if len(rows) != len(block):
+            break
+        out += rows.T @ basis.project(block)
+        start += len(block)
+    if start != len(hidden):  # type: ignore[arg-type]
+        raise ParasolError(f"there are {len(hidden)} rows of hidden values for {basis.n_snapshots} snapshots.")  # type: ignore[arg-type]
+    return check_finite(out / scale, "hidden values of the snapshots")
+
+
+def _mean_error(basis: Basis, held_out) -> float:
+    source = _Source(held_out, "held_out")
+    if source.n_values != basis.n_values:
+        raise ParasolError(f"held_out has {source.n_values} values a row, the snapshots have {basis.n_values}.")
+    errors = [basis.projection_errors(check_finite(block, "held_out")) for block in source.blocks()]
+    if not errors:
+        raise ParasolError("held_out is empty. Give snapshots that were not used, or leave it out.")
+    return float(np.mean(np.concatenate(errors)))
