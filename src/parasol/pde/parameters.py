@@ -209,7 +209,7 @@ class ParameterSpace:
                 out[:, j] = np.exp((1 - t) * math.log(p.low) + t * math.log(p.high))
             else:
                 out[:, j] = (1 - t) * p.low + t * p.high
-            out[:, j] = np.clip(out[:, j], p.low, p.high)
+            out[:, j] = np.select([t <= 0, t >= 1], [p.low, p.high], np.clip(out[:, j], p.low, p.high))
         return out
 
     def to_unit(self, mus: np.ndarray) -> np.ndarray:

@@ -102,7 +102,7 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10) -> AffineFo
         if modes is None:
             np.add.at(vectors, (np.arange(len(vectors)), part.positions), part.values)
         else:
-            np.add.at(vectors, (slice(None), part.positions), modes.T * part.values)
+            np.add.at(vectors.T, part.positions, modes * part.values[:, None])
         loads.extend(vectors)
     formulas = model._theta_functions
     n_scalars = len(model.parameters.scalars)

@@ -155,7 +155,9 @@ def cover(
     thetas = form.operator_theta(candidates)
     constant = np.ptp(thetas, axis=0) == 0
     unscaled = sparse.diags_array(1.0 / scale)
-    terms = [None if fixed else sparse.csr_array(a @ unscaled) for a, fixed in zip(form.operators, constant, strict=True)]
+    terms = [
+        None if fixed else sparse.csr_array(a @ unscaled) for a, fixed in zip(form.operators, constant, strict=True)
+    ]
     middle = int(np.argmin(np.sum((unit_cube(model, candidates) - 0.5) ** 2, axis=1)))
     chosen, frames, weightings = [], [], []
     norms, sigmas = [], []

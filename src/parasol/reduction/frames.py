@@ -109,16 +109,18 @@ class FrameBuilder:
 
     def _append(self, columns: np.ndarray) -> None:
         columns = np.asfortranarray(columns)
-        if self.factors is None:
-            weighted = (self.rows * columns.T).T
-        else:
-            weighted = (self.scale * self.factors.solve(columns).T).T
-        parts = np.zeros((self.orthonormal.shape[1], columns.shape[1]))
-        for _ in range(2):  # twice is enough
-            found = self.orthonormal.T @ weighted
-            weighted = weighted - self.orthonormal @ found
-            parts += found
-        basis, corner = np.linalg.qr(weighted)
+        scale, product = (self.rows, columns) if self.factors is None else (self.scale, self.factors.solve(columns))
+        weighted = scale[:, None] * product
+        known = self.orthonormal
+        parts, corner, rest = np.zeros((known.shape[1], columns.shape[1])), np.eye(columns.shape[1]), weighted
+        # columns may depend on earlier ones (A u = f for a solution u), and what is then left is rounding: repeated until
+        # that, too, is orthogonal to all that was there
+        for _ in range(4):
+            found = known.T @ rest
+            rest, triangle = np.linalg.qr(rest - known @ found)
+            parts += found @ corner
+            corner = triangle @ corner
+        basis = rest
         self.orthonormal = np.hstack([self.orthonormal, basis])
         below = np.zeros((len(corner), self.triangle.shape[1]))
         self.triangle = np.block([[self.triangle, parts], [below, corner]])

@@ -15,7 +15,7 @@ _EPS = float(np.finfo(float).eps)
 _ROUNDING = 1e-14  # relative errors below this are rounding of the vectors themselves
 _SMALLEST = 1e-14  # vectors this much smaller than the largest are what is left of a cancellation
 _PATIENCE = 4  # points without progress after which errors near rounding are taken for rounding
-_NEAR_ROUNDING = 2e-13
+_NEAR_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,10 @@ def interpolate(
 
     "greedy" is empirical interpolation: the vector that is worst so far becomes a mode, the row where it is worst a
     point. "deim" takes the singular vectors as modes and the same rule for the points, "qdeim" the pivots of a QR
-    factorization, which gave the smallest Lebesgue constants (2 to 4 instead of 5 to 15 in one dimension) and the
-    smallest mean errors on vectors not seen, by 1.5 to 5, of Gaussians, rational functions and exponentials. "greedy"
-    needs no singular values and watches the worst vector: it is the one for very many vectors or few outliers.
+    factorization. Measured on Gaussians, rational functions and exponentials with 10 to 40 points, "qdeim" had Lebesgue
+    constants of 2 to 5 (in one dimension; the others 2 to 13) and the smallest mean error on vectors not seen, mostly
+    1.3 to 5 times below "greedy"; the largest error was at times 3 times smaller with "greedy", which watches the worst
+    vector and needs no singular values: choose it for very many vectors or rare outliers.
 
     Errors are max|v − I v| / max|v| of the worst vector; a vector below 1e-14 of the largest counts relative to the
     largest. It stops at `tolerance` (1e-10 if nothing is given), at `n_points`, or where the vectors are met to
@@ -159,11 +160,11 @@ def select_points(modes) -> np.ndarray:
 
 def _eliminate(unit, given, tolerance, most) -> tuple[np.ndarray, np.ndarray]:
     """Modes (m, n) and points (m,): I_k v = I_{k-1} v + (v − I_{k-1} v)[p_k] q_k, of the worst or the next given mode."""
-    left = unit.copy()
-    ahead = None if given is None else given.copy()
+    left = np.array(unit, order="C")
+    ahead = None if given is None else np.array(given, order="C")
     modes, points, errors = [], [], []
     while True:
-        worst = np.max(np.abs(left), axis=1)
+        worst = np.maximum(np.max(left, axis=1), -np.min(left, axis=1))
         errors.append(float(np.max(worst)))
         if errors[-1] <= max(tolerance, _ROUNDING) or len(points) == most:
             m = len(points)
@@ -178,7 +179,8 @@ def _eliminate(unit, given, tolerance, most) -> tuple[np.ndarray, np.ndarray]:
         points.append(p)
         for rows in (left, ahead):
             if rows is not None:
-                rows -= rows[:, p, None] * q
+                # rows −= outer(rows[:, p], q) in place: these arrays are too large for copies
+                linalg.blas.dger(-1.0, q, rows[:, p].copy(), a=rows.T, overwrite_a=1)
                 rows[:, p] = 0.0  # exactly, so that no point is taken twice
     return np.array(modes[:m]).reshape(m, unit.shape[1]), np.array(points[:m], dtype=int)
 
@@ -191,18 +193,19 @@ def _pivot(unit, modes, s, tolerance) -> tuple[np.ndarray, np.ndarray]:
         return _worst(unit, Interpolation(modes[:m].T, points, np.nan)), points
 
     goal = max(tolerance, _ROUNDING)
-    high = len(modes)
-    error, points = with_modes(high)
-    if error > goal:
-        return modes, points
     # no interpolant is better than the projection, and no maximum smaller than a mean
     tail = np.sqrt(np.append(np.cumsum(s[::-1] ** 2)[::-1], 0.0) / unit.size)
-    low = max(1, int(np.argmax(tail <= goal)))
-    while low < high:
+    low = high = min(len(modes), max(1, int(np.argmax(tail <= goal))))
+    error, points = with_modes(high)
+    stride = 1
+    while error > goal and high < len(modes):
+        low, high, stride = high + 1, min(high + stride, len(modes)), 2 * stride
+        error, points = with_modes(high)
+    while error <= goal and low < high:
         middle = (low + high) // 2
-        error, tried = with_modes(middle)
-        if error <= goal:
-            high, points = middle, tried
+        tried, its_points = with_modes(middle)
+        if tried <= goal:
+            high, points = middle, its_points
         else:
             low = middle + 1
     return modes[:high], points

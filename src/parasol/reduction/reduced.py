@@ -225,7 +225,7 @@ def prepare(
         if weighting == "rows":
             rows = 1.0 / np.sqrt(np.asarray(middle.multiply(middle).sum(axis=1)).ravel())
     if candidates is None:
-        candidates = _candidates(model)
+        candidates = candidates_for(model)
     found = cover(
         model,
         form,
@@ -239,10 +239,10 @@ def prepare(
     return Workbench(model, form, scale, rows, found)
 
 
-def _candidates(model: Model) -> np.ndarray:
+def candidates_for(model: Model, draw: int = 0) -> np.ndarray:
     """Parameters spread over the box, with its corners and its middle; functions as drawn."""
     n_scalars = len(model.parameters.scalars)
-    spread = sample(model, _N_CANDIDATES, design="sobol", rng=0)
+    spread = sample(model, _N_CANDIDATES, design="sobol", rng=draw)
     corners = model.parameters.grid(*[2] * n_scalars) if 0 < n_scalars <= 10 else np.empty((0, n_scalars))
     special = np.repeat(spread[:1], len(corners) + 1, axis=0)
     special[:-1, :n_scalars] = corners
@@ -266,13 +266,7 @@ def reduce(
     `n_anchors` parameters at most are spent on the constants of the certificate. Coefficients that the equation does not
     separate are interpolated to `tolerance`.
     """
-    n_values = len(model.problem.names) * model.n_nodes
-    if basis.n_values != n_values or len(basis.hidden) != model.n_unknowns - n_values:
-        raise ParasolError(
-            f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
-            f"{model.n_unknowns - n_values}. Make the basis from snapshots of this model (ps.solve_many, then ps.pod)."
-        )
-    modes = model.unknowns(basis.modes.T, basis.hidden.T).T
+    modes = modes_on_unknowns(model, basis)
     bench = prepare(
         model,
         modes=modes,
@@ -283,3 +277,15 @@ def reduce(
         progress=progress,
     )
     return bench.reduced(basis, bench.builders(modes))
+
+
+def modes_on_unknowns(model: Model, basis: Basis) -> np.ndarray:
+    """The modes with their values at ghosts, (n_unknowns, n_modes), in the model's order; refused if they do not fit."""
+    n_values = len(model.problem.names) * model.n_nodes
+    n_hidden = model.n_unknowns - n_values
+    if basis.n_values != n_values or len(basis.hidden) != n_hidden:
+        raise ParasolError(
+            f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
+            f"{n_hidden}. Make the basis from snapshots of this model (ps.solve_many, then ps.pod)."
+        )
+    return model.unknowns(basis.modes.T, basis.hidden.T).T

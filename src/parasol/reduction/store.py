@@ -8,14 +8,16 @@ hold length and SHA-256 of the rest: `tail -c +513 chunk-000000.h5 | sha256sum` 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import inspect
 import json
 import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -85,15 +87,14 @@ def digest(array: np.ndarray) -> str:
 
 
 # ---- files that appear when complete --------------------------------------------------------------------------------
-def _publish(path: Path, fill: Callable[[Path], None]) -> None:
+def _publish(path: Path, fill: Callable[[Path], object]) -> None:
     """Write under another name in the same folder, bring to the disk, then rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         fill(temporary)
         _to_disk(temporary)
+        # the content is on the disk before the name; should the name be lost with the power, the chunk is just not there
         os.replace(temporary, path)
-        if os.name == "posix":  # elsewhere folders cannot be opened
-            _to_disk(path.parent)
     except OSError as error:
         why = error.strerror or error
         raise ParasolError(f"cannot write {path}: {why}. Finished chunks are kept; run again to resume.") from None
@@ -102,11 +103,8 @@ def _publish(path: Path, fill: Callable[[Path], None]) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 # ---- manifest -------------------------------------------------------------------------------------------------------
@@ -119,7 +117,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     content = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
     content = json.loads(json.dumps(content))
     text = json.dumps({**content, "sha256": _checksum(content)}, indent=1, sort_keys=True) + "\n"
-    _publish(folder / MANIFEST, lambda path: path.write_text(text, encoding="utf-8") and None)
+    _publish(folder / MANIFEST, lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -134,7 +132,9 @@ def read_manifest(folder: Path) -> Manifest:
     except (ValueError, OSError) as error:
         raise ParasolError(f"the snapshot store {folder} is damaged: {MANIFEST} cannot be read ({error}).") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ParasolError(f"{folder} is not a snapshot store: {MANIFEST} is about something else. Choose another path.")
+        raise ParasolError(
+            f"{folder} is not a snapshot store: {MANIFEST} is about something else. Choose another path."
+        )
     version = content.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ParasolError(
@@ -145,8 +145,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise ParasolError(
             f"the snapshot store {folder} is damaged: the checksum of {MANIFEST} is wrong. Restore it from a copy."
         )
-    fields = {key: value for key, value in content.items() if key not in ("format", "version")}
-    return Manifest(**{**fields, "parameters": tuple(fields["parameters"])})
+    stated = {f.name: content.get(f.name) for f in fields(Manifest)}
+    return Manifest(**{**stated, "parameters": tuple(content["parameters"])})
 
 
 # ---- chunks ---------------------------------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ def write_chunk(folder: Path, index: int, fingerprint: str, chunk: Chunk) -> Sto
             for name, array in arrays.items():
                 file.create_dataset(name, data=array, track_times=False)
             kind = h5py.string_dtype("utf-8", longest)
-            reasons = np.array([r.encode() for r in chunk.reasons], dtype=f"S{longest}")
-            file.create_dataset("reasons", data=reasons, dtype=kind, track_times=False)
+            reasons = np.array([r.encode() for r in chunk.reasons], dtype=kind)
+            file.create_dataset("reasons", data=reasons, track_times=False)
         head = f"{FORMAT} {VERSION}\nsha256 {_sha256(path)}\nbytes {path.stat().st_size}\n"
         with open(path, "rb+") as raw:
             raw.write(head.encode().ljust(_HEADER, b"\n"))
@@ -202,7 +202,9 @@ def read_chunk(path: Path, index: int, fingerprint: str, *, arrays: bool = True)
         if not found:
             raise _damaged(path, "its first 512 bytes are not those of a chunk")
         if int(found[1]) > VERSION:
-            raise ParasolError(f"{path} has version {int(found[1])}, this parasol reads up to {VERSION}. Update parasol.")
+            raise ParasolError(
+                f"{path} has version {int(found[1])}, this parasol reads up to {VERSION}. Update parasol."
+            )
         size = path.stat().st_size
         if size != int(found[3]):
             raise _damaged(path, f"it has {size} bytes instead of {int(found[3])}")
@@ -284,22 +286,26 @@ def claim(folder: Path) -> Iterator[None]:
     """Hold the store for one run: create the folder if need be, refuse while another run is alive, tidy after dead ones."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        names = os.listdir(folder)
     except OSError as error:
-        raise ParasolError(f"cannot make the folder {folder}: {error.strerror}. Choose another path.") from None
-    names = [path.name for path in folder.iterdir()]
+        raise ParasolError(f"cannot make or open the folder {folder}: {error.strerror}. Choose another path.") from None
     ours = [name for name in names if name == LOCK or _TEMPORARY.fullmatch(name)]
     if MANIFEST not in names and len(ours) < len(names):
         raise ParasolError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
     lock = folder / LOCK
     mine = folder / f".{LOCK}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
-        mine.write_text(json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": socket.gethostname()}))
+        mine.write_text(
+            json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": socket.gethostname()})
+        )
         try:
             _take(mine, lock)
         finally:
             mine.unlink(missing_ok=True)
     except OSError as error:
-        raise ParasolError(f"cannot write to the snapshot store {folder}: {error.strerror}. Check its permissions.") from None
+        raise ParasolError(
+            f"cannot write to the snapshot store {folder}: {error.strerror}. Check its permissions."
+        ) from None
     try:
         for path in folder.iterdir():
             if _TEMPORARY.fullmatch(path.name):
@@ -367,3 +373,99 @@ def _started(pid: int) -> str:
         return "" if fields[0] in "ZX" else fields[19]  # a zombie is dead
     except (OSError, IndexError):
         return ""
+
+
+# ---- fingerprint ----------------------------------------------------------------------------------------------------
+def fingerprint(solver) -> str:
+    """SHA-256 of what determines a solver's answers: of a model its arrays, parameters and formulas.
+
+    Other solvers may say it themselves by a `fingerprint`, an attribute or a method; else it is their code and their data.
+
+    >>> fingerprint(len) == fingerprint(len), fingerprint(len) == fingerprint(max)
+    (True, False)
+    """
+    own = getattr(solver, "fingerprint", None)
+    if own is not None:
+        own = own() if callable(own) else own
+        return hashlib.sha256(f"own {own}".encode()).hexdigest()
+    from parasol.pde.model import Model  # with SymPy, which reading a store does without
+
+    found = hashlib.sha256()
+    if isinstance(solver, Model):
+        problem, pattern = solver.problem, solver.pattern
+        _feed(found, [[p.name, p.low, p.high, p.scale] for p in solver.parameters.scalars])
+        _feed(found, [[f.name, f.on] for f in solver.parameters.functions])
+        _feed(found, [str(problem.equations), str(problem.boundary), str(problem.initial), problem.times])
+        _feed(found, [solver.nodes.points, pattern.indices, pattern.indptr, pattern.points])
+        _feed(found, [[str(t) for t in solver.operator_thetas], [str(t) for t in solver.load_thetas]])
+        _feed(found, [solver.operator_data, solver.loads])
+        _feed(found, [[order, str(theta), data] for order, theta, data in solver.time_data])
+        for part in (*solver.varying_operator, *solver.varying_load):
+            _feed(found, [str(part.function), part.nodes, part.positions, part.values])
+        for rows in solver.nonlinear:
+            _feed(found, [[str(f) for f in rows.functions], rows.nodes, rows.rows, rows.columns, rows.weights])
+        _feed(found, [solver.solver, solver.step, solver.integrator])
+    else:
+        _feed(found, solver)
+    return found.hexdigest()
+
+
+def _feed(found, value, seen: dict | None = None) -> None:
+    """Add a value to a hash: its type, its shape and what it holds, the same in every process."""
+    seen = {} if seen is None else seen
+    found.update(f"<{type(value).__module__}.{type(value).__qualname__}>".encode())
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        found.update(repr(value).encode() + b";")
+        return
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
+        array = np.asarray(value)
+        found.update(f"{array.dtype.str}{array.shape}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+        return
+    if id(value) in seen:
+        found.update(f"as {seen[id(value)][0]}".encode())
+        return
+    seen[id(value)] = len(seen), value  # kept, so that nothing else gets its id
+    if isinstance(value, list | tuple | Mapping):
+        items = [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
+        found.update(f"{len(items)}:".encode())
+        for item in items:
+            _feed(found, item, seen)
+    elif isinstance(value, functools.partial):
+        _feed(found, [value.func, value.args, value.keywords], seen)
+    elif inspect.isroutine(value):
+        found.update(f"{value.__module__}.{value.__qualname__}".encode())
+        with contextlib.suppress(OSError, TypeError):
+            found.update(inspect.getsource(value).encode())
+        cells = getattr(value, "__closure__", None) or ()
+        owner = getattr(value, "__self__", None)
+        held = [c.cell_contents for c in cells if not _is_empty(c)]
+        _feed(found, [getattr(value, "__defaults__", None), held, None if inspect.ismodule(owner) else owner], seen)
+    elif len(seen) > 1 and hasattr(value, "operator_data"):  # a model that the solver holds
+        found.update(fingerprint(value).encode())
+    elif hasattr(value, "free_symbols") or isinstance(value, type | set | frozenset):
+        found.update(str(sorted(map(str, value)) if isinstance(value, set | frozenset) else value).encode())
+    else:
+        with contextlib.suppress(OSError, TypeError):
+            found.update(inspect.getsource(type(value)).encode())
+        if is_dataclass(value):
+            _feed(found, {f.name: getattr(value, f.name) for f in fields(value)}, seen)
+        elif hasattr(value, "__dict__"):
+            # what was computed on demand is no part of it
+            lazy = [n for n in vars(value) if isinstance(getattr(type(value), n, None), functools.cached_property)]
+            _feed(found, {name: v for name, v in sorted(vars(value).items()) if name not in lazy}, seen)
+        else:
+            found.update(no_addresses(repr(value)).encode())
+
+
+def _is_empty(cell) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return True
+    return False
+
+
+def no_addresses(text: str) -> str:
+    """Text without the places in memory that default representations show."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

@@ -1,134 +1,18 @@
-"""The command `parasol`: one command per stage, no mathematics."""
+"""`parasol solve`: one full solve."""
 
 from __future__ import annotations
 
 import math
-import sys
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
-import parasol
+from parasol.cli.app import app
+from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     from parasol.pde.problem import Problem, Settings
-    from parasol.study.facts import Facts
-
-
-class _Group(TyperGroup):
-    """Turns what goes wrong into one line on stderr and an exit status."""
-
-    def make_context(self, *args, **options) -> Any:  # reads the words before the name of the command
-        with _one_line_errors():
-            return super().make_context(*args, **options)
-
-    def invoke(self, ctx) -> Any:  # reads the rest and runs the command
-        with _one_line_errors():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise _fail("interrupted", 130) from None
-    except BrokenPipeError:
-        raise  # the reader of our output has gone: nothing is wrong
-    except OSError as error:
-        where = f" {str(error.filename)!r}" if error.filename else ""
-        raise _fail(f"cannot read or write{where}: {error.strerror or error}", 1) from None
-    except MemoryError:
-        raise _fail("not enough memory. Use fewer nodes or fewer stored times", 1) from None
-    except ValueError as error:
-        from parasol.checks import ParasolError
-
-        if not isinstance(error, ParasolError):
-            raise
-        raise _fail(str(error), 2) from None
-    except Exception as error:
-        # a usage error is known by its method, whichever click it comes from; the one that shows the help may pass
-        if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
-            raise
-        advice = f"Try: {error.ctx.command_path} --help" if getattr(error, "ctx", None) else ""  # type: ignore[attr-defined]
-        raise _fail(f"{error.format_message().rstrip('.')}. {advice}", 2) from None  # type: ignore[attr-defined]
-
-
-def _fail(message: str, status: int) -> typer.Exit:
-    print(f"parasol: {' '.join(message.split())}", file=sys.stderr)
-    return typer.Exit(status)
-
-
-app = typer.Typer(
-    cls=_Group,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help=(
-        "Declare a parametric PDE, solve it mesh-free on any geometry. List the problems, then solve one:\n\n"
-        "[bold]parasol problems[/bold]\n\n"
-        "[bold]parasol solve helmholtz a=0.927 k=1.697 --out u.png[/bold]\n\n"
-        "[bold]parasol solve sine-gordon beta=0.05 rho=-1 --out u.gif[/bold]"
-    ),
-)
-
-
-def main() -> None:
-    """Entry point of the command `parasol`."""
-    app(prog_name="parasol")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"parasol {parasol.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
-    ] = False,
-) -> None: ...
-
-
-@app.command()
-def problems(
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write the list as JSON; - is stdout.")
-    ] = None,
-) -> None:
-    """List the catalogue: equations, domains, parameters."""
-    from parasol.delivery.files import check_output
-    from parasol.pde.catalogue import load_problem, problem_names
-    from parasol.study.facts import problem_facts
-    from parasol.study.outputs import write_json
-
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
-    facts = [problem_facts(name, load_problem(name)) for name in problem_names()]
-    if json_file == "-":
-        _print_json(facts)
-        return
-    _show_problems(facts)
-    if json_file is not None:
-        write_json(facts, json_file)
-
-
-def _show_problems(facts: list[Facts]) -> None:
-    from parasol.study.facts import problem_lines
-
-    table = _table("problem", "equation, domain and parameters", show_lines=True)
-    for fact in facts:
-        table.add_row(_text(fact["name"], "bold"), _text("\n".join(problem_lines(fact))))
-    _console().print(table)
 
 
 @app.command()
@@ -215,12 +99,12 @@ def solve(
     from parasol.pde.catalogue import load_problem
     from parasol.pde.discretize import discretize, nodes_for
     from parasol.space.stencils import default_scheme
-    from parasol.study.facts import solution_facts
+    from parasol.study.facts import solution_facts, solution_rows
     from parasol.study.outputs import check_outputs, write_outputs
 
     given = _assignments(values or [])
     targets = check_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
-    with _one_line_warnings() as said, _progress(quiet) as progress:
+    with one_line_warnings() as said, stages(quiet) as progress:
         progress("reading the problem")
         declared = load_problem(problem)
         _check_parameters(declared, given)
@@ -246,9 +130,11 @@ def solve(
         )
         write_outputs(solution, facts, targets, stage=progress)
     if json_file == "-":
-        _print_json(facts)
+        print_json(facts)
     elif not quiet:
-        _show_solution(facts)
+        show_rows(solution_rows(facts).items())
+        for path in facts["files"]:
+            say(f"wrote {path}")
 
 
 def _assignments(values: list[str]) -> dict[str, float]:
@@ -338,88 +224,3 @@ def _steps(settings: Settings, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _chosen(**options) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
-
-
-def _show_solution(facts: Facts) -> None:
-    from parasol.study.facts import solution_rows
-
-    table = _table(show_header=False)
-    for name, text in solution_rows(facts).items():
-        table.add_row(_text(name, "bold"), _text(text))
-    console = _console()
-    console.print(table)
-    for path in facts["files"]:
-        console.print(_text(f"wrote {path}"), soft_wrap=True)
-
-
-# ---- console, warnings ---------------------------------------------------------------------------------------------
-def _print_json(facts: Facts | list[Facts]) -> None:
-    from parasol.study.facts import as_json
-
-    sys.stdout.write(as_json(facts))
-
-
-@contextmanager
-def _one_line_warnings() -> Iterator[list[str]]:
-    """Show each of our warnings once, as one line without Python's source line; collects them."""
-    from parasol.checks import ParasolWarning
-
-    said: list[str] = []
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def show(message, category, *rest, **options) -> None:
-            text = " ".join(str(message).split())
-            if not issubclass(category, ParasolWarning):
-                usual(message, category, *rest, **options)
-            elif text not in said:
-                said.append(text)
-                print(f"parasol: warning: {text}", file=sys.stderr)
-
-        warnings.simplefilter("always", ParasolWarning)
-        warnings.showwarning = show
-        yield said
-
-
-@contextmanager
-def _progress(quiet: bool):
-    """A function that says which stage begins, and returns one that says how much of it is done; on a terminal only."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-
-        def stage(text: str):
-            for before in bar.task_ids:
-                bar.remove_task(before)
-            task = bar.add_task(text, total=None)
-            return lambda fraction: bar.update(task, total=1.0, completed=fraction)
-
-        yield stage
-
-
-def _console():
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-
-
-def _text(text: str, style: str = ""):
-    from rich.text import Text  # a Text is printed as it is: brackets in it mean nothing
-
-    return Text(text, style=style)
-
-
-def _table(*headers: str, **options):
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    return Table(*headers, box=SIMPLE, **options)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,5 @@
+"""`python -m parasol.cli`."""
+
+from parasol.cli import main
+
+main()

@@ -1,0 +1,92 @@
+"""The command itself: its help, its version, and how mistakes are told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import parasol
+
+
+class _Group(TyperGroup):
+    """Turns what goes wrong into one line on stderr and an exit status."""
+
+    def make_context(self, *args, **options) -> Any:  # reads the words before the name of the command
+        with _one_line_errors():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx) -> Any:  # reads the rest and runs the command
+        with _one_line_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _fail("interrupted", 130) from None
+    except BrokenPipeError:
+        raise  # the reader of our output has gone: nothing is wrong
+    except OSError as error:
+        where = f" {str(error.filename)!r}" if error.filename else ""
+        raise _fail(f"cannot read or write{where}: {error.strerror or error}", 1) from None
+    except MemoryError:
+        raise _fail("not enough memory. Use fewer nodes or fewer stored times", 1) from None
+    except ValueError as error:
+        from parasol.checks import ParasolError
+
+        if not isinstance(error, ParasolError):
+            raise
+        raise _fail(str(error), 2) from None
+    except Exception as error:
+        # a usage error is known by its method, whichever click it comes from; the one that shows the help may pass
+        if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        advice = f"Try: {error.ctx.command_path} --help" if getattr(error, "ctx", None) else ""  # type: ignore[attr-defined]
+        raise _fail(f"{error.format_message().rstrip('.')}. {advice}", 2) from None  # type: ignore[attr-defined]
+
+
+def _fail(message: str, status: int) -> typer.Exit:
+    print(f"parasol: {' '.join(message.split())}", file=sys.stderr)
+    return typer.Exit(status)
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=(
+        "Declare a parametric PDE, solve it mesh-free on any geometry. List the problems, then solve one:\n\n"
+        "[bold]parasol problems[/bold]\n\n"
+        "[bold]parasol solve helmholtz a=0.927 k=1.697 --out u.png[/bold]\n\n"
+        "[bold]parasol solve sine-gordon beta=0.05 rho=-1 --out u.gif[/bold]"
+    ),
+)
+
+
+def main() -> None:
+    """Entry point of the command `parasol`."""
+    app(prog_name="parasol")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"parasol {parasol.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None: ...

@@ -1,0 +1,35 @@
+"""`parasol problems`: the catalogue."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from parasol.cli.app import app
+from parasol.cli.terminal import print_json, show_rows
+
+
+@app.command()
+def problems(
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write the list as JSON; - is stdout.")
+    ] = None,
+) -> None:
+    """List the catalogue: equations, domains, parameters."""
+    from parasol.delivery.files import check_output
+    from parasol.pde.catalogue import load_problem, problem_names
+    from parasol.study.facts import problem_facts, problem_lines
+    from parasol.study.outputs import write_json
+
+    if json_file not in (None, "-"):
+        check_output(str(json_file), None)
+    facts = [problem_facts(name, load_problem(name)) for name in problem_names()]
+    if json_file == "-":
+        print_json(facts)
+        return
+    show_rows(
+        [(fact["name"], "\n".join(problem_lines(fact))) for fact in facts], "problem", "equation, domain and parameters"
+    )
+    if json_file is not None:
+        write_json(facts, json_file)

@@ -1,0 +1,90 @@
+"""What people see on a terminal: tables, progress with time left, warnings in one line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from parasol.study.facts import Facts
+
+
+def print_json(facts: Facts | list[Facts]) -> None:
+    """Facts as JSON on stdout."""
+    from parasol.study.facts import as_json
+
+    sys.stdout.write(as_json(facts))
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[list[str]]:
+    """Show each of our warnings once, as one line without Python's source line; collects them."""
+    from parasol.checks import ParasolWarning
+
+    said: list[str] = []
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message, category, *rest, **options) -> None:
+            text = " ".join(str(message).split())
+            if not issubclass(category, ParasolWarning):
+                usual(message, category, *rest, **options)
+            elif text not in said:
+                said.append(text)
+                print(f"parasol: warning: {text}", file=sys.stderr)
+
+        warnings.simplefilter("always", ParasolWarning)
+        warnings.showwarning = show
+        yield said
+
+
+@contextmanager
+def stages(quiet: bool):
+    """A function that says which stage begins, and returns one that says how much of it is done; on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def stage(text: str):
+            for before in bar.task_ids:
+                bar.remove_task(before)
+            task = bar.add_task(text, total=None)
+            return lambda fraction: bar.update(task, total=1.0, completed=fraction)
+
+        yield stage
+
+
+def show_rows(rows: Iterable[tuple[str, str]], *headers: str) -> None:
+    """A table of names and what is to be said of each; with headers it also has lines between the rows."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(*headers, box=SIMPLE, show_header=bool(headers), show_lines=bool(headers))
+    for name, words in rows:
+        table.add_row(_text(name, "bold"), _text(words))
+    _console().print(table)
+
+
+def say(words: str) -> None:
+    """One line, however long."""
+    _console().print(_text(words), soft_wrap=True)
+
+
+def _console():
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
+def _text(words: str, style: str = ""):
+    from rich.text import Text  # a Text is printed as it is: brackets in it mean nothing
+
+    return Text(words, style=style)

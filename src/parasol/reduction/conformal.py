@@ -1,0 +1,120 @@
+"""Error bounds that hold with a given probability, from errors measured on parameters kept aside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import beta
+
+from parasol.checks import ParasolError, check_count, check_shape
+
+
+class Coverage(NamedTuple):
+    """The probability that the bound of one calibration set holds: its mean over such sets, and 95 % of them between."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class ConformalBound:
+    """The error of a new parameter is at most `quantile` (times its difficulty, if `normalised`) at the given level."""
+
+    level: float
+    n_calibration: int
+    quantile: float
+    normalised: bool = False
+
+    @property
+    def coverage(self) -> Coverage:
+        """How sure the level itself is with this number of calibration parameters."""
+        return coverage(self.level, self.n_calibration)
+
+    @property
+    def meaning(self) -> str:
+        """What the bound says, in one sentence."""
+        times = " times its difficulty" if self.normalised else ""
+        return (
+            f"With probability at least {self.level:g} over the {self.n_calibration} calibration parameters and a new one "
+            f"drawn from the same law, the error at the new one is at most {self.quantile:.3g}{times}; "
+            "this does not hold for each single parameter."
+        )
+
+    def bound(self, difficulty=None) -> float | np.ndarray:
+        """The bound: one number, or (n,) of them for the difficulties (n,) of new parameters if normalised."""
+        if self.normalised != (difficulty is not None):
+            raise ParasolError(
+                "the bound was calibrated with difficulties. Pass those of the new parameters."
+                if self.normalised
+                else "the bound was calibrated without difficulties. Pass none, or pass them to calibrate as well."
+            )
+        if difficulty is None:
+            return self.quantile
+        out = self.quantile * _positive(np.asarray(difficulty, dtype=float), "difficulty")
+        return float(out) if out.ndim == 0 else out
+
+
+def calibrate(errors, *, level: float = 0.95, difficulty=None) -> ConformalBound:
+    """Bound the error of a new parameter by an order statistic of errors (n,) at parameters not used in training.
+
+    The bound is the ⌈(n + 1) level⌉-th smallest error. Nothing is assumed but that the new parameter is drawn from the
+    same law as the calibration parameters. With `difficulty` (n,), positive guesses of how large each error may be, the
+    ratios error / difficulty are ranked and the bound follows the difficulty of the new parameter. An evaluation that
+    failed counts as an error of inf: leaving it out would make the bound too small.
+
+    >>> calibrate([5, 1, 3, 2, 4, 9, 7, 6, 8], level=0.9).bound()  # ⌈10 · 0.9⌉ = 9th of nine
+    9.0
+    """
+    errors = check_shape(errors, (None,), "errors")
+    n = len(errors)
+    bad = np.count_nonzero(~(errors >= 0))
+    if bad:
+        raise ParasolError(
+            f"errors has {bad} of {n} entries that are negative or NaN. Pass absolute values, and inf for what failed."
+        )
+    rank = _rank(level, n)
+    if difficulty is not None:
+        errors = errors / _positive(check_shape(difficulty, (n,), "difficulty"), "difficulty")
+    quantile = float(np.sort(errors)[rank - 1])
+    return ConformalBound(float(level), n, quantile, difficulty is not None)
+
+
+def coverage(level: float, n: int) -> Coverage:
+    """The probability that a bound calibrated with n errors holds for a new parameter; it varies with the set.
+
+    With k = ⌈(n + 1) level⌉ it follows the law Beta(k, n + 1 − k) if errors are distinct; repeated errors only raise it.
+
+    >>> coverage(0.95, 19).mean
+    0.95
+    >>> print("{:.3f} {:.3f}".format(*coverage(0.95, 1000)[1:]))
+    0.936 0.963
+    """
+    n = check_count(n, "n")
+    rank = _rank(level, n)
+    low, high = beta.ppf([0.025, 0.975], rank, n + 1 - rank)
+    return Coverage(rank / (n + 1), float(low), float(high))
+
+
+def _rank(level, n: int) -> int:
+    if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
+        raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
+    exact = Fraction(repr(float(level)))  # as it is written: in floats 100 · 0.55 is above 55, and the rank would be 56
+    rank = math.ceil((n + 1) * exact)
+    if rank > n:
+        needed = math.ceil(exact / (1 - exact))
+        raise ParasolError(
+            f"level={level:g} needs at least {needed} calibration errors, got {n}. "
+            "Solve for more parameters, or lower the level."
+        )
+    return rank
+
+
+def _positive(values: np.ndarray, name: str) -> np.ndarray:
+    if not np.all(np.isfinite(values) & (values > 0)):
+        raise ParasolError(f"{name} must be positive and finite everywhere. Add a small positive number to it.")
+    return values

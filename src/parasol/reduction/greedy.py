@@ -1,0 +1,128 @@
+"""The next full solve is always where the bound is largest: bases from as few solves as the tolerance needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_count, check_positive
+from parasol.pde.model import Model
+from parasol.reduction.basis import Basis
+from parasol.reduction.reduced import ReducedModel, candidates_for, prepare
+
+_ROUNDING = 1e-13  # a solution whose new part is smaller than this is in the span already
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Greedy:
+    """A reduced model made by greedy sampling, with the parameters solved at and the largest bound before each solve."""
+
+    reduced: ReducedModel
+    mus: np.ndarray  # (n_solves, n_parameters)
+    history: tuple[float, ...]  # largest relative bound over the candidates with 1, 2, ... modes
+    n_factorizations: int  # spent on the certificate, besides the full solves
+    reached: bool  # whether the last bound is below the tolerance
+
+    @property
+    def basis(self) -> Basis:
+        """The basis the solutions span."""
+        return self.reduced.basis
+
+    @property
+    def n_solves(self) -> int:
+        """Number of full solves."""
+        return len(self.mus)
+
+    def __repr__(self) -> str:
+        return f"<Greedy {self.n_solves} full solves, largest relative bound {self.history[-1]:.1e}>"
+
+
+def greedy(
+    model: Model,
+    candidates=None,
+    *,
+    tolerance: float | None = None,
+    n_modes: int | None = None,
+    weighting: str = "solve",
+    weights: np.ndarray | None = None,
+    n_anchors: int = 100,
+    max_solves: int = 200,
+    progress: Callable[[float], None] | None = None,
+) -> Greedy:
+    """Solve where the certified bound is largest, until it is below `tolerance` everywhere or there are `n_modes`.
+
+    Bounds are relative, min over c of ||f_μ − A_μ V c|| in the chosen weighting over a lower bound of σ_min, and so are
+    upper bounds of the error at every candidate (n_candidates, n_parameters). Without candidates, spread ones are
+    used, and it only stops once a fresh set of them asks for no further solve. Solutions are orthonormalised twice.
+    `weighting="none"` is the residual of the bare rows: the classical greedy least-squares reduced collocation.
+    """
+    if (tolerance is None) == (n_modes is None):
+        raise ParasolError("greedy needs either tolerance or n_modes. Give one of them.")
+    aim = 0.0 if tolerance is None else check_positive(tolerance, "tolerance")
+    most = check_count(max_solves, "max_solves") if n_modes is None else check_count(n_modes, "n_modes")
+    fresh = candidates is None
+    mus = candidates_for(model, 0) if fresh else model.check(candidates)
+    bench = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
+    modes = np.empty((model.n_unknowns, 0))
+    builders = bench.builders(modes)
+    n_values = len(model.problem.names) * model.n_nodes
+    seen = np.ones(n_values) if weights is None else np.asarray(weights, dtype=float)
+    metric = model.unknowns(seen, np.zeros(model.n_unknowns - n_values))
+    chosen, history, draw = [mus[_middle(model, mus)]], [], 0
+    while True:
+        mode = _new_direction(modes, _solve(model, chosen[-1]), metric)
+        if mode is None:
+            chosen.pop()
+            if not chosen:
+                raise ParasolError("the first solution is zero, so there is nothing to build a basis from.")
+            break
+        modes = np.column_stack([modes, mode])
+        for builder in builders:
+            builder.add(mode)
+        reduced = bench.reduced(_basis(model, modes, weights), builders)
+        bounds = reduced.solve(mus).bounds.relative  # type: ignore[union-attr]
+        while fresh and np.max(bounds) <= aim and draw < 2:
+            draw += 1  # the candidates are satisfied: see whether others are
+            mus = candidates_for(model, draw)
+            bounds = reduced.solve(mus).bounds.relative  # type: ignore[union-attr]
+        history.append(float(np.max(bounds)))
+        if progress is not None:
+            progress(_fraction(history, aim, len(chosen), most))
+        if history[-1] <= aim or len(chosen) == most:
+            break
+        chosen.append(mus[int(np.argmax(bounds))])
+    return Greedy(reduced, np.array(chosen), tuple(history), bench.covered.n_factorizations, history[-1] <= aim)
+
+
+def _middle(model: Model, mus: np.ndarray) -> int:
+    unit = model.parameters.to_unit(mus[:, : len(model.parameters.scalars)])
+    return int(np.argmin(np.sum((unit - 0.5) ** 2, axis=1)))
+
+
+def _solve(model: Model, mu: np.ndarray) -> np.ndarray:
+    return model.solve(mu, extrapolate=True).unknowns  # type: ignore[union-attr,return-value]
+
+
+def _new_direction(modes: np.ndarray, unknowns: np.ndarray, metric: np.ndarray) -> np.ndarray | None:
+    """The part of a solution that is new, at unit norm; None if there is none. Ghosts ride along without weight."""
+    size = np.sqrt(np.sum(metric * unknowns**2))
+    left = unknowns
+    for _ in range(2):  # once leaves a trace of what was there when little is new
+        left = left - modes @ (modes.T @ (metric * left))
+    new = np.sqrt(np.sum(metric * left**2))
+    return None if new <= _ROUNDING * size else left / new
+
+
+def _basis(model: Model, modes: np.ndarray, weights: np.ndarray | None) -> Basis:
+    rows = modes.T
+    return Basis(model.at_nodes(rows).T, weights, model.hidden(rows).T, n_snapshots=modes.shape[1], method="greedy")
+
+
+def _fraction(history: list[float], aim: float, n_solves: int, most: int) -> float:
+    """How much is done: in digits of the bound where a tolerance is asked for."""
+    if aim == 0.0 or not np.isfinite(history[0]) or history[0] <= aim:
+        return n_solves / most
+    first = min(history[0], 1.0)
+    return float(np.clip(np.log(min(history[-1], first) / first) / np.log(aim / first), 0.0, 1.0))

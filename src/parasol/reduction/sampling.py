@@ -1,0 +1,176 @@
+"""Which parameters to solve for: designs in the parameter box, and disjoint parts for training and testing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import qmc
+
+from parasol.checks import ParasolError, check_choice, check_count
+from parasol.pde.parameters import Parameter, ParameterSpace
+
+_DESIGNS = ("sobol", "latin", "halton", "random", "lattice")
+_SCALES = ("linear", "log")
+
+
+def sample(
+    space,
+    n_samples: int | Sequence[int],
+    *,
+    design: str = "sobol",
+    scale: str | Mapping[str, str] | None = None,
+    rng: int | np.random.Generator | None = 0,
+) -> np.ndarray:
+    """Parameter vectors (n_samples, n_parameters) that fill the box of a parameter space, a problem or a model.
+
+    "sobol" is a scrambled Sobol sequence, best with n_samples a power of two; "latin" a Latin hypercube, "halton" a
+    scrambled Halton sequence, "random" independent and uniform; "lattice" takes all combinations of equidistant values,
+    ends included, first parameter slowest, of a whole power n_samples or of a count for every parameter. Distances are
+    measured on each parameter's own scale, or on `scale`: "linear" or "log" for all, or by name. Function parameters of
+    a model are drawn from their laws, whatever the design.
+
+    >>> from parasol.pde.parameters import ParameterSpace, parameters
+    >>> space = ParameterSpace(parameters(a=(1, 100, "log"), k=(0, 2)))
+    >>> sample(space, (3, 2), design="lattice")[::2, 0]
+    array([  1.,  10., 100.])
+    >>> sample(space, 4).shape
+    (4, 2)
+    """
+    check_choice(design, _DESIGNS, "design")
+    box = space if isinstance(space, ParameterSpace) else getattr(space, "parameters", None)
+    if not isinstance(box, ParameterSpace):
+        raise ParasolError(f"space must be a parameter space, a problem or a model, got {type(space).__name__}.")
+    points_of = getattr(space, "function_points", None)
+    if box.functions and points_of is None:
+        raise ParasolError(
+            f"the function parameter {box.functions[0].name!r} is drawn at nodes, which a {type(space).__name__} does not "
+            "have. Sample the model: sample(discretize(problem, nodes), n_samples)."
+        )
+    rng = np.random.default_rng(rng)
+    scaled = _rescaled(box, scale)
+    n_scalars = len(scaled.scalars)
+    if design == "lattice":
+        counts, n_samples = _lattice_counts(n_samples, n_scalars)
+        scalars = scaled.grid(*counts) if n_scalars else np.empty((n_samples, 0))
+    else:
+        if not isinstance(n_samples, int | np.integer):
+            raise ParasolError(
+                f"n_samples={n_samples!r} with design={design!r} must be one whole number. "
+                'Counts for every parameter need design="lattice".'
+            )
+        n_samples = check_count(n_samples, "n_samples")
+        scalars = scaled.from_unit(_unit(n_samples, n_scalars, design, rng))
+    drawn = [] if points_of is None else [f.law.sample(n_samples, points_of(f), rng) for f in box.functions]
+    return np.hstack([scalars, *drawn])
+
+
+def split(mus, /, *, rng: int | np.random.Generator | None = None, **sizes) -> dict[str, np.ndarray]:
+    """Disjoint parts of the samples by name, each an ascending array of row indices, for parameters and solutions alike.
+
+    `mus` is the samples or their number. A size is a count, a fraction of all samples between 0 and 1, or "rest" (or
+    None) for one part that takes what is left. Without `rng` the parts follow each other; with it they are drawn.
+
+    >>> parts = split(10, training=0.7, calibration=2, test="rest")
+    >>> parts["calibration"], parts["test"]
+    (array([7, 8]), array([9]))
+    """
+    n = check_count(mus, "number of samples") if np.ndim(mus) == 0 and not hasattr(mus, "__len__") else len(mus)
+    counts = _part_counts(n, sizes)
+    order = np.arange(n) if rng is None else np.random.default_rng(rng).permutation(n)
+    ends = np.cumsum([0, *counts.values()])
+    return {name: np.sort(order[a:b]) for name, a, b in zip(counts, ends[:-1], ends[1:], strict=True)}
+
+
+def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
+    """The same box with other scales."""
+    if scale is None:
+        return box
+    if isinstance(scale, str):
+        scale = dict.fromkeys(box.names, check_choice(scale, _SCALES, "scale"))
+    if not isinstance(scale, Mapping):
+        raise ParasolError(f'scale={scale!r} must be "linear", "log", or a mapping from parameter names to these.')
+    for name in scale:
+        if name not in box.names:
+            raise ParasolError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
+    return ParameterSpace(
+        tuple(Parameter(p.name, p.low, p.high, scale=scale.get(p.name, p.scale), rank=p.rank) for p in box.scalars)
+    )
+
+
+def _unit(n: int, dimension: int, design: str, rng: np.random.Generator) -> np.ndarray:
+    """Points (n, dimension) of the unit cube."""
+    if dimension == 0:
+        return np.empty((n, 0))
+    if design == "random":
+        return rng.random((n, dimension))
+    if design == "latin":
+        return qmc.LatinHypercube(dimension, rng=rng).random(n)
+    if design == "halton":
+        return qmc.Halton(dimension, rng=rng).random(n)
+    if dimension > qmc.Sobol.MAXDIM:
+        raise ParasolError(
+            f'design="sobol" knows {qmc.Sobol.MAXDIM} parameters at most, got {dimension}. Use design="latin".'
+        )
+    # the start of a longer sequence: balanced where n is a power of two, still well spread elsewhere
+    return qmc.Sobol(dimension, rng=rng).random_base2((n - 1).bit_length())[:n]
+
+
+def _lattice_counts(n_samples, dimension: int) -> tuple[tuple[int, ...], int]:
+    """Counts for every parameter, and their product."""
+    if isinstance(n_samples, tuple | list | np.ndarray):
+        if len(n_samples) != dimension:
+            raise ParasolError(
+                f"n_samples has {len(n_samples)} counts for {dimension} scalar parameters. Give one for each."
+            )
+        counts = tuple(check_count(n, "a count of n_samples") for n in n_samples)
+        return counts, math.prod(counts)
+    n = check_count(n_samples, "n_samples")
+    if dimension == 0:
+        return (), n
+    root = round(n ** (1 / dimension))
+    if root**dimension != n:
+        low = root if root**dimension < n else root - 1
+        raise ParasolError(
+            f"a lattice of {dimension} parameters cannot have n_samples={n}. Use {low**dimension} ({low} values each) "
+            f"or {(low + 1) ** dimension} ({low + 1} values each), or give a count for each parameter."
+        )
+    return (root,) * dimension, n
+
+
+def _part_counts(n: int, sizes: Mapping[str, object]) -> dict[str, int]:
+    if not sizes:
+        raise ParasolError('split needs parts. Write split(mus, training=0.8, test="rest").')
+    counts: dict[str, int] = {}
+    rest: list[str] = []
+    portion = 0.0  # of the fractions so far: rounding their sum instead of each keeps the total
+    for name, size in sizes.items():
+        if size is None or (isinstance(size, str) and size == "rest"):
+            rest.append(name)
+            counts[name] = 0
+        elif isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0:
+            counts[name] = int(size)
+        elif isinstance(size, float | np.floating) and 0 < size < 1:
+            counts[name] = round(n * (portion + float(size))) - round(n * portion)
+            portion += float(size)
+        else:
+            raise ParasolError(
+                f'the part {name!r} has size {size!r}. Use a count of at least 1, a fraction between 0 and 1, or "rest".'
+            )
+    if len(rest) > 1:
+        raise ParasolError(f"the parts {' and '.join(rest)} are both to take the rest. Give all but one a size.")
+    if portion > 1 + 1e-9:
+        raise ParasolError(f"the fractions add up to {portion:.6g}, more than 1. Make them smaller.")
+    taken = sum(counts.values())
+    if taken > n:
+        wanted = ", ".join(f"{name}: {count}" for name, count in counts.items() if name not in rest)
+        raise ParasolError(f"the parts need {taken} samples ({wanted}), but there are {n}. Make them smaller.")
+    for name in rest:
+        counts[name] = n - taken
+    empty = [name for name, count in counts.items() if count == 0]
+    if empty:
+        raise ParasolError(
+            f"the part {empty[0]!r} would be empty with {n} samples. Take more samples or a larger part."
+        )
+    return counts

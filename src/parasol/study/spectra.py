@@ -1,0 +1,124 @@
+"""The spectrum of snapshots: how fast singular values decay, and what a basis of d modes leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from parasol.checks import ParasolError
+from parasol.delivery.files import check_output, replacing
+from parasol.reduction.basis import Basis
+from parasol.study.canvas import INK, require_matplotlib
+from parasol.study.figures import FIGURE_SUFFIXES
+
+_ROUNDING = 1e-15  # curves end here: what is below is not there
+
+
+def draw_spectrum(
+    bases: Basis | Sequence[Basis] | Mapping[str, Basis],
+    path: str | Path,
+    *,
+    tolerance: float | None = None,
+    labels: Sequence[str] | None = None,
+) -> Path:
+    """Draw singular values s_d/s_1 and the energy discarded sqrt(Σ_{i>d} s_i² / Σ s_i²) against d, a dot at each basis' d.
+
+    One curve per basis, so that several numbers of snapshots and designs can be compared: where the curves agree the
+    smallest set of snapshots was enough. A mapping gives the labels, or `labels` do; `tolerance` is drawn as a line.
+    The suffix is `.png`, `.svg` or `.pdf`.
+    """
+    named = _named(bases, labels)
+    figure_class = require_matplotlib()
+    path = check_output(path, FIGURE_SUFFIXES)
+    if tolerance is not None and not 0 < float(tolerance) < 1:
+        raise ParasolError(f"tolerance={tolerance!r} is not between 0 and 1.")
+    figure = figure_class(figsize=(10.5, 4.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    inks = [f"C{i % 10}" for i in range(len(named))] if len(named) <= 10 else _shades(len(named))
+    lines = ("-", "--", "-.", ":")
+    ends, lows = [1], [[], []]
+    for i, ((label, basis), ink) in enumerate(zip(named, inks, strict=True)):
+        style = {"color": ink, "lw": 1.6, "ls": lines[i % 4], "marker": ".", "ms": 3.5, "label": label}
+        s, d = basis.singular_values / basis.singular_values[0], basis.n_modes
+        curve = basis.energy_discarded
+        s, curve = (np.where(values > _ROUNDING, values, np.nan) for values in (s, curve))
+        left.plot(np.arange(1, len(s) + 1), s, **style)
+        right.plot(np.arange(len(curve)), curve, **style)
+        dot = {"marker": "o", "ms": 9 if i % 2 == 0 else 6, "color": ink, "mec": "white", "mew": 1.2, "zorder": 5}
+        left.plot(d, s[d - 1], **dot)
+        right.plot(d, curve[d], **dot)
+        ends.append(int(np.count_nonzero(np.isfinite(s))))
+        for low, values in zip(lows, (s, curve), strict=True):
+            low.append(np.nanmin(values))
+        # one line of text per basis in the corner where a decaying curve leaves room
+        error = "" if basis.held_out_error is None else f", held out {basis.held_out_error:.1e}"
+        right.text(
+            0.98,
+            0.97 - 0.065 * i,
+            f"d = {d}: {_discarded(basis):.1e}{error}",
+            transform=right.transAxes,
+            ha="right",
+            va="top",
+            fontsize=9,
+            color=ink,
+        )
+    for axes, low in zip((left, right), lows, strict=True):
+        if tolerance is not None and axes is right:
+            axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)))
+            axes.annotate(
+                f"tolerance {tolerance:g}",
+                (0.99, tolerance),
+                xycoords=("axes fraction", "data"),
+                xytext=(-2, 3),
+                textcoords="offset points",
+                ha="right",
+                fontsize=8,
+                color=INK,
+            )
+            low = [*low, tolerance]
+        axes.set_yscale("log")
+        axes.set(xlim=(0, 1.03 * max(ends)), ylim=(min(low) / 4, 3), xlabel="d")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    left.set_title(r"singular values  $s_d / s_1$", fontsize=11)
+    right.set_title(r"energy discarded  $\sqrt{\sum_{i>d} s_i^2 \,/\, \sum_i s_i^2}$", fontsize=11)
+    left.legend(fontsize=9, frameon=False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.12)
+    return path
+
+
+def _named(bases, labels: Sequence[str] | None) -> list[tuple[str, Basis]]:
+    """Labels and bases, or a clear error."""
+    if isinstance(bases, Mapping):
+        named = [(str(label), basis) for label, basis in bases.items()]
+        if labels is not None:
+            raise ParasolError("labels and a mapping were both given, and a mapping has labels. Leave labels out.")
+    else:
+        bases = [bases] if isinstance(bases, Basis) else list(bases)
+        if labels is not None and len(labels) != len(bases):
+            raise ParasolError(f"{len(labels)} labels were given for {len(bases)} bases. Give one for each.")
+        named = list(zip(labels or [f"{basis.n_snapshots} snapshots" for basis in bases], bases, strict=True))
+    if not named:
+        raise ParasolError("there is no basis to draw. Give one, or a mapping of labels to bases.")
+    for label, basis in named:
+        if not isinstance(basis, Basis):
+            raise ParasolError(f"{label!r} is a {type(basis).__name__}, not a basis. Make one with pod.")
+        if not len(basis.singular_values):
+            raise ParasolError(
+                f"{label!r} has no singular values: it was made by {basis.method}. Make a basis with pod."
+            )
+    return named
+
+
+def _discarded(basis: Basis) -> float:
+    return float(basis.energy_discarded[min(basis.n_modes, len(basis.singular_values))])
+
+
+def _shades(n: int) -> list:
+    from matplotlib import colormaps
+
+    return list(colormaps["viridis"](np.linspace(0, 0.9, n)))

@@ -1,0 +1,318 @@
+import json
+import multiprocessing
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from parasol.checks import ParasolError
+from parasol.reduction import store
+from parasol.reduction.snapshots import open_snapshots, solve_many
+
+MUS = np.linspace(1.0, 2.0, 10)[:, None]
+
+
+def waves(mu):
+    if 1.4 < mu[0] < 1.5:
+        raise ParasolError("no solution at a fold: größer")
+    return np.sin(mu[0] * np.arange(7.0))
+
+
+def fill(folder, mus=MUS, **options):
+    with pytest.warns(UserWarning, match="1 of"):
+        return solve_many(waves, mus, store=folder, chunk_size=4, **options)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+# ---- what is on disk ------------------------------------------------------------------------------------------------
+def test_a_chunk_is_plain_hdf5_with_its_checksum_in_front(tmp_path):
+    fill(tmp_path / "s")
+    path = tmp_path / "s" / "chunk-000001.h5"
+    with h5py.File(path) as file:  # as anybody would read it
+        np.testing.assert_array_equal(file["solved"], [0, 1, 1, 1])
+        np.testing.assert_array_equal(file["solutions"], [np.sin(mu * np.arange(7)) for mu in MUS[5:8, 0]])
+        np.testing.assert_array_equal(file["mus"], MUS[4:8])
+        assert file["reasons"].asstr()[0] == "no solution at a fold: größer"
+    code = f"tail -c +513 {path} | sha256sum"
+    told = subprocess.run(code, shell=True, capture_output=True, text=True, check=True).stdout.split()[0]
+    assert f"sha256 {told}\n" in path.read_bytes()[:512].decode()
+
+
+def test_bytes_do_not_depend_on_when_or_by_whom(tmp_path):
+    fill(tmp_path / "a")
+    time.sleep(1.1)  # HDF5 would write times in whole seconds
+    fill(tmp_path / "b", jobs=2)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert sorted(files(tmp_path / "a")) == ["chunk-000000.h5", "chunk-000001.h5", "chunk-000002.h5", "manifest.json"]
+
+
+def test_reading_gives_back_what_was_written(tmp_path):
+    written, read = fill(tmp_path / "s"), open_snapshots(tmp_path / "s")
+    assert read.n_pending == 0
+    np.testing.assert_array_equal(read.solutions, written.solutions)
+    np.testing.assert_array_equal(read.mus, np.delete(MUS, 4, axis=0))
+    assert [(f.index, f.mu[0], f.reason) for f in read.failures] == [(4, MUS[4, 0], "no solution at a fold: größer")]
+    assert [len(block) for block in read.blocks()] == [4, 3, 2]
+    assert read.fingerprint == written.fingerprint
+
+
+# ---- damage ---------------------------------------------------------------------------------------------------------
+def test_every_flipped_byte_is_seen(tmp_path):
+    folder = tmp_path / "s"
+    fill(folder)
+    choice = random.Random(1)
+    whole = files(folder)
+    for name, raw in whole.items():
+        places = range(len(raw)) if name == "manifest.json" else choice.sample(range(len(raw)), 60)
+        for place in places:
+            bad = bytearray(raw)
+            bad[place] ^= 1 << choice.randrange(8)
+            (folder / name).write_bytes(bad)
+            if name == "manifest.json" and same_json(bad, raw):  # white space between entries became another
+                continue
+            with pytest.raises(ParasolError, match=re.escape(str(folder))):
+                open_snapshots(folder)
+        (folder / name).write_bytes(raw)
+    assert files(folder) == whole
+
+
+def same_json(one, other):
+    try:
+        return json.loads(one) == json.loads(other)
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda f: os.truncate(f / "chunk-000001.h5", 3000), "chunk-000001.h5: it has 3000 bytes instead of"),
+        (lambda f: os.truncate(f / "chunk-000001.h5", 0), "first 512 bytes are not those of a chunk"),
+        (lambda f: (f / "chunk-000000.h5").rename(f / "chunk-000001.h5"), "belongs to another store or place"),
+        (lambda f: (f / "manifest.json").write_text('{"format"'), "manifest.json cannot be read"),
+        (lambda f: (f / "manifest.json").write_text("[1]"), "is about something else"),
+        (lambda f: (f / "manifest.json").write_bytes(b"\xff\xfe"), "manifest.json cannot be read"),
+        (lambda f: (f / "manifest.json").unlink(), "has no manifest.json"),
+        (lambda f: newer(f / "manifest.json"), "has version 2, this parasol reads up to 1. Update parasol"),
+    ],
+)
+def test_a_damaged_or_foreign_store_is_refused_and_left_alone(tmp_path, spoil, reason):
+    folder = tmp_path / "s"
+    fill(folder)
+    spoil(folder)
+    before = files(folder)
+    with pytest.raises(ParasolError, match=reason):
+        open_snapshots(folder)
+    with pytest.raises(ParasolError, match=reason):
+        solve_many(waves, MUS, store=folder)
+    assert files(folder) == before
+
+
+def newer(path):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
+
+
+def test_deleting_the_damaged_chunk_repairs_the_store(tmp_path):
+    folder = tmp_path / "s"
+    fill(folder)
+    whole = files(folder)
+    os.truncate(folder / "chunk-000001.h5", 3000)
+    (folder / "chunk-000001.h5").unlink()
+    assert open_snapshots(folder).n_pending == 4
+    fill(folder)
+    assert files(folder) == whole
+
+
+def test_places_that_are_no_store_are_refused(tmp_path):
+    with pytest.raises(ParasolError, match="there is no snapshot store"):
+        open_snapshots(tmp_path / "none")
+    (tmp_path / "letters.txt").write_text("dear")
+    for call in (open_snapshots, lambda path: solve_many(waves, MUS, store=path)):
+        with pytest.raises(ParasolError, match="is not a snapshot store"):
+            call(tmp_path)
+    with pytest.raises(ParasolError, match="cannot make or open the folder"):
+        solve_many(waves, MUS, store=tmp_path / "letters.txt")
+    assert [p.name for p in tmp_path.iterdir()] == ["letters.txt"]
+
+
+def test_another_problem_or_other_parameters_are_refused(tmp_path):
+    fill(tmp_path / "s")
+    with pytest.raises(ParasolError, match=r"belongs to another problem .*: waves, this is .*lambda"):
+        solve_many(lambda mu: np.zeros(7), MUS, store=tmp_path / "s")
+    for other in (MUS + 0.1, MUS[:9], np.hstack([MUS, MUS])):
+        with pytest.raises(ParasolError, match="begun for 10 other parameters"):
+            solve_many(waves, other, store=tmp_path / "s")
+
+
+# ---- more parameters later ------------------------------------------------------------------------------------------
+def test_a_store_is_extended_and_equals_one_made_at_once(tmp_path):
+    more = np.vstack([MUS, MUS[:6] + 2])
+    first = fill(tmp_path / "a")
+    calls = []
+
+    def counting(mu):
+        calls.append(mu[0])
+        return waves(mu)
+
+    counting.fingerprint = "waves"
+    with pytest.warns(UserWarning, match="1 of 10"):
+        solve_many(counting, MUS, store=tmp_path / "c", chunk_size=4)
+    calls.clear()
+    with pytest.warns(UserWarning, match="1 of 16"):
+        solve_many(counting, more, store=tmp_path / "c")
+    np.testing.assert_array_equal(
+        calls, more[10:, 0]
+    )  # the two rows of the last chunk that were there are not solved again
+    assert len(fill(tmp_path / "a", more)) == len(first) + 6
+    fill(tmp_path / "b", more)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+# ---- one run at a time ----------------------------------------------------------------------------------------------
+def test_a_second_run_is_refused_while_the_first_lives(tmp_path):
+    with store.claim(tmp_path / "s"), pytest.raises(ParasolError, match=rf"another run \(process {os.getpid()} on"):
+        solve_many(waves, MUS, store=tmp_path / "s")
+    fill(tmp_path / "s")
+    assert not (tmp_path / "s" / "lock").exists()
+
+
+def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
+    code = (
+        "import os, sys; from pathlib import Path; from parasol.reduction import store\n"
+        "with store.claim(Path(sys.argv[1])):\n"
+        "    Path(sys.argv[1], '.chunk-000000.h5.1-ab.tmp').write_text('torn')\n"
+        "    os.kill(os.getpid(), 9)"
+    )
+    folder = tmp_path / "s"
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=False)
+    assert sorted(files(folder)) == [".chunk-000000.h5.1-ab.tmp", "lock"]
+    fill(folder)
+    assert len(files(folder)) == 4
+    holder = {"pid": os.getpid(), "started": "1", "host": json.loads(_lock_text(tmp_path))["host"]}
+    (folder / "lock").write_text(json.dumps(holder))  # our number, but of an earlier process
+    fill(folder)
+    (folder / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
+    with pytest.raises(ParasolError, match=r"on elsewhere.*delete .*lock"):
+        solve_many(waves, MUS, store=folder)
+
+
+def _lock_text(tmp_path):
+    with store.claim(tmp_path / "other"):
+        return (tmp_path / "other" / "lock").read_text()
+
+
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "_to_disk", full)
+    with pytest.raises(ParasolError, match=r"cannot write .*No space left on device\. Finished chunks are kept"):
+        solve_many(waves, MUS, store=tmp_path / "s")
+    assert list(files(tmp_path / "s")) == []
+
+
+# ---- kill -9 --------------------------------------------------------------------------------------------------------
+MAKE = """
+import parasol as ps
+from parasol.reduction.snapshots import solve_many
+
+problem = ps.load_problem("helmholtz")
+model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+
+class Logged:  # one line for every solve, straight to the file
+    n_values, fingerprint = 300, "helmholtz"
+
+    def __init__(self, log):
+        self.log = log
+
+    def solve(self, mu):
+        with open(self.log, "a") as file:
+            file.write(f"{mu[0]!r} {mu[1]!r}\\n")
+        return model.solve(mu)
+
+def run(folder, log, jobs):
+    solve_many(Logged(log), model.sample(200), store=folder, chunk_size=8, jobs=jobs)
+"""
+FORK = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
+
+
+def lead_group_and_run(run, *arguments):
+    os.setsid()
+    run(*arguments)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks, to spend the time on kills")
+def test_killed_at_twenty_random_moments_the_store_is_the_same(tmp_path):
+    names: dict = {}
+    exec(MAKE, names)
+    run, solved = names["run"], {tuple(mu) for mu in names["model"].sample(200)}
+    began = time.perf_counter()
+    run(tmp_path / "whole", tmp_path / "log", 1)
+    seconds = time.perf_counter() - began
+    expected, choice, n_kills, trial = files(tmp_path / "whole"), random.Random(9), 0, 0
+    while n_kills < 20 or trial < 3:
+        trial += 1
+        folder, log, jobs, kills = tmp_path / f"killed-{trial}", tmp_path / f"log-{trial}", 1 + trial % 2, 0
+        finished = False
+        while not finished:
+            done = {path.name for path in folder.glob("chunk-*")}
+            child = FORK.Process(target=lead_group_and_run, args=(run, folder, log, jobs))
+            child.start()
+            # the last one of a store is left alone
+            child.join(choice.random() * 0.3 * seconds if kills < 8 and n_kills < 20 else 60)
+            finished = child.exitcode == 0
+            if not finished:
+                assert child.exitcode is None
+                kill_group(child.pid)
+                child.join()
+                kills, n_kills = kills + 1, n_kills + 1
+            now = files(folder) if folder.exists() else {}
+            assert done <= set(now)  # nothing lost
+            assert all(now[name] == expected[name] for name in now if name.startswith("chunk-"))  # nothing torn
+        assert files(folder) == expected
+        counts = Counter(log.read_text().splitlines())
+        assert {tuple(map(float, re.findall(r"[-\d.e]+", line.replace("np.float64", "")))) for line in counts} == solved
+        # solved again: only what was in the air, a chunk of 8 per worker and kill
+        assert sum(counts.values()) - 200 <= 8 * jobs * kills
+    assert n_kills >= 20
+
+
+def kill_group(pid):
+    for _ in range(200):  # the child may not lead its group yet
+        try:
+            os.killpg(pid, signal.SIGKILL)
+            return
+        except ProcessLookupError:
+            time.sleep(0.005)
+    raise AssertionError("no such group")
+
+
+def test_a_fresh_interpreter_resumes_what_another_left(tmp_path):
+    names: dict = {}
+    exec(MAKE, names)
+    solve_many(names["model"], names["model"].sample(50), store=tmp_path / "whole", chunk_size=8)
+    code = MAKE + (
+        "import os, sys\n"
+        "def progress(fraction):\n"
+        "    if fraction > float(sys.argv[2]):\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "solve_many(model, model.sample(50), store=sys.argv[1], chunk_size=8, progress=progress)\n"
+    )
+    for seed, (limit, ending) in enumerate([("0.5", -signal.SIGKILL), ("1", 0)]):
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}  # the order of sets must not reach the fingerprint
+        command = [sys.executable, "-c", code, str(tmp_path / "killed"), limit]
+        assert subprocess.run(command, check=False, env=environment).returncode == ending
+        assert open_snapshots(tmp_path / "killed").n_pending == (50 - 3 * 8 if ending else 0)
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
