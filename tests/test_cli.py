@@ -204,9 +204,10 @@ def test_the_default_preset_is_used_and_options_override_it(mine):
 def test_choices_are_those_of_the_library():
     from typing import get_args, get_type_hints
 
+    from parasol.cli.solve import solve as solve_command
     from parasol.pde.transient import INTEGRATORS
 
-    hint = get_type_hints(cli.solve)["integrator"]
+    hint = get_type_hints(solve_command)["integrator"]
     assert get_args(get_args(hint)[0]) == INTEGRATORS
 
 
@@ -335,7 +336,7 @@ def test_interrupt_is_quiet(mine, monkeypatch):
 
 def test_quiet_prints_nothing_and_progress_names_the_stages(mine, monkeypatch):
     said = []
-    monkeypatch.setattr(cli, "_progress", lambda quiet: nullcontext(said.append))
+    monkeypatch.setattr("parasol.cli.solve.stages", lambda quiet: nullcontext(said.append))
     result = run("solve", "mine.py", "--nodes", 200, "--quiet", "--out", "u.csv")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     assert said == ["reading the problem", "scattering nodes", "computing weights", "solving", "writing u.csv"]
@@ -349,7 +350,7 @@ def test_an_mp4_without_ffmpeg_is_refused_before_the_solve(mine, monkeypatch):
 
 def test_integration_and_films_tell_how_much_is_done(mine, monkeypatch):
     told = {}
-    monkeypatch.setattr(cli, "_progress", lambda quiet: nullcontext(lambda text: told.setdefault(text, []).append))
+    monkeypatch.setattr("parasol.cli.solve.stages", lambda quiet: nullcontext(lambda text: told.setdefault(text, []).append))
     assert run("solve", "burgers", "--nodes", 60, "--times", "0:1:3", "--out", "u.gif").exit_code == 0
     for stage in ("solving", "writing u.gif"):
         assert told[stage] == sorted(told[stage])

@@ -52,6 +52,7 @@ _HOME = {
         "parasol.reduction.conformal": "calibrate",
         "parasol.delivery.files": "write_field",
         "parasol.study.figures": "draw draw_nodes",
+        "parasol.study.spectra": "draw_spectrum",
         "sympy": "Eq",
     }.items()
     for name in names.split()

@@ -16,15 +16,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import parasol as ps
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.parameters import ParameterSpace
+from parasol.reduction.fingerprint import fingerprint
 from parasol.reduction.snapshots import (
     as_snapshots,
     default_chunk_size,
-    join_unknowns,
     open_snapshots,
     solve_many,
-    split_unknowns,
 )
-from parasol.reduction.store import fingerprint
 
 MUS = np.linspace(0.0, 1.0, 23)[:, None]
 
@@ -120,13 +118,13 @@ def test_ghosts_are_hidden_and_join_with_the_visible():
     n_ghosts = model.n_unknowns - model.n_nodes
     assert n_ghosts > 0
     unknowns = np.arange(2.0 * model.n_unknowns).reshape(2, -1)
-    values, hidden = split_unknowns(model, unknowns)
+    values, hidden = model.at_nodes(unknowns), model.hidden(unknowns)
     np.testing.assert_array_equal(values, model.at_nodes(unknowns))
     assert hidden.shape == (2, n_ghosts)
-    np.testing.assert_array_equal(join_unknowns(model, values, hidden), unknowns)
+    np.testing.assert_array_equal(model.unknowns(values, hidden), unknowns)
     found = solve_many(model, [[1.0], [1.5]])
     assert found.hidden.shape == (2, n_ghosts)
-    for mu, row in zip(found.mus, join_unknowns(model, found.solutions, found.hidden), strict=True):
+    for mu, row in zip(found.mus, model.unknowns(found.solutions, found.hidden), strict=True):
         np.testing.assert_allclose(model.operator(mu) @ row, model.load(mu), atol=1e-9)
 
 

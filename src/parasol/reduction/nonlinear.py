@@ -21,14 +21,14 @@ from parasol.reduction.frames import Frame, FrameBuilder
 from parasol.reduction.interpolation import interpolate
 from parasol.reduction.snapshots import Snapshots
 
-_BATCH = 2**21  # numbers in the matrices of one batch
+_BATCH = 2**19  # numbers in the matrices of one batch: what a cache holds
 _MOST_STEPS = 30
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
 _LAST_STEP = 1e-10  # a step this small, relative to the coefficients, is the last one
 _N_STARTS = 3  # snapshots tried, the nearest first
 _PART = 0.01  # of the typical error, spent on the fit of the nonlinear part
 _FINEST, _COARSEST = 1e-11, 1e-4  # tolerances of that fit
-_ROUNDS = 2  # of points: as many as modes, and as many again, so that interpolation becomes a least-squares fit
+_MORE = 0.5  # points beyond the modes, as a part of them: interpolation becomes a fit that shows its own error
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,14 +385,12 @@ class _Workshop:
 
 
 def _more_points(modes: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The points, and as many again by the same rule on the rows that are left."""
-    for _ in range(_ROUNDS - 1):
-        left = np.setdiff1d(np.arange(len(modes)), points)
-        if not len(points) or not len(left):
-            break
-        pivots = linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1]
-        points = np.concatenate([points, left[pivots[: modes.shape[1]]]])
-    return points
+    """The points, and half as many again by the same rule on the rows that are left."""
+    left = np.setdiff1d(np.arange(len(modes)), points)
+    if not len(points) or not len(left):
+        return points
+    pivots = linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1]
+    return np.concatenate([points, left[pivots[: 1 + int(_MORE * len(points))]]])
 
 
 def reduce_nonlinear(
@@ -400,7 +398,7 @@ def reduce_nonlinear(
 ) -> NonlinearReducedModel:
     """The reduced model of a steady nonlinear model in a basis: coefficients at a cost independent of N.
 
-    The nonlinear part is fitted from few rows (empirical interpolation with twice as many points as modes), first over
+    The nonlinear part is fitted from few rows (empirical interpolation, with half as many points again as modes), first over
     the snapshots, then to the relative `tolerance` also over reduced solutions at `n_training` random parameters, which
     costs no full solve. Without a `tolerance` it is a hundredth of the typical error that the basis leaves: more points
     would cost time and gain nothing. There are no rigorous error bounds: calibrate `conformal` on held-out solves.

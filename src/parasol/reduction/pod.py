@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite, check_shape
 from parasol.reduction.basis import Basis, check_weights, energies, slices
 from parasol.reduction.factorizations import (
     Budget,
@@ -24,7 +23,7 @@ from parasol.reduction.factorizations import (
 
 METHODS = ("svd", "gram", "randomized", "incremental", "hierarchical")
 _IN_MEMORY = 2**27  # numbers of a stored set up to which it is read as a whole: 1 GB
-_BLOCK = 2**24  # numbers that a block of snapshots should have: 128 MB
+_BLOCK = 2**22  # numbers that a block of snapshots should have: 32 MB, of which a few copies are made
 _SHORT = 3000  # values up to which a triangle of that size takes any number of snapshots
 _GRAM_LIMIT = 1e-8  # square root of rounding
 _FINER = 1e-4  # part of the tolerance that may be lost on the way
@@ -56,10 +55,10 @@ def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, h
     root = None if weights is None else np.sqrt(weights)
     tally = _Tally(weights)
     factored, method = _factor(source, root, tolerance, n_modes, method, rng, tally)
-    if tally.energy == 0:
-        raise ParasolError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
     if tally.n < 2:
         raise ParasolError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
+    if tally.energy == 0:
+        raise ParasolError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
     d = _count(factored, tolerance, n_modes)
     _warn(factored, method, tolerance, n_modes, d, tally.n, source.n_values)
     modes = factored.vectors(d)
@@ -112,13 +111,13 @@ class _Source:
             n = None if mus is None else len(mus)
             if n is not None and n * self.n_values <= _IN_MEMORY and hasattr(given, "solutions"):
                 self.array = self._rows(given.solutions)
-            hidden = getattr(given, "hidden", None)
-            if hidden is not None and np.ndim(hidden) == 2 and np.shape(hidden)[1] > 0:
-                self.hidden = np.asarray(hidden, dtype=float)
+            hidden = _hidden_rows(given, whole=self.array is not None)
+            if hidden is not None and hidden.shape[1] > 0:
+                self.hidden = hidden
         else:
             self.array = self._rows(given)
             self.n_values = self.array.shape[1]
-        if self.n_values == 0:
+        if self.n_values == 0 or (self.array is not None and len(self.array) == 0):
             raise ParasolError(f"{name} are empty: there is nothing to decompose. Solve at some parameters first.")
 
     def _rows(self, block) -> np.ndarray:
@@ -136,7 +135,7 @@ class _Source:
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Blocks of a useful size: small ones are joined, large ones cut."""
-        length = max(2, _BLOCK // self.n_values)
+        length = max(16, _BLOCK // self.n_values)
         if self.array is not None:
             length = max(2, min(length, -(-len(self.array) // 8)))
         waiting: list[np.ndarray] = []
@@ -151,6 +150,17 @@ class _Source:
                 waiting.append(block[part])
         if waiting:
             yield _joined(waiting)
+
+
+def _hidden_rows(given, whole: bool) -> np.ndarray | None:
+    """Hidden values (n, n_hidden) of snapshots; of a large store part by part, so that its solutions stay there."""
+    parts = None if whole else getattr(given, "parts", None)
+    if parts is None:
+        hidden = getattr(given, "hidden", None)
+        return None if hidden is None else check_shape(hidden, (None, None), "hidden")
+    found = [(part.load() if hasattr(part, "load") else part).hidden for part in parts]
+    found = [hidden for hidden in found if len(hidden)]
+    return np.concatenate(found) if found else None
 
 
 def _joined(blocks: list[np.ndarray]) -> np.ndarray:
@@ -185,10 +195,7 @@ def _factor(source: _Source, root, tolerance, n_modes, method, rng, tally: _Tall
         # a count of modes says nothing of what may be lost: keep some more, and tell what it was
         budget = Budget((_FINER * tolerance) ** 2) if tolerance else Budget(0.0, most=4 * n_modes + 20)
         way = hierarchical if method == "hierarchical" else incremental
-        first = next(in_pieces, None)
-        if first is None:
-            raise ParasolError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
-        return way(chain([first], in_pieces), root, budget), method or "incremental"
+        return way(in_pieces, root, budget), method or "incremental"
     if source.array is None and (method in (None, "svd")) and source.n_values <= _SHORT:
         return short(in_pieces, source.n_values, root), "svd"
     if source.array is None:
@@ -252,19 +259,18 @@ def _warn(found: Factored, method: str, tolerance, n_modes, d: int, n: int, n_va
 
 # ---- what else the basis knows -------------------------------------------------------------------------------------
 def _hidden_modes(source: _Source, basis: Basis) -> np.ndarray:
-    """Hᵀ C diag(1/s²): V = S C diag(1/s²) with the coefficients C, so hidden rows H of S are combined in the same way."""
-    hidden, start = source.hidden, 0
-    out = np.zeros((hidden.shape[1], basis.n_modes))  # type: ignore[union-attr]
-    scale = basis.singular_values[: basis.n_modes] ** 2
+    """Hᵀ C (Cᵀ C)⁻¹: V = S C (Cᵀ C)⁻¹ with the coefficients C, so hidden rows H of S are combined in the same way."""
+    hidden, start = np.asarray(source.hidden), 0
+    if len(hidden) != basis.n_snapshots:
+        raise ParasolError(f"there are {len(hidden)} rows of hidden values for {basis.n_snapshots} snapshots.")
+    out, products = np.zeros((hidden.shape[1], basis.n_modes)), np.zeros((basis.n_modes, basis.n_modes))
+    scale = basis.singular_values[: basis.n_modes]
     for block in source.blocks():
-        rows = hidden[start : start + len(block)]  # type: ignore[index]
-        if len(rows) != len(block):
-            break
-        out += rows.T @ basis.project(block)
+        coefficients = basis.project(block) / scale  # Cᵀ C = diag(s²) but for rounding, so this is almost orthonormal
+        out += hidden[start : start + len(block)].T @ coefficients
+        products += coefficients.T @ coefficients
         start += len(block)
-    if start != len(hidden):  # type: ignore[arg-type]
-        raise ParasolError(f"there are {len(hidden)} rows of hidden values for {basis.n_snapshots} snapshots.")  # type: ignore[arg-type]
-    return check_finite(out / scale, "hidden values of the snapshots")
+    return check_finite(np.linalg.solve(products, out.T).T / scale, "hidden values of the snapshots")
 
 
 def _mean_error(basis: Basis, held_out) -> float:

@@ -46,7 +46,13 @@ def apply(matrices: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def march(
-    systems: SmallSystems, start: np.ndarray, velocity: np.ndarray | None, begin: float, step: float, n_steps: int, integrator: str
+    systems: SmallSystems,
+    start: np.ndarray,
+    velocity: np.ndarray | None,
+    begin: float,
+    step: float,
+    n_steps: int,
+    integrator: str,
 ) -> np.ndarray:
     """All levels (n_steps + 1, n, d) from c(begin) = start, by the rules of the full model's integrators.
 

@@ -8,16 +8,14 @@ hold length and SHA-256 of the rest: `tail -c +513 chunk-000000.h5 | sha256sum` 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
-import inspect
 import json
 import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -375,97 +373,11 @@ def _started(pid: int) -> str:
         return ""
 
 
-# ---- fingerprint ----------------------------------------------------------------------------------------------------
-def fingerprint(solver) -> str:
-    """SHA-256 of what determines a solver's answers: of a model its arrays, parameters and formulas.
-
-    Other solvers may say it themselves by a `fingerprint`, an attribute or a method; else it is their code and their data.
-
-    >>> fingerprint(len) == fingerprint(len), fingerprint(len) == fingerprint(max)
-    (True, False)
-    """
-    own = getattr(solver, "fingerprint", None)
-    if own is not None:
-        own = own() if callable(own) else own
-        return hashlib.sha256(f"own {own}".encode()).hexdigest()
-    from parasol.pde.model import Model  # with SymPy, which reading a store does without
-
-    found = hashlib.sha256()
-    if isinstance(solver, Model):
-        problem, pattern = solver.problem, solver.pattern
-        _feed(found, [[p.name, p.low, p.high, p.scale] for p in solver.parameters.scalars])
-        _feed(found, [[f.name, f.on] for f in solver.parameters.functions])
-        _feed(found, [str(problem.equations), str(problem.boundary), str(problem.initial), problem.times])
-        _feed(found, [solver.nodes.points, pattern.indices, pattern.indptr, pattern.points])
-        _feed(found, [[str(t) for t in solver.operator_thetas], [str(t) for t in solver.load_thetas]])
-        _feed(found, [solver.operator_data, solver.loads])
-        _feed(found, [[order, str(theta), data] for order, theta, data in solver.time_data])
-        for part in (*solver.varying_operator, *solver.varying_load):
-            _feed(found, [str(part.function), part.nodes, part.positions, part.values])
-        for rows in solver.nonlinear:
-            _feed(found, [[str(f) for f in rows.functions], rows.nodes, rows.rows, rows.columns, rows.weights])
-        _feed(found, [solver.solver, solver.step, solver.integrator])
-    else:
-        _feed(found, solver)
-    return found.hexdigest()
+def loaded(part: Chunk | StoredChunk) -> Chunk:
+    """The part with its arrays in memory."""
+    return part.load() if isinstance(part, StoredChunk) else part
 
 
-def _feed(found, value, seen: dict | None = None) -> None:
-    """Add a value to a hash: its type, its shape and what it holds, the same in every process."""
-    seen = {} if seen is None else seen
-    found.update(f"<{type(value).__module__}.{type(value).__qualname__}>".encode())
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        found.update(repr(value).encode() + b";")
-        return
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
-        array = np.asarray(value)
-        found.update(f"{array.dtype.str}{array.shape}".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-        return
-    if id(value) in seen:
-        found.update(f"as {seen[id(value)][0]}".encode())
-        return
-    seen[id(value)] = len(seen), value  # kept, so that nothing else gets its id
-    if isinstance(value, list | tuple | Mapping):
-        items = [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
-        found.update(f"{len(items)}:".encode())
-        for item in items:
-            _feed(found, item, seen)
-    elif isinstance(value, functools.partial):
-        _feed(found, [value.func, value.args, value.keywords], seen)
-    elif inspect.isroutine(value):
-        found.update(f"{value.__module__}.{value.__qualname__}".encode())
-        with contextlib.suppress(OSError, TypeError):
-            found.update(inspect.getsource(value).encode())
-        cells = getattr(value, "__closure__", None) or ()
-        owner = getattr(value, "__self__", None)
-        held = [c.cell_contents for c in cells if not _is_empty(c)]
-        _feed(found, [getattr(value, "__defaults__", None), held, None if inspect.ismodule(owner) else owner], seen)
-    elif len(seen) > 1 and hasattr(value, "operator_data"):  # a model that the solver holds
-        found.update(fingerprint(value).encode())
-    elif hasattr(value, "free_symbols") or isinstance(value, type | set | frozenset):
-        found.update(str(sorted(map(str, value)) if isinstance(value, set | frozenset) else value).encode())
-    else:
-        with contextlib.suppress(OSError, TypeError):
-            found.update(inspect.getsource(type(value)).encode())
-        if is_dataclass(value):
-            _feed(found, {f.name: getattr(value, f.name) for f in fields(value)}, seen)
-        elif hasattr(value, "__dict__"):
-            # what was computed on demand is no part of it
-            lazy = [n for n in vars(value) if isinstance(getattr(type(value), n, None), functools.cached_property)]
-            _feed(found, {name: v for name, v in sorted(vars(value).items()) if name not in lazy}, seen)
-        else:
-            found.update(no_addresses(repr(value)).encode())
-
-
-def _is_empty(cell) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return True
-    return False
-
-
-def no_addresses(text: str) -> str:
-    """Text without the places in memory that default representations show."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+def length_of(part: Chunk | StoredChunk) -> int:
+    """Values in a solution of this part, 0 where it has none."""
+    return part.n_values if isinstance(part, StoredChunk) else part.solutions.shape[1]

@@ -34,7 +34,7 @@ def value_weights(model: Model, times=None) -> np.ndarray:
     >>> from parasol.pde.discretize import discretize
     >>> from parasol.space.nodes import scatter
     >>> problem = load_problem("reaction-layer")
-    >>> model = discretize(problem, scatter(problem.domain, n_nodes=20))
+    >>> model = discretize(problem, scatter(problem.domain, n_nodes=60))
     >>> bool(np.isclose(value_weights(model).sum(), problem.domain.volume()))
     True
     """

@@ -14,13 +14,13 @@ _AT_ONCE = 2**19  # points asked about at a time
 def node_volumes(nodes: Nodes) -> np.ndarray:
     """Volume of the part of the domain that is nearer to each node than to all others, (n_nodes,).
 
-    Cells are counted out with sample points, several per spacing however much it varies; a node's volume is right to a few per cent, the sum is the domain's volume. All are positive. The same
-    nodes give the same bytes.
+    Cells are counted out with sample points, several per spacing however much it varies: a node's volume is right to a
+    few per cent, their sum is the domain's volume. All are positive. The same nodes give the same bytes.
 
     >>> from parasol.space.geometry.primitives import Box
     >>> from parasol.space.nodes import lattice
     >>> volumes = node_volumes(lattice(Box((0, 0), (1, 1)), 11))
-    >>> round(volumes.sum(), 9), abs(volumes[0] - 0.01) < 5e-4  # an interior node has a cell of 0.1 x 0.1
+    >>> round(float(volumes.sum()), 9), bool(abs(volumes[0] - 0.01) < 5e-4)  # an interior node has a cell of 0.1 x 0.1
     (1.0, True)
     """
     domain, dimension = nodes.domain, nodes.dimension

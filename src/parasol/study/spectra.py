@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,25 +14,28 @@ from parasol.reduction.basis import Basis
 from parasol.study.canvas import INK, require_matplotlib
 from parasol.study.figures import FIGURE_SUFFIXES
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _ROUNDING = 1e-15  # curves end here: what is below is not there
 
 
 def draw_spectrum(
     bases: Basis | Sequence[Basis] | Mapping[str, Basis],
-    path: str | Path,
+    path: str | Path | None = None,
     *,
     tolerance: float | None = None,
     labels: Sequence[str] | None = None,
-) -> Path:
+) -> Path | Figure:
     """Draw singular values s_d/s_1 and the energy discarded sqrt(Σ_{i>d} s_i² / Σ s_i²) against d, a dot at each basis' d.
 
     One curve per basis, so that several numbers of snapshots and designs can be compared: where the curves agree the
     smallest set of snapshots was enough. A mapping gives the labels, or `labels` do; `tolerance` is drawn as a line.
-    The suffix is `.png`, `.svg` or `.pdf`.
+    The suffix is `.png`, `.svg` or `.pdf`; without a path the figure itself is returned, for a notebook.
     """
     named = _named(bases, labels)
     figure_class = require_matplotlib()
-    path = check_output(path, FIGURE_SUFFIXES)
+    path = None if path is None else check_output(path, FIGURE_SUFFIXES)
     if tolerance is not None and not 0 < float(tolerance) < 1:
         raise ParasolError(f"tolerance={tolerance!r} is not between 0 and 1.")
     figure = figure_class(figsize=(10.5, 4.3), layout="constrained")
@@ -86,6 +90,8 @@ def draw_spectrum(
     left.set_title(r"singular values  $s_d / s_1$", fontsize=11)
     right.set_title(r"energy discarded  $\sqrt{\sum_{i>d} s_i^2 \,/\, \sum_i s_i^2}$", fontsize=11)
     left.legend(fontsize=9, frameon=False)
+    if path is None:
+        return figure
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.12)
     return path

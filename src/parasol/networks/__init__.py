@@ -1,0 +1,1 @@
+"""Networks as plain data: arrays, an activation, and how to evaluate and count them."""

@@ -1,0 +1,170 @@
+"""A network is plain data: matrices, vectors, the name of an activation; NumPy evaluates it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_choice, check_shape
+
+ACTIVATIONS = ("relu", "tanh", "silu", "gelu")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Network:
+    """y = shift + scale · (W_L h_{L−1} + b_L + S x),  h_l = σ(W_l h_{l−1} + b_l),  h_0 = x = (input − shift) · scale.
+
+    S is the linear path, absent where `skip` is None. Scalings left out are the identity. All arrays have one type.
+
+    >>> double = Network((np.array([[1.0], [-1.0]]), np.array([[2.0, -2.0]])), (np.zeros(2), np.zeros(1)), "relu")
+    >>> double([[3.0], [-1.0]])
+    array([[ 6.],
+           [-2.]])
+    >>> double.depth, double.n_weights, double.widths
+    (2, 4, (1, 2, 1))
+    """
+
+    weights: tuple[np.ndarray, ...]  # (n_out, n_in) each
+    biases: tuple[np.ndarray, ...]  # (n_out,) each
+    activation: str
+    skip: np.ndarray | None = None  # (n_outputs, n_inputs)
+    input_shift: np.ndarray = field(default=None)  # type: ignore[assignment]  # (n_inputs,)
+    input_scale: np.ndarray = field(default=None)  # type: ignore[assignment]
+    output_shift: np.ndarray = field(default=None)  # type: ignore[assignment]  # (n_outputs,)
+    output_scale: np.ndarray = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self):
+        check_choice(self.activation, ACTIVATIONS, "activation")
+        if not self.weights or len(self.weights) != len(self.biases):
+            raise ParasolError(f"{len(self.weights)} matrices and {len(self.biases)} biases: a layer has one of each.")
+        for before, after in zip(self.weights[:-1], self.weights[1:], strict=True):
+            if after.shape[1] != before.shape[0]:
+                raise ParasolError(
+                    f"a layer with {before.shape[0]} outputs is followed by one with {after.shape[1]} inputs."
+                )
+        for w, b in zip(self.weights, self.biases, strict=True):
+            if b.shape != (w.shape[0],):
+                raise ParasolError(f"a layer with {w.shape[0]} outputs has biases of shape {b.shape}.")
+        if self.skip is not None and self.skip.shape != (self.n_outputs, self.n_inputs):
+            raise ParasolError(f"skip has shape {self.skip.shape}, expected {(self.n_outputs, self.n_inputs)}.")
+        for name, length in (("input", self.n_inputs), ("output", self.n_outputs)):
+            for what, neutral in (("shift", 0.0), ("scale", 1.0)):
+                given = getattr(self, f"{name}_{what}")
+                value = np.full(length, neutral, self.dtype) if given is None else np.asarray(given, dtype=self.dtype)
+                if value.shape != (length,):
+                    raise ParasolError(f"{name}_{what} has shape {value.shape}, expected ({length},).")
+                object.__setattr__(self, f"{name}_{what}", value)
+
+    def __repr__(self) -> str:
+        widths = "-".join(str(width) for width in self.widths)
+        return f"<Network {widths} {self.activation}, {self.n_weights} weights, {self.dtype}>"
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of all its numbers."""
+        return self.weights[0].dtype
+
+    @property
+    def n_inputs(self) -> int:
+        """Length of an input."""
+        return self.weights[0].shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        """Length of an output."""
+        return self.weights[-1].shape[0]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Numbers of neurons, inputs and outputs included."""
+        return (self.n_inputs, *[w.shape[0] for w in self.weights])
+
+    @property
+    def depth(self) -> int:
+        """L, the number of layers, the last (affine) one included."""
+        return len(self.weights)
+
+    @property
+    def n_weights(self) -> int:
+        """M, the number of weights and biases that are not zero, those of the linear path included."""
+        arrays = [*self.weights, *self.biases, *([] if self.skip is None else [self.skip])]
+        return sum(int(np.count_nonzero(a)) for a in arrays)
+
+    def astype(self, dtype) -> Network:
+        """The same network with numbers of another type."""
+        names = ("input_shift", "input_scale", "output_shift", "output_scale")
+        return replace(
+            self,
+            weights=tuple(w.astype(dtype) for w in self.weights),
+            biases=tuple(b.astype(dtype) for b in self.biases),
+            skip=None if self.skip is None else self.skip.astype(dtype),
+            **{name: getattr(self, name).astype(dtype) for name in names},
+        )
+
+    def __call__(self, inputs) -> np.ndarray:
+        """Outputs (n, n_outputs) of inputs (n, n_inputs)."""
+        x = self._scaled(inputs)
+        h = x
+        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            h = h @ w.T
+            h += b
+            _apply(self.activation, h)
+        out = h @ self.weights[-1].T
+        if self.skip is not None:
+            out += x @ self.skip.T
+        out += self.biases[-1]
+        out *= self.output_scale
+        out += self.output_shift
+        return out
+
+    def jacobian(self, inputs) -> np.ndarray:
+        """Derivatives (n, n_outputs, n_inputs) of the outputs by the inputs; at kinks of relu the one from the right."""
+        x = self._scaled(inputs)
+        h, slope = x, None
+        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            h = h @ w.T + b
+            rise = _slope(self.activation, h)[:, :, None]
+            slope = rise * (w if slope is None else w @ slope)
+            _apply(self.activation, h)
+        w = self.weights[-1]
+        out = np.broadcast_to(w, (len(x), *w.shape)) if slope is None else w @ slope
+        if self.skip is not None:
+            out = out + self.skip
+        return self.output_scale[:, None] * out * self.input_scale
+
+    def _scaled(self, inputs) -> np.ndarray:
+        inputs = np.asarray(inputs)
+        if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
+            check_shape(inputs, (None, self.n_inputs), "inputs")
+        return (inputs.astype(self.dtype, copy=False) - self.input_shift) * self.input_scale
+
+
+def _apply(activation: str, h: np.ndarray) -> None:
+    """σ(h), in place."""
+    if activation == "relu":
+        np.maximum(h, 0.0, out=h)
+    elif activation == "tanh":
+        np.tanh(h, out=h)
+    elif activation == "silu":
+        h *= _sigmoid(h)
+    else:
+        h *= 0.5 * (1.0 + np.tanh(_GELU[0] * (h + _GELU[1] * h**3)))
+
+
+def _slope(activation: str, h: np.ndarray) -> np.ndarray:
+    """σ'(h)."""
+    if activation == "relu":
+        return (h >= 0).astype(h.dtype)
+    if activation == "tanh":
+        return 1.0 - np.tanh(h) ** 2
+    if activation == "silu":
+        s = _sigmoid(h)
+        return s * (1.0 + h * (1.0 - s))
+    t = np.tanh(_GELU[0] * (h + _GELU[1] * h**3))
+    return 0.5 * (1.0 + t) + 0.5 * h * (1.0 - t**2) * _GELU[0] * (1.0 + 3 * _GELU[1] * h**2)
+
+
+_GELU = (np.sqrt(2 / np.pi), 0.044715)  # the usual approximation of x Φ(x) by a tanh
+_sigmoid: Callable[[np.ndarray], np.ndarray] = lambda h: 0.5 * (1.0 + np.tanh(0.5 * h))  # noqa: E731  never overflows

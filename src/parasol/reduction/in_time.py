@@ -1,0 +1,331 @@
+"""The reduced model of a problem in time: the full model's steps with few modes and few rows, for many parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from parasol.checks import ParasolError, check_choice, check_finite, check_positive, check_shape
+from parasol.expressions import Function, as_function
+from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
+from parasol.pde.transient import _count_steps
+from parasol.reduction.basis import Basis, slices
+from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
+from parasol.reduction.pod_greedy import compressed_pod, space_basis
+from parasol.reduction.semidiscrete import SemiDiscrete, nonlinear_values, project
+from parasol.reduction.stepping import march, picks
+
+PROJECTIONS = ("galerkin", "least-squares")
+_BATCH = 2**19  # numbers in the matrices of one batch: they stay in the cache
+_BLOCK = 2**24  # numbers of a block of lifted solutions
+_MOST_DOUBLINGS = 8
+_MOST_ERROR = 0.1  # of the training trajectories: beyond, the reduced steps are worth nothing
+
+
+@dataclass(frozen=True, eq=False)
+class InitialState:
+    """Coefficients at the start from the formulas of u or u' at the nodes."""
+
+    formulas: tuple[Function, ...]  # one per unknown, of coordinates and scalars
+    points: np.ndarray  # (n_nodes, dimension)
+    projection: np.ndarray  # (n_fields * n_nodes, d)
+
+    def __call__(self, scalars: np.ndarray) -> np.ndarray:
+        """(n_samples, d) for scalars (n_samples, n_scalars)."""
+        out = np.empty((len(scalars), self.projection.shape[1]))
+        for rows in slices(len(scalars), max(1, _BLOCK // len(self.projection))):
+            columns = [*self.points.T, *scalars[rows].T[:, :, None]]
+            shape = (rows.stop - rows.start, len(self.points))
+            values = [np.broadcast_to(formula(*columns), shape) for formula in self.formulas]
+            out[rows] = np.hstack(values) @ self.projection
+        return out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeReducedModel:
+    """u(t; μ) ≈ V c(t; μ) + G f_c(t; μ), with c from the full model's own time steps, projected.
+
+    `error` and `projection_error` are mean relative errors of the trajectories it was made from, over all times and
+    nodes: of the reduced steps, and of the best that the modes allow.
+    """
+
+    basis: Basis  # in space: (n_fields * n_nodes, d)
+    parameters: ParameterSpace
+    n_parameters: int
+    system: SemiDiscrete
+    initial: tuple[InitialState, ...]  # of u, and of u' where there is u''
+    lifted: np.ndarray  # G at the nodes, (n_fields * n_nodes, n_active): what boundary data add
+    times: np.ndarray  # (n_times,)
+    step: float
+    n_steps: int
+    integrator: str
+    projection: str
+    error: float = float("nan")
+    projection_error: float = float("nan")
+
+    def __repr__(self) -> str:
+        points = sum(len(s.lift) for s in self.system.nonlinear)
+        sampled = f", N at {points} rows" if points else ""
+        return f"<TimeReducedModel {self.n_modes} modes{sampled}, {self.n_steps} steps of {self.integrator}>"
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes in space, d."""
+        return self.basis.n_modes
+
+    @property
+    def n_times(self) -> int:
+        """Number of stored times."""
+        return len(self.times)
+
+    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Parameter vectors as floats, refused if of wrong length or outside the box."""
+        mus = check_finite(check_shape(mus, (None, self.n_parameters), "mus"), "mus")
+        self.parameters.check(mus[:, : len(self.parameters.scalars)], extrapolate=extrapolate)
+        return mus
+
+    def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """c at the stored times, (n_samples, n_times, d), for parameters (n_samples, n_parameters)."""
+        mus = self.check(mus, extrapolate=extrapolate)
+        levels, weights = picks(self.times, self.step, self.n_steps)
+        out = np.empty((len(mus), self.n_times, self.n_modes))
+        start = [state(mus[:, : len(self.parameters.scalars)]) for state in self.initial]
+        size = max(self.n_modes**2, self.n_steps * self.n_modes // 8)
+        for rows in slices(len(mus), max(8, _BATCH // size)):
+            c, v = start[0][rows], start[1][rows] if len(start) > 1 else None
+            systems = self.system.systems(mus[rows])
+            found = march(systems, c, v, float(self.times[0]), self.step, self.n_steps, self.integrator)
+            for k in range(self.n_times):
+                single = weights[k, 0] == 1.0
+                out[rows, k] = found[levels[k, 0]] if single else np.tensordot(weights[k], found[levels[k]], axes=1)
+        return out
+
+    def lift(self, coefficients, mus=None) -> np.ndarray:
+        """Values at all stored times and nodes (n_samples, n_times * n_fields * n_nodes), as `Evolution.flat`.
+
+        Boundary data other than 0 are added for the parameters `mus`, which may be left out where there are none.
+        """
+        c = check_shape(coefficients, (None, self.n_times, self.n_modes), "coefficients")
+        out = c @ self.basis.modes.T
+        if self.lifted.shape[1]:
+            if mus is None:
+                raise ParasolError("the boundary has data: give the parameters too, lift(coefficients, mus).")
+            mus = check_shape(mus, (len(c), self.n_parameters), "mus")
+            for k, t in enumerate(self.times):
+                out[:, k] += self.system.data(mus, float(t)) @ self.lifted.T
+        return out.reshape(len(c), -1)
+
+    def blocks(self, mus, *, extrapolate: bool = False) -> Iterator[np.ndarray]:
+        """Values for many parameters, some rows at a time."""
+        mus = self.check(mus, extrapolate=extrapolate)
+        for rows in slices(len(mus), max(1, _BLOCK // (self.n_times * self.basis.n_values))):
+            yield self.lift(self.coefficients(mus[rows], extrapolate=True), mus[rows])
+
+    def values(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Values (n_samples, n_times * n_fields * n_nodes) for parameters (n_samples, n_parameters)."""
+        mus = self.check(mus, extrapolate=extrapolate)
+        out = np.empty((len(mus), self.n_times * self.basis.n_values))
+        start = 0
+        for block in self.blocks(mus, extrapolate=True):
+            out[start : start + len(block)] = block
+            start += len(block)
+        return out
+
+    def growth(self, mus) -> np.ndarray:
+        """Fastest growth rate in time of the linear part, (n_samples,): max Re λ of the reduced equation."""
+        mus = self.check(mus, extrapolate=True)
+        systems, d = self.system.systems(mus), self.n_modes
+        parts = [np.broadcast_to(a, (len(mus), d, d)) for a in (systems.damping, systems.stiffness)]
+        if systems.mass is None:
+            return np.max(np.real(np.linalg.eigvals(-np.linalg.solve(*parts))), axis=1)
+        mass = np.broadcast_to(systems.mass, (len(mus), d, d))
+        damping, stiffness = (np.linalg.solve(mass, part) for part in parts)
+        eye = np.broadcast_to(np.eye(d), (len(mus), d, d))
+        companion = np.block([[np.zeros_like(eye), eye], [-stiffness, -damping]])
+        return np.max(np.real(np.linalg.eigvals(companion)), axis=1)
+
+
+def reduce_in_time(
+    model: Model,
+    snapshots,
+    *,
+    tolerance: float = 1e-4,
+    n_modes: int | None = None,
+    basis: Basis | None = None,
+    nonlinear_tolerance: float | None = None,
+    projection: str | None = None,
+    n_steps: int | None = None,
+) -> TimeReducedModel:
+    """A reduced model in time from some trajectories: the full model's scheme and step, projected on modes in space.
+
+    After the constraints are eliminated, M2 u'' + M1 u' + K u + N(u) = f is tested with the modes themselves
+    ("galerkin"), or with the step's matrix applied to them ("least-squares": the least residual of a step at the middle
+    parameter). Unless `projection` says which, Galerkin is kept where it follows the training trajectories to five
+    times what the modes allow, else the better of both. N is fitted at 1.5 times as many rows as its own modes, which
+    leave `nonlinear_tolerance` of its values (default: `tolerance`).
+
+    A model with a step of its own keeps it; one with adapted steps gets constant ones of ESDIRK4, as many as change
+    the training trajectories by less than a tenth of the tolerance. What it is worth, for sine-Gordon (57 × 57 nodes,
+    101 times) from 30 trajectories: see `benchmarks` and the measured numbers in MEASURED.md.
+
+    Refused, with full solves as the way out: boundary conditions that are nonlinear or whose left sides depend on the
+    parameters, mixtures of u'' and u', and reduced steps that miss their own training trajectories by 10 %.
+    """
+    check_positive(tolerance, "tolerance")
+    if projection is not None:
+        check_choice(projection, PROJECTIONS, "projection")
+    constraints = Constraints.of(model)
+    if basis is None:
+        wish = {"tolerance": tolerance} if n_modes is None else {"n_modes": n_modes}
+        basis = space_basis(snapshots, model, **wish)
+    bench = _Bench.of(constraints, snapshots, basis, nonlinear_tolerance or tolerance)
+    best: TimeReducedModel | None = None
+    reasons = []
+    for kind in PROJECTIONS if projection is None else (projection,):
+        try:
+            found = bench.reduced(kind, n_steps, tolerance)
+        except ParasolError as error:
+            reasons.append(str(error))
+            continue
+        if best is None or found.error < best.error:
+            best = found
+        if best.error <= max(5 * best.projection_error, tolerance):
+            break
+    if best is None or not best.error <= _MOST_ERROR:
+        what = f"miss the training trajectories by {best.error:.0%}" if best else f"fail ({reasons[0]})"
+        raise ParasolError(f"the reduced steps with {basis.n_modes} modes {what}. Use more modes. Or: {INSTEAD}.")
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """What all projections of one model on one basis share."""
+
+    constraints: Constraints
+    basis: Basis
+    modes: np.ndarray  # (n_unknowns, d)
+    metric: np.ndarray  # (n_unknowns,)
+    collateral: np.ndarray | None
+    mus: np.ndarray
+    coefficients: np.ndarray  # (n_samples, n_times, d), the best
+    sizes: np.ndarray  # (n_samples,) of the trajectories
+    missing: np.ndarray  # (n_samples,) what the modes cannot represent
+
+    @classmethod
+    def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float) -> _Bench:
+        model, times = constraints.model, stored_times(constraints.model)
+        n_values = len(model.problem.names) * model.n_nodes
+        if basis.n_values != n_values or len(basis.hidden) != model.n_unknowns - n_values:
+            raise ParasolError(
+                f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
+                f"{model.n_unknowns - n_values} at one time. Make it with ps.space_basis or ps.pod_greedy."
+            )
+        mus, found, sizes, missing = [], [], [], []
+
+        def passing() -> Iterator[np.ndarray]:
+            for mu, states, data in constraints.trajectories(snapshots):
+                values = model.at_nodes(states)
+                c = basis.project(values)
+                mus.append(mu)
+                found.append(c)
+                missing.append(np.linalg.norm(basis.norm(values - basis.lift(c))))
+                whole = states + data @ constraints.lift.T
+                sizes.append(np.linalg.norm(basis.norm(model.at_nodes(whole))))
+                if model.nonlinear:
+                    yield nonlinear_values(model, mu, whole, times)
+
+        collateral = compressed_pod(passing(), tolerance, None).modes if model.nonlinear else None
+        if collateral is None:
+            for _ in passing():
+                pass
+        if not mus:
+            raise ParasolError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
+        n_hidden = model.n_unknowns - n_values
+        weights = np.ones(n_values) if basis.weights is None else basis.weights
+        return cls(
+            constraints,
+            basis,
+            model.unknowns(basis.modes.T, basis.hidden.T).T,
+            model.unknowns(weights, np.full(n_hidden, np.mean(weights))),
+            collateral,
+            np.array(mus),
+            np.array(found),
+            np.where(np.array(sizes) > 0, sizes, 1.0),
+            np.array(missing),
+        )
+
+    def reduced(self, kind: str, n_steps: int | None, tolerance: float) -> TimeReducedModel:
+        """The reduced model of one projection, with its error."""
+        model, times = self.constraints.model, stored_times(self.constraints.model)
+        order, duration = self.constraints.time_order, float(times[-1] - times[0])
+        integrator = model.integrator or ("esdirk4" if model.step is None else "averaged" if order == 2 else "sbdf2")
+        fixed = n_steps is not None or model.step is not None
+        count = n_steps or _count_steps(times, model.step or duration / max(8, len(times) - 1))
+
+        def build(count: int) -> TimeReducedModel:
+            return TimeReducedModel(
+                basis=self.basis,
+                parameters=model.parameters,
+                n_parameters=model.n_parameters,
+                system=project(self.constraints, self.modes, self._tests(kind, duration / count), self.collateral),
+                initial=self._initial(),
+                lifted=self._lifted(),
+                times=times,
+                step=duration / count,
+                n_steps=count,
+                integrator=integrator,
+                projection=kind,
+            )
+
+        found = build(count)
+        c = found.coefficients(self.mus, extrapolate=True)
+        for _ in range(0 if fixed else _MOST_DOUBLINGS):
+            count *= 2
+            finer = build(count)
+            better = finer.coefficients(self.mus, extrapolate=True)
+            change = np.max(np.linalg.norm(better - c, axis=(1, 2)) / self.sizes)
+            found, c = finer, better
+            if change <= 0.1 * tolerance:
+                break
+        gaps = np.hypot(np.linalg.norm(c - self.coefficients, axis=(1, 2)), self.missing) / self.sizes
+        return replace(found, error=float(np.mean(gaps)), projection_error=float(np.mean(self.missing / self.sizes)))
+
+    def _lifted(self) -> np.ndarray:
+        lift = self.constraints.lift
+        return self.constraints.model.at_nodes(lift.T).T if lift.size else np.zeros((self.basis.n_values, 0))
+
+    def _tests(self, kind: str, h: float) -> np.ndarray:
+        """Test functions (n_unknowns, d), zero on constraints."""
+        moving = self.constraints.moving
+        columns = self.modes
+        if kind == "least-squares":
+            system = self.constraints.model.system(self.constraints.model.vector())
+            data = system.stiffness + 2 / h * system.damping
+            if self.constraints.time_order == 2:
+                data = system.stiffness / 2 + system.damping / (2 * h) + system.mass / h**2
+            columns = h**self.constraints.time_order * (system.matrix(data) @ self.modes)
+        out = np.zeros_like(self.modes)
+        out[moving] = self.metric[moving, None] * columns[moving]
+        return out
+
+    def _initial(self) -> tuple[InitialState, ...]:
+        model, moving = self.constraints.model, self.constraints.moving
+        few = self.modes[moving]
+        weighted = self.metric[moving, None] * few
+        whole = np.zeros_like(self.modes)
+        whole[moving] = linalg.solve(few.T @ weighted, weighted.T, assume_a="pos").T
+        projection = model.at_nodes(whole.T).T
+        symbols = [*model.problem.coordinates, *model.parameters.scalars]
+        states = model.problem.initial_states
+        return tuple(
+            InitialState(
+                tuple(as_function(states[name][i], symbols) for name in model.problem.names),
+                model.nodes.points,
+                projection,
+            )
+            for i in range(self.constraints.time_order)
+        )

@@ -1,0 +1,253 @@
+"""A problem in time seen through few modes and few rows: small matrices, one per affine term, and a sampled N."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from parasol.expressions import Function, as_function
+from parasol.pde.model import Model
+from parasol.pde.rows import NonlinearRows, RowFunction, Varying
+from parasol.reduction.affine import Theta, _interpolated, _row_theta
+from parasol.reduction.constraints import Constraints, stored_times
+from parasol.reduction.interpolation import interpolate
+from parasol.reduction.stepping import SmallSystems
+
+_MOST_ROWS = 500  # of a source that changes in time: beyond, it is interpolated
+_FINE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A load that is not affine: its coefficient at some rows, and what a unit there does."""
+
+    coefficient: RowFunction
+    places: np.ndarray | None  # of function values in mu
+    to_force: np.ndarray  # (n_rows, d)
+    to_data: np.ndarray  # (n_rows, n_active)
+
+    def factors(self, mus: np.ndarray, t: float) -> np.ndarray:
+        """(n_samples, n_rows)."""
+        values = self.coefficient(mus, t)
+        return values if self.places is None else values * mus[:, self.places]
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The nonlinear part of one equation at its chosen rows."""
+
+    rows: NonlinearRows
+    places: tuple[np.ndarray, ...]
+    jets: tuple[np.ndarray, ...]  # of each jet: (n_points, d)
+    of_data: tuple[np.ndarray, ...]  # of each jet: (n_points, n_active), what boundary data add
+    lift: np.ndarray  # (n_points, d): from values at the points to the reduced equation
+
+    def arguments(self, mus: np.ndarray, c: np.ndarray, data: np.ndarray) -> list[np.ndarray]:
+        """Jets and function values at the points, each (n_samples, n_points)."""
+        jets = [c @ jet.T for jet in self.jets]
+        if data.shape[1]:
+            jets = [jet + data @ extra.T for jet, extra in zip(jets, self.of_data, strict=True)]
+        return [*jets, *[mus[:, p] for p in self.places]]
+
+
+@dataclass(frozen=True, eq=False)
+class SemiDiscrete:
+    """M2(μ) c'' + M1(μ) c' + K(μ) c + N(c, t; μ) = f(t; μ), all of size d, for any parameters."""
+
+    time_order: int
+    in_time: tuple[tuple[int, Function, np.ndarray], ...]  # order, theta, (d, d)
+    stiffness: np.ndarray  # (Q, d, d)
+    stiffness_theta: Theta
+    loads: np.ndarray  # (Q_f, d)
+    load_data: np.ndarray  # (Q_f, n_active)
+    load_theta: Theta
+    of_data: np.ndarray  # (Q, n_active, d): K_q G seen through the test functions
+    sources: tuple[Source, ...]
+    nonlinear: tuple[Sampled, ...]
+    error: float  # of coefficients that the equation does not separate
+
+    def data(self, mus: np.ndarray, t: float) -> np.ndarray:
+        """The boundary data, (n_samples, n_active)."""
+        out = self.load_theta(mus) @ self.load_data
+        for source in self.sources:
+            if np.any(source.to_data):
+                out = out + source.factors(mus, t) @ source.to_data
+        return out
+
+    def systems(self, mus: np.ndarray) -> SmallSystems:
+        """The small systems of some parameters."""
+        theta, phi = self.stiffness_theta(mus), self.load_theta(mus)
+        n, d = len(mus), self.loads.shape[1]
+        scalars = mus[:, : self.stiffness_theta.n_scalars].T
+        matrices = [np.zeros((1, d, d)), np.zeros((1, d, d))]
+        for order, function, matrix in self.in_time:
+            weight = np.broadcast_to(function(*scalars), (n,))
+            matrices[order - 1] = matrices[order - 1] + _combined(weight[:, None], matrix[None])
+        fixed = [s for s in self.sources if not s.coefficient.n_times]
+        moving = [s for s in self.sources if s.coefficient.n_times]
+        steady = phi @ self.loads + sum(s.factors(mus, 0.0) @ s.to_force for s in fixed)
+        in_time = [s for s in moving if np.any(s.to_force)]
+
+        def force(t: float) -> np.ndarray:
+            return steady + sum(s.factors(mus, t) @ s.to_force for s in in_time)
+
+        kept = self.data(mus, 0.0) if not moving else None
+
+        def data(t: float) -> np.ndarray:
+            return self.data(mus, t) if kept is None else kept
+
+        def pulled(t: float) -> np.ndarray:
+            pulls = np.tensordot(data(t), self.of_data, axes=(1, 1))  # (n, Q, d)
+            return np.einsum("nq,nqd->nd", theta, pulls)
+
+        still = pulled(0.0) if kept is not None else None
+
+        def nonlinear(c: np.ndarray, t: float) -> np.ndarray:
+            given = data(t)
+            return sum(s.rows.value(mus, t, *s.arguments(mus, c, given)) @ s.lift for s in self.nonlinear)  # type: ignore[return-value]
+
+        def jacobian(c: np.ndarray, t: float) -> np.ndarray:
+            given, out = data(t), np.zeros((n, d, d))
+            for s in self.nonlinear:
+                arguments = s.arguments(mus, c, given)
+                for slope, jet in zip(s.rows.slopes, s.jets, strict=True):
+                    out += np.matmul(s.lift.T * slope(mus, t, *arguments)[:, None, :], jet)
+            return out
+
+        return SmallSystems(
+            mass=matrices[1] if self.time_order == 2 else None,
+            damping=matrices[0],
+            stiffness=_combined(theta, self.stiffness),
+            force=force,
+            lifted=pulled if still is None else lambda t: still,
+            nonlinear=nonlinear if self.nonlinear else None,
+            jacobian=jacobian if self.nonlinear else None,
+        )
+
+
+def _combined(theta: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Σ θ_q A_q, (n, d, d), or (1, d, d) where it is the same for all."""
+    if np.all(theta == theta[:1]):
+        theta = theta[:1]
+    return np.tensordot(theta, matrices, axes=1)
+
+
+def project(
+    constraints: Constraints, modes: np.ndarray, tests: np.ndarray, collateral: np.ndarray | None
+) -> SemiDiscrete:
+    """The small system of modes (n_unknowns, d), tested with (n_unknowns, d), zero on the constraints' rows.
+
+    `collateral` (n_nonlinear_rows, m) spans values of N on all its rows, part after part.
+    """
+    model, lift = constraints.model, constraints.lift
+    mus, errors = model.sample(200, rng=0), [0.0]
+    operators, operator_rows = list(model.operators), []
+    for part in model.varying_operator:
+        cardinal, chosen, error = _interpolated(model, part, mus, _FINE)
+        errors.append(error)
+        operator_rows.append(_row_theta(model, chosen))
+        for mode in cardinal.T:
+            entries = np.zeros(len(model.pattern.indices))
+            np.add.at(entries, part.positions, mode[:, None] * part.values)
+            operators.append(model._matrix(entries))
+    scalars = model.parameters.scalars
+    formulas = model._theta_functions
+    sources = []
+    for part in model.varying_load:
+        for moving in (True, False):
+            inside = np.isin(part.positions, constraints.moving) == moving
+            if np.any(inside):
+                source, error = _source(constraints, part.take(np.flatnonzero(inside)), tests, mus)
+                sources.append(source)
+                errors.append(error)
+    return SemiDiscrete(
+        time_order=constraints.time_order,
+        in_time=tuple(
+            (order, as_function(theta, scalars), tests.T @ (model._matrix(entries) @ modes))
+            for order, theta, entries in model.time_data
+        ),
+        stiffness=np.array([tests.T @ (a @ modes) for a in operators]),
+        stiffness_theta=Theta(tuple(formulas[0]), tuple(operator_rows), len(scalars)),
+        loads=model.loads @ tests,
+        load_data=model.loads[:, constraints.active],
+        load_theta=Theta(tuple(formulas[1]), (), len(scalars)),
+        of_data=np.array([(tests.T @ (a @ lift)).T for a in operators]),
+        sources=tuple(sources),
+        nonlinear=() if collateral is None else _sampled(constraints, modes, tests, collateral),
+        error=max(errors),
+    )
+
+
+def _source(constraints: Constraints, part: Varying, tests: np.ndarray, mus: np.ndarray) -> tuple[Source, float]:
+    model, error = constraints.model, 0.0
+    to_force = part.values[:, None] * tests[part.positions]
+    to_data = part.values[:, None] * (part.positions[:, None] == constraints.active)
+    if part.coefficient.n_times and len(part.positions) > _MOST_ROWS:
+        times = stored_times(model)
+        times = times[:: max(1, len(times) // 20)]
+        places = model.function_places(part.function, part.nodes)
+        values = [part.coefficient(mus[:20], float(t)) for t in times]
+        found = interpolate(
+            np.concatenate([v if places is None else v * mus[:20, places] for v in values]), tolerance=_FINE
+        )
+        part, error = part.take(found.points), max(found.error, np.finfo(float).tiny)
+        to_force, to_data = found.cardinal.T @ to_force, found.cardinal.T @ to_data
+    return Source(part.coefficient, model.function_places(part.function, part.nodes), to_force, to_data), error
+
+
+def nonlinear_values(model: Model, mu: np.ndarray, states: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """N on all its rows, part after part, (n_times, n_nonlinear_rows), for states (n_times, n_unknowns)."""
+    functions = [[mu[model.function_places(f, p.nodes)] for f in p.functions] for p in model.nonlinear]
+    return np.array(
+        [
+            np.concatenate(
+                [p.value(mu, float(t), *p.jets(u), *f) for p, f in zip(model.nonlinear, functions, strict=True)]
+            )
+            for t, u in zip(times, states, strict=True)
+        ]
+    )
+
+
+def _sampled(constraints: Constraints, modes, tests, collateral) -> tuple[Sampled, ...]:
+    model, lift = constraints.model, constraints.lift
+    rows = np.concatenate([part.rows for part in model.nonlinear])
+    points = np.sort(choose_points(collateral))
+    # a least-squares fit at more points than modes: interpolation at as many is up to three times worse
+    through = linalg.pinv(collateral[points]).T @ (collateral.T @ tests[rows])
+    out, start = [], 0
+    for part in model.nonlinear:
+        here = (points >= start) & (points < start + len(part.rows))
+        few = part.take(points[here] - start)
+        start += len(part.rows)
+        places = [model.function_places(f, few.nodes) for f in few.functions]
+        out.append(
+            Sampled(
+                rows=few,
+                places=tuple(p for p in places if p is not None),
+                jets=_jets(few, modes),
+                of_data=_jets(few, lift),
+                lift=through[here],
+            )
+        )
+    return tuple(s for s in out if len(s.lift))
+
+
+def _jets(rows: NonlinearRows, columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(np.einsum("ij,ijk->ik", w, columns[c]) for w, c in zip(rows.weights, rows.columns, strict=True))
+
+
+def choose_points(modes: np.ndarray) -> np.ndarray:
+    """Rows (up to 1.5 m) at which combinations of the modes (n, m) are well told apart: two rounds of QR pivots.
+
+    >>> choose_points(np.array([[1.0, 0.0], [0.0, 0.1], [0.0, 3.0]])).tolist()
+    [2, 0, 1]
+    """
+    m = modes.shape[1]
+    first = np.asarray(linalg.qr(modes.T, mode="r", pivoting=True, check_finite=False)[1])[:m]
+    left = np.setdiff1d(np.arange(len(modes)), first)
+    if not len(left):
+        return first
+    second = np.asarray(linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1])
+    return np.concatenate([first, left[second[: (m + 1) // 2]]])

@@ -1,0 +1,246 @@
+"""Chunks of solves: what one worker does, and the hands that do it: here, processes of our own, anybody's executor."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from parasol.checks import ParasolError, ParasolWarning
+from parasol.pde.model import Model
+from parasol.pde.steady import Solution
+from parasol.reduction.store import Chunk, StoredChunk, length_of, loaded, write_chunk
+
+_LONGEST = 1000  # characters of a reason
+_QUOTED = 3  # warnings quoted in full
+# what a solver may raise where the mathematics fails; anything else is a mistake in the solver and stops the run
+_FAILURES = (ParasolError, ArithmeticError, np.linalg.LinAlgError, RuntimeError)
+_MISTAKES = (NotImplementedError, RecursionError)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One chunk to be solved."""
+
+    index: int
+    mus: np.ndarray
+    n_values: int | None
+    extrapolate: bool
+    folder: Path | None
+    fingerprint: str
+    there: Chunk | StoredChunk | None  # the first rows of this chunk, where a store is extended
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """A chunk that is solved, and the warnings on the way."""
+
+    index: int
+    part: Chunk | StoredChunk
+    warnings: tuple[tuple[type[Warning], str], ...]
+
+
+def _run(solver, task: Task, tick: Callable[[int], None] = lambda rows: None) -> Done:
+    """Solve a chunk and write it, with one BLAS thread: the bytes must not depend on how many hands there are."""
+    # recording warnings is not safe in threads; there they take their usual way
+    record = threading.current_thread() is threading.main_thread()
+    with threadpool_limits(1), warnings.catch_warnings(record=True) if record else contextlib.nullcontext() as said:
+        chunk = _solve_rows(solver, task, tick)
+    part = chunk if task.folder is None else write_chunk(task.folder, task.index, task.fingerprint, chunk)
+    return Done(task.index, part, tuple(dict.fromkeys((w.category, str(w.message)) for w in said or ())))
+
+
+def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
+    n_values, solved, solutions, hidden, reasons = task.n_values, [], [], [], []
+    if task.there is not None:
+        there = loaded(task.there)
+        solved, solutions, hidden = list(there.solved), list(there.solutions), list(there.hidden)
+        reasons = list(there.reasons)
+        n_values = length_of(there) or n_values
+    for mu in task.mus[len(solved) :]:
+        values, ghosts, reason = _solve_one(solver, mu, task.extrapolate)
+        if not reason and n_values is not None and len(values) != n_values:
+            reason = f"the solution has {len(values)} values, others have {n_values}"
+        elif not reason and not (np.all(np.isfinite(values)) and np.all(np.isfinite(ghosts))):
+            reason = "the solution has values that are NaN or infinite"
+        solved.append(not reason)
+        if reason:
+            reasons.append(reason)
+        else:
+            n_values = len(values)
+            solutions.append(values)
+            hidden.append(ghosts)
+        tick(len(solved))
+    shape = (len(solutions), n_values or 0) if solutions else (0, 0)
+    n_hidden = len(hidden[0]) if hidden else 0
+    visible = np.array(solutions, dtype=float).reshape(shape)
+    ghosts = np.array(hidden, dtype=float).reshape(len(solutions), n_hidden)
+    return Chunk(task.mus, np.array(solved, dtype=bool), visible, ghosts, tuple(reasons))
+
+
+def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np.ndarray, str]:
+    """Values, hidden values and the reason for a failure, empty for success."""
+    nothing = np.empty(0)
+    options = {"extrapolate": extrapolate} if isinstance(solver, Model) else {}
+    try:
+        solve: Callable = getattr(solver, "solve", solver)  # type: ignore[assignment]
+        found = solve(mu.copy(), **options)
+    except _FAILURES as error:
+        if isinstance(error, _MISTAKES):
+            raise
+        text = str(error) or type(error).__name__
+        return nothing, nothing, text[:_LONGEST].encode("utf-8", "replace").decode()
+    if isinstance(found, Solution) and isinstance(solver, Model) and found.unknowns is not None:
+        return solver.at_nodes(found.unknowns), solver.hidden(found.unknowns), ""
+    if not isinstance(found, np.ndarray):
+        found = getattr(found, "flat", getattr(found, "values", found))
+    values = np.asarray(found)
+    if values.dtype.kind not in "biuf" or not values.size:
+        raise ParasolError(
+            f"the solver returned {type(found).__name__} of {values.dtype} and shape {values.shape}, expected real numbers. "
+            f"Return a NumPy array, or an object whose `values` is one."
+        )
+    return values.astype(float).reshape(-1), nothing, ""
+
+
+class Progress:
+    """The fraction done, told when it grows."""
+
+    def __init__(self, tell: Callable[[float], None] | None, n_samples: int):
+        self.tell, self.n_samples = tell, n_samples
+
+    def __call__(self, n_done: int) -> None:
+        """Tell that so many parameters are done."""
+        if self.tell is not None:
+            self.tell(n_done / self.n_samples)
+
+
+def work_off(solver, tasks, parts, executor, jobs: int, progress: Progress, stack: contextlib.ExitStack) -> None:
+    """Run the tasks, put what comes back into `parts`."""
+    rows = sum(len(part.mus) for part in parts.values())
+    progress(rows)
+    if not tasks:
+        return
+    folder, said = tasks[0].folder, {}
+    kept = (
+        f"Finished chunks are kept in {folder}; run again to resume."
+        if folder
+        else "Give a store to keep what is done."
+    )
+    run = _serial(solver, lambda n: progress(rows + n)) if executor is None and jobs == 1 else None
+    if run is None:
+        run = _submitting(solver, executor) if executor else stack.enter_context(_pool(solver, jobs))
+    waiting = list(tasks)
+    try:
+        while waiting:
+            n_values = max([length_of(part) for part in parts.values()], default=0) or waiting[0].n_values
+            # while nobody knows how long solutions are, the first chunk that has one says it for all
+            now, waiting = (waiting[:1], waiting[1:]) if n_values is None else (waiting, [])
+            now = [replace(task, n_values=n_values) for task in now]
+            for done in run(now):
+                before = parts.get(done.index)
+                rows += len(done.part.mus) - (0 if before is None else len(before.mus))
+                parts[done.index] = done.part
+                said.update(dict.fromkeys(done.warnings))
+                progress(rows)
+    except BrokenExecutor as error:
+        guard = "" if sys.platform == "linux" else " A script needs `if __name__ == '__main__':` around its calls."
+        raise ParasolError(f"a worker died ({error}): killed, or out of memory? {kept}{guard}") from error
+    for category, text in list(said)[:_QUOTED]:
+        warnings.warn(text, category, stacklevel=3)
+    if len(said) > _QUOTED:
+        warnings.warn(f"and {len(said) - _QUOTED} more warnings while solving.", ParasolWarning, stacklevel=3)
+
+
+def _serial(solver, tick):
+    def run(tasks: list[Task]) -> Iterator[Done]:
+        for task in tasks:
+            first = 0 if task.there is None else len(task.there.mus)
+            yield _run(solver, task, lambda n: tick(n - first))  # noqa: B023
+
+    return run
+
+
+def _submitting(solver, executor: Executor, function=_run):
+    def run(tasks: list[Task]) -> Iterator[Done]:
+        futures = [executor.submit(function, solver, task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+                futures.remove(future)  # with what it holds
+        except (BrokenExecutor, ParasolError):
+            raise
+        except Exception as error:
+            if function is _run and not isinstance(executor, ThreadPoolExecutor):
+                _check_travels(solver, error)
+            raise
+        finally:
+            for future in futures:
+                future.cancel()
+
+    return run
+
+
+def _check_travels(solver, error: Exception) -> None:
+    try:
+        ForkingPickler.dumps(solver)
+    except Exception as why:
+        raise ParasolError(
+            f"the solver cannot be sent to the executor's processes: {why}. Use jobs=n for processes of our own, which "
+            f"need not send it on Linux, or define it at the top level of a module."
+        ) from error
+
+
+_inherited = None  # the solver, in worker processes of our own
+
+
+def _begin(solver) -> None:
+    """Set up a worker process: it knows the solver, leaves Ctrl-C to its parent and does not outlive it."""
+    global _inherited
+    _inherited = solver
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            multiprocessing.connection.wait([parent.sentinel])
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
+
+
+def _run_inherited(_, task: Task) -> Done:
+    return _run(_inherited, task)
+
+
+@contextlib.contextmanager
+def _pool(solver, jobs: int):
+    """Processes of our own: forked where that is safe, so that the solver need not travel."""
+    # JAX has threads that do not survive a fork
+    method = "fork" if sys.platform == "linux" and "jax" not in sys.modules else "spawn"
+    if method == "spawn":
+        _check_travels(solver, None)  # type: ignore[arg-type]
+    context = multiprocessing.get_context(method)
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(solver,))
+    try:
+        yield _submitting(None, pool, _run_inherited)
+    except BaseException:
+        # chunks in flight are given up: files appear when complete, so nothing is torn
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

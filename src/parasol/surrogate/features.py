@@ -1,0 +1,54 @@
+"""From parameters to what maps are trained on: numbers in [−1, 1], logarithms where a range spans decades."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parasol.pde.parameters import ParameterSpace
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """x = (t − middle) / half with t = μ or log μ for scalars; values of functions divided by one number."""
+
+    logs: np.ndarray  # (n_parameters,) bool
+    shift: np.ndarray  # (n_parameters,)
+    scale: np.ndarray  # (n_parameters,): x = (t − shift) * scale
+
+    def __call__(self, mus: np.ndarray) -> np.ndarray:
+        """Features (n_samples, n_parameters) of parameter vectors of the same shape."""
+        x = (mus - self.shift) * self.scale
+        if self.logs.any():
+            x[:, self.logs] = (np.log(mus[:, self.logs]) - self.shift[self.logs]) * self.scale[self.logs]
+        return x
+
+    def slope(self, mus: np.ndarray) -> np.ndarray:
+        """dx/dμ, diagonal, (n_samples, n_parameters)."""
+        out = np.broadcast_to(self.scale, mus.shape).copy()
+        out[:, self.logs] /= mus[:, self.logs]
+        return out
+
+
+def features_of(parameters: ParameterSpace, mus: np.ndarray) -> Features:
+    """Features of a space's parameter vectors; a range that spans more than a decade counts as logarithmic.
+
+    `mus` (n_samples, n_parameters) says how large the values of function parameters are.
+
+    >>> from parasol.pde.parameters import parameters
+    >>> space = ParameterSpace(parameters(a=(0.1, 4.0), k=(0.0, 2.0)))
+    >>> features_of(space, np.empty((0, 2)))(np.array([[4.0, 0.0]])).round(12)
+    array([[ 1., -1.]])
+    """
+    scalars = parameters.scalars
+    n = mus.shape[1]
+    logs = np.zeros(n, dtype=bool)
+    shift, scale = np.zeros(n), np.ones(n)
+    for j, p in enumerate(scalars):
+        logs[j] = p.scale == "log" or (p.low > 0 and p.high >= 10 * p.low)
+        low, high = (np.log(p.low), np.log(p.high)) if logs[j] else (p.low, p.high)
+        shift[j], scale[j] = (low + high) / 2, 2 / (high - low)
+    if n > len(scalars) and len(mus):
+        scale[len(scalars) :] = 1.0 / (np.std(mus[:, len(scalars) :]) or 1.0)
+    return Features(logs, shift, scale)

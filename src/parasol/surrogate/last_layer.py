@@ -1,0 +1,89 @@
+"""The linear last layer of a network, solved exactly: least squares with a ridge that data not used have chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+_STRENGTHS = np.logspace(-16, 1, 35)  # √ridge over the largest singular value
+_SLACK = 1.02  # the strongest ridge within 2 % of the smallest error is taken: small weights are worth a little error
+_LINEAR_WEIGHTS = (1.0, 1e2, 1e4)  # how much cheaper the linear path may be than the neurons, where both fit the data
+
+
+@dataclass(frozen=True, eq=False)
+class LastLayer:
+    """targets ≈ hidden @ weights + inputs @ skip + bias; `error` is the RMS error on data not used for the weights."""
+
+    weights: np.ndarray  # (n_hidden, n_outputs)
+    bias: np.ndarray  # (n_outputs,)
+    skip: np.ndarray | None  # (n_inputs, n_outputs)
+    ridge: float
+    error: float
+
+
+def solve_last_layer(hidden, targets, *, inputs=None, validation=None, noise: float = 1e-16) -> LastLayer:
+    """Minimise ‖H W + X S + 1 b − Y‖² + ridge (‖W‖² + ‖S‖²/w²), ridge (and w) chosen on data that were not used.
+
+    hidden H (n, n_hidden), targets Y (n, n_outputs), inputs X (n, n_inputs) for the linear path or None.
+    `validation` = (H, Y) or (H, X, Y) of other samples; without it the error of every sample predicted from all others
+    decides, which a ridge regression knows without being repeated: rᵢ / (1 − hᵢᵢ).
+    `noise` is the rounding of the numbers the network will be evaluated in. Errors of that size in H cost
+    n · noise² ‖W‖², so no ridge below n · noise² is tried: weights stay small enough for that precision.
+
+    >>> x = np.linspace(-1, 1, 9)[:, None]
+    >>> line = solve_last_layer(np.tanh(x), 1 + 2 * x, inputs=x)
+    >>> float(line.bias[0].round(6)), float(line.skip[0, 0].round(6))
+    (1.0, 2.0)
+    """
+    n, n_hidden = hidden.shape
+    many = n >= 3 * (n_hidden + (0 if inputs is None else inputs.shape[1]))
+    best = None
+    for weight in (1.0,) if inputs is None or many else _LINEAR_WEIGHTS:
+        columns = hidden if inputs is None else np.hstack([hidden, weight * inputs])
+        unseen = None
+        if validation is not None:
+            unseen = validation[0] if inputs is None else np.hstack([validation[0], weight * validation[1]])
+        found = _ridge(columns, targets, unseen, None if validation is None else validation[-1], noise)
+        if best is None or found[-1] < best[1][-1]:
+            best = (weight, found)
+    assert best is not None
+    weight, (solved, bias, ridge, error) = best
+    skip = None if inputs is None else weight * solved[n_hidden:]
+    return LastLayer(np.ascontiguousarray(solved[:n_hidden]), bias, skip, ridge, error)
+
+
+def _ridge(columns, targets, unseen, unseen_targets, noise):
+    """Weights, bias, ridge and RMS error on unseen data of the best ridge regression."""
+    n = len(columns)
+    centre, mean = columns.mean(axis=0), targets.mean(axis=0)
+    columns, targets = columns - centre, targets - mean
+    if n > columns.shape[1]:  # the singular values of R are those of the columns, at a fraction of the work
+        q, r = linalg.qr(columns, mode="economic", check_finite=False)
+        u, s, vt = linalg.svd(r, check_finite=False)
+        u = q @ u
+    else:
+        u, s, vt = linalg.svd(columns, full_matrices=False, check_finite=False)
+    if s[0] == 0:  # constant columns: nothing but the bias can be learned
+        return np.zeros((columns.shape[1], targets.shape[1])), mean, 0.0, float(np.sqrt(np.mean(targets**2)))
+    known = u.T @ targets
+    least = n * noise**2
+    ridges = np.unique(np.maximum((s[0] * _STRENGTHS) ** 2, least))
+    if unseen is None:
+        rest = targets - u @ known  # what no ridge reaches
+        leverage = np.maximum(1 - 1 / n - np.sum(u**2, axis=1), 0.0)
+
+        def residuals(ridge):
+            left = ridge / (s**2 + ridge)
+            return (rest + u @ (left[:, None] * known)) / np.maximum(leverage + u**2 @ left, 1e-300)[:, None]
+    else:
+        rotated, expected = (unseen - centre) @ vt.T, unseen_targets - mean
+
+        def residuals(ridge):
+            return rotated @ ((s / (s**2 + ridge))[:, None] * known) - expected
+
+    errors = np.array([np.sqrt(np.mean(residuals(ridge) ** 2)) for ridge in ridges])
+    chosen = int(np.flatnonzero(errors <= _SLACK * errors.min())[-1])
+    solved = vt.T @ ((s / (s**2 + ridges[chosen]))[:, None] * known)
+    return solved, mean - centre @ solved, float(ridges[chosen]), float(errors[chosen])

@@ -1,0 +1,209 @@
+"""The reduced model and its certificate, against full solves and against dense linear algebra."""
+
+import numpy as np
+import pytest
+
+import parasol as ps
+from parasol.pde.discretize import discretize_with
+from parasol.pde.problem import Settings
+from parasol.reduction.affine import affine_form
+from parasol.reduction.basis import Basis
+from parasol.reduction.certificate import operator_norm
+from parasol.reduction.reduced import prepare
+
+PERTURBATIONS = [0.0, 1e-1, 1e-4, 1e-8]
+
+
+@pytest.fixture(scope="module")
+def model():
+    problem = ps.load_problem("helmholtz")
+    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+
+
+@pytest.fixture(scope="module")
+def truth(model):
+    return ps.solve_many(model, ps.sample(model, 60, design="random", rng=5))
+
+
+@pytest.fixture(scope="module")
+def basis(model):
+    return ps.pod(ps.solve_many(model, ps.sample(model, 40, rng=1)), n_modes=12)
+
+
+@pytest.fixture(scope="module")
+def reduced(model, basis):
+    return ps.reduce(model, basis)
+
+
+def errors_of(truth, basis, coefficients):
+    return np.linalg.norm(truth.solutions - basis.lift(coefficients), axis=1)
+
+
+def test_coefficients_are_the_minimisers_of_the_weighted_residual(model, basis, reduced):
+    """Against NumPy's least squares on the whole system, weighted with a dense inverse."""
+    for mu in ps.sample(model, 5, design="random", rng=2):
+        theta = reduced.operator_theta(mu[None])
+        frame = reduced.frames[reduced.certificate.constants(theta).frame[0]]
+        weighting = np.linalg.inv(model.operator(frame.mu).toarray())
+        b, f = weighting @ (model.operator(mu) @ basis.modes), weighting @ model.load(mu)
+        expected, *_ = np.linalg.lstsq(b, f)
+        assert np.allclose(reduced.coefficients([mu])[0], expected, rtol=0, atol=1e-11 * np.linalg.norm(expected))
+        small = reduced.operator(mu)
+        assert small.shape[0] <= 3 * basis.n_modes + 1
+        assert np.allclose(np.linalg.svd(small)[1], np.linalg.svd(b)[1], rtol=1e-9)
+        c = np.ones(basis.n_modes)
+        assert np.isclose(np.linalg.norm(reduced.load(mu) - small @ c), np.linalg.norm(f - b @ c), rtol=1e-10)
+
+
+def test_error_is_that_of_the_projection(truth, basis, reduced):
+    found = errors_of(truth, basis, reduced.coefficients(truth.mus)) / np.linalg.norm(truth.solutions, axis=1)
+    assert np.mean(found) < 1.3 * np.mean(basis.projection_errors(truth.solutions))
+
+
+@pytest.mark.parametrize("weighting", ["solve", "rows", "none"])
+def test_bounds_hold_for_any_coefficients(model, truth, basis, weighting):
+    reduced = ps.reduce(model, basis, weighting=weighting)
+    rng = np.random.default_rng(0)
+    best = reduced.solve(truth.mus)
+    assert np.all(best.bounds.values >= errors_of(truth, basis, best.coefficients))
+    projected = basis.project(truth.solutions)
+    for strength in PERTURBATIONS:
+        c = projected * (1 + strength * rng.standard_normal(projected.shape))
+        bounds = reduced.certify(truth.mus, c)
+        error = errors_of(truth, basis, c)
+        assert np.all(bounds.values >= error)
+        assert np.all(bounds.relative >= error / np.linalg.norm(truth.solutions, axis=1))
+        if weighting == "solve":
+            assert np.median(bounds.values / error) < 10
+
+
+def test_bound_at_a_snapshot_is_at_rounding(model):
+    """The expanded square of the residual would stop at 1e-8."""
+    snapshots = ps.solve_many(model, ps.sample(model, 8, rng=3))
+    reduced = ps.reduce(model, ps.pod(snapshots, n_modes=8), n_anchors=20)
+    answers = reduced.solve(snapshots.mus)
+    assert np.max(answers.bounds.relative) < 1e-10
+    assert np.max(answers.bounds.values) >= np.max(errors_of(snapshots, reduced.basis, answers.coefficients))
+
+
+def test_proven_constants_are_below_the_smallest_singular_value(model, reduced):
+    """Against dense singular values, restricted to unknowns that carry an error."""
+    free = ~model.pattern.stated
+    mus = ps.sample(model, 12, design="random", rng=7)
+    theta = reduced.operator_theta(mus)
+    constants = reduced.certificate.constants(theta)
+    assert np.all(constants.rigorous)
+    for mu, frame, sigma in zip(mus, constants.frame, constants.sigma, strict=True):
+        a, reference = (model.operator(m).toarray()[np.ix_(free, free)] for m in (mu, reduced.frames[frame].mu))
+        true = np.linalg.svd(np.linalg.solve(reference, a))[1][-1]
+        assert 0.05 * true < sigma <= true
+
+
+def test_few_anchors_are_not_called_rigorous(model, basis, truth):
+    reduced = ps.reduce(model, basis, n_anchors=2)
+    bounds = reduced.solve(truth.mus).bounds
+    assert not np.all(bounds.rigorous)
+    assert "rigorous" in repr(bounds)
+
+
+def test_truncated_model_is_that_of_the_truncated_basis(model, basis, reduced, truth):
+    fewer = reduced.truncated(5)
+    fresh = ps.reduce(model, basis.truncated(5))
+    assert np.allclose(fewer.coefficients(truth.mus), fresh.coefficients(truth.mus), rtol=1e-9, atol=1e-12)
+    assert np.allclose(fewer.solve(truth.mus).bounds.values, fresh.solve(truth.mus).bounds.values, rtol=1e-6)
+
+
+def test_operator_norm_of_a_matrix_without_pattern():
+    a = np.random.default_rng(0).standard_normal((60, 40))
+    found = operator_norm(lambda x: a @ x, lambda y: a.T @ y, np.ones(40))
+    largest = np.linalg.norm(a, 2)
+    assert 0.95 * largest < found <= largest * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["cooled-pipe", "elasticity", "graded-material", "boundary-layer"])
+def test_ghosts_systems_and_inhomogeneous_conditions(name):
+    model = discretize_with(ps.load_problem(name), Settings(n_nodes=250))
+    truth = ps.solve_many(model, ps.sample(model, 15, design="random", rng=4))
+    basis = ps.pod(ps.solve_many(model, ps.sample(model, 16, rng=1)), tolerance=1e-6)
+    reduced = ps.reduce(model, basis, n_anchors=30)
+    answers = reduced.solve(truth.mus)
+    error = errors_of(truth, basis, answers.coefficients)
+    assert np.all(answers.bounds.values >= error)
+    floor = np.mean(basis.projection_errors(truth.solutions))
+    assert np.mean(error / np.linalg.norm(truth.solutions, axis=1)) < 1.3 * floor
+
+
+def test_weighted_inner_product(model):
+    """Bound and error are those of the weighted norm."""
+    weights = ps.value_weights(model)
+    snapshots = ps.solve_many(model, ps.sample(model, 20, rng=1))
+    basis = ps.pod(snapshots, n_modes=8, weights=weights)
+    truth = ps.solve_many(model, ps.sample(model, 20, design="random", rng=9))
+    answers = ps.reduce(model, basis).solve(truth.mus)
+    error = basis.norm(truth.solutions - answers.values)
+    assert np.all(answers.bounds.values >= error)
+    assert np.median(answers.bounds.values / error) < 10
+
+
+def test_function_parameter_in_the_load():
+    """A constant operator: least squares is the projection, and the bound is the error."""
+    problem = ps.load_problem("schrodinger")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=500))
+    basis = ps.pod(ps.solve_many(model, model.sample(30, rng=1)), n_modes=20)
+    truth = ps.solve_many(model, model.sample(10, rng=2))
+    answers = ps.reduce(model, basis).solve(truth.mus)
+    assert np.allclose(answers.coefficients, basis.project(truth.solutions), atol=1e-9)
+    error = errors_of(truth, basis, answers.coefficients)
+    assert np.all((answers.bounds.values >= error) & (answers.bounds.values < 1.2 * error))
+
+
+def test_coefficient_that_mixes_space_and_parameter_is_interpolated():
+    x, y = ps.coordinates("x y")
+    u = ps.unknown("u", x, y)
+    (s,) = ps.parameters(s=(0.2, 2.0))
+    import sympy
+
+    bump = sympy.exp(-s * (x**2 + y**2))
+    problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u) + 5 * bump * u, 1 / (1 + s * x**2)), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=1500))
+    form = affine_form(model)
+    assert 0 < form.error < 1e-9
+    assert not form.exact
+    mu = np.array([0.777])
+    assert np.allclose(form.operator(mu).toarray(), model.operator(mu).toarray(), atol=1e-7)
+    assert np.allclose(form.load_theta(mu[None])[0] @ form.loads, model.load(mu), atol=1e-7)
+    basis = ps.pod(ps.solve_many(model, ps.sample(model, 10)), tolerance=1e-9)
+    reduced = ps.reduce(model, basis)
+    truth = ps.solve_many(model, ps.sample(model, 10, design="random", rng=3))
+    answers = reduced.solve(truth.mus)
+    error = errors_of(truth, basis, answers.coefficients)
+    assert np.max(error / np.linalg.norm(truth.solutions, axis=1)) < 1e-7
+    assert np.all(answers.bounds.values >= error)
+    assert not np.any(answers.bounds.rigorous)
+
+
+def test_collocation_at_points_reproduces_solutions_in_the_span(model):
+    snapshots = ps.solve_many(model, ps.sample(model, 6, rng=3))
+    points = ps.collocate(model, ps.pod(snapshots, n_modes=6))
+    found = points.coefficients(snapshots.mus)
+    assert np.allclose(points.basis.lift(found), snapshots.solutions, atol=1e-8)
+
+
+def test_mistakes_are_told(model, reduced):
+    with pytest.raises(ps.ParasolError, match="outside its range"):
+        reduced.solve([[99.0, 1.0]])
+    assert reduced.solve([[4.1, 1.0]], extrapolate=True).coefficients.shape == (1, 12)
+    with pytest.raises(ps.ParasolError, match="expected"):
+        reduced.solve([1.0, 1.0])
+    with pytest.raises(ps.ParasolError, match="coefficients has shape"):
+        reduced.certify([[1.0, 1.0]], np.zeros((1, 3)))
+    with pytest.raises(ps.ParasolError, match="NaN"):
+        reduced.certify([[1.0, 1.0]], np.full((1, 12), np.nan))
+    with pytest.raises(ps.ParasolError, match="snapshots of this model"):
+        ps.reduce(model, Basis(np.eye(5)[:, :2]))
+    with pytest.raises(ps.ParasolError, match="weighting='rowz'"):
+        prepare(model, weighting="rowz")
+    with pytest.raises(ps.ParasolError, match="nonlinear"):
+        prepare(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=100)))
+    with pytest.raises(ps.ParasolError, match="time"):
+        prepare(discretize_with(ps.load_problem("heat"), Settings(n_nodes=100)))
