@@ -10,8 +10,10 @@ from operator import add, mul, pow, sub, truediv
 
 import numpy as np
 import sympy
+from sympy.printing.str import StrPrinter
 
 from parasol.checks import ParasolError
+from parasol.formulas import Formula
 
 _FUNCTIONS = {
     name: getattr(sympy, name)
@@ -175,3 +177,26 @@ def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Fun
     function = Function(expression, tuple(symbols))
     function._compiled  # noqa: B018  what cannot be compiled is refused here, not at its first use
     return function
+
+
+class _Exact(StrPrinter):
+    """Prints numbers so that they are read back to the last bit."""
+
+    def _print_Float(self, expr) -> str:
+        return repr(float(expr))
+
+
+def as_formula(function: Function | Formula) -> Formula | Function:
+    """The same as a formula that needs no SymPy to be evaluated; as it was where there is none.
+
+    >>> x = sympy.Symbol("x")
+    >>> as_formula(as_function(x / 3 + sympy.Float(0.1), [x])).text
+    'x/3 + 0.1'
+    """
+    if isinstance(function, Formula):
+        return function
+    names = tuple(symbol.name for symbol in function.symbols)
+    try:
+        return Formula(_Exact().doprint(function.expression), names) if len(set(names)) == len(names) else function
+    except ParasolError:
+        return function

@@ -8,6 +8,7 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.expressions import Function
+from parasol.formulas import Formula
 from parasol.pde.parameters import FunctionParameter
 
 
@@ -15,7 +16,7 @@ from parasol.pde.parameters import FunctionParameter
 class RowFunction:
     """An expression in coordinates, normals, scalar parameters, time and further columns, at the points of some rows."""
 
-    function: Function  # of coordinates and normals, then the scalars, the time if used, and further columns
+    function: Function | Formula  # of coordinates and normals, then the scalars, the time if used, and further columns
     columns: tuple[np.ndarray, ...]  # coordinates and normals, each (n_rows,)
     places: tuple[int, ...]  # of the scalars in a parameter vector
     n_times: int  # how often the time is among the symbols: 0 or 1

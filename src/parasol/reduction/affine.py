@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.expressions import Function
+from parasol.expressions import Function, as_formula
+from parasol.formulas import Formula
 from parasol.pde.model import Model
 from parasol.pde.rows import RowFunction, Varying
 from parasol.reduction.interpolation import interpolate
@@ -20,7 +21,7 @@ _MOST_SINGLE_ROWS = 1000  # loads with more rows that vary by themselves are int
 class Theta:
     """The functions θ_q(μ) of one sum: formulas in the scalars, then coefficients at single rows."""
 
-    formulas: tuple[Function, ...]
+    formulas: tuple[Formula | Function, ...]
     rows: tuple[tuple[RowFunction, np.ndarray | None], ...] = ()  # with the places of function values in mu, or None
     n_scalars: int = 0
 
@@ -104,13 +105,13 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10) -> AffineFo
         else:
             np.add.at(vectors.T, part.positions, modes * part.values[:, None])
         loads.extend(vectors)
-    formulas = model._theta_functions
+    formulas = [tuple(as_formula(f) for f in functions) for functions in model._theta_functions]
     n_scalars = len(model.parameters.scalars)
     return AffineForm(
         operators=tuple(operators),
         loads=np.array(loads).reshape(len(loads), model.n_unknowns),
-        operator_theta=Theta(tuple(formulas[0]), tuple(operator_rows), n_scalars),
-        load_theta=Theta(tuple(formulas[1]), tuple(load_rows), n_scalars),
+        operator_theta=Theta(formulas[0], tuple(operator_rows), n_scalars),
+        load_theta=Theta(formulas[1], tuple(load_rows), n_scalars),
         error=max(errors),
     )
 
@@ -124,4 +125,5 @@ def _interpolated(model: Model, part: Varying, mus, tolerance: float) -> tuple[n
 
 
 def _row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:
-    return part.coefficient, model.function_places(part.function, part.nodes)
+    coefficient = replace(part.coefficient, function=as_formula(part.coefficient.function))
+    return coefficient, model.function_places(part.function, part.nodes)

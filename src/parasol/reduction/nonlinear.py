@@ -91,7 +91,7 @@ class NonlinearReducedModel:
 
     P is the inverse of the Jacobian at one snapshot, so that the residual looks like the error; N is evaluated at few
     rows and fitted with few collateral modes. An answer counts as converged if the last step was tiny and the Jacobian
-    keeps its rank within the estimated error, which no state beyond a fold does. There is no constant here that would
+    keeps its rank within the estimated error, which it loses at a fold. There is no constant here that would
     turn residuals into rigorous bounds: bounds come from `conformal`, calibrated on solves that were held out.
     """
 

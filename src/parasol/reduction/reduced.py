@@ -51,6 +51,7 @@ class ReducedModel:
     frames: tuple[Frame, ...]
     certificate: Certificate
     interpolation_error: float = 0.0  # of the coefficients that the equation does not separate
+    model: Model | None = None  # the full model, for what the reduced one cannot do
 
     def __repr__(self) -> str:
         return (
@@ -191,6 +192,7 @@ class Workbench:
             frames=tuple(builder.frame() for builder in builders),
             certificate=self.covered.certificate,
             interpolation_error=self.form.error,
+            model=self.model,
         )
 
 

@@ -11,12 +11,14 @@ from parasol.expressions import Function, as_function
 from parasol.pde.model import Model
 from parasol.pde.rows import NonlinearRows, RowFunction, Varying
 from parasol.reduction.affine import Theta, _interpolated, _row_theta
+from parasol.reduction.basis import slices
 from parasol.reduction.constraints import Constraints, stored_times
 from parasol.reduction.interpolation import interpolate
 from parasol.reduction.stepping import SmallSystems
 
 _MOST_ROWS = 500  # of a source that changes in time: beyond, it is interpolated
 _FINE = 1e-10
+_BLOCK = 2**24  # numbers of initial states worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,28 @@ class Sampled:
         if data.shape[1]:
             jets = [jet + data @ extra.T for jet, extra in zip(jets, self.of_data, strict=True)]
         return [*jets, *[mus[:, p] for p in self.places]]
+
+
+@dataclass(frozen=True, eq=False)
+class InitialState:
+    """Coefficients at the start from the formulas of u or u' at the nodes."""
+
+    formulas: tuple[Function, ...]  # one per unknown, of coordinates and scalars
+    points: np.ndarray  # (n_nodes, dimension)
+    projection: np.ndarray  # (n_fields * n_nodes, d)
+
+    def __call__(self, scalars: np.ndarray) -> np.ndarray:
+        """(n_samples, d) for scalars (n_samples, n_scalars)."""
+        out = np.empty((len(scalars), self.projection.shape[1]))
+        for rows in slices(len(scalars), max(1, _BLOCK // len(self.projection))):
+            out[rows] = self.values(scalars[rows]) @ self.projection
+        return out
+
+    def values(self, scalars: np.ndarray) -> np.ndarray:
+        """The formulas at the nodes, (n_samples, n_fields * n_nodes)."""
+        columns = [*self.points.T, *scalars.T[:, :, None]]
+        shape = (len(scalars), len(self.points))
+        return np.hstack([np.broadcast_to(formula(*columns), shape) for formula in self.formulas])
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,9 +116,9 @@ def _sbdf2(systems: SmallSystems, start, velocity, begin, h, n_steps):
 def _esdirk4(systems: SmallSystems, start, velocity, begin, h, n_steps):
     """Fixed steps of ESDIRK4, with stages solved for their slopes; the Jacobian is that of the step's begin."""
     g = _GAMMA * h
-    second = systems.mass is not None
+    mass, second = systems.mass, systems.mass is not None
     share = g if second else 1.0
-    leading = systems.mass + g * systems.damping if second else systems.damping
+    leading = systems.damping if mass is None else mass + g * systems.damping
     matrix = leading + share * g * systems.stiffness
     inverse = np.linalg.inv(matrix)
 
@@ -136,13 +136,13 @@ def _esdirk4(systems: SmallSystems, start, velocity, begin, h, n_steps):
         if systems.jacobian is not None:
             inverse = np.linalg.inv(matrix + share * g * systems.jacobian(c, t))
         slopes, forces = [v], [z]
-        momentum = apply(systems.mass, v) if second else 0.0
+        momentum = 0.0 if mass is None else apply(mass, v)
         for i in range(1, 6):
             known = c + h * sum(STAGES[i][j] * slopes[j] for j in range(i))
             carried = momentum + h * sum(STAGES[i][j] * forces[j] for j in range(i)) if second else 0.0
             slope = _stage(systems, known, carried, slopes[-1], t + PLACES[i] * h, g, share, leading, inverse, pull)
             slopes.append(slope)
-            forces.append((apply(systems.mass, slope) - carried) / g if second else None)
+            forces.append(None if mass is None else (apply(mass, slope) - carried) / g)
         c, v, z = known + g * slopes[-1], slopes[-1], forces[-1]
         yield c
 

@@ -67,12 +67,16 @@ def _ridge(columns, targets, unseen, unseen_targets, noise):
         u, s, vt = linalg.svd(columns, full_matrices=False, check_finite=False)
     if s[0] == 0:  # constant columns: nothing but the bias can be learned
         return np.zeros((columns.shape[1], targets.shape[1])), mean, 0.0, float(np.sqrt(np.mean(targets**2)))
+    kept = s > np.finfo(float).eps * s[0]  # the rest is rounding; the mean taken off is among it
+    u, s, vt = u[:, kept], s[kept], vt[kept]
     known = u.T @ targets
     least = n * noise**2
     ridges = np.unique(np.maximum((s[0] * _STRENGTHS) ** 2, least))
     if unseen is None:
         rest = targets - u @ known  # what no ridge reaches
         leverage = np.maximum(1 - 1 / n - np.sum(u**2, axis=1), 0.0)
+        if len(s) >= n - 1:
+            rest, leverage = 0 * rest, 0 * leverage
 
         def residuals(ridge):
             left = ridge / (s**2 + ridge)

@@ -11,6 +11,8 @@ from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.networks.network import Network
 
 _EPS = np.finfo(float).eps
+_SAFE = 1e-12  # below it rounding spoils the leverages of samples that the fit hangs on
+RELATIVE_RIDGES = np.logspace(0.0, np.log10(_EPS), 33)  # √λ over the largest singular value
 _NEARLY_BEST = 1.05  # of all ridges this close to the best, the largest: smaller coefficients, less cancellation
 
 
@@ -19,7 +21,9 @@ def check_data(x, y, validation=None) -> tuple[np.ndarray, np.ndarray, tuple[np.
     x = check_finite(check_shape(x, (None, None), "x"), "x")
     y = check_finite(check_shape(y, (None, None), "y"), "y")
     if len(x) != len(y):
-        raise ParasolError(f"x has {len(x)} samples and y has {len(y)}. Pass one row of outputs for each row of inputs.")
+        raise ParasolError(
+            f"x has {len(x)} samples and y has {len(y)}. Pass one row of outputs for each row of inputs."
+        )
     if not x.shape[1] or not y.shape[1]:
         raise ParasolError(f"x has shape {x.shape} and y has shape {y.shape}. A map needs an input and an output.")
     if len(x) < 2:
@@ -50,8 +54,7 @@ class RidgePath:
     """Solutions C and c of min Σ |y − c − C a|² + λ |C|² for every λ ≥ 0, from one singular value decomposition.
 
     With centred A = U S Vᵀ the residuals are U D Uᵀ Y + (I − U Uᵀ) Y, D = λ / (S² + λ), and leaving sample i out makes
-    them 1 / (1 − h_i) times as large, 1 − h = diag(U D Uᵀ + I − U Uᵀ) − 1/n. Where U spans everything, both vanish with λ
-    and their ratio has a limit, which is what an interpolating map is judged by.
+    them 1 / (1 − h_i) times as large, 1 − h = diag(U D Uᵀ + I − U Uᵀ) − 1/n.
     """
 
     def __init__(self, a: np.ndarray, y: np.ndarray):
@@ -62,16 +65,16 @@ class RidgePath:
         keep[len(a) - 1 :] = False  # centred rows have rank n − 1 at most; what is beyond is rounding
         self.u, self.s, self.vt = u[:, keep], s[keep], vt[keep]
         self.uty = self.u.T @ y
-        self.fills = len(self.s) == len(a) - 1
-        self.rest = np.zeros_like(y) if self.fills else y - self.u @ self.uty
+        fills = len(self.s) == len(a) - 1  # nothing is left over but rounding
+        self.rest = np.zeros_like(y) if fills else y - self.u @ self.uty
         free = 1.0 - 1.0 / len(a) - np.sum(self.u**2, axis=1)
-        self.free = np.zeros(len(a)) if self.fills else np.maximum(free, 0.0)
+        self.free = np.zeros(len(a)) if fills else np.maximum(free, 0.0)
 
     @property
     def ridges(self) -> np.ndarray:
         """λ worth trying, from rounding to the largest singular value, the largest first."""
         largest = self.s[0] if len(self.s) else 1.0
-        return (largest * np.logspace(0.0, np.log10(_EPS), 33)) ** 2
+        return (largest * RELATIVE_RIDGES) ** 2
 
     def coefficients(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
         """C (n_columns, n_outputs) and c (n_outputs,)."""
@@ -79,34 +82,31 @@ class RidgePath:
         return c, self.y_mean - self.a_mean @ c
 
     def leave_one_out(self, ridge: float) -> float:
-        """Root mean square over samples of the error (Euclidean over outputs) when a sample is left out."""
-        shrink = 1.0 / (self.s**2 + ridge) if self.fills else ridge / (self.s**2 + ridge)
+        """Mean over samples of the error (Euclidean over outputs) when a sample is left out; right for λ > (1e-12 S₁)²."""
+        shrink = ridge / (self.s**2 + ridge)
         left = (self.u**2) @ shrink + self.free
         residual = (self.u * shrink) @ self.uty + self.rest
-        left = np.maximum(left, np.finfo(float).tiny)
-        return float(np.sqrt(np.mean(np.sum(residual**2, axis=1) / left**2)))
+        return float(np.mean(np.linalg.norm(residual, axis=1) / np.maximum(left, np.finfo(float).tiny)))
 
-    def error(self, ridge: float, validation) -> float:
-        """The same measure: of validation = (A, y) if given, else of leaving one sample out."""
-        if validation is None:
-            return self.leave_one_out(ridge)
+    def error(self, ridge: float, a: np.ndarray, y: np.ndarray) -> float:
+        """The same measure for samples (A, y) that were not used."""
         c, shift = self.coefficients(ridge)
-        gap = validation[0] @ c
-        gap += shift
-        gap -= validation[1]
-        return float(np.sqrt(np.mean(np.sum(gap**2, axis=1))))
+        return mean_error(a @ c + shift, y)
 
-    def best(self, validation=None) -> tuple[float, float]:
-        """The ridge with the least error, or a larger one that is as good, and its error."""
-        ridges = self.ridges
-        errors = np.array([self.error(ridge, validation) for ridge in ridges])
-        pick = int(np.argmax(errors <= _NEARLY_BEST * errors.min()))
-        return float(ridges[pick]), float(errors[pick])
+
+def mean_error(fitted: np.ndarray, y: np.ndarray) -> float:
+    """Mean over samples of the Euclidean distance."""
+    return float(np.mean(np.linalg.norm(fitted - y, axis=1)))
+
+
+def nearly_best(errors: np.ndarray) -> int:
+    """The first of errors, given in the order of preference, that is as good as the best."""
+    return int(np.argmax(errors <= _NEARLY_BEST * errors.min()))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedLinear:
-    """y = C x + c, as a network of one layer; `ridge` and the root mean square `error` it was chosen by."""
+    """y = C x + c, as a network of one layer; `error` is the mean over samples left out that `ridge` was chosen by."""
 
     network: Network
     ridge: float
@@ -140,8 +140,10 @@ class Linear:
             raise ParasolError(f"ridge={self.ridge!r} must be zero, positive, or None to have it chosen.")
         x, y, validation = check_data(x, y, validation)
         path = RidgePath(x, y)
-        ridge, error = path.best(validation) if self.ridge is None else (self.ridge, path.error(self.ridge, validation))
-        c, shift = path.coefficients(ridge)
+        ridges = path.ridges[RELATIVE_RIDGES >= _SAFE] if self.ridge is None else np.array([float(self.ridge)])
+        errors = [path.leave_one_out(r) if validation is None else path.error(r, *validation) for r in ridges]
+        pick = nearly_best(np.array(errors))
+        c, shift = path.coefficients(ridges[pick])
         if progress is not None:
             progress(1.0)
-        return FittedLinear(Network((np.ascontiguousarray(c.T),), (shift,), "tanh"), float(ridge), error)
+        return FittedLinear(Network((np.ascontiguousarray(c.T),), (shift,), "tanh"), float(ridges[pick]), errors[pick])

@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_positive
+from parasol.checks import ParasolError, check_finite, check_positive, check_shape
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.conformal import ConformalBound
 from parasol.reduction.reduced import Bounds, ReducedModel
+from parasol.space.geometry.domain import Domain
 from parasol.space.neighbours import Cloud
-from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme
 from parasol.surrogate.features import Features
@@ -38,9 +38,11 @@ class Layout:
     """What the values of a field are: unknown functions at nodes, at times where there are any."""
 
     names: tuple[str, ...] = ("u",)
-    nodes: Nodes | None = None
+    points: np.ndarray | None = None  # (n_nodes, dimension), interior first
+    n_interior: int = 0
     scheme: Scheme | None = None  # stencils for values between nodes
     times: np.ndarray | None = None
+    domain: Domain | None = None  # not part of a file: without it no one looks for walls between nodes
 
     @property
     def n_times(self) -> int:
@@ -134,7 +136,7 @@ class Surrogate:
         check_finite(mus, "mus")
         if not extrapolate:
             self.parameters.check(scalars)
-        return mus, ~inside.all(axis=1)
+        return mus, np.any(~inside, axis=1)
 
     @cached_property
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -196,13 +198,13 @@ class Surrogate:
 
     def _weights(self, points) -> np.ndarray:
         layout = self.layout
-        if layout.nodes is None or layout.scheme is None:
+        if layout.points is None or layout.scheme is None:
             raise ParasolError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
-        zero = (0,) * layout.nodes.dimension
-        cloud = Cloud(layout.nodes.points, layout.nodes.domain)
-        return differentiate(cloud, np.atleast_2d(np.asarray(points, dtype=float)), [zero], layout.scheme)[
-            zero
-        ].toarray()
+        points = check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points")
+        if layout.domain is not None and np.any(layout.domain.distance(points) > 1e-9 * layout.domain.size):
+            raise ParasolError("some of the points lie outside the domain. Ask inside only.")
+        zero = (0,) * layout.points.shape[1]
+        return differentiate(Cloud(layout.points, layout.domain), points, [zero], layout.scheme)[zero].toarray()
 
     def _repaired(self, answer: Answer, tolerance: float) -> Answer:
         mus, c = answer.mus, answer.coefficients.copy()
@@ -300,8 +302,7 @@ class Answer:
     @property
     def nodes(self) -> np.ndarray | None:
         """The nodes (n_nodes, dimension) the values belong to, where they are known."""
-        nodes = self.surrogate.layout.nodes
-        return None if nodes is None else nodes.points
+        return self.surrogate.layout.points
 
 
 def _time_indices(layout: Layout, times) -> np.ndarray:

@@ -1,0 +1,114 @@
+"""Formulas as text, evaluated with NumPy alone: what a saved model needs of its equation."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parasol.checks import ParasolError
+
+_LONGEST = 20_000  # characters
+_DEEPEST = 200
+_FUNCTIONS = {
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "sign": np.sign,
+    "Abs": np.abs,
+    "Max": np.maximum,
+    "Min": np.minimum,
+}
+_CONSTANTS = {"pi": np.pi, "E": np.e}
+_OPERATORS = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.true_divide,
+    ast.Pow: np.float_power,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A formula in named variables, such as "a**2*sin(k)"; nothing in it is ever executed but arithmetic.
+
+    >>> Formula("a**2 + k", ("a", "k"))(np.array([2.0, 3.0]), 1.0)
+    array([ 5., 10.])
+    """
+
+    text: str
+    names: tuple[str, ...]
+
+    def __post_init__(self):
+        _ = self._tree  # what cannot be read is refused here
+
+    def __getstate__(self) -> dict:
+        return {"text": self.text, "names": self.names}
+
+    @property
+    def expression(self) -> str:
+        """The text, for messages."""
+        return self.text
+
+    @cached_property
+    def _tree(self):
+        if len(self.text) > _LONGEST:
+            raise ParasolError(f"a formula of {len(self.text)} characters is too long. Allowed are {_LONGEST}.")
+        try:
+            tree = ast.parse(self.text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise self._refused("the syntax is wrong") from None
+        return self._read(tree, 0)
+
+    def _read(self, node: ast.AST, depth: int):
+        """The tree as nested tuples: a number, a place among the columns, or a function and its arguments."""
+        if depth > _DEEPEST:
+            raise self._refused("it is too deeply nested")
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return float(node.value)
+        if isinstance(node, ast.Name):
+            if node.id in self.names:
+                return self.names.index(node.id)
+            if node.id in _CONSTANTS:
+                return _CONSTANTS[node.id]
+            raise self._refused(f"{node.id!r} is unknown")
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)], self._read(node.left, depth + 1), self._read(node.right, depth + 1)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            inner = self._read(node.operand, depth + 1)
+            return (np.negative, inner) if isinstance(node.op, ast.USub) else inner
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+            function = _FUNCTIONS[node.func.id]
+            if node.keywords or len(node.args) != function.nin:
+                raise self._refused(f"{node.func.id} takes {function.nin} arguments")
+            return function, *[self._read(a, depth + 1) for a in node.args]
+        raise self._refused(f"{type(node).__name__} is not arithmetic")
+
+    def _refused(self, why: str) -> ParasolError:
+        return ParasolError(f"the formula {self.text[:80]!r} cannot be used: {why}.")
+
+    def __call__(self, *columns) -> np.ndarray:
+        """Values, broadcast over the columns: one array or number per name."""
+        shape = np.broadcast_shapes(*[np.shape(c) for c in columns])
+        with np.errstate(all="ignore"):
+            values = _evaluate(self._tree, columns)
+        return np.array(np.broadcast_to(values, shape), dtype=float)
+
+
+def _evaluate(tree, columns):
+    if isinstance(tree, tuple):
+        return tree[0](*[_evaluate(part, columns) for part in tree[1:]])
+    return columns[tree] if isinstance(tree, int) else tree

@@ -1,0 +1,278 @@
+"""Gradient training, compiled: the one module that imports JAX and optax, and only when something is trained."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning
+
+_RESIDENT = {"cpu": 2**29, "gpu": 2**34}  # bytes of targets kept on the device; more are sent a batch at a time
+
+
+def require_jax():
+    """JAX, or one line that says how to get it."""
+    try:
+        import jax
+        import optax  # noqa: F401
+    except ImportError:
+        raise ParasolError("training needs JAX and optax. Run: pip install 'parasol-pde[train]'") from None
+    return jax
+
+
+def pick_device(device: str):
+    """The JAX device for "auto" (a GPU if there is one), "cpu" or "gpu"."""
+    jax = require_jax()
+    for kind in ("gpu", "cpu") if device == "auto" else (device,):
+        try:
+            return jax.devices(kind)[0]
+        except RuntimeError:
+            continue
+    raise ParasolError('device="gpu" but JAX sees none. Use device="cpu", or install JAX with CUDA: pip install "jax[cuda12]"')
+
+
+@contextmanager
+def computing(dtype: str, device: str = "auto"):
+    """JAX in that precision on that device, inside a `with`, and nowhere else; gives the device."""
+    jax = require_jax()
+    chosen = pick_device(device)
+    precise = dtype == "float64"
+    switch = jax.enable_x64(precise) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64(precise)
+    with switch, jax.default_device(chosen):
+        yield chosen
+
+
+@dataclass
+class Watch:
+    """What happened so far: the best weights by validation, the history, and whether to go on."""
+
+    patience: int | None = None  # epochs without a better validation error
+    progress: Callable[[float], Any] | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: Any = None
+    best_epoch: int = 0
+    best_error: float = np.inf
+    epoch: int = 0
+    interrupted: bool = False
+
+    def see(self, epoch: int, total: int, training: float, validation: float, weights) -> bool:
+        """Note the errors (RMS, in units of the output scale) after an epoch; True if the stage should end."""
+        self.epoch = epoch
+        self.history.append({"epoch": epoch, "training": float(training), "validation": float(validation)})
+        if validation < self.best_error:
+            self.best, self.best_epoch, self.best_error = weights, epoch, float(validation)
+        if self.progress is not None:
+            self.progress(min(epoch / total, 1.0))
+        if not np.isfinite(training):
+            warnings.warn("training diverged; the best weights so far are kept.", ParasolWarning, stacklevel=4)
+            return True
+        return self.patience is not None and epoch - self.best_epoch >= self.patience
+
+    @contextmanager
+    def interruptible(self):
+        """Ctrl-C ends the training, not the program: the best weights so far are the answer."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            self.interrupted = True
+            warnings.warn(f"interrupted after epoch {self.epoch}; the best weights so far are kept.", ParasolWarning, stacklevel=4)
+
+
+def activation_of(name: str):
+    """The activation as a JAX function; the same formulas as in `networks.network`."""
+    jax = require_jax()
+    return {"relu": jax.nn.relu, "tanh": jax.numpy.tanh, "silu": jax.nn.silu, "gelu": jax.nn.gelu}[name]
+
+
+def perceptron(layers, x, activation: str, *, last_active: bool = False):
+    """x → W_L σ(… σ(x W_1 + b_1) …) + b_L for layers [(W, b), ...], W of shape (n_in, n_out)."""
+    act = activation_of(activation)
+    for i, (w, b) in enumerate(layers):
+        x = x @ w + b
+        if last_active or i < len(layers) - 1:
+            x = act(x)
+    return x
+
+
+def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, device, watch: Watch, total: int):
+    """Minimise the mean of ((forward(weights, x) − (y − shift)/scale)² over shuffled batches by Adam.
+
+    An epoch is a scan over its batches, a chunk of epochs one compiled loop; between chunks the validation error is
+    taken, weights are kept if best, and the caller may interrupt. Targets too large for the device stay in the host's
+    memory and travel a batch at a time. The best weights end up in `watch`.
+    """
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    dtype = jax.tree.leaves(weights)[0].dtype
+    n, batch = len(x), min(stage.batch_size, len(x))
+    steps = n // batch
+    rate = stage.learning_rate
+    if stage.schedule == "cosine":
+        rate = optax.cosine_decay_schedule(rate, steps * stage.epochs, alpha=1e-3)
+    optimiser = optax.adam(rate)
+    shift, scale = jnp.asarray(shift, dtype), jnp.asarray(scale, dtype)
+
+    def loss(weights, xb, yb):
+        return jnp.mean((forward(weights, xb) - (yb - shift) / scale) ** 2)
+
+    def step(weights, state, xb, yb):
+        value, slope = jax.value_and_grad(loss)(weights, xb, yb)
+        change, state = optimiser.update(slope, state, weights)
+        return optax.apply_updates(weights, change), state, value
+
+    square = jax.jit(lambda weights, xb, yb: jnp.sum((forward(weights, xb) - (yb - shift) / scale) ** 2))
+
+    def error(weights, data):
+        rows = max(1, min(len(data[0]), 2**26 // max(data[1].shape[1], 1)))
+        parts = [
+            square(weights, jnp.asarray(data[0][i : i + rows], dtype), jnp.asarray(data[1][i : i + rows], dtype))
+            for i in range(0, len(data[0]), rows)
+        ]
+        return float(np.sqrt(sum(float(p) for p in parts) / data[1].size))
+
+    resident = y.size * np.dtype(dtype).itemsize <= _RESIDENT[device.platform if device.platform in _RESIDENT else "gpu"]
+    state = optimiser.init(weights)
+    chunk = max(1, stage.epochs // 100)
+    start = watch.epoch
+    if resident:
+        xs, ys = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
+
+        def one(carry, rows):
+            weights, state, value = step(*carry, xs_[rows], ys_[rows])
+            return (weights, state), value
+
+        def many(weights, state, key, xs, ys, count):
+            nonlocal xs_, ys_
+            xs_, ys_ = xs, ys
+
+            def epoch(i, carry):
+                weights, state, key, _ = carry
+                key, use = jax.random.split(key)
+                order = jax.random.permutation(use, n)[: steps * batch].reshape(steps, batch)
+                (weights, state), values = jax.lax.scan(one, (weights, state), order)
+                return weights, state, key, jnp.mean(values)
+
+            return jax.lax.fori_loop(0, count, epoch, (weights, state, key, jnp.zeros((), dtype)))
+
+        xs_ = ys_ = None
+        run = jax.jit(many)
+        key = jax.random.key(seed)
+        with watch.interruptible():
+            done = 0
+            while done < stage.epochs:
+                count = min(chunk, stage.epochs - done)
+                weights, state, key, value = run(weights, state, key, xs, ys, count)
+                done += count
+                if watch.see(start + done, total, float(jnp.sqrt(value)), error(weights, validation), weights):
+                    break
+    else:
+        rng = np.random.default_rng(seed)
+        run = jax.jit(step, donate_argnums=(0, 1))
+        keep = jax.jit(lambda weights: jax.tree.map(jnp.copy, weights))
+        weights = keep(weights)
+        with watch.interruptible():
+            for done in range(1, stage.epochs + 1):
+                order = rng.permutation(n)[: steps * batch].reshape(steps, batch)
+                value = 0.0
+                for rows in order:
+                    weights, state, value = run(weights, state, jnp.asarray(x[rows], dtype), jnp.asarray(y[rows], dtype))
+                if done % chunk == 0 or done == stage.epochs:
+                    found = error(weights, validation)
+                    held = keep(weights) if found < watch.best_error else None
+                    if watch.see(start + done, total, float(jnp.sqrt(value)), found, held):
+                        break
+    return watch.best
+
+
+def variable_projection(hidden, x, targets, stage, activation: str, *, skip, validation, watch: Watch, total: int):
+    """Train the hidden layers with the last one eliminated: minimise log min_W ‖[H(θ), x, 1] W − Y‖² + ridge ‖W‖².
+
+    L-BFGS in float64 on all the samples given. With W the optimal last layer and E = Y − H W, the gradient is that
+    with W held fixed, −2 E Wᵀ pulled back through H. What H can almost express, E must not contain: tangents of H lie
+    nearly in its span, and with E merely rounded the gradient drowns once errors fall below 1e-7. So E is made
+    orthogonal to an orthonormal basis of the columns twice; then errors fall on to 1e-11. The logarithm keeps the
+    steps of the optimiser meaningful over all these orders of magnitude.
+    """
+    import jax
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+    from scipy import optimize
+
+    hidden = jax.tree.map(jnp.asarray, hidden)
+    flat, shaped = ravel_pytree(hidden)
+    n = len(x)
+
+    def columns(vector, x):
+        parts = [perceptron(shaped(vector), x, activation, last_active=True), jnp.ones((len(x), 1))]
+        return jnp.concatenate([*parts, x] if skip else parts, axis=1)
+
+    def eliminated(h, y, ridge):
+        m = h.shape[1]
+        q, r = jnp.linalg.qr(jnp.concatenate([h, jnp.sqrt(n * ridge) * jnp.eye(m)]))
+        y = jnp.concatenate([y, jnp.zeros((m, y.shape[1]))])
+        first = q.T @ y
+        rest = y - q @ first
+        second = q.T @ rest
+        return jax.scipy.linalg.solve_triangular(r, first + second), rest - q @ second
+
+    @jax.jit
+    def value_and_slope(vector, x, y, ridge):
+        h, pull_back = jax.vjp(lambda v: columns(v, x), vector)
+        w, rest = eliminated(h, y, ridge)
+        value = jnp.sum(rest**2) / n
+        (slope,) = pull_back(-2 / n * rest[:n] @ w.T)
+        return 0.5 * jnp.log(value), 0.5 * slope / value, w
+
+    @jax.jit
+    def unseen(vector, w, x, y):
+        return jnp.sqrt(jnp.mean((columns(vector, x) @ w - y) ** 2))
+
+    class Enough(Exception):
+        pass
+
+    xs, ys = jnp.asarray(x), jnp.asarray(targets)
+    xv, yv = (jnp.asarray(a) for a in validation)
+    start, latest, ridge = watch.epoch, {}, stage.ridge
+
+    def evaluate(vector):
+        value, slope, w = value_and_slope(vector, xs, ys, ridge)
+        latest.update(vector=vector.copy(), value=float(value), w=w)
+        return float(value), np.asarray(slope, dtype=float)
+
+    def look(iteration):
+        error = float(unseen(latest["vector"], latest["w"], xv, yv))
+        layers = [(np.asarray(w), np.asarray(b)) for w, b in shaped(jnp.asarray(latest["vector"]))]
+        training = float(np.exp(latest["value"])) / np.sqrt(ys.shape[1])
+        return watch.see(start + iteration, total, training, error, layers)
+
+    count = 0
+
+    def callback(vector):
+        nonlocal count
+        count += 1
+        if count % stage.check_every == 0:
+            if not np.array_equal(vector, latest["vector"]):
+                evaluate(vector)
+            if look(count):
+                raise Enough
+
+    with watch.interruptible():
+        evaluate(np.asarray(flat))
+        if np.isfinite(latest["value"]):  # −∞: the targets are met exactly, there is nothing to train
+            look(0)
+            options = {"maxiter": stage.iterations, "maxfun": 2 * stage.iterations, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
+            try:
+                optimize.minimize(evaluate, np.asarray(flat), jac=True, method="L-BFGS-B", callback=callback, options=options)
+                look(count)
+            except Enough:
+                pass
+    return watch.best if watch.best is not None else [(np.asarray(w), np.asarray(b)) for w, b in hidden]

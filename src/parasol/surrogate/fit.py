@@ -1,0 +1,244 @@
+"""From labels to a surrogate: labels by a reduced model, by full solves, or from other people's data."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
+from parasol.pde.model import Model
+from parasol.pde.parameters import Parameter, ParameterSpace
+from parasol.reduction.basis import Basis, slices
+from parasol.reduction.conformal import calibrate
+from parasol.reduction.pod import pod
+from parasol.reduction.reduced import ReducedModel
+from parasol.reduction.sampling import sample
+from parasol.reduction.snapshots import Snapshots, as_snapshots
+from parasol.surrogate.features import Features, features_of
+from parasol.surrogate.recipes import recipe_named
+from parasol.surrogate.surrogate import Layout, Surrogate
+
+_N_VALIDATION = 512
+
+
+def fit(
+    source,
+    recipe="best",
+    *,
+    basis: Basis | None = None,
+    model: Model | None = None,
+    n_labels: int = 4096,
+    validation: Snapshots | None = None,
+    calibration: Snapshots | None = None,
+    level: float = 0.95,
+    rng: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Surrogate:
+    """Fit a map from parameters to coefficients of a basis, and make a surrogate of it.
+
+    `source` gives the labels: a reduced model (as many as wanted, almost free, certified where it can), or snapshots with
+    a `basis`. `recipe` is "best", "paper", another name, or any object with scikit-learn's `fit` and `predict`.
+    `validation` snapshots decide when training has gone far enough; `calibration` snapshots, kept from everything else, give
+    a conformal bound of the relative error at the `level`.
+    """
+    if isinstance(source, Snapshots):
+        if basis is None:
+            raise ParasolError(
+                "snapshots need the basis they are expressed in. Pass basis=ps.pod(snapshots, tolerance=...)."
+            )
+        for snapshots in (source, validation, calibration):
+            if snapshots is not None and basis.n_values != snapshots.n_values:
+                raise ParasolError(
+                    f"the basis has {basis.n_values} values, the snapshots {snapshots.n_values}: "
+                    "it belongs to another problem. Make it from snapshots of this one."
+                )
+        parameters = model.parameters if model is not None else space_of(source.mus)
+        labels = Labels(source.mus, project_all(basis, source))
+        unseen = None if validation is None else Labels(validation.mus, project_all(basis, validation))
+        origin = "full solves"
+    else:
+        for need in ("coefficients", "parameters", "basis"):
+            if not hasattr(source, need):
+                raise ParasolError(
+                    f"source is {type(source).__name__}, which has no {need}. Pass a reduced model, or snapshots with a basis."
+                )
+        model = getattr(source, "model", None) if model is None else model
+        parameters = source.parameters
+        space = parameters if model is None else model
+        sets = (sample(space, check_count(n_labels, "n_labels"), rng=rng), sample(space, _N_VALIDATION, rng=rng + 1))
+        labels, unseen = (Labels(mus, _labelled(source, basis, mus)) for mus in sets)
+        basis = source.basis if basis is None else basis
+        origin = "reduced model"
+    reduced = source if isinstance(source, ReducedModel) else None
+    surrogate = _surrogate(recipe, basis, parameters, labels, unseen, origin, rng, progress)
+    surrogate = replace(surrogate, layout=_layout(model), reduced=reduced, solver=model)
+    return surrogate if calibration is None else calibrated(surrogate, calibration, level=level)
+
+
+def fit_snapshots(
+    mus,
+    solutions,
+    recipe="best",
+    *,
+    tolerance: float | None = None,
+    n_modes: int | None = None,
+    ranges: Mapping[str, tuple] | None = None,
+    weights: np.ndarray | None = None,
+    level: float | None = 0.95,
+    rng: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Surrogate:
+    """A surrogate of other people's data: solutions (n_samples, n_values) at parameters (n_samples, n_parameters).
+
+    `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
+    out, they are those of the data. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
+    samples, drawn at random, is kept aside for a conformal bound at the `level`; None keeps none.
+    """
+    mus = check_finite(check_shape(mus, (None, None), "mus"), "mus")
+    solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
+    if len(mus) < 4:
+        raise ParasolError(f"{len(mus)} samples are too few to learn from. Give at least 4.")
+    parameters = space_of(mus, ranges)
+    parameters.check(mus)
+    order = np.random.default_rng(rng).permutation(len(mus))
+    n_aside = 0 if level is None else _n_aside(len(mus), level)
+    aside, train = np.sort(order[:n_aside]), np.sort(order[n_aside:])
+    if tolerance is None and n_modes is None:
+        tolerance = 1e-4
+    basis = pod(solutions[train], tolerance=tolerance, n_modes=n_modes, weights=weights)
+    labels = Labels(mus[train], basis.project(solutions[train]))
+    surrogate = _surrogate(recipe, basis, parameters, labels, None, "data", rng, progress)
+    if n_aside == 0 or level is None:
+        return surrogate
+    return calibrated(surrogate, as_snapshots(mus[aside], solutions[aside]), level=level)
+
+
+def _n_aside(n: int, level: float) -> int:
+    """A fifth of the samples, or as many as the level needs; none where that would leave too few to learn from."""
+    needed = max(n // 5, int(np.ceil(level / (1 - level) - 1e-9)))
+    if 2 * needed <= n:
+        return needed
+    warnings.warn(
+        f"{n} samples are too few to keep aside the {needed} that a bound at level {level:g} needs: there will be none. "
+        "Give more samples, or a lower level.",
+        ParasolWarning,
+        stacklevel=3,
+    )
+    return 0
+
+
+def _surrogate(
+    recipe, basis, parameters, labels: Labels, unseen: Labels | None, origin: str, rng, progress
+) -> Surrogate:
+    recipe = recipe_named(recipe)
+    features = features_of(parameters, labels.mus)
+    start = time.perf_counter()
+    fitted = _fitted(recipe, features, labels, unseen, rng, progress)
+    facts = {
+        "recipe": type(recipe).__name__,
+        "labels": origin,
+        "n_labels": len(labels.mus),
+        "fit_seconds": time.perf_counter() - start,
+    }
+    return Surrogate(basis, fitted, features, parameters, facts=facts)
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What a map is fitted to: coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters)."""
+
+    mus: np.ndarray
+    coefficients: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """Relative errors on a test set, in the paper's metric, beside those of the projection, which no map can beat."""
+
+    errors: np.ndarray  # (n_samples,)
+    projection_errors: np.ndarray  # (n_samples,)
+
+    @property
+    def mean(self) -> float:
+        """The paper's figure: the mean of the relative l2 errors."""
+        return float(np.mean(self.errors))
+
+    @property
+    def projection(self) -> float:
+        """The same of the projection."""
+        return float(np.mean(self.projection_errors))
+
+    def __repr__(self) -> str:
+        return f"<Accuracy mean {self.mean:.2e}, max {np.max(self.errors):.2e}, projection {self.projection:.2e}>"
+
+
+def accuracy(surrogate: Surrogate, truth: Snapshots) -> Accuracy:
+    """Measure a surrogate on snapshots it has not seen, a chunk at a time."""
+    coefficients = surrogate.coefficients(truth.mus, extrapolate=True)
+    errors, floors, start = [], [], 0
+    for block in truth.blocks():
+        stop = start + len(block)
+        gap = surrogate.basis.norm(surrogate.basis.lift(coefficients[start:stop]) - block)
+        errors.append(gap / surrogate.basis.norm(block))
+        floors.append(surrogate.basis.projection_errors(block))
+        start = stop
+    return Accuracy(np.concatenate(errors), np.concatenate(floors))
+
+
+def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95) -> Surrogate:
+    """The surrogate with a conformal bound of its relative errors, from snapshots that nothing else has seen."""
+    return replace(surrogate, conformal=calibrate(accuracy(surrogate, held_out).errors, level=level))
+
+
+def project_all(basis: Basis, snapshots: Snapshots) -> np.ndarray:
+    """Coefficients of all snapshots, a chunk at a time."""
+    return np.concatenate([basis.project(block) for block in snapshots.blocks()])
+
+
+def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> ParameterSpace:
+    """The box of parameters named by `ranges`, or that the data span."""
+    n = mus.shape[1]
+    if ranges is not None:
+        if len(ranges) != n:
+            raise ParasolError(f"ranges names {len(ranges)} parameters, mus has {n} columns. Name each column once.")
+        return ParameterSpace(
+            tuple(
+                Parameter(name, *given[:2], scale=given[2] if len(given) > 2 else "linear")
+                for name, given in ranges.items()
+            )
+        )
+    low, high = mus.min(axis=0), mus.max(axis=0)
+    if np.any(low == high):
+        column = int(np.argmax(low == high))
+        raise ParasolError(f"column {column} of mus has the same value {low[column]:g} in all samples. Leave it out.")
+    return ParameterSpace(tuple(Parameter(f"p{j + 1}", low[j], high[j]) for j in range(n)))
+
+
+def _fitted(recipe, features: Features, labels: Labels, unseen: Labels | None, rng: int, progress):
+    """Fit the recipe; a regressor from elsewhere gets features and coefficients only."""
+    x, y = features(labels.mus), labels.coefficients
+    if not type(recipe).__module__.startswith("parasol."):
+        fitted = recipe.fit(x, y)
+        return recipe if fitted is None else fitted
+    validation = None if unseen is None else (features(unseen.mus), unseen.coefficients)
+    return recipe.fit(x, y, validation=validation, rng=rng, progress=progress)
+
+
+def _labelled(source, basis: Basis | None, mus: np.ndarray) -> np.ndarray:
+    """Labels by a reduced model, in its own basis or projected to another."""
+    if basis is None:
+        return source.coefficients(mus)
+    return np.concatenate([basis.project(source.solve(mus[rows]).values) for rows in slices(len(mus), 64)])
+
+
+def _layout(model: Model | None) -> Layout:
+    if model is None:
+        return Layout()
+    times = model.problem.times
+    times = None if times is None else np.asarray(times, dtype=float)
+    nodes = model.nodes
+    return Layout(model.problem.names, nodes.points, nodes.n_interior, model.scheme, times, nodes.domain)

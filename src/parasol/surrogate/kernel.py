@@ -1,0 +1,283 @@
+"""Gaussian processes: smooth interpolation of few samples, with a standard deviation that says where they are missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
+from scipy.optimize import minimize
+
+from parasol.checks import ParasolError, check_choice, check_count
+from parasol.surrogate.linear import check_data, check_inputs
+from parasol.surrogate.polynomial import FittedPolynomial, Polynomial, terms
+
+_ENOUGH = 300  # samples that settle length scales; the weights use all
+_MOST_LENGTHS = 12  # more inputs than this share one length scale
+_LENGTHS = (0.03, 300.0)  # of inputs scaled to [−1, 1]
+_NUGGETS = (1e-15, 1e-2)  # of a kernel with k(x, x) = 1
+_MOST_BYTES = 8e9
+_STARTS = (0.7, 3.0)  # lengths; the likelihood may have two hills: rough and exact, smooth and noisy
+_SQRT3, _SQRT5 = np.sqrt(3.0), np.sqrt(5.0)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """k and dk/ds as functions of s = Σ ((x_i − z_i) / ℓ_i)²."""
+
+    value: Callable[[np.ndarray], np.ndarray]
+    slope: Callable[[np.ndarray], np.ndarray]
+
+
+def _matern52(s):
+    r = _SQRT5 * np.sqrt(s)
+    return (1.0 + r + r * r / 3.0) * np.exp(-r)
+
+
+def _matern52_slope(s):
+    r = _SQRT5 * np.sqrt(s)
+    return -5.0 / 6.0 * (1.0 + r) * np.exp(-r)
+
+
+KERNELS = {
+    "gaussian": _Kernel(lambda s: np.exp(-0.5 * s), lambda s: -0.5 * np.exp(-0.5 * s)),
+    "inverse multiquadric": _Kernel(lambda s: (1.0 + s) ** -0.5, lambda s: -0.5 * (1.0 + s) ** -1.5),
+    "matern52": _Kernel(_matern52, _matern52_slope),
+    "matern32": _Kernel(
+        lambda s: (1.0 + _SQRT3 * np.sqrt(s)) * np.exp(-_SQRT3 * np.sqrt(s)),
+        lambda s: -1.5 * np.exp(-_SQRT3 * np.sqrt(s)),
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProcess:
+    """y = P(x) β + k(x, z) α with the trend P β a polynomial; `variance` is one number for all outputs together."""
+
+    kernel: str
+    centres: np.ndarray  # (n, p) scaled samples z
+    lengths: np.ndarray  # (p,) of scaled inputs
+    nugget: float
+    variance: float
+    weights: np.ndarray  # (n, d) α
+    trend: FittedPolynomial
+    reflectors: np.ndarray  # QR of the trend's terms, as LAPACK packs it
+    taus: np.ndarray
+    factor: np.ndarray  # (n − m, n − m) lower Cholesky factor of the covariance across the trend
+
+    def predict(self, x) -> np.ndarray:
+        """Outputs (n, d) of inputs (n, p)."""
+        x = check_inputs(x, len(self.lengths))
+        out = self.trend.predict(x)
+        k = KERNELS[self.kernel].value(_distances(self._scaled(x) / self.lengths, self.centres / self.lengths))
+        return out + k @ self.weights
+
+    def jacobian(self, x) -> np.ndarray:
+        """Derivatives (n, d, p)."""
+        x = check_inputs(x, len(self.lengths))
+        out = self.trend.jacobian(x)
+        t = self._scaled(x)
+        g = 2.0 * KERNELS[self.kernel].slope(_distances(t / self.lengths, self.centres / self.lengths))
+        for i, (length, scale) in enumerate(zip(self.lengths, self.trend.scale, strict=True)):
+            out[:, :, i] += (g * (t[:, i, None] - self.centres[:, i])) @ self.weights * (scale / length**2)
+        return out
+
+    def deviation(self, x) -> np.ndarray:
+        """Standard deviation (n,) of the outputs together (Euclidean), the error of the trend included; never zero."""
+        t = self._scaled(check_inputs(x, len(self.lengths)))
+        z = self.centres / self.lengths
+        value = KERNELS[self.kernel].value
+        m = self.reflectors.shape[1]
+        covariance = value(_distances(z, z))
+        k = value(_distances(z, t / self.lengths))
+        u = solve_triangular(self.reflectors[:m], terms(t, self.trend.indices).T, trans="T")
+        u = _reflect(self.reflectors, self.taus, np.vstack([u, np.zeros((len(z) - m, len(t)))]), transpose=False)
+        ku = covariance @ u
+        across = _reflect(self.reflectors, self.taus, k - ku)[m:]
+        gain = solve_triangular(self.factor, across, lower=True)
+        square = 1.0 - 2.0 * np.sum(u * k, axis=0) + np.sum(u * ku, axis=0) - np.sum(gain**2, axis=0)
+        square += self.nugget * np.sum(u * u, axis=0)
+        return np.sqrt(self.variance * np.maximum(square, max(self.nugget, 1e-15)))
+
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        return (x - self.trend.shift) * self.trend.scale
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A polynomial trend plus a Gaussian process with covariance σ² (k(x, z) + nugget); lengths by maximum likelihood.
+
+    Lengths of all inputs and the nugget are shared by all outputs, which are measured in one unit: with an orthonormal
+    basis the error of coefficients is that of the field. The likelihood is the restricted one, of what is orthogonal to
+    the trend. The trend is the polynomial of total degree `trend_degree`, or the one that leaving one sample out prefers.
+
+    >>> x = np.linspace(-1, 1, 12)[:, None]
+    >>> wave = GaussianProcess().fit(x, np.sin(3 * x))
+    >>> bool(abs(wave.predict([[0.123]])[0, 0] - np.sin(0.369)) < 1e-6)
+    True
+    """
+
+    kernel: str = "gaussian"
+    trend_degree: int | None = None
+    nugget: float | None = None
+    n_iterations: int = 60
+
+    def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedProcess:
+        """Fit inputs (n, p) to outputs (n, d)."""
+        check_choice(self.kernel, tuple(KERNELS), "kernel")
+        check_count(self.n_iterations, "n_iterations")
+        if self.nugget is not None and not (np.isfinite(self.nugget) and self.nugget > 0):
+            raise ParasolError(f"nugget={self.nugget!r} must be positive, or None to have it chosen.")
+        x, y, _ = check_data(x, y, validation)
+        if 8 * 4 * len(x) ** 2 > _MOST_BYTES:
+            raise ParasolError(
+                f"a Gaussian process of {len(x)} samples needs {32e-9 * len(x) ** 2:.0f} GB. Use Polynomial or RandomFeatures."
+            )
+        trend = self._trend(x, y)
+        t = (x - trend.shift) * trend.scale
+        few = np.random.default_rng(rng).permutation(len(x))[: max(_ENOUGH, 2 * len(trend.indices))]
+        search = _Likelihood(KERNELS[self.kernel], t[few], y[few], trend.indices, self.nugget)
+        theta = search.maximise(self.n_iterations, progress)
+        lengths, nugget = search.lengths(theta), search.nugget(theta)
+        whole = search if len(few) == len(x) else _Likelihood(KERNELS[self.kernel], t, y, trend.indices, nugget)
+        out = whole.fitted(self.kernel, lengths, nugget, trend)
+        if progress is not None:
+            progress(1.0)
+        return out
+
+    def _trend(self, x: np.ndarray, y: np.ndarray) -> FittedPolynomial:
+        if self.trend_degree is not None:
+            return Polynomial(self.trend_degree).fit(x, y)
+        try:
+            return Polynomial().fit(x, y)
+        except ParasolError:  # too few samples for any slope
+            return Polynomial(0).fit(x, y)
+
+
+class _Likelihood:
+    """−log of the restricted likelihood of Z = Q₂ᵀ Y with covariance M = Q₂ᵀ K Q₂, variance profiled out, per number."""
+
+    def __init__(self, kernel: _Kernel, t: np.ndarray, y: np.ndarray, indices: np.ndarray, nugget: float | None):
+        self.kernel, self.t, self.y, self.given = kernel, t, y, nugget
+        p = terms(t, indices)
+        self.reflectors, self.taus, _, _ = lapack.dgeqrf(p)
+        self.m = p.shape[1]
+        self.z = _reflect(self.reflectors, self.taus, y)[self.m :]
+        self.shared = t.shape[1] > _MOST_LENGTHS
+        self.squares = [] if self.shared else [(column[:, None] - column) ** 2 for column in t.T]
+
+    def lengths(self, theta: np.ndarray) -> np.ndarray:
+        return np.full(self.t.shape[1], np.exp(theta[0])) if self.shared else np.exp(theta[: self.t.shape[1]])
+
+    def nugget(self, theta: np.ndarray) -> float:
+        return float(np.exp(theta[-1])) if self.given is None else self.given
+
+    def across(self, k: np.ndarray) -> np.ndarray:
+        """Q₂ᵀ K Q₂."""
+        k = _reflect(self.reflectors, self.taus, k)
+        return _reflect(self.reflectors, self.taus, np.ascontiguousarray(k[self.m :].T))[self.m :].T
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        lengths, nugget = self.lengths(theta), self.nugget(theta)
+        scaled = self.t / lengths
+        s = _distances(scaled, scaled)
+        big, d = self.z.shape
+        try:
+            factor = _factor(self.across(self.kernel.value(s)), nugget)
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(theta)
+        b = cho_solve((factor, True), self.z)
+        variance = max(float(np.sum(self.z * b)) / (big * d), np.finfo(float).tiny)
+        value = 0.5 * np.log(variance) + np.sum(np.log(np.diag(factor))) / big
+        inverse = cho_solve((factor, True), np.eye(big))
+        g = 0.5 * (inverse - b @ b.T / (d * variance)) / big
+        slope_nugget = nugget * np.trace(g)
+        lifted = np.zeros((len(self.t), len(self.t)))
+        lifted[self.m :, self.m :] = g
+        lifted = _reflect(self.reflectors, self.taus, lifted, transpose=False)
+        lifted = _reflect(self.reflectors, self.taus, np.ascontiguousarray(lifted.T), transpose=False)
+        lifted *= -2.0 * self.kernel.slope(s)  # dk / d log ℓ_i = −2 k'(s) (Δ_i / ℓ_i)²
+        if self.shared:
+            slopes = [np.sum(lifted * s)]
+        else:
+            slopes = [np.sum(lifted * square) / length**2 for square, length in zip(self.squares, lengths, strict=True)]
+        return value, np.array([*slopes, *([slope_nugget] if self.given is None else [])])
+
+    def maximise(self, n_iterations: int, progress) -> np.ndarray:
+        n_lengths = 1 if self.shared else self.t.shape[1]
+        least = max(_NUGGETS[0], len(self.t) * np.finfo(float).eps)
+        bounds = [tuple(np.log(_LENGTHS))] * n_lengths
+        if self.given is None:
+            bounds.append((np.log(least), np.log(_NUGGETS[1])))
+        done, best = [0], (np.inf, np.zeros(len(bounds)))
+
+        def objective(theta):
+            nonlocal best
+            value, slope = self(theta)
+            if value < best[0]:
+                best = (value, theta.copy())
+            return (value if np.isfinite(value) else 1e10), slope
+
+        def step(_):
+            done[0] += 1
+            if progress is not None:
+                progress(min(done[0] / (2 * n_iterations + 1), 1.0))
+
+        if not len(self.z) or not np.any(self.z):
+            return np.array([0.0] * n_lengths + [np.log(least)] * (self.given is None))
+        root = np.sqrt(self.t.shape[1]) if self.shared else 1.0
+        for length in _STARTS:
+            start = [np.log(length * root)] * n_lengths + [np.log(1e-10)] * (self.given is None)
+            start = np.clip(start, [b[0] for b in bounds], [b[1] for b in bounds])
+            minimize(
+                objective, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=step,
+                options={"maxiter": n_iterations, "ftol": 1e-6},
+            )  # fmt: skip
+        return best[1]
+
+    def fitted(self, name: str, lengths, nugget: float, trend: FittedPolynomial) -> FittedProcess:
+        scaled = self.t / lengths
+        k = self.kernel.value(_distances(scaled, scaled))
+        factor = _factor(self.across(k), nugget)
+        b = cho_solve((factor, True), self.z)
+        variance = float(np.sum(self.z * b)) / max(len(self.z), 1)
+        above = np.zeros_like(self.y)
+        above[self.m :] = b
+        weights = _reflect(self.reflectors, self.taus, above, transpose=False)
+        gap = _reflect(self.reflectors, self.taus, self.y - k @ weights)[: self.m]
+        beta = solve_triangular(self.reflectors[: self.m], gap)
+        mean = FittedPolynomial(trend.indices, beta, trend.shift, trend.scale, trend.error)
+        return FittedProcess(
+            name, self.t, np.asarray(lengths), nugget, variance, weights, mean, self.reflectors, self.taus, factor
+        )
+
+
+def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Squared distances (n, m), without the cancellation of |a|² − 2ab + |b|²."""
+    if a.shape[1] > _MOST_LENGTHS:
+        out = np.sum(a**2, axis=1)[:, None] - 2.0 * (a @ b.T) + np.sum(b**2, axis=1)
+        return np.maximum(out, 0.0)
+    out = np.zeros((len(a), len(b)))
+    for left, right in zip(a.T, b.T, strict=True):
+        gap = left[:, None] - right
+        out += gap * gap
+    return out
+
+
+def _reflect(reflectors: np.ndarray, taus: np.ndarray, a: np.ndarray, transpose: bool = True) -> np.ndarray:
+    """Qᵀ A, or Q A, of a QR decomposition kept as reflectors."""
+    a = np.asfortranarray(a)
+    work = max(1, a.shape[1]) * 64
+    out, _, _ = lapack.dormqr("L", "T" if transpose else "N", reflectors, taus, a, work)
+    return out
+
+
+def _factor(a: np.ndarray, nugget: float) -> np.ndarray:
+    """Lower Cholesky factor of A + nugget I; a nugget lost in rounding is raised until there is one."""
+    for jitter in nugget * np.array([1.0, 10.0, 100.0, 1e3]):
+        try:
+            return cholesky(a + jitter * np.eye(len(a)), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError("not positive definite")

@@ -1,0 +1,207 @@
+"""Surrogates: what they answer, what they refuse, how they are repaired."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import parasol as ps
+from parasol.surrogate.features import features_of
+
+
+@pytest.fixture(scope="module")
+def model():
+    problem = ps.load_problem("helmholtz")
+    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+
+
+@pytest.fixture(scope="module")
+def snapshots(model):
+    return ps.solve_many(model, ps.sample(model, 40))
+
+
+@pytest.fixture(scope="module")
+def truth(model):
+    return ps.solve_many(model, ps.sample(model, 50, design="random", rng=8))
+
+
+@pytest.fixture(scope="module")
+def surrogate(model, snapshots):
+    return ps.fit(ps.reduce(model, ps.pod(snapshots, n_modes=15)), "polynomial", n_labels=600)
+
+
+def test_stands_on_the_projection_error(surrogate, truth):
+    found = ps.accuracy(surrogate, truth)
+    assert found.mean < 1.1 * found.projection
+    by_hand = np.linalg.norm(surrogate(truth.mus).values - truth.solutions, axis=1) / np.linalg.norm(
+        truth.solutions, axis=1
+    )
+    assert np.allclose(found.errors, by_hand)
+
+
+def test_one_parameter_or_many(surrogate, truth):
+    many = surrogate(truth.mus)
+    one = surrogate(truth.mus[3])
+    assert one.values.shape == (300,)
+    assert np.allclose(one.values, many.values[3])
+    assert one.bound == pytest.approx(many.bound[3])
+    assert one.extrapolated is False
+    assert one.road == "map"
+    assert one.nodes.shape == (300, 2)
+    assert surrogate.coefficients(truth.mus[3]).shape == (15,)
+
+
+def test_bound_holds(surrogate, truth):
+    answer = surrogate(truth.mus)
+    assert np.all(ps.accuracy(surrogate, truth).errors <= answer.bound)
+    assert np.all(answer.bounds.rigorous)
+
+
+def test_float32_and_buffers(surrogate, truth):
+    answer = surrogate(truth.mus)
+    out = np.empty((50, 300), dtype=np.float32)
+    found = answer.lift(dtype=np.float32, out=out)
+    assert found is out
+    assert np.allclose(out, answer.values, atol=1e-6 * np.abs(answer.values).max())
+    blocks = list(answer.blocks(16))
+    assert [len(b) for b in blocks] == [16, 16, 16, 2]
+    assert np.allclose(np.concatenate(blocks), answer.values)
+
+
+def test_many_queries_in_chunks_are_those_of_one_batch(surrogate, model):
+    mus = ps.sample(model, 20000, design="random", rng=2)
+    c = surrogate.coefficients(mus)
+    assert c.shape == (20000, 15)
+    assert np.allclose(c[[0, 9000, 19999]], surrogate.coefficients(mus[[0, 9000, 19999]]), rtol=0, atol=1e-12)
+
+
+def test_restricted_to_nodes_points_and_times(surrogate, truth, model):
+    whole = surrogate(truth.mus).values
+    assert np.allclose(surrogate.restricted(nodes=[5, 7])(truth.mus).values, whole[:, [5, 7]])
+    points = np.array([[0.1, 0.2], [-0.3, 0.1]])
+    found = surrogate.restricted(points=points)(truth.mus[0]).values
+    assert np.allclose(found, model.solve(truth.mus[0]).at(points), atol=1e-4)
+    assert surrogate.restricted(points=points)(truth.mus[0]).bound == surrogate(truth.mus[0]).bound
+    with pytest.raises(ps.ParasolError, match="outside the domain"):
+        surrogate.restricted(points=[[3.0, 3.0]])
+    with pytest.raises(ps.ParasolError, match="steady"):
+        surrogate.restricted(times=[1.0])
+    with pytest.raises(ps.ParasolError, match="either nodes or points"):
+        surrogate.restricted(nodes=[1], points=points)
+
+
+def test_derivatives_are_slopes(surrogate, truth):
+    mu, step = truth.mus[0], 1e-6
+    slopes = [(surrogate(mu + e).values - surrogate(mu - e).values) / (2 * step) for e in step * np.eye(2)]
+    assert np.allclose(surrogate.gradient(mu), np.stack(slopes, axis=-1), atol=1e-6)
+    assert surrogate.jacobian(truth.mus[:4]).shape == (4, 15, 2)
+
+
+def test_repair_goes_down_the_roads(surrogate, truth, model):
+    poor = replace(surrogate, map=_Shifted(surrogate.map, 1e-3))
+    relative = poor(truth.mus).bound
+    assert np.min(relative) > 1e-5
+    reachable = float(np.median(surrogate(truth.mus).bound)) * 2
+    answer = poor(truth.mus, tolerance=reachable)
+    assert set(answer.road) == {"reduced model", "full solve"}
+    full = [i for i, road in enumerate(answer.road) if road == "full solve"]
+    assert np.allclose(answer.values[full], truth.solutions[full])
+    assert np.all(answer.bound <= reachable)
+    errors = np.linalg.norm(answer.values - truth.solutions, axis=1) / np.linalg.norm(truth.solutions, axis=1)
+    assert np.all(errors <= reachable)
+    assert surrogate(truth.mus[0], tolerance=1.0).road == "map"
+    with pytest.raises(ps.ParasolError, match="no solver at hand"):
+        replace(poor, solver=None)(truth.mus, tolerance=1e-13)
+
+
+class _Shifted:
+    """A map that is wrong by a constant."""
+
+    def __init__(self, inner, shift):
+        self.inner, self.shift = inner, shift
+
+    def predict(self, x):
+        return self.inner.predict(x) + self.shift
+
+
+def test_outside_the_box(surrogate):
+    with pytest.raises(ps.ParasolError, match="outside its range"):
+        surrogate([[1.0, 1.0], [5.0, 1.0]])
+    answer = surrogate([[1.0, 1.0], [5.0, 1.0]], extrapolate=True)
+    assert list(answer.extrapolated) == [False, True]
+    for bad in ([np.nan, 1.0], [1.0, np.inf]):
+        with pytest.raises(ps.ParasolError, match="NaN"):
+            surrogate(bad, extrapolate=True)
+    for shape in (3, (2, 3), (2, 2, 2)):
+        with pytest.raises(ps.ParasolError, match="mus has shape"):
+            surrogate(np.ones(shape))
+    with pytest.raises(ps.ParasolError, match="real numbers"):
+        surrogate(["a", "b"])
+
+
+def test_threads_share_it(surrogate, truth):
+    expected = surrogate(truth.mus).values
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: surrogate(truth.mus).values, range(16)):
+            assert np.array_equal(found, expected)
+
+
+def test_features_take_logs_of_wide_ranges():
+    space = ps.load_problem("helmholtz").parameters
+    features = features_of(space, np.empty((0, 2)))
+    corners = features(np.array([[0.1, 0.0], [4.0, 2.0], [np.sqrt(0.4), 1.0]]))
+    assert np.allclose(corners, [[-1, -1], [1, 1], [0, 0]])
+    mus, step = np.array([[0.7, 1.2]]), 1e-7
+    assert np.allclose((features(mus + step) - features(mus)) / step, features.slope(mus), rtol=1e-5)
+
+
+def test_own_data_and_own_regressor(snapshots, truth):
+    class Nearest:
+        def fit(self, x, y):
+            self.x, self.y = x, y
+            return self
+
+        def predict(self, x):
+            return self.y[np.argmin(np.sum((x[:, None] - self.x) ** 2, axis=2), axis=1)]
+
+    mus, solutions = np.vstack([snapshots.mus, truth.mus]), np.vstack([snapshots.solutions, truth.solutions])
+    ranges = {"a": (0.1, 4.0, "log"), "k": (0.0, 2.0)}
+    found = ps.fit_snapshots(mus, solutions, "polynomial", n_modes=12, ranges=ranges)
+    assert found.conformal.n_calibration == 19
+    assert found(mus[0]).bound == found.conformal.quantile < 0.05
+    assert "0.95" in found.conformal.meaning
+    own = ps.fit_snapshots(mus, solutions, Nearest(), n_modes=12, ranges=ranges)
+    assert found.conformal.quantile < own.conformal.quantile
+    assert own.gradient(mus[0]).shape == (300, 2)  # by differences
+    with pytest.warns(ps.ParasolWarning, match="too few"):
+        few = ps.fit_snapshots(mus[:20], solutions[:20], "linear", n_modes=3)
+    with pytest.raises(ps.ParasolError, match="nothing is known about the errors"):
+        _ = few(mus[0]).bound
+
+
+def test_labels_from_full_solves(snapshots, truth, model):
+    basis = ps.pod(snapshots, n_modes=12)
+    surrogate = ps.fit(snapshots, "polynomial", basis=basis, model=model, calibration=truth)
+    assert surrogate.facts["labels"] == "full solves"
+    assert surrogate.conformal.n_calibration == 50
+    assert ps.accuracy(surrogate, truth).mean < 1e-2
+
+
+def test_mistakes_are_told(snapshots, model):
+    with pytest.raises(ps.ParasolError, match="need the basis"):
+        ps.fit(snapshots, "linear")
+    with pytest.raises(ps.ParasolError, match="another problem"):
+        ps.fit(snapshots, "linear", basis=ps.Basis(np.eye(7)[:, :2]))
+    with pytest.raises(ps.ParasolError, match="recipe='bestt'"):
+        ps.fit(snapshots, "bestt", basis=ps.pod(snapshots, n_modes=3))
+    with pytest.raises(ps.ParasolError, match="has no fit"):
+        ps.fit(snapshots, 3, basis=ps.pod(snapshots, n_modes=3))
+    with pytest.raises(ps.ParasolError, match="has no coefficients"):
+        ps.fit(model)
+    with pytest.raises(ps.ParasolError, match="NaN"):
+        ps.fit_snapshots([[1.0], [2.0], [3.0], [4.0]], np.full((4, 5), np.nan))
+    with pytest.raises(ps.ParasolError, match="same value"):
+        ps.fit_snapshots(np.ones((30, 1)), np.ones((30, 4)), "linear")
+    with pytest.raises(ps.ParasolError, match="names 1 parameters"):
+        ps.fit_snapshots(snapshots.mus, snapshots.solutions, "linear", ranges={"a": (0.1, 4.0)})
