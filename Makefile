@@ -41,6 +41,9 @@ bench: setup
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/trajectories.py
+	$(BIN)/python benchmarks/pod.py
+	$(BIN)/python benchmarks/stores.py
+	$(BIN)/parasol bench offline
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers $(OUT)

@@ -51,6 +51,8 @@ _HOME = {
         "parasol.reduction.interpolation": "interpolate",
         "parasol.reduction.conformal": "calibrate",
         "parasol.reduction.nonlinear": "reduce_nonlinear",
+        "parasol.reduction.in_time": "reduce_in_time",
+        "parasol.reduction.pod_greedy": "pod_greedy space_basis",
         "parasol.networks.network": "Network",
         "parasol.surrogate.surrogate": "Surrogate",
         "parasol.surrogate.fit": "fit fit_snapshots accuracy calibrated",

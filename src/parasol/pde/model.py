@@ -263,14 +263,14 @@ class Model:
     def at_nodes(self, unknowns: np.ndarray) -> np.ndarray:
         """Drop the ghosts: (..., n_unknowns) to (..., n_fields * n_nodes), the unknown functions one after the other."""
         n_fields = len(self.problem.names)
-        shaped = unknowns.reshape(*unknowns.shape[:-1], n_fields, -1)[..., : self.n_nodes]
+        shaped = unknowns.reshape(*unknowns.shape[:-1], n_fields, self.n_unknowns // n_fields)[..., : self.n_nodes]
         return shaped.reshape(*unknowns.shape[:-1], n_fields * self.n_nodes)
 
     def hidden(self, unknowns: np.ndarray) -> np.ndarray:
         """The values at ghosts alone: (..., n_unknowns) to (..., n_hidden)."""
         n_fields = len(self.problem.names)
-        shaped = unknowns.reshape(*unknowns.shape[:-1], n_fields, -1)[..., self.n_nodes :]
-        return shaped.reshape(*unknowns.shape[:-1], -1)
+        shaped = unknowns.reshape(*unknowns.shape[:-1], n_fields, self.n_unknowns // n_fields)[..., self.n_nodes :]
+        return shaped.reshape(*unknowns.shape[:-1], self.n_unknowns - n_fields * self.n_nodes)
 
     def unknowns(self, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         """Values at nodes (..., n_fields * n_nodes) and at ghosts (..., n_hidden) as (..., n_unknowns)."""

@@ -23,7 +23,7 @@ from parasol.pde.system import System
 
 INTEGRATORS = ("averaged", "sbdf2", "esdirk4")
 _TOLERANCE = 1e-5
-_LARGE_VIOLATION = 1e-2
+LARGE_VIOLATION = 1e-2
 _DENSE = 500
 MOST_GROWTH = np.log(1e6)
 
@@ -111,7 +111,7 @@ def integrate(
             esdirk4_adaptive(run, start, tolerance)
         else:
             march = {"averaged": averaged, "sbdf2": sbdf2, "esdirk4": esdirk4}[integrator]
-            n_steps = _count_steps(times, step)
+            n_steps = count_steps(times, step)
             march(run, start, duration / n_steps, n_steps)
         run.finish()
     return Trajectory(
@@ -199,7 +199,7 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
         solve = rows.transfer(fixed, t)
     size = max(float(np.max(np.abs(given))), float(np.max(np.abs(fixed))))
     violation = float(np.max(np.abs(fixed - given)[known], initial=0.0)) / size if size > 0 else 0.0
-    if violation > _LARGE_VIOLATION:
+    if violation > LARGE_VIOLATION:
         warnings.warn(
             f"the initial state violates the boundary conditions at t={t:g} by {violation:.1e} of its size; they hold "
             "from the first step on.",
@@ -218,7 +218,7 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
     momentum = 0.0 if v is None else rows.mass @ np.where(np.isfinite(v), v, 0.0)
     slope = solve(np.where(held, drift, np.where(rows.first, pull, momentum)))
     z = np.where(rows.second, pull - rows.damping @ slope, 0.0)
-    return State(t, fixed, slope, z), np.where(known, given, fixed) if violation > _LARGE_VIOLATION else fixed
+    return State(t, fixed, slope, z), np.where(known, given, fixed) if violation > LARGE_VIOLATION else fixed
 
 
 def _scale(rows: Rows, start: State, times: np.ndarray) -> float:
@@ -252,7 +252,7 @@ def _advice(integrator: str, step: float | None) -> str:
     return f"{cure}: for conditions on slopes use ghost nodes or a PHS kernel, for transport hyperviscosity."
 
 
-def _count_steps(times: np.ndarray, step: float) -> int:
+def count_steps(times: np.ndarray, step: float) -> int:
     """Number of equal steps, none longer than `step`, that meets all requested times where that is possible."""
     since = times - times[0]
     least = max(1, int(np.ceil(since[-1] / step * (1 - 1e-9))))

@@ -84,9 +84,9 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10) -> AffineFo
     errors = [0.0]
     operators, operator_rows = list(model.operators), []
     for part in model.varying_operator:
-        modes, chosen, error = _interpolated(model, part, mus, tolerance)
+        modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
         errors.append(error)
-        operator_rows.append(_row_theta(model, chosen))
+        operator_rows.append(row_theta(model, chosen))
         for mode in modes.T:
             data = np.zeros(len(model.pattern.indices))
             np.add.at(data, part.positions, mode[:, None] * part.values)
@@ -96,9 +96,9 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10) -> AffineFo
         if len(part.positions) <= _MOST_SINGLE_ROWS:
             chosen, modes = part, None
         else:
-            modes, chosen, error = _interpolated(model, part, mus, tolerance)
+            modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
             errors.append(error)
-        load_rows.append(_row_theta(model, chosen))
+        load_rows.append(row_theta(model, chosen))
         vectors = np.zeros((len(chosen.positions), model.n_unknowns))
         if modes is None:
             np.add.at(vectors, (np.arange(len(vectors)), part.positions), part.values)
@@ -116,7 +116,7 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10) -> AffineFo
     )
 
 
-def _interpolated(model: Model, part: Varying, mus, tolerance: float) -> tuple[np.ndarray, Varying, float]:
+def interpolated_rows(model: Model, part: Varying, mus, tolerance: float) -> tuple[np.ndarray, Varying, float]:
     """Cardinal vectors (n_rows, m), the contribution at the m chosen rows, and the error of the interpolation."""
     places = model.function_places(part.function, part.nodes)
     values = part.coefficient(mus, 0.0)
@@ -124,6 +124,6 @@ def _interpolated(model: Model, part: Varying, mus, tolerance: float) -> tuple[n
     return found.cardinal, part.take(found.points), max(found.error, np.finfo(float).tiny)
 
 
-def _row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:
+def row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:
     coefficient = replace(part.coefficient, function=as_formula(part.coefficient.function))
     return coefficient, model.function_places(part.function, part.nodes)

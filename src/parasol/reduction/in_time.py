@@ -13,7 +13,7 @@ from parasol.checks import ParasolError, ParasolWarning, check_choice, check_fin
 from parasol.expressions import as_function
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
-from parasol.pde.transient import _LARGE_VIOLATION, _count_steps
+from parasol.pde.transient import LARGE_VIOLATION, count_steps
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
 from parasol.reduction.pod_greedy import compressed_pod, space_basis
@@ -106,7 +106,7 @@ class TimeReducedModel:
             given = self.initial[0].values(np.asarray(mus)[:, : len(self.parameters.scalars)])
             gap = np.max(np.abs(given - out[:, 0])[:, self.held], axis=1)
             size = np.maximum(np.max(np.abs(given), axis=1), np.max(np.abs(out[:, 0]), axis=1))
-            wrong = np.flatnonzero(gap > _LARGE_VIOLATION * size)
+            wrong = np.flatnonzero(gap > LARGE_VIOLATION * size)
             at = np.ix_(wrong, np.flatnonzero(self.held))
             out[:, 0][at] = given[at]
         return out.reshape(len(c), -1)
@@ -271,7 +271,7 @@ class _Bench:
         order, duration = self.constraints.time_order, float(times[-1] - times[0])
         integrator = model.integrator or ("esdirk4" if model.step is None else "averaged" if order == 2 else "sbdf2")
         fixed = n_steps is not None or model.step is not None
-        count = n_steps or _count_steps(times, model.step or duration / max(8, len(times) - 1))
+        count = n_steps or count_steps(times, model.step or duration / max(8, len(times) - 1))
 
         def build(count: int) -> TimeReducedModel:
             return TimeReducedModel(

@@ -10,7 +10,7 @@ from scipy import linalg
 from parasol.expressions import Function, as_function
 from parasol.pde.model import Model
 from parasol.pde.rows import NonlinearRows, RowFunction, Varying
-from parasol.reduction.affine import Theta, _interpolated, _row_theta
+from parasol.reduction.affine import Theta, interpolated_rows, row_theta
 from parasol.reduction.basis import slices
 from parasol.reduction.constraints import Constraints, stored_times
 from parasol.reduction.interpolation import interpolate
@@ -169,9 +169,9 @@ def project(
     mus, errors = model.sample(200, rng=0), [0.0]
     operators, operator_rows = list(model.operators), []
     for part in model.varying_operator:
-        cardinal, chosen, error = _interpolated(model, part, mus, _FINE)
+        cardinal, chosen, error = interpolated_rows(model, part, mus, _FINE)
         errors.append(error)
-        operator_rows.append(_row_theta(model, chosen))
+        operator_rows.append(row_theta(model, chosen))
         for mode in cardinal.T:
             entries = np.zeros(len(model.pattern.indices))
             np.add.at(entries, part.positions, mode[:, None] * part.values)

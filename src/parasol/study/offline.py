@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import subspace_angles
@@ -30,11 +31,12 @@ PERTURBATIONS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
 def measure_offline(*, quick: bool = False, progress: Callable[[str], Callable[[float], None] | None]) -> Facts:
     """All figures of the offline phase; `quick` is a small version that shows that everything runs."""
-    n_test, sizes = (50, (300, 600)) if quick else (2000, (1000, 20000))
+    n_test, sizes = (50, (200, 400)) if quick else (2000, (1000, 20000))
     problem = load_problem("helmholtz")
     with threadpool_limits(1):
         progress("discretising")
-        model = discretize_with(problem, problem.settings["paper"])
+        paper = problem.settings["paper"]
+        model = discretize_with(problem, replace(paper, n_nodes=300, n_boundary=80) if quick else paper)
         tests = sample(model, n_test, design="random", scale="linear", rng=1)
         start = time.perf_counter()
         truth = solve_many(model, tests, progress=progress(f"{n_test} full solves"))

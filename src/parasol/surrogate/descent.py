@@ -193,10 +193,11 @@ def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, devic
     return watch.best
 
 
-def variable_projection(hidden, x, targets, stage, activation: str, *, skip, validation, watch: Watch, total: int):
+def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, validation, watch: Watch, total: int):
     """Train the hidden layers with the last one eliminated: minimise log min_W ‖[H(θ), x, 1] W − Y‖² + ridge ‖W‖².
 
-    L-BFGS in float64 on all the samples given. With W the optimal last layer and E = Y − H W, the gradient is that
+    L-BFGS in float64 on the samples (x, y). Weights are judged by the last layer solved on `more` = (x, y), a larger
+    set, as it will be in the end, and by its error on `validation`. With W the optimal last layer and E = Y − H W, the gradient is that
     with W held fixed, −2 E Wᵀ pulled back through H. What H can almost express, E must not contain: tangents of H lie
     nearly in its span, and with E merely rounded the gradient drowns once errors fall below 1e-7. So E is made
     orthogonal to an orthonormal basis of the columns twice; then errors fall on to 1e-11. The logarithm keeps the
@@ -217,7 +218,7 @@ def variable_projection(hidden, x, targets, stage, activation: str, *, skip, val
 
     def eliminated(h, y, ridge):
         m = h.shape[1]
-        q, r = jnp.linalg.qr(jnp.concatenate([h, jnp.sqrt(n * ridge) * jnp.eye(m)]))
+        q, r = jnp.linalg.qr(jnp.concatenate([h, jnp.sqrt(len(h) * ridge) * jnp.eye(m)]))
         y = jnp.concatenate([y, jnp.zeros((m, y.shape[1]))])
         first = q.T @ y
         rest = y - q @ first
@@ -230,26 +231,27 @@ def variable_projection(hidden, x, targets, stage, activation: str, *, skip, val
         w, rest = eliminated(h, y, ridge)
         value = jnp.sum(rest**2) / n
         (slope,) = pull_back(-2 / n * rest[:n] @ w.T)
-        return 0.5 * jnp.log(value), 0.5 * slope / value, w
+        return 0.5 * jnp.log(value), 0.5 * slope / value
 
     @jax.jit
-    def unseen(vector, w, x, y):
-        return jnp.sqrt(jnp.mean((columns(vector, x) @ w - y) ** 2))
+    def judged(vector, seen, unseen, ridge):
+        w, _ = eliminated(columns(vector, seen[0]), seen[1], ridge)
+        return jnp.sqrt(jnp.mean((columns(vector, unseen[0]) @ w - unseen[1]) ** 2))
 
     class Enough(Exception):
         pass
 
-    xs, ys = jnp.asarray(x), jnp.asarray(targets)
-    xv, yv = (jnp.asarray(a) for a in validation)
+    xs, ys = jnp.asarray(x), jnp.asarray(y)
+    seen, unseen = (tuple(jnp.asarray(a) for a in pair) for pair in (more, validation))
     start, latest, ridge = watch.epoch, {}, stage.ridge
 
     def evaluate(vector):
-        value, slope, w = value_and_slope(vector, xs, ys, ridge)
-        latest.update(vector=vector.copy(), value=float(value), w=w)
+        value, slope = value_and_slope(vector, xs, ys, ridge)
+        latest.update(vector=vector.copy(), value=float(value))
         return float(value), np.asarray(slope, dtype=float)
 
     def look(iteration):
-        error = float(unseen(latest["vector"], latest["w"], xv, yv))
+        error = float(judged(latest["vector"], seen, unseen, ridge))
         layers = [(np.asarray(w), np.asarray(b)) for w, b in shaped(jnp.asarray(latest["vector"]))]
         training = float(np.exp(latest["value"])) / np.sqrt(ys.shape[1])
         return watch.see(start + iteration, total, training, error, layers)

@@ -18,7 +18,12 @@ _MOST_LENGTHS = 12  # more inputs than this share one length scale
 _LENGTHS = (0.03, 300.0)  # of inputs scaled to [−1, 1]
 _NUGGETS = (1e-15, 1e-2)  # of a kernel with k(x, x) = 1
 _MOST_BYTES = 8e9
-_STARTS = (0.7, 3.0)  # lengths; the likelihood may have two hills: rough and exact, smooth and noisy
+_LEAST_SQUARE = 1e-15  # of a deviation over that of the prior: rounding
+_STARTS = (
+    (0.7, 1e-13),
+    (3.0, 1e-4),
+)  # length, nugget: the likelihood may have two hills, rough and exact, smooth and noisy
+_TREND_SHARE = 0.25  # terms of the trend per sample at most: high degrees go astray where samples are missing
 _SQRT3, _SQRT5 = np.sqrt(3.0), np.sqrt(5.0)
 
 
@@ -98,7 +103,7 @@ class FittedProcess:
         gain = solve_triangular(self.factor, across, lower=True)
         square = 1.0 - 2.0 * np.sum(u * k, axis=0) + np.sum(u * ku, axis=0) - np.sum(gain**2, axis=0)
         square += self.nugget * np.sum(u * u, axis=0)
-        return np.sqrt(self.variance * np.maximum(square, max(self.nugget, 1e-15)))
+        return np.sqrt(self.variance * np.maximum(square, _LEAST_SQUARE))
 
     def _scaled(self, x: np.ndarray) -> np.ndarray:
         return (x - self.trend.shift) * self.trend.scale
@@ -150,7 +155,7 @@ class GaussianProcess:
         if self.trend_degree is not None:
             return Polynomial(self.trend_degree).fit(x, y)
         try:
-            return Polynomial().fit(x, y)
+            return Polynomial(share=_TREND_SHARE).fit(x, y)
         except ParasolError:  # too few samples for any slope
             return Polynomial(0).fit(x, y)
 
@@ -227,8 +232,8 @@ class _Likelihood:
         if not len(self.z) or not np.any(self.z):
             return np.array([0.0] * n_lengths + [np.log(least)] * (self.given is None))
         root = np.sqrt(self.t.shape[1]) if self.shared else 1.0
-        for length in _STARTS:
-            start = [np.log(length * root)] * n_lengths + [np.log(1e-10)] * (self.given is None)
+        for length, nugget in _STARTS:
+            start = [np.log(length * root)] * n_lengths + [np.log(nugget)] * (self.given is None)
             start = np.clip(start, [b[0] for b in bounds], [b[1] for b in bounds])
             minimize(
                 objective, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=step,

@@ -23,13 +23,13 @@ class LastLayer:
     error: float
 
 
-def solve_last_layer(hidden, targets, *, inputs=None, validation=None, noise: float = 1e-16) -> LastLayer:
+def solve_last_layer(hidden, targets, *, inputs=None, validation=None, ridge=None, noise: float = 1e-16) -> LastLayer:
     """Minimise ‖H W + X S + 1 b − Y‖² + ridge (‖W‖² + ‖S‖²/w²), ridge (and w) chosen on data that were not used.
 
     hidden H (n, n_hidden), targets Y (n, n_outputs), inputs X (n, n_inputs) for the linear path or None.
     `validation` = (H, Y) or (H, X, Y) of other samples; without it the error of every sample predicted from all others
     decides, which a ridge regression knows without being repeated: rᵢ / (1 − hᵢᵢ).
-    `noise` is the rounding of the numbers the network will be evaluated in. Errors of that size in H cost
+    A given `ridge` is used as it is. `noise` is the rounding of the numbers the network will be evaluated in. Errors of that size in H cost
     n · noise² ‖W‖², so no ridge below n · noise² is tried: weights stay small enough for that precision.
 
     >>> x = np.linspace(-1, 1, 9)[:, None]
@@ -45,7 +45,7 @@ def solve_last_layer(hidden, targets, *, inputs=None, validation=None, noise: fl
         unseen = None
         if validation is not None:
             unseen = validation[0] if inputs is None else np.hstack([validation[0], weight * validation[1]])
-        found = _ridge(columns, targets, unseen, None if validation is None else validation[-1], noise)
+        found = _ridge(columns, targets, unseen, None if validation is None else validation[-1], noise, ridge)
         if best is None or found[-1] < best[1][-1]:
             best = (weight, found)
     assert best is not None
@@ -54,7 +54,7 @@ def solve_last_layer(hidden, targets, *, inputs=None, validation=None, noise: fl
     return LastLayer(np.ascontiguousarray(solved[:n_hidden]), bias, skip, ridge, error)
 
 
-def _ridge(columns, targets, unseen, unseen_targets, noise):
+def _ridge(columns, targets, unseen, unseen_targets, noise, ridge):
     """Weights, bias, ridge and RMS error on unseen data of the best ridge regression."""
     n = len(columns)
     centre, mean = columns.mean(axis=0), targets.mean(axis=0)
@@ -71,7 +71,7 @@ def _ridge(columns, targets, unseen, unseen_targets, noise):
     u, s, vt = u[:, kept], s[kept], vt[kept]
     known = u.T @ targets
     least = n * noise**2
-    ridges = np.unique(np.maximum((s[0] * _STRENGTHS) ** 2, least))
+    ridges = np.unique(np.maximum((s[0] * _STRENGTHS) ** 2 if ridge is None else [ridge], least))
     if unseen is None:
         rest = targets - u @ known  # what no ridge reaches
         leverage = np.maximum(1 - 1 / n - np.sum(u**2, axis=1), 0.0)

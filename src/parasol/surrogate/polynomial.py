@@ -14,10 +14,11 @@ from parasol.surrogate.linear import check_data, check_inputs
 
 INDEX_SETS = ("total", "hyperbolic")
 _MOST_TERMS = 800
-_ENOUGH = 1500  # samples that settle the weights of the inputs; the coefficients use all
+_ENOUGH = 1000  # samples that settle the weights of the inputs; the coefficients use all
 _RANK = 1e-12  # a term this close to the span of those before it cannot be told from them
 _STEP = np.sqrt(2.0)  # between weights tried
 _MOST_ROUNDS = 4
+_MOST_FREE = 12  # more inputs than this have equal weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,8 @@ class FittedPolynomial:
 class Polynomial:
     """Chebyshev products whose weighted degree Σ w_i k_i (index="total") or Π (1 + k_i)^{w_i} − 1 ("hyperbolic") is at most `degree`.
 
-    What is None is chosen by leaving one sample out, or by validation: the degree so that at most half as many terms as
-    samples are used; then the weights, powers of √2, one input after the other, since few functions are equally smooth
+    What is None is chosen by leaving one sample out, or by validation: the degree so that at most `share` terms per sample
+    are used; then the weights, powers of √2, one input after the other, since few functions are equally smooth
     in all of them. A given degree with no weights means equal weights.
 
     >>> square = Polynomial().fit(np.linspace(-1, 1, 9)[:, None], np.linspace(-1, 1, 9)[:, None] ** 2)
@@ -63,10 +64,13 @@ class Polynomial:
     degree: int | None = None
     index: str = "total"
     weights: tuple[float, ...] | None = None
+    share: float = 0.5
 
     def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedPolynomial:
         """Fit inputs (n, p) to outputs (n, d)."""
         check_choice(self.index, INDEX_SETS, "index")
+        if not 0 < self.share <= 1:
+            raise ParasolError(f"share={self.share!r} must be above 0 and at most 1: terms per sample.")
         x, y, validation = check_data(x, y, validation)
         low, high = x.min(axis=0), x.max(axis=0)
         shift, scale = (low + high) / 2, 2.0 / np.where(high > low, high - low, 2.0)
@@ -109,7 +113,7 @@ class Polynomial:
         few = slice(None, None, -(-len(t) // _ENOUGH))
         best = self._trial(t[few], y[few], weights, check)
         free = np.flatnonzero(np.isfinite(weights)) if self.weights is None else np.empty(0, dtype=int)
-        if len(free) > 1:
+        if 1 < len(free) <= _MOST_FREE:
             for done in range(_MOST_ROUNDS):
                 before = best.error
                 for i in free:
@@ -124,16 +128,16 @@ class Polynomial:
                     progress((done + 1) / (_MOST_ROUNDS + 1))
                 if best.error > 0.9 * before:
                     break
-        return self._trial(t, y, weights, check) if few.step > 1 else best
+        return self._trial(t, y, weights, check, 2 * best.n_terms) if few.step > 1 else best
 
-    def _trial(self, t, y, weights, check) -> _Trial:
-        most = min(max(len(t) // 2, 1), _MOST_TERMS)
+    def _trial(self, t, y, weights, check, most: int = _MOST_TERMS) -> _Trial:
+        most = min(int(self.share * len(t)), most)
         indices, levels = lower_set(self.index, weights, most + 1)
         ends = np.flatnonzero(np.diff(levels) > 1e-9) + 1  # whole levels only: equal inputs are treated equally
-        if not len(ends) or (ends[-1] == 1 and len(t) < 4):
+        if not len(ends) or ends[-1] == 1:
             raise ParasolError(
                 f"{len(t)} samples are too few for a polynomial in {t.shape[1]} inputs "
-                "(at most half as many terms as samples are used). Use Linear, or pass a degree."
+                f"(at most {self.share:g} terms per sample). Use Linear, or pass a degree."
             )
         return _Trial(t, y, indices[: ends[-1]], ends, check)
 

@@ -10,11 +10,11 @@ from parasol.checks import check_choice, check_count, check_positive
 from parasol.networks.network import ACTIVATIONS, Network
 from parasol.surrogate.linear import RELATIVE_RIDGES, RidgePath, check_data, check_inputs, nearly_best
 
-_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_START, _SCALES = 0.5, (0.0625, 16.0)
 _MOST_FEATURES = 800
 _LEAST_FEATURES = 400
 _FOLDS = 5
-_MANY = 1000
+_FEW, _MANY = 200, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +74,8 @@ class RandomFeatures:
             return np.hstack([hidden(points), points])
 
         identity, zeros = np.eye(n_features), np.zeros(n_features)
-        scales = _SCALES if self.scale is None else (check_positive(self.scale, "scale"),)
-        best = (np.inf, scales[0], 0.0)
-        for done, scale in enumerate(scales):
+
+        def attempt(scale):
             a = columns(scale, t)
             errors = np.zeros(len(RELATIVE_RIDGES))
             for fitted, held in splits:
@@ -84,11 +83,21 @@ class RandomFeatures:
                 aside = (a[held], y[held]) if check is None else (columns(scale, check[0]), check[1])
                 errors += [path.error(ridge, *aside) / len(splits) for ridge in path.ridges]
             pick = nearly_best(errors)
-            if errors[pick] < best[0]:
-                best = (float(errors[pick]), scale, RELATIVE_RIDGES[pick])
+            return float(errors[pick]), float(RELATIVE_RIDGES[pick])
+
+        scale = _START if self.scale is None else check_positive(self.scale, "scale")
+        error, relative = attempt(scale)
+        for factor in (2.0, 0.5) if self.scale is None else ():  # downhill, one way or the other
+            first = scale
+            while _SCALES[0] <= scale * factor <= _SCALES[1]:
+                other = attempt(scale * factor)
+                if other[0] >= error:
+                    break
+                scale, (error, relative) = scale * factor, other
             if progress is not None:
-                progress((done + 1) / (len(scales) + 1))
-        error, scale, relative = best
+                progress(0.4 if factor > 1 else 0.8)
+            if scale != first:
+                break
         path = RidgePath(columns(scale, t), y)
         ridge = float((relative * path.s[0]) ** 2)
         c, c0 = path.coefficients(ridge)
@@ -102,12 +111,12 @@ class RandomFeatures:
 
 
 def _splits(n: int, n_features: int, rng) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit and rows to judge by: five folds of few samples, one split of many.
+    """Rows to fit and rows to judge by: five folds of few samples, three of more, one split of many.
 
     Not the formula for leaving one out: with as many features as samples its leverages are 1 up to rounding.
     """
     order = rng.permutation(n)
     if n <= _MANY:
-        return [(np.setdiff1d(order, held), held) for held in np.array_split(order, min(_FOLDS, n))]
+        return [(np.setdiff1d(order, held), held) for held in np.array_split(order, min(_FOLDS if n <= _FEW else 3, n))]
     n_fitted = min(max(1000, 2 * n_features), n - n // _FOLDS)
     return [(order[:n_fitted], order[n_fitted : n_fitted + _MANY])]

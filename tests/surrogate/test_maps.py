@@ -1,0 +1,432 @@
+import numpy as np
+import pytest
+from scipy.interpolate import BarycentricInterpolator
+from scipy.optimize import approx_fprime, check_grad
+
+from parasol.checks import ParasolError
+from parasol.surrogate.kernel import KERNELS, _Likelihood
+from parasol.surrogate.linear import RidgePath
+from parasol.surrogate.maps import GaussianProcess, Linear, Polynomial, RandomFeatures, choose, fit_map
+from parasol.surrogate.polynomial import lower_set, terms
+
+RECIPES = [
+    Linear(),
+    Polynomial(),
+    Polynomial(index="hyperbolic"),
+    GaussianProcess(),
+    GaussianProcess("matern52"),
+    GaussianProcess("matern32"),
+    GaussianProcess("inverse multiquadric"),
+    RandomFeatures(),
+    RandomFeatures(60, activation="silu"),
+]
+NAMES = [
+    f"{type(r).__name__} {getattr(r, 'kernel', getattr(r, 'index', getattr(r, 'activation', '')))}" for r in RECIPES
+]
+
+
+def smooth(x):
+    """Three outputs, smoother in the second input than in the first."""
+    a, b = x[:, 0], x[:, 1]
+    return np.stack([np.exp(a) / (1.5 + 0.3 * b), np.cos(2 * a + 0.5 * b), 0.01 * np.sin(3 * a)], axis=1)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(1)
+    x, new = rng.uniform(-1, 1, (80, 2)), rng.uniform(-0.95, 0.95, (200, 2))
+    return x, smooth(x), new, smooth(new)
+
+
+def worst(fitted, x, y):
+    return np.max(np.abs(fitted.predict(x) - y))
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=NAMES)
+def test_derivatives_are_those_of_the_predictions(recipe, data):
+    x, y, new, _ = data
+    fitted = recipe.fit(x * [1.0, 30.0] + [5.0, 0.0], y)  # inputs that are not in [−1, 1]
+    for point in new[:3] * [1.0, 30.0] + [5.0, 0.0]:
+        exact = fitted.jacobian(point[None])[0]
+        assert exact.shape == (3, 2)
+        by_differences = []
+        for h in 1e-3 * np.diag(
+            [1.0, 30.0]
+        ):  # of fourth order, wide enough that the rounding of a process does not show
+            f = [fitted.predict([point + k * h])[0] for k in (-2, -1, 1, 2)]
+            by_differences.append((f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h.sum()))
+        assert exact == pytest.approx(np.transpose(by_differences), rel=1e-4, abs=2e-6)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=NAMES)
+def test_the_same_seed_gives_the_same_bytes_and_progress_ends_at_one(recipe, data):
+    x, y, new, _ = data
+    heard = []
+    first = recipe.fit(x, y, rng=3, progress=heard.append)
+    assert np.array_equal(first.predict(new), recipe.fit(x, y, rng=3).predict(new))
+    assert heard == sorted(heard)
+    assert heard[-1] == 1.0
+    assert heard[0] > 0
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=NAMES)
+def test_constant_outputs_and_an_input_that_never_moves_are_no_trouble(recipe, data):
+    x, y, new, exact = data
+    constant = recipe.fit(x, np.full((80, 2), [3.0, 0.0]))
+    assert constant.predict(new) == pytest.approx(np.tile([3.0, 0.0], (200, 1)), abs=1e-10)
+    with_idle = recipe.fit(np.column_stack([x, np.full(80, 0.7)]), y)
+    plain = np.mean(np.abs(recipe.fit(x, y).predict(new) - exact))
+    assert np.mean(np.abs(with_idle.predict(np.column_stack([new, np.full(200, 0.7)])) - exact)) < 10 * plain + 1e-9
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=NAMES)
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([[0.0], [np.nan], [1.0]], [[1.0]] * 3, "x has 1 entry of 3 that is NaN"),
+        ([[0.0], [0.5], [1.0]], [[1.0], [np.inf], [1.0]], "y has 1 entry of 3 that is NaN"),
+        ([[0.0], [0.5], [1.0]], [[1.0]] * 2, "x has 3 samples and y has 2"),
+        ([0.0, 0.5, 1.0], [[1.0]] * 3, r"x has shape \(3,\), expected \(any, any\)"),
+        ([[0.0]], [[1.0]], "cannot be fitted to 1 sample. Pass at least 2"),
+        (np.empty((0, 2)), np.empty((0, 2)), "cannot be fitted to 0 samples"),
+        (np.ones((9, 2)), np.arange(9.0)[:, None], "all 9 rows of x are the same"),
+        (np.eye(3), np.empty((3, 0)), "needs an input and an output"),
+    ],
+)
+def test_bad_data_is_refused_in_one_line(recipe, x, y, message):
+    with pytest.raises(ParasolError, match=message) as caught:
+        recipe.fit(x, y)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=NAMES)
+def test_a_wrong_number_of_inputs_is_refused(recipe, data):
+    fitted = recipe.fit(*data[:2])
+    for use in (fitted.predict, fitted.jacobian, getattr(fitted, "deviation", fitted.predict)):
+        with pytest.raises(ParasolError, match="x has 3 columns, but the map was fitted to 2 inputs"):
+            use(np.zeros((4, 3)))
+    with pytest.raises(ParasolError, match=r"x has shape \(2,\)"):
+        fitted.predict(np.zeros(2))
+    assert fitted.predict(np.zeros((0, 2))).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (Linear(ridge=-1.0), "ridge=-1.0 must be zero, positive"),
+        (Polynomial(index="round"), "index='round' is unknown"),
+        (Polynomial(degree=-1), "degree=-1 must be a whole number"),
+        (Polynomial(degree=30), "more terms than the 80 samples"),
+        (Polynomial(share=2.0), "share=2.0 must be above 0"),
+        (Polynomial(weights=(1.0,)), "weights must be 2 positive numbers"),
+        (GaussianProcess("cubic"), "kernel='cubic' is unknown"),
+        (GaussianProcess(nugget=0.0), "nugget=0.0 must be positive"),
+        (RandomFeatures(n_features=0), "n_features must be a whole number"),
+        (RandomFeatures(scale=-1), "scale must be positive"),
+        (RandomFeatures(activation="sign"), "activation='sign' is unknown"),
+    ],
+)
+def test_bad_settings_are_refused(recipe, message, data):
+    with pytest.raises(ParasolError, match=message):
+        recipe.fit(*data[:2])
+
+
+def test_bad_validation_is_refused(data):
+    x, y, new, exact = data
+    for validation, message in [
+        (new, "must be a pair"),
+        ((new[:, :1], exact), "validation x has shape"),
+        ((new, exact[:-1]), "validation y has shape"),
+        ((new[:0], exact[:0]), "validation has no samples"),
+    ]:
+        with pytest.raises(ParasolError, match=message):
+            Polynomial().fit(x, y, validation=validation)
+
+
+# --- linear -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_linear_map_is_met_where_samples_span_a_subspace_only():
+    """As many samples, inputs, outputs and independent directions as in the paper's Schrödinger problem."""
+    rng = np.random.default_rng(2)
+    span = np.linalg.qr(rng.standard_normal((585, 81)))[0] * np.logspace(0, -4, 81)
+    matrix, shift = rng.standard_normal((585, 59)), rng.standard_normal(59)
+    x, new = rng.standard_normal((300, 81)) @ span.T, rng.standard_normal((50, 81)) @ span.T
+    fitted = Linear().fit(x, x @ matrix + shift)
+    exact = new @ matrix + shift
+    assert np.max(np.abs(fitted.predict(new) - exact)) < 1e-10 * np.max(np.abs(exact))
+    assert fitted.network.depth == 1
+
+
+def test_a_ridge_is_worth_it_where_outputs_are_noisy_and_leaving_one_out_is_what_it_says():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((40, 30))
+    matrix = rng.standard_normal((30, 2))
+    y = x @ matrix + 3.0 * rng.standard_normal((40, 2))
+    new = rng.standard_normal((1000, 30))
+    chosen, bare = Linear().fit(x, y), Linear(ridge=0.0).fit(x, y)
+    assert chosen.ridge > 0.1
+    assert np.mean((chosen.predict(new) - new @ matrix) ** 2) < 0.7 * np.mean((bare.predict(new) - new @ matrix) ** 2)
+    one_by_one = []
+    for i in range(40):
+        kept = np.arange(40) != i
+        one_by_one.append(np.linalg.norm(Linear(chosen.ridge).fit(x[kept], y[kept]).predict(x[[i]]) - y[i]))
+    assert RidgePath(x, y).leave_one_out(chosen.ridge) == pytest.approx(np.mean(one_by_one), rel=1e-8)
+    assert chosen.error == pytest.approx(np.mean(one_by_one), rel=1e-8)
+
+
+# --- polynomials ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1, 3, 10])
+def test_polynomials_are_reproduced_and_their_degree_is_found(p):
+    rng = np.random.default_rng(4)
+    x, new = rng.uniform(-1, 1, (200, p)), rng.uniform(-1, 1, (100, p))
+    value = lambda x: np.stack([x[:, 0] * x[:, -1] - 2 * x[:, 0] + 1, x.sum(axis=1)], axis=1)  # noqa: E731
+    fitted = Polynomial().fit(x, value(x))
+    assert fitted.degree >= 2
+    assert worst(fitted, new, value(new)) < 1e-12
+    assert worst(Polynomial(degree=2).fit(x, value(x)), new, value(new)) < 1e-12
+
+
+def test_one_input_at_chebyshev_points_is_interpolated():
+    nodes = np.cos(np.pi * (np.arange(15) + 0.5) / 15)
+    new = np.linspace(-1, 1, 50)
+    f = lambda t: np.exp(t) / (1.3 + t)  # noqa: E731
+    fitted = Polynomial(degree=14).fit(nodes[:, None], f(nodes)[:, None])
+    assert fitted.predict(new[:, None])[:, 0] == pytest.approx(BarycentricInterpolator(nodes, f(nodes))(new), abs=1e-12)
+
+
+def test_index_sets_are_counted_right():
+    assert len(lower_set("total", np.ones(10), 10**6, 3)[0]) == 286  # C(13, 3)
+    assert (
+        len(lower_set("hyperbolic", np.ones(2), 10**6, 7)[0]) == 20
+    )  # Σ_{j ≤ 8} ⌊8 / j⌋ pairs with (1 + k)(1 + l) ≤ 8
+    for weights in (np.ones(3), np.array([1.0, 2.5, 0.4])):
+        found = {tuple(k) for k in lower_set("total", weights, 60)[0].tolist()}
+        assert len(found) == 60
+        assert all(tuple(np.subtract(k, e)) in found for k in found for i, e in enumerate(np.eye(3, dtype=int)) if k[i])
+
+
+def test_unequal_inputs_get_unequal_degrees_and_gain_by_it():
+    rng = np.random.default_rng(5)
+    f = lambda x: 1.0 / (1.3 - x[:, :1]) + 0.1 * x[:, 1:2] + np.exp(0.2 * x[:, :1] * x[:, 2:])  # noqa: E731
+    x, new = rng.uniform(-1, 1, (150, 3)), rng.uniform(-1, 1, (500, 3))
+    fitted, equal = Polynomial().fit(x, f(x)), Polynomial(weights=(1.0, 1.0, 1.0)).fit(x, f(x))
+    assert fitted.indices[:, 0].max() > 2 * fitted.indices[:, 1].max()
+    assert 10 * np.mean(np.abs(fitted.predict(new) - f(new))) < np.mean(np.abs(equal.predict(new) - f(new)))
+
+
+def test_noise_is_not_fitted_by_high_degrees():
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, (200, 2))
+    y = x[:, :1] ** 2 + 0.1 * rng.standard_normal((200, 1))
+    assert len(Polynomial().fit(x, y).indices) <= 20
+    aside = rng.uniform(-1, 1, (400, 2))
+    assert len(Polynomial().fit(x, y, validation=(aside, aside[:, :1] ** 2)).indices) <= 20
+
+
+def test_samples_on_a_lattice_tell_fewer_terms_apart():
+    x = np.stack(np.meshgrid(np.linspace(-1, 1, 3), np.linspace(-1, 1, 20)), -1).reshape(-1, 2)
+    y = np.exp(x[:, :1] + x[:, 1:])
+    assert np.isfinite(Polynomial().fit(x, y).predict(x)).all()
+    with pytest.raises(ParasolError, match="these samples tell only 9 apart"):
+        Polynomial(degree=3).fit(x, y)  # cubes are multiples of the input itself at −1, 0, 1
+
+
+def test_too_many_inputs_for_a_polynomial_is_said():
+    with pytest.raises(ParasolError, match="too few for a polynomial in 1 inputs"):
+        Polynomial().fit([[0.0], [1.0]], [[0.0], [1.0]])
+    with pytest.raises(ParasolError, match="60 samples are too few for a polynomial in 40 inputs"):
+        Polynomial().fit(np.random.default_rng(0).standard_normal((60, 40)), np.ones((60, 1)))
+
+
+# --- Gaussian processes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_of_the_likelihood(kernel, data):
+    x, y = data[0][:25], data[1][:25]
+    y = y + 0.01 * np.random.default_rng(0).standard_normal(y.shape)
+    search = _Likelihood(KERNELS[kernel], x, y, lower_set("total", np.ones(2), 10, 1)[0], None)
+    theta = np.log([0.6, 1.5, 1e-3])
+    assert search(theta)[1] == pytest.approx(approx_fprime(theta, lambda t: search(t)[0], 1e-6), rel=1e-4, abs=1e-5)
+    assert check_grad(lambda t: search(t)[0], lambda t: search(t)[1], theta) < 1e-4
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prediction_and_deviation_solve_the_bordered_system(kernel, data):
+    """Universal kriging as in textbooks: [K P; Pᵀ 0] [w; m] = [k; p] gives weights of the samples and the variance."""
+    x, y, new, _ = data
+    x, y, new = x[:30], y[:30], new[:20]
+    fitted = GaussianProcess(kernel, trend_degree=1, nugget=1e-6).fit(x, y)
+    t, s = ((z - fitted.trend.shift) * fitted.trend.scale for z in (x, new))
+    value = lambda a, b: KERNELS[kernel].value(np.sum(((a[:, None] - b) / fitted.lengths) ** 2, axis=2))  # noqa: E731
+    p, q = terms(t, fitted.trend.indices), terms(s, fitted.trend.indices)
+    bordered = np.block([[value(t, t) + fitted.nugget * np.eye(30), p], [p.T, np.zeros((3, 3))]])
+    right = np.vstack([value(t, s), q.T])
+    weights = np.linalg.solve(bordered, right)
+    assert fitted.predict(new) == pytest.approx(weights[:30].T @ y, abs=1e-7)
+    variance = fitted.variance * (1.0 - np.sum(weights * right, axis=0))
+    assert fitted.deviation(new) ** 2 == pytest.approx(variance, rel=1e-3, abs=1e-9 * fitted.variance)
+
+
+def test_smooth_data_are_met_to_many_digits(data):
+    x, y, new, exact = data
+    assert np.mean(np.abs(GaussianProcess().fit(x, y).predict(new) - exact)) < 1e-7
+    assert np.mean(np.abs(GaussianProcess(trend_degree=0).fit(x, y).predict(new) - exact)) < 1e-6
+
+
+def test_deviation_is_large_where_samples_are_missing_and_of_the_size_of_errors():
+    rng = np.random.default_rng(7)
+    x = rng.uniform(-1, 1, (60, 2))
+    x = x[~((x[:, 0] > 0.2) & (x[:, 1] > 0.2))]
+    f = lambda x: np.stack([np.sin(4 * x[:, 0] * x[:, 1]), np.cos(3 * x[:, 0])], axis=1)  # noqa: E731
+    fitted = GaussianProcess("matern52").fit(x, f(x))
+    new = rng.uniform(-1, 1, (300, 2))
+    deviation, error = fitted.deviation(new), np.linalg.norm(fitted.predict(new) - f(new), axis=1)
+    hole = (new[:, 0] > 0.5) & (new[:, 1] > 0.5)
+    assert np.median(deviation[hole]) > 5 * np.median(deviation[~hole])
+    assert np.mean(error < 3 * deviation) > 0.9
+    assert np.all(fitted.deviation(x) > 0)
+
+
+def test_noise_and_repeated_samples_are_smoothed():
+    rng = np.random.default_rng(8)
+    x = np.repeat(rng.uniform(-1, 1, (60, 1)), 2, axis=0)
+    y = np.sin(3 * x) + 0.1 * rng.standard_normal(x.shape)
+    fitted = GaussianProcess().fit(x, y)
+    new = np.linspace(-0.9, 0.9, 50)[:, None]
+    assert np.sqrt(np.mean((fitted.predict(new) - np.sin(3 * new)) ** 2)) < 0.05
+    assert np.median(fitted.deviation(new)) < 0.06
+
+
+def test_many_samples_share_what_few_have_settled(data):
+    rng = np.random.default_rng(9)
+    x = rng.uniform(-1, 1, (400, 2))
+    fitted = GaussianProcess(trend_degree=1).fit(x, smooth(x))
+    assert len(fitted.centres) == 400
+    assert np.mean(np.abs(fitted.predict(data[2]) - data[3])) < 1e-6
+    many = np.lib.stride_tricks.as_strided(np.arange(2.0), (20_000, 1), (0, 8))
+    with pytest.raises(ParasolError, match=r"20000 samples needs 13 GB. Use Polynomial or RandomFeatures"):
+        GaussianProcess().fit(np.linspace(0, 1, 20_000)[:, None], many)
+
+
+def test_many_inputs_share_one_length():
+    rng = np.random.default_rng(10)
+    x = rng.standard_normal((60, 40))
+    fitted = GaussianProcess().fit(x, x[:, :2])
+    assert np.ptp(fitted.lengths) == 0
+    assert np.mean(np.abs(fitted.predict(x) - x[:, :2])) < 0.1
+
+
+# --- random features --------------------------------------------------------------------------------------------------
+
+
+def test_random_features_are_a_network_and_accurate(data):
+    x, y, new, exact = data
+    fitted = RandomFeatures().fit(x, y)
+    network = fitted.network
+    assert network.widths == (2, 400, 3)
+    assert np.array_equal(network(new), fitted.predict(new))
+    assert np.mean(np.abs(fitted.predict(new) - exact)) < 1e-6
+    by_hand = np.tanh((new - network.input_shift) * network.input_scale @ network.weights[0].T + network.biases[0])
+    by_hand = by_hand @ network.weights[1].T + (new - network.input_shift) * network.input_scale @ network.skip.T
+    assert by_hand + network.biases[1] == pytest.approx(fitted.predict(new), abs=1e-9)
+
+
+def test_many_samples_are_judged_by_one_split_and_validation_is_used(data):
+    rng = np.random.default_rng(12)
+    x = rng.uniform(-1, 1, (1500, 2))
+    fitted = RandomFeatures(100).fit(x, smooth(x))
+    assert np.mean(np.abs(fitted.predict(data[2]) - data[3])) < 1e-6
+    noisy = smooth(x) + rng.standard_normal((1500, 3))
+    checked = RandomFeatures(100).fit(x, noisy, validation=data[2:])
+    assert checked.error == pytest.approx(np.mean(np.linalg.norm(checked.predict(data[2]) - data[3], axis=1)), rel=0.5)
+
+
+# --- choosing ---------------------------------------------------------------------------------------------------------
+
+
+class Nearest:
+    """Somebody's regressor, in the manner of scikit-learn: it changes itself and returns itself."""
+
+    def fit(self, x, y):
+        self.x_, self.y_ = x, y
+        return self
+
+    def predict(self, x):
+        return self.y_[np.argmin(np.linalg.norm(x[:, None] - self.x_, axis=2), axis=1)]
+
+
+class Broken:
+    def fit(self, x, y):
+        raise RuntimeError("no luck\nand more")
+
+
+def test_recipes_are_ranked_and_foreign_ones_plug_in(data):
+    x, y, _, _ = data
+    nearest = Nearest()
+    heard = []
+    result = choose(x, y, [Linear(), nearest, Polynomial(), Broken()], progress=heard.append)
+    assert [t.name for t in result.trials] == ["Polynomial", "Nearest", "Linear", "Broken"] or [
+        t.name for t in result.trials
+    ] == ["Polynomial", "Linear", "Nearest", "Broken"]
+    assert not hasattr(nearest, "x_")
+    assert heard == [0.25, 0.5, 0.75, 1.0]
+    assert result.best.error < 1e-3 < result["Nearest"].error < 1 < result["Broken"].error == np.inf
+    assert result["Broken"].reason == "RuntimeError: no luck"
+    assert result["Linear"].seconds > 0
+    assert "Polynomial beats Nearest" in result.verdict("Nearest")
+    assert result.verdict("Polynomial").startswith("Polynomial is the best of 4")
+    assert result.verdict("Broken").startswith("Broken failed (RuntimeError: no luck)")
+    assert len(str(result).splitlines()) == 5
+    with pytest.raises(ParasolError, match="no recipe is called 'Oracle'"):
+        result["Oracle"]
+
+
+def test_the_error_is_that_of_samples_left_out(data):
+    """With as many folds as samples the choice of folds does not matter, and a neighbour's error is a known number."""
+    x, y = np.arange(6.0)[:, None], np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])[:, None]
+    # ties go to the smaller input: predictions 2, 1, 2, 4, 8, 16
+    result = choose(x, y, {"a neighbour": Nearest()}, folds=6)
+    assert result.best.error == pytest.approx((1 + 5 * 0.5) / 6)
+    assert "compared with nothing" in result.verdict("a neighbour")
+    assert choose(x, 0 * y, [Linear()]).best.error < 1e-12  # outputs that are zero divide nothing
+
+
+def test_recipes_of_one_kind_get_different_names_and_wrong_arguments_one_line(data):
+    x, y, _, _ = data
+    names = {t.name for t in choose(x, y, [Linear(), Linear(1.0), Linear(2.0)]).trials}
+    assert names == {"Linear", "Linear 2", "Linear 3"}
+    for recipes, folds, message in [
+        ([], 5, "no recipes to choose from"),
+        ([Linear()], 1, "folds=1 must be between 2 and"),
+        ([Linear()], 81, "folds=81 must be between 2 and"),
+    ]:
+        with pytest.raises(ParasolError, match=message):
+            choose(x, y, recipes, folds=folds)
+    with pytest.raises(ParasolError, match="is no recipe"):
+        fit_map(3, x, y)
+
+
+def test_options_go_where_they_are_known(data):
+    x, y, new, exact = data
+    heard = []
+    fit_map(Polynomial(), x, y, validation=(new, exact), progress=heard.append)
+    assert heard[-1] == 1.0
+    assert fit_map(Nearest(), x, y, validation=(new, exact)).predict(x) == pytest.approx(y)
+
+
+def test_scikit_learn_regressors_plug_in(data):
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import Ridge
+    from sklearn.neighbors import KNeighborsRegressor
+
+    x, y, _, _ = data
+    result = choose(x, y[:, :1], {"ridge": Ridge(1e-8), "neighbours": KNeighborsRegressor(3), "ours": Linear()})
+    assert result["ridge"].error == pytest.approx(result["ours"].error, rel=0.05)
+    assert np.isfinite(result["neighbours"].error)
