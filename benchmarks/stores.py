@@ -1,7 +1,7 @@
 """Where to keep snapshots: Zarr, one HDF5 file, a folder of HDF5 files (ours) or of .npy files.
 
-    python -m venv /tmp/zarr-env && /tmp/zarr-env/bin/pip install numpy h5py zarr
-    PYTHONPATH=src /tmp/zarr-env/bin/python benchmarks/stores.py --json stores.json
+    python -m venv zarr-env && zarr-env/bin/pip install numpy h5py zarr
+    PYTHONPATH=src zarr-env/bin/python benchmarks/stores.py --json stores.json
 
 Write and read are the best of three, in MB/s, chunk by chunk. "lost", "torn" and "unreadable" count what 20 kills with
 SIGKILL in the middle of writing leave: chunks that were announced as written but are not there or wrong, chunks that look finished

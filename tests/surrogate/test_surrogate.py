@@ -61,8 +61,9 @@ def test_bound_holds(surrogate, truth):
 def test_float32_and_buffers(surrogate, truth):
     answer = surrogate(truth.mus)
     out = np.empty((50, 300), dtype=np.float32)
-    found = answer.lift(dtype=np.float32, out=out)
+    found = surrogate(truth.mus, dtype=np.float32).lift(out)
     assert found is out
+    assert surrogate(truth.mus[0], dtype=np.float32).values.dtype == np.float32
     assert np.allclose(out, answer.values, atol=1e-6 * np.abs(answer.values).max())
     blocks = list(answer.blocks(16))
     assert [len(b) for b in blocks] == [16, 16, 16, 2]

@@ -111,9 +111,9 @@ class _Source:
             n = None if mus is None else len(mus)
             if n is not None and n * self.n_values <= _IN_MEMORY and hasattr(given, "solutions"):
                 self.array = self._rows(given.solutions)
-            hidden = _hidden_rows(given, whole=self.array is not None)
-            if hidden is not None and hidden.shape[1] > 0:
-                self.hidden = hidden
+            hidden = getattr(given, "hidden", None)
+            if hidden is not None and np.shape(hidden)[1] > 0:
+                self.hidden = check_shape(hidden, (None, None), "hidden")
         else:
             self.array = self._rows(given)
             self.n_values = self.array.shape[1]
@@ -150,17 +150,6 @@ class _Source:
                 waiting.append(block[part])
         if waiting:
             yield _joined(waiting)
-
-
-def _hidden_rows(given, whole: bool) -> np.ndarray | None:
-    """Hidden values (n, n_hidden) of snapshots; of a large store part by part, so that its solutions stay there."""
-    parts = None if whole else getattr(given, "parts", None)
-    if parts is None:
-        hidden = getattr(given, "hidden", None)
-        return None if hidden is None else check_shape(hidden, (None, None), "hidden")
-    found = [(part.load() if hasattr(part, "load") else part).hidden for part in parts]
-    found = [hidden for hidden in found if len(hidden)]
-    return np.concatenate(found) if found else None
 
 
 def _joined(blocks: list[np.ndarray]) -> np.ndarray:

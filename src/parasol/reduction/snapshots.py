@@ -7,7 +7,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -62,6 +62,7 @@ class Snapshots:
     parts: tuple[Chunk | StoredChunk, ...]
     n_pending: int = 0  # not computed yet, in the store of a run that was stopped
     store: Path | None = None
+    first: int = 0  # solved rows of the parts that come before these
 
     def __len__(self) -> int:
         return len(self.mus)
@@ -76,28 +77,55 @@ class Snapshots:
         """Length of one solution."""
         return max([length_of(part) for part in self.parts], default=0)
 
-    @property
+    @cached_property
     def solutions(self) -> np.ndarray:
         """(n_samples, n_values): values at the nodes, at all stored times for problems in time."""
-        return self._arrays[0]
-
-    @property
-    def hidden(self) -> np.ndarray:
-        """(n_samples, n_hidden): values at ghosts of steady models that have them."""
-        return self._arrays[1]
+        return self._joined("solutions")
 
     @cached_property
-    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        merged = _merged(list(self.parts))
-        return merged.solutions, merged.hidden
+    def hidden(self) -> np.ndarray:
+        """(n_samples, n_hidden): values at ghosts of steady models that have them."""
+        return self._joined("hidden")
+
+    def _joined(self, name: str) -> np.ndarray:
+        out, start = np.empty((len(self), 0)), 0
+        for chunk in self._chunks():
+            rows = getattr(chunk, name)
+            if len(rows) == len(self):
+                return rows
+            if start == 0:
+                out = np.empty((len(self), rows.shape[1]))
+            out[start : start + len(rows)] = rows
+            start += len(rows)
+        return out
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The solutions, some rows at a time; of a store no more than one chunk is in memory."""
+        for chunk in self._chunks():
+            rows = len(chunk.solutions) if self.store else _rows_of(chunk.solutions.shape[1])
+            for start in range(0, len(chunk.solutions), max(rows, 1)):
+                yield chunk.solutions[start : start + rows]
+
+    def _chunks(self) -> Iterator[Chunk]:
+        """The parts with the arrays of these rows, one after the other."""
+        before, last = 0, self.first + len(self)
         for part in self.parts:
-            solutions = loaded(part).solutions
-            rows = len(solutions) if isinstance(part, StoredChunk) else _rows_of(solutions.shape[1])
-            for start in range(0, len(solutions), max(rows, 1)):
-                yield solutions[start : start + rows]
+            count = int(np.count_nonzero(part.solved))
+            rows = slice(max(self.first - before, 0), min(last - before, count))
+            before += count
+            if rows.start < rows.stop:
+                chunk = loaded(part)
+                yield replace(chunk, solutions=chunk.solutions[rows], hidden=chunk.hidden[rows])
+
+    def between(self, start: int, stop: int) -> Snapshots:
+        """Some consecutive ones, without copying or reading any.
+
+        >>> as_snapshots([[1.0], [2.0], [3.0]], np.eye(3)).between(1, 3).mus.ravel()
+        array([2., 3.])
+        """
+        if not 0 <= start < stop <= len(self):
+            raise ParasolError(f"rows {start} to {stop} are not among the {len(self)} snapshots.")
+        return replace(self, mus=self.mus[start:stop], first=self.first + start, failures=(), n_pending=0)
 
 
 def as_snapshots(mus, solutions, *, hidden=None) -> Snapshots:

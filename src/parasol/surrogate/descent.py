@@ -33,7 +33,9 @@ def pick_device(device: str):
             return jax.devices(kind)[0]
         except RuntimeError:
             continue
-    raise ParasolError('device="gpu" but JAX sees none. Use device="cpu", or install JAX with CUDA: pip install "jax[cuda12]"')
+    raise ParasolError(
+        'device="gpu" but JAX sees none. Use device="cpu", or install JAX with CUDA: pip install "jax[cuda12]"'
+    )
 
 
 @contextmanager
@@ -82,7 +84,9 @@ class Watch:
             if self.best is None:
                 raise
             self.interrupted = True
-            warnings.warn(f"interrupted after epoch {self.epoch}; the best weights so far are kept.", ParasolWarning, stacklevel=4)
+            warnings.warn(
+                f"interrupted after epoch {self.epoch}; the best weights so far are kept.", ParasolWarning, stacklevel=4
+            )
 
 
 def activation_of(name: str):
@@ -101,8 +105,8 @@ def perceptron(layers, x, activation: str, *, last_active: bool = False):
     return x
 
 
-def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, device, watch: Watch, total: int):
-    """Minimise the mean of ((forward(weights, x) − (y − shift)/scale)² over shuffled batches by Adam.
+def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, device, watch: Watch, total: int, rows=None):
+    """Minimise the mean of (forward(weights, x) − (y − shift)/scale)² over shuffled batches of `rows` (all) by Adam.
 
     An epoch is a scan over its batches, a chunk of epochs one compiled loop; between chunks the validation error is
     taken, weights are kept if best, and the caller may interrupt. Targets too large for the device stay in the host's
@@ -113,7 +117,8 @@ def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, devic
     import optax
 
     dtype = jax.tree.leaves(weights)[0].dtype
-    n, batch = len(x), min(stage.batch_size, len(x))
+    rows = np.arange(len(x)) if rows is None else rows
+    n, batch = len(rows), min(stage.batch_size, len(rows))
     steps = n // batch
     rate = stage.learning_rate
     if stage.schedule == "cosine":
@@ -132,27 +137,26 @@ def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, devic
     square = jax.jit(lambda weights, xb, yb: jnp.sum((forward(weights, xb) - (yb - shift) / scale) ** 2))
 
     def error(weights, data):
-        rows = max(1, min(len(data[0]), 2**26 // max(data[1].shape[1], 1)))
+        step = max(1, min(len(data[0]), 2**26 // max(data[1].shape[1], 1)))
         parts = [
-            square(weights, jnp.asarray(data[0][i : i + rows], dtype), jnp.asarray(data[1][i : i + rows], dtype))
-            for i in range(0, len(data[0]), rows)
+            square(weights, jnp.asarray(data[0][i : i + step], dtype), jnp.asarray(data[1][i : i + step], dtype))
+            for i in range(0, len(data[0]), step)
         ]
         return float(np.sqrt(sum(float(p) for p in parts) / data[1].size))
 
-    resident = y.size * np.dtype(dtype).itemsize <= _RESIDENT[device.platform if device.platform in _RESIDENT else "gpu"]
+    resident = (
+        y.size * np.dtype(dtype).itemsize <= _RESIDENT[device.platform if device.platform in _RESIDENT else "gpu"]
+    )
     state = optimiser.init(weights)
     chunk = max(1, stage.epochs // 100)
     start = watch.epoch
     if resident:
-        xs, ys = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
-
-        def one(carry, rows):
-            weights, state, value = step(*carry, xs_[rows], ys_[rows])
-            return (weights, state), value
+        xs, ys = jnp.asarray(x[rows], dtype), jnp.asarray(y[rows], dtype)
 
         def many(weights, state, key, xs, ys, count):
-            nonlocal xs_, ys_
-            xs_, ys_ = xs, ys
+            def one(carry, batch):
+                weights, state, value = step(*carry, xs[batch], ys[batch])
+                return (weights, state), value
 
             def epoch(i, carry):
                 weights, state, key, _ = carry
@@ -163,7 +167,6 @@ def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, devic
 
             return jax.lax.fori_loop(0, count, epoch, (weights, state, key, jnp.zeros((), dtype)))
 
-        xs_ = ys_ = None
         run = jax.jit(many)
         key = jax.random.key(seed)
         with watch.interruptible():
@@ -181,10 +184,11 @@ def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, devic
         weights = keep(weights)
         with watch.interruptible():
             for done in range(1, stage.epochs + 1):
-                order = rng.permutation(n)[: steps * batch].reshape(steps, batch)
                 value = 0.0
-                for rows in order:
-                    weights, state, value = run(weights, state, jnp.asarray(x[rows], dtype), jnp.asarray(y[rows], dtype))
+                for some in rows[rng.permutation(n)[: steps * batch]].reshape(steps, batch):
+                    weights, state, value = run(
+                        weights, state, jnp.asarray(x[some], dtype), jnp.asarray(y[some], dtype)
+                    )
                 if done % chunk == 0 or done == stage.epochs:
                     found = error(weights, validation)
                     held = keep(weights) if found < watch.best_error else None
@@ -271,9 +275,17 @@ def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, val
         evaluate(np.asarray(flat))
         if np.isfinite(latest["value"]):  # −∞: the targets are met exactly, there is nothing to train
             look(0)
-            options = {"maxiter": stage.iterations, "maxfun": 2 * stage.iterations, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
+            options = {
+                "maxiter": stage.iterations,
+                "maxfun": 2 * stage.iterations,
+                "maxcor": 30,
+                "ftol": 0.0,
+                "gtol": 0.0,
+            }
             try:
-                optimize.minimize(evaluate, np.asarray(flat), jac=True, method="L-BFGS-B", callback=callback, options=options)
+                optimize.minimize(
+                    evaluate, np.asarray(flat), jac=True, method="L-BFGS-B", callback=callback, options=options
+                )
                 look(count)
             except Enough:
                 pass

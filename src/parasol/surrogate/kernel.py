@@ -23,7 +23,6 @@ _STARTS = (
     (0.7, 1e-13),
     (3.0, 1e-4),
 )  # length, nugget: the likelihood may have two hills, rough and exact, smooth and noisy
-_TREND_SHARE = 0.25  # terms of the trend per sample at most: high degrees go astray where samples are missing
 _SQRT3, _SQRT5 = np.sqrt(3.0), np.sqrt(5.0)
 
 
@@ -115,7 +114,9 @@ class GaussianProcess:
 
     Lengths of all inputs and the nugget are shared by all outputs, which are measured in one unit: with an orthonormal
     basis the error of coefficients is that of the field. The likelihood is the restricted one, of what is orthogonal to
-    the trend. The trend is the polynomial of total degree `trend_degree`, or the one that leaving one sample out prefers.
+    the trend. The trend is the polynomial of total degree `trend_degree`, or the one that leaving one sample out prefers:
+    best where samples fill the box. It is then taken as known, so deviations are too small, and it goes astray where
+    samples are missing; trend_degree=0 or 1 is safer there.
 
     >>> x = np.linspace(-1, 1, 12)[:, None]
     >>> wave = GaussianProcess().fit(x, np.sin(3 * x))
@@ -155,7 +156,7 @@ class GaussianProcess:
         if self.trend_degree is not None:
             return Polynomial(self.trend_degree).fit(x, y)
         try:
-            return Polynomial(share=_TREND_SHARE).fit(x, y)
+            return Polynomial().fit(x, y)
         except ParasolError:  # too few samples for any slope
             return Polynomial(0).fit(x, y)
 

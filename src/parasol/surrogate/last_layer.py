@@ -19,17 +19,20 @@ class LastLayer:
     weights: np.ndarray  # (n_hidden, n_outputs)
     bias: np.ndarray  # (n_outputs,)
     skip: np.ndarray | None  # (n_inputs, n_outputs)
-    ridge: float
+    ridge: float  # per sample
+    linear_weight: float
     error: float
 
 
-def solve_last_layer(hidden, targets, *, inputs=None, validation=None, ridge=None, noise: float = 1e-16) -> LastLayer:
-    """Minimise ‖H W + X S + 1 b − Y‖² + ridge (‖W‖² + ‖S‖²/w²), ridge (and w) chosen on data that were not used.
+def solve_last_layer(
+    hidden, targets, *, inputs=None, validation=None, like: LastLayer | None = None, noise: float = 1e-16
+) -> LastLayer:
+    """Minimise ‖H W + X S + 1 b − Y‖² + n ridge (‖W‖² + ‖S‖²/w²), ridge (and w) chosen on data that were not used.
 
     hidden H (n, n_hidden), targets Y (n, n_outputs), inputs X (n, n_inputs) for the linear path or None.
     `validation` = (H, Y) or (H, X, Y) of other samples; without it the error of every sample predicted from all others
     decides, which a ridge regression knows without being repeated: rᵢ / (1 − hᵢᵢ).
-    A given `ridge` is used as it is. `noise` is the rounding of the numbers the network will be evaluated in. Errors of that size in H cost
+    `like` takes the ridge per sample and w of another solution instead. `noise` is the rounding of the numbers the network will be evaluated in. Errors of that size in H cost
     n · noise² ‖W‖², so no ridge below n · noise² is tried: weights stay small enough for that precision.
 
     >>> x = np.linspace(-1, 1, 9)[:, None]
@@ -38,20 +41,20 @@ def solve_last_layer(hidden, targets, *, inputs=None, validation=None, ridge=Non
     (1.0, 2.0)
     """
     n, n_hidden = hidden.shape
-    many = n >= 3 * (n_hidden + (0 if inputs is None else inputs.shape[1]))
-    best = None
-    for weight in (1.0,) if inputs is None or many else _LINEAR_WEIGHTS:
+    weights = (1.0,) if like is None else (like.linear_weight,)
+    if inputs is not None and like is None and n < 3 * (n_hidden + inputs.shape[1]):
+        weights = _LINEAR_WEIGHTS
+    found = []
+    for weight in weights:
         columns = hidden if inputs is None else np.hstack([hidden, weight * inputs])
         unseen = None
         if validation is not None:
             unseen = validation[0] if inputs is None else np.hstack([validation[0], weight * validation[1]])
-        found = _ridge(columns, targets, unseen, None if validation is None else validation[-1], noise, ridge)
-        if best is None or found[-1] < best[1][-1]:
-            best = (weight, found)
-    assert best is not None
-    weight, (solved, bias, ridge, error) = best
-    skip = None if inputs is None else weight * solved[n_hidden:]
-    return LastLayer(np.ascontiguousarray(solved[:n_hidden]), bias, skip, ridge, error)
+        ridge = None if like is None else n * like.ridge
+        solved, bias, ridge, error = _ridge(columns, targets, unseen, validation and validation[-1], noise, ridge)
+        skip = None if inputs is None else weight * solved[n_hidden:]
+        found.append(LastLayer(np.ascontiguousarray(solved[:n_hidden]), bias, skip, ridge / n, weight, error))
+    return min(found, key=lambda last: last.error)
 
 
 def _ridge(columns, targets, unseen, unseen_targets, noise, ridge):

@@ -86,21 +86,19 @@ class Surrogate:
         return self.basis.modes if self.readout is None else self.readout
 
     @cached_property
-    def _transposed(self) -> dict[str, np.ndarray]:
+    def _transposed(self) -> dict[type, np.ndarray]:
         """Modes as rows, by type: what the last product reads."""
-        return {
-            str(np.dtype(kind)): np.ascontiguousarray(self._modes.T, dtype=kind) for kind in (np.float32, np.float64)
-        }
+        return {kind: np.ascontiguousarray(self._modes.T, dtype=kind) for kind in (np.float32, np.float64)}
 
-    def __call__(self, mus, *, extrapolate: bool = False, tolerance: float | None = None) -> Answer:
-        """Answers for one parameter vector (n_parameters,) or several (n_samples, n_parameters).
+    def __call__(self, mus, *, dtype: type = np.float64, extrapolate: bool = False, tolerance: float | None = None) -> Answer:
+        """Answers for one parameter vector (n_parameters,) or several (n_samples, n_parameters), in float64 or float32.
 
         With a `tolerance`, answers whose relative bound exceeds it are repaired: by the reduced model, and where that is
         not enough by a full solve; `answer.road` says how each one came about.
         """
         single = np.ndim(mus) == 1
         mus, outside = self._checked(mus, extrapolate)
-        answer = Answer(self, mus, self._coefficients(mus), single, outside)
+        answer = Answer(self, mus, self._coefficients(mus, dtype), single, outside)
         return answer if tolerance is None else self._repaired(answer, check_positive(tolerance, "tolerance"))
 
     def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
@@ -110,11 +108,21 @@ class Surrogate:
         out = self._coefficients(mus)
         return out[0] if single else out
 
-    def _coefficients(self, mus: np.ndarray) -> np.ndarray:
+    def _coefficients(self, mus: np.ndarray, dtype=np.float64) -> np.ndarray:
+        predict = self._predictors.get(dtype)
+        if predict is None:
+            raise ParasolError(f"dtype must be numpy.float64 or numpy.float32, got {dtype!r}.")
         if len(mus) <= _BATCH:
-            return self.map.predict(self.features(mus))
-        parts = [self.map.predict(self.features(mus[rows])) for rows in slices(len(mus), _BATCH)]
-        return np.concatenate(parts)
+            return predict(self.features(mus))
+        return np.concatenate([predict(self.features(mus[rows])) for rows in slices(len(mus), _BATCH)])
+
+    @cached_property
+    def _predictors(self) -> dict:
+        """The map, by the type of numbers wanted; a network computes in that type."""
+        network = getattr(self.map, "network", None)
+        if network is not None:
+            return {kind: network.astype(kind) for kind in (np.float32, np.float64)}
+        return {np.float64: self.map.predict, np.float32: lambda x: self.map.predict(x).astype(np.float32)}
 
     def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None]:
         """Parameter vectors on axis 0 as floats, and which of them lie outside the box (None: none)."""
@@ -143,10 +151,9 @@ class Surrogate:
         bounds = self.parameters.bounds
         return bounds[0], bounds[1]
 
-    def lift(self, coefficients: np.ndarray, *, dtype=np.float64, out: np.ndarray | None = None) -> np.ndarray:
-        """V c, (n_samples, n_values), in float64 or float32, into `out` where given."""
-        modes = self._transposed[str(np.dtype(dtype))]
-        return np.matmul(coefficients.astype(dtype, copy=False), modes, out=out)
+    def lift(self, coefficients: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """V c, (n_samples, n_values), in the type of the coefficients, into `out` where given."""
+        return np.matmul(coefficients, self._transposed[coefficients.dtype.type], out=out)
 
     def jacobian(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
@@ -251,15 +258,12 @@ class Answer:
         """Fields, (n_samples, n_values), or (n_values,) where one parameter was asked for."""
         return self.lift()
 
-    def lift(self, *, dtype=np.float64, out: np.ndarray | None = None) -> np.ndarray:
-        """The same in float32 or float64, into `out` where given (a memory map, for instance)."""
+    def lift(self, out: np.ndarray | None = None) -> np.ndarray:
+        """The fields once more, into `out` where given (a memory map, for instance)."""
         c = self.coefficients
-        fields = self.surrogate.lift(c[0] if self.single else c, dtype=dtype, out=out)
+        fields = self.surrogate.lift(c[0] if self.single else c, out)
         for i, values in self.solved.items():
-            if self.single:
-                fields[:] = self._read(values)
-            else:
-                fields[i] = self._read(values)
+            fields[... if self.single else i] = self._read(values)
         return fields
 
     def _read(self, values: np.ndarray) -> np.ndarray:
@@ -267,11 +271,11 @@ class Answer:
             raise ParasolError("a full solve cannot be restricted afterwards. Ask the unrestricted surrogate.")
         return values
 
-    def blocks(self, size: int = 1024, *, dtype=np.float64) -> Iterator[np.ndarray]:
+    def blocks(self, size: int = 1024) -> Iterator[np.ndarray]:
         """Fields, `size` of them at a time, for batches that do not fit in memory."""
         for rows in slices(len(self.mus), size):
             part = {i - rows.start: v for i, v in self.solved.items() if rows.start <= i < rows.stop}
-            yield Answer(self.surrogate, self.mus[rows], self.coefficients[rows], False, solved=part).lift(dtype=dtype)
+            yield Answer(self.surrogate, self.mus[rows], self.coefficients[rows], False, solved=part).lift()
 
     @cached_property
     def bounds(self) -> Bounds:

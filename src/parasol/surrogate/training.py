@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import qmc
 
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
 from parasol.networks.network import ACTIVATIONS, Network
 from parasol.surrogate.last_layer import solve_last_layer
 from parasol.surrogate.linear import check_data, check_inputs
+from parasol.surrogate.scaling import Scaling, mean_relative_error
 
 _SPREADS = (0.25, 0.5, 0.7, 1.0, 1.4)  # sizes of initial weights worth trying
 _HELD_OUT = 0.15  # of the samples, where no validation is given
+_FEW, _FEW_INPUTS = 600, 12  # samples and inputs up to which a Gaussian process may know better what lies between
+_TAUGHT = 2048  # labels it gives
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,8 @@ class NetworkRecipe:
     validation data, or by leaving samples out. `dtype` is what the network will be evaluated in: with "float32" the
     last layer is kept small enough for it. `initial_scale` None tries a few and keeps what a solved last layer makes
     the best of. The weights with the smallest validation error are kept; `patience` (epochs) stops training that no
-    longer lowers it. Without validation data 15 % of the samples are kept aside during training.
+    longer lowers it. `teacher`: with few samples (600) of few parameters (12) a Gaussian process fitted to them labels
+    2048 more, if it errs less on samples kept aside than a network does. Without validation data 15 % of the samples are kept aside during training.
 
     >>> x = np.linspace(-1, 1, 60)[:, None]
     >>> wave = NetworkRecipe.best(widths=(8, 12), iterations=30).fit(x, np.sin(3 * x))
@@ -96,7 +101,7 @@ class NetworkRecipe:
     True
     """
 
-    widths: tuple[int, ...]
+    widths: tuple[int, ...] | None  # None: 32 and an eighth of the samples, 40 to 200
     stages: tuple[Adam | VariableProjection, ...]
     activation: str = "tanh"
     dtype: str = "float64"
@@ -104,13 +109,14 @@ class NetworkRecipe:
     output_scaling: str = "global"
     last_layer: str = "solved"
     initial_scale: float | None = None
+    teacher: bool = False
     patience: int | None = None
     device: str = "auto"
 
     def __post_init__(self):
-        if not self.widths:
+        if self.widths == ():
             raise ParasolError("widths=() has no hidden layer. Name at least one width, e.g. widths=(32, 200).")
-        for width in self.widths:
+        for width in self.widths or ():
             check_count(width, "widths")
         if not self.stages:
             raise ParasolError("stages=() trains nothing. Use (VariableProjection(),) or (Adam(),).")
@@ -132,18 +138,25 @@ class NetworkRecipe:
         stage = Adam(epochs, batch_size, 1e-4, "constant")
         scaling = "z-score" if z_score else "global"
         return cls(
-            (500, 500), (stage,), "relu", "float32", skip=False, output_scaling=scaling, last_layer="trained", device=device
+            (500, 500),
+            (stage,),
+            "relu",
+            "float32",
+            skip=False,
+            output_scaling=scaling,
+            last_layer="trained",
+            device=device,
         )
 
     @classmethod
-    def best(cls, *, widths: tuple[int, ...] = (32, 200), iterations: int = 150, dtype: str = "float64"):
+    def best(cls, *, widths: tuple[int, ...] | None = None, iterations: int = 150, dtype: str = "float64"):
         """Ours: two hidden layers of tanh by variable projection, a linear path, the last layer solved; on the CPU."""
-        return cls(tuple(widths), (VariableProjection(iterations),), dtype=dtype, device="cpu")
+        return cls(widths, (VariableProjection(iterations),), dtype=dtype, teacher=True, patience=50, device="cpu")
 
     @classmethod
     def compact(cls, *, widths: tuple[int, ...] = (16, 32), iterations: int = 500, dtype: str = "float32"):
         """As `best`, but small: its forward pass costs less than the product of modes and coefficients after it."""
-        return cls.best(widths=widths, iterations=iterations, dtype=dtype)
+        return replace(cls.best(widths=widths, iterations=iterations, dtype=dtype), patience=None)
 
     def fit(
         self, x, y, *, validation=None, progress: Callable[[float], Any] | None = None, rng: int = 0
@@ -153,90 +166,106 @@ class NetworkRecipe:
         x, y, validation = check_data(x, y, validation)
         scaling = Scaling.of(x, y, self.output_scaling)
         if not scaling.varies:  # constant outputs: nothing to train
-            network = scaling.network([(np.zeros((a, b)), np.zeros(b)) for a, b in self._shapes(x, y)], None, self)
+            layers = [(np.zeros((a, b)), np.zeros(b)) for a, b in self._shapes(x, y)]
+            network = scaling.network(layers, None, self.activation, self.dtype)
             return TrainedNetwork(network, (), time.perf_counter() - start, "cpu", 0, 0.0)
         from parasol.surrogate import descent  # JAX is imported here, and only by those who train
 
         descent.pick_device(self.device)
         generator = np.random.default_rng(rng)
-        t, u = scaling.inputs(x), scaling.outputs(y)
-        order = generator.permutation(len(t))
-        if validation is None:
-            n_aside = max(1, round(_HELD_OUT * len(t)))
-            aside = (t[order[:n_aside]], u[order[:n_aside]])
-            rows = order[n_aside:] if len(t) > 2 else order
-        else:
-            aside = (scaling.inputs(validation[0]), scaling.outputs(validation[1]))
-            rows = order
+        samples = (scaling.inputs(x), scaling.outputs(y))
+        given = None if validation is None else (scaling.inputs(validation[0]), scaling.outputs(validation[1]))
+        data = Data.of(*samples, given, generator)
+        if self.teacher and len(x) <= _FEW and x.shape[1] <= _FEW_INPUTS:
+            data = self._taught(data, generator)
         total = sum(stage.epochs for stage in self.stages)
-        layers, skip = self._initial(t, u, rows, aside, generator), np.zeros((t.shape[1], u.shape[1]))
+        layers, skip = self._initial(data, generator), np.zeros((x.shape[1], y.shape[1]))
         history, watch, device = [], None, "cpu"
         for stage in self.stages:
             watch = descent.Watch(self.patience, progress, epoch=0 if watch is None else watch.epoch)
             if isinstance(stage, Adam):
-                layers, skip, device = self._adam(stage, layers, skip, t[rows], u[rows], aside, rng, watch, total)
+                layers, skip, device = self._adam(stage, layers, skip, data, rng, watch, total)
             else:
-                layers = self._projected(stage, layers, t, u, rows, aside, validation is None, watch, total)
+                layers = self._projected(stage, layers, data, watch, total)
             history += watch.history
             if watch.interrupted:
                 break
         assert watch is not None
         if self.last_layer == "solved":
-            layers, skip = self._solved(layers, t, u, aside if validation is not None else None)
-        network = scaling.network(layers, skip if self.skip else None, self)
-        back = (aside[0] / scaling.input_scale + scaling.input_shift, aside[1] * scaling.output_scale + scaling.output_shift)
+            last = self._last(layers, data.seen, data.aside)
+            layers, skip = [*layers[:-1], (last.weights, last.bias)], last.skip
+        network = scaling.network(layers, skip if self.skip else None, self.activation, self.dtype)
+        found, truth = data.judged or (scaling.outputs(network(scaling.inputs_back(data.aside[0]))), data.aside[1])
+        error = mean_relative_error(scaling.outputs_back(found), scaling.outputs_back(truth))
+        if self.last_layer == "solved" and data.ours:  # judged; now the samples kept aside may help as well
+            last = self._last(layers, data.all, None, like=last)
+            layers = [*layers[:-1], (last.weights, last.bias)]
+            network = scaling.network(layers, last.skip if self.skip else None, self.activation, self.dtype)
         if progress is not None:
             progress(1.0)
-        return TrainedNetwork(
-            network, tuple(history), time.perf_counter() - start, device, watch.best_epoch,
-            mean_relative_error(network(back[0]), back[1]), watch.interrupted,
-        )  # fmt: skip
+        seconds = time.perf_counter() - start
+        return TrainedNetwork(network, tuple(history), seconds, device, watch.best_epoch, error, watch.interrupted)
 
     def _shapes(self, x, y) -> list[tuple[int, int]]:
-        counts = (x.shape[1], *self.widths, y.shape[1])
+        widths = self.widths or (32, int(np.clip(len(x) // 8, 40, 200)))
+        counts = (x.shape[1], *widths, y.shape[1])
         return list(zip(counts[:-1], counts[1:], strict=True))
 
-    def _initial(self, t, u, rows, aside, generator) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Layers drawn at random: He's for relu and its kind; for tanh a spread that a solved last layer likes best."""
-        shapes = self._shapes(t, u)
+    def _taught(self, data: Data, generator) -> Data:
+        """With few samples: labels between them by a Gaussian process, if it errs less on the samples kept aside."""
+        from parasol.surrogate.kernel import GaussianProcess
+
+        process = GaussianProcess().fit(*data.seen)
+        found = process.predict(data.aside[0])
+        error = np.sqrt(np.mean((found - data.aside[1]) ** 2))
+        if error >= self._last(self._initial(data, generator), data.seen, data.aside).error:
+            return data
+        if data.ours:
+            process = GaussianProcess().fit(*data.all)
+        n_inputs = data.seen[0].shape[1]
+        drawn = qmc.Sobol(n_inputs, rng=generator).random(_TAUGHT) * 2.1 - 1.05  # the samples' box, and a little more
+        taught = Data.of(drawn, process.predict(drawn), None, generator)
+        return replace(taught, judged=(found, data.aside[1]))
+
+    def _initial(self, data: Data, generator) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Layers drawn at random: He's for relu and its kind. For tanh and few samples, as spread as a solved last layer
+        likes best; many samples train a start that bends more to smaller errors than the one that starts best."""
+        shapes = self._shapes(*data.all)
         normal = [generator.standard_normal(shape) for shape in shapes]
         uniform = [generator.uniform(-1, 1, shape[1]) for shape in shapes]
         sizes = [1 / np.sqrt(shape[0]) for shape in shapes]
         if self.activation != "tanh":
             return [(np.sqrt(2) * s * w, s * b) for w, b, s in zip(normal, uniform, sizes, strict=True)]
-        sizes[0] = np.sqrt(1 / 3 / np.mean(np.sum(t**2, axis=1)))  # inputs uniform in [−1, 1]: 1/√p again
-        some, few = rows[:1000], tuple(a[:1000] for a in aside)
+        sizes[0] = np.sqrt(1 / 3 / np.mean(np.sum(data.seen[0] ** 2, axis=1)))  # inputs uniform in [−1, 1]: 1/√p again
 
         def drawn(spread):
             return [(spread * s * w, spread * b) for w, b, s in zip(normal, uniform, sizes, strict=True)]
 
-        def error(spread):
-            return self._last(drawn(spread)[:-1], t[some], u[some], few).error
+        if self.initial_scale is not None:
+            return drawn(self.initial_scale)
+        if len(data.seen[0]) > 4 * shapes[-1][0]:
+            return drawn(1.0)
+        return drawn(min(_SPREADS, key=lambda spread: self._last(drawn(spread), data.seen, data.aside).error))
 
-        spreads = _SPREADS if self.initial_scale is None else (self.initial_scale,)
-        return drawn(min(spreads, key=error) if len(spreads) > 1 else spreads[0])
-
-    def _hidden(self, hidden, t) -> np.ndarray:
+    def _hidden(self, layers, t) -> np.ndarray:
         """Outputs of the last hidden layer."""
-        n = hidden[-1][1].size
-        weights, biases = (*[w.T for w, _ in hidden], np.eye(n)), (*[b for _, b in hidden], np.zeros(n))
+        n = layers[-1][0].shape[0]
+        weights = (*[np.asarray(w.T, dtype=float) for w, _ in layers[:-1]], np.eye(n))
+        biases = (*[np.asarray(b, dtype=float) for _, b in layers[:-1]], np.zeros(n))
         return Network(weights, biases, self.activation)(t)
 
-    def _last(self, hidden, t, u, unseen):
+    def _last(self, layers, seen, unseen, like=None):
         """The last layer by least squares."""
-        inputs = t if self.skip else None
         held = None
         if unseen is not None:
-            held = (self._hidden(hidden, unseen[0]), *((unseen[0],) if self.skip else ()), unseen[1])
+            held = (self._hidden(layers, unseen[0]), *((unseen[0],) if self.skip else ()), unseen[1])
         noise = float(np.finfo(self.dtype).eps) / 2
-        return solve_last_layer(self._hidden(hidden, t), u, inputs=inputs, validation=held, noise=noise)
+        inputs = seen[0] if self.skip else None
+        return solve_last_layer(
+            self._hidden(layers, seen[0]), seen[1], inputs=inputs, validation=held, like=like, noise=noise
+        )
 
-    def _solved(self, layers, t, u, unseen):
-        hidden = [(np.asarray(w, dtype=float), np.asarray(b, dtype=float)) for w, b in layers[:-1]]
-        last = self._last(hidden, t, u, unseen)
-        return [*hidden, (last.weights, last.bias)], last.skip
-
-    def _adam(self, stage, layers, skip, t, u, aside, rng, watch, total):
+    def _adam(self, stage, layers, skip, data: Data, rng, watch, total):
         from parasol.surrogate import descent
 
         with descent.computing(self.dtype, self.device) as device:
@@ -249,70 +278,50 @@ class NetworkRecipe:
                 return out + x @ weights["skip"] if self.skip else out
 
             best = descent.adam(
-                forward, weights, t, u, 0.0, 1.0, stage,
-                validation=aside, seed=rng, device=device, watch=watch, total=total,
+                forward, weights, *data.seen, 0.0, 1.0, stage,
+                validation=data.aside, seed=rng, device=device, watch=watch, total=total,
             )  # fmt: skip
             layers = [(np.asarray(w), np.asarray(b)) for w, b in best["layers"]]
             return layers, np.asarray(best["skip"]) if self.skip else skip, device.platform
 
-    def _projected(self, stage, layers, t, u, rows, aside, all_ours, watch, total):
+    def _projected(self, stage, layers, data: Data, watch, total):
         from parasol.surrogate import descent
 
-        if len(rows) > stage.n_samples and all_ours:  # samples not used for the steps judge them as well
-            rows, spare = rows[: stage.n_samples], rows[stage.n_samples :][:1000]
-            aside = tuple(np.concatenate(pair) for pair in zip(aside, (t[spare], u[spare]), strict=True))
-        rows = rows[: stage.n_samples]
-        aside = tuple(a[:2000] for a in aside)
+        some = tuple(a[: stage.n_samples] for a in data.seen)
+        more = tuple(a[: 2 * stage.n_samples] for a in data.seen)
+        aside = tuple(a[:1000] for a in data.aside)
         ridge = max(stage.ridge, float(np.finfo(self.dtype).eps / 2) ** 2)
-        n_columns = layers[-1][0].shape[0] + (t.shape[1] if self.skip else 0) + 1
-        if len(rows) < 2 * n_columns:  # too few to tell fit from truth: as smooth as data not used would have it
-            ridge = max(ridge, self._last(layers[:-1], t[rows], u[rows], aside).ridge / len(rows))
+        n_columns = layers[-1][0].shape[0] + (some[0].shape[1] if self.skip else 0) + 1
+        if len(some[0]) < 2 * n_columns:  # too few to tell fit from truth: as smooth as samples not used would have it
+            ridge = max(ridge, self._last(layers, some, aside).ridge)
         with descent.computing("float64", "cpu"):
             hidden = descent.variable_projection(
-                layers[:-1], t[rows], u[rows], replace(stage, ridge=ridge), self.activation,
-                skip=self.skip, validation=aside, watch=watch, total=total,
+                layers[:-1], *some, replace(stage, ridge=ridge), self.activation,
+                skip=self.skip, more=more, validation=aside, watch=watch, total=total,
             )  # fmt: skip
         return [*hidden, layers[-1]]
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
-    """Inputs to [−1, 1], outputs centred and divided by one number, or each by its own."""
+class Data:
+    """Scaled samples (inputs, outputs): `seen` by training, in random order, and those kept `aside`."""
 
-    input_shift: np.ndarray
-    input_scale: np.ndarray
-    output_shift: np.ndarray
-    output_scale: np.ndarray
-    varies: bool
+    seen: tuple[np.ndarray, np.ndarray]
+    aside: tuple[np.ndarray, np.ndarray]
+    ours: bool  # those aside are ours to use in the end, not the caller's validation data
+    judged: tuple[np.ndarray, np.ndarray] | None = None  # found and true outputs that tell a teacher's error
+
+    @property
+    def all(self) -> tuple[np.ndarray, np.ndarray]:
+        """What may be used for the last layer."""
+        if not self.ours:
+            return self.seen
+        return np.concatenate([self.seen[0], self.aside[0]]), np.concatenate([self.seen[1], self.aside[1]])
 
     @classmethod
-    def of(cls, x, y, output_scaling: str) -> Scaling:
-        low, high = x.min(axis=0), x.max(axis=0)
-        half = np.where(high > low, (high - low) / 2, 1.0)
-        mean, deviation = y.mean(axis=0), y.std(axis=0)
-        rounding = 1e-15 * np.max(np.abs(y), initial=0.0)
-        one = float(np.sqrt(np.mean(deviation**2)))
-        varies = one > rounding
-        scale = np.where(deviation > rounding, deviation, 1.0) if output_scaling == "z-score" else np.full(len(mean), one)
-        return cls((low + high) / 2, 1 / half, mean, scale if varies else np.ones(len(mean)), varies)
-
-    def inputs(self, x) -> np.ndarray:
-        return (x - self.input_shift) * self.input_scale
-
-    def outputs(self, y) -> np.ndarray:
-        return (y - self.output_shift) / self.output_scale
-
-    def network(self, layers, skip, recipe: NetworkRecipe) -> Network:
-        """The trained layers, W of shape (n_in, n_out), with these scalings."""
-        weights = tuple(np.ascontiguousarray(w.T, dtype=float) for w, _ in layers)
-        biases = tuple(np.asarray(b, dtype=float) for _, b in layers)
-        path = None if skip is None else np.ascontiguousarray(skip.T, dtype=float)
-        scalings = (self.input_shift, self.input_scale, self.output_shift, self.output_scale)
-        return Network(weights, biases, recipe.activation, path, *scalings).astype(recipe.dtype)
-
-
-def mean_relative_error(found: np.ndarray, expected: np.ndarray) -> float:
-    """Mean over samples of ‖found − expected‖ / ‖expected‖; samples that are zero count with the norm of the largest."""
-    size = np.linalg.norm(expected, axis=1)
-    size = np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
-    return float(np.mean(np.linalg.norm(found - expected, axis=1) / size))
+    def of(cls, t, u, validation, generator) -> Data:
+        order = generator.permutation(len(t))
+        if validation is not None:
+            return cls((t[order], u[order]), validation, False)
+        n = min(max(1, round(_HELD_OUT * len(t))), 1000)
+        return cls((t[order[n:]], u[order[n:]]), (t[order[:n]], u[order[:n]]), True)
