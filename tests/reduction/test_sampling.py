@@ -9,7 +9,7 @@ from parasol.pde.parameters import ParameterSpace, parameters
 from parasol.reduction.sampling import sample, split
 
 BALL = ps.Ball((0.0, 0.0, 0.0), 1.0)
-DESIGNS = ("sobol", "latin", "halton", "random")
+DESIGNS = ("sobol", "edges", "latin", "halton", "random")
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_without_scalars(design):
 
 
 def test_mistakes_of_sample_are_named(space):
-    with pytest.raises(ParasolError, match="sobol, latin, halton, random, lattice"):
+    with pytest.raises(ParasolError, match="sobol, edges, latin, halton, random, lattice"):
         sample(space, 4, design="grid")
     with pytest.raises(ParasolError, match='need design="lattice"'):
         sample(space, (2, 2))
@@ -178,3 +178,13 @@ def test_split_in_order_and_by_fractions():
 def test_mistakes_of_split_are_named(sizes, message):
     with pytest.raises(ParasolError, match=message):
         split(10, **sizes)
+
+
+def test_edges_is_denser_at_the_ends_and_keeps_the_box():
+    space = ParameterSpace(parameters(a=(0.1, 4.0, "log"), k=(0.0, 2.0)))
+    unit = space.to_unit(sample(space, 1024, design="edges"))
+    assert np.all((unit >= 0) & (unit <= 1))
+    counts = np.array([np.histogram(column, bins=8, range=(0, 1))[0] for column in unit.T])
+    # the law's distribution function at 1/8 solves t/2 + (1 - cos(pi t))/4 = 1/8: t = 0.19
+    assert np.all(counts[:, [0, 7]] > 1.4 * 1024 / 8)
+    assert np.all(counts[:, 3:5] < 0.9 * 1024 / 8)

@@ -2,4 +2,5 @@
 
 from parasol.cli import main
 
-main()
+if __name__ == "__main__":  # processes that solve in parallel may import this module
+    main()

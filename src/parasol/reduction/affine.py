@@ -125,5 +125,6 @@ def interpolated_rows(model: Model, part: Varying, mus, tolerance: float) -> tup
 
 
 def row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:
+    """A contribution's coefficients as functions of μ, one per row, for `Theta`."""
     coefficient = replace(part.coefficient, function=as_formula(part.coefficient.function))
     return coefficient, model.function_places(part.function, part.nodes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import platform
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any
@@ -20,6 +22,17 @@ from parasol.space.geometry.combine import Combination
 from parasol.space.geometry.domain import Domain, Named
 
 Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
+
+
+def machine_facts() -> Facts:
+    """The machine and the versions behind measured figures."""
+    return {
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "parasol": __version__,
+    }
 
 
 def problem_facts(name: str, problem: Problem) -> Facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from parasol.reduction.pod import pod
 from parasol.reduction.reduced import reduce
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots, solve_many
+from parasol.study.baselines import field_recipes, measure_fields
 from parasol.study.facts import Facts
 from parasol.surrogate.fit import accuracy, fit
 from parasol.surrogate.recipes import recipe_named
@@ -34,19 +36,34 @@ PAPER = {"helmholtz": 6.8e-4, "sine-gordon": 3.72e-2, "schrodinger": 9.9e-2}
 
 
 def measure_online(
-    problems=PROBLEMS, *, store: Path | None = None, quick: bool = False, paper: bool = False, progress: Stage
+    problems=PROBLEMS,
+    *,
+    store: Path | None = None,
+    jobs: int | None = None,
+    quick: bool = False,
+    paper: bool = False,
+    fields: bool = False,
+    progress: Stage,
 ) -> Facts:
-    """All figures of the online phase. `store` keeps full solves between runs; `paper` adds the paper's own recipe."""
+    """All figures of the online phase.
+
+    `store` keeps full solves between runs; `paper` adds the paper's own recipe, `fields` the networks without POD.
+    """
     measured = {"helmholtz": _helmholtz, "sine-gordon": _sine_gordon, "schrodinger": _schrodinger}
-    return {name: measured[name](_Run(store, quick, paper, progress)) for name in problems}
+    return {name: measured[name](_Run(store, jobs, quick, paper, fields, progress)) for name in problems}
 
 
+@dataclass(frozen=True, eq=False)
 class _Run:
     """What all measurements share."""
 
-    def __init__(self, store: Path | None, quick: bool, paper: bool, progress: Stage):
-        self.store, self.quick, self.paper, self.progress = store, quick, paper, progress
-        self.rows: list[Facts] = []
+    store: Path | None
+    jobs: int | None
+    quick: bool
+    paper: bool
+    fields: bool
+    progress: Stage
+    rows: list[Facts] = field(default_factory=list)
 
     def few(self, n: int) -> int:
         """A number of samples, less of them in a quick run."""
@@ -60,7 +77,17 @@ class _Run:
     def solve(self, model: Model, mus: np.ndarray, name: str) -> Snapshots:
         """Full solves, from the store where they are."""
         folder = None if self.store is None else self.store / f"{name}{'-quick' if self.quick else ''}"
-        return solve_many(model, mus, store=folder, progress=self.progress(f"{name}: {len(mus)} full solves"))
+        told = self.progress(f"{name}: {len(mus)} full solves")
+        return solve_many(model, mus, store=folder, jobs=self.jobs, progress=told)
+
+    def whole_fields(self, model: Model, parts: tuple[Snapshots, ...], *, epochs: int, batch_size: int) -> list[Facts]:
+        """The networks without POD, where they are asked for."""
+        if not self.fields:
+            return []
+        epochs = 20 if self.quick else epochs
+        recipes = field_recipes(model, epochs=epochs, batch_size=batch_size, paper=self.paper)
+        train, validation, truth = parts
+        return measure_fields(recipes, model, train, validation, truth, self.progress)
 
     def add(self, case: str, name: str, surrogate: Surrogate, truth: Snapshots, n_solves: int) -> None:
         """Measure a surrogate and keep the row."""
@@ -114,13 +141,18 @@ def _helmholtz(run: _Run) -> Facts:
     recipes = _recipes(run, NetworkRecipe.paper(), "best", "random features", "polynomial")
     run.maps("paper's data, more modes", recipes, train, truth, len(train) + len(validation), basis=rich, **options)
     for count, modes in ((30, 30), (100, 45)):
-        snapshots = run.solve(model, sample(model, count, rng=0), f"helmholtz-{count}")
+        snapshots = run.solve(model, sample(model, count, design="edges", rng=0), f"helmholtz-{count}")
         reduced = reduce(model, pod(snapshots, n_modes=modes))
         for name in ("best", "compact", "random features", "polynomial"):
             told = run.progress(f"{count} full solves: {name}")
             run.add(f"{count} full solves in all", name, fit(reduced, name, progress=told), truth, count)
     run.progress("timing")
-    return {"rows": run.rows, "paper": PAPER["helmholtz"], "speed": _speed(model, compact, truth.mus, run)}
+    return {
+        "rows": run.rows,
+        "paper": PAPER["helmholtz"],
+        "speed": _speed(model, compact, truth.mus, run),
+        "fields": run.whole_fields(model, (train, validation, truth), epochs=2000, batch_size=100),
+    }
 
 
 def _parts(data: Snapshots, shares: tuple[float, ...]) -> Iterator[Snapshots]:
@@ -184,7 +216,7 @@ def _sine_gordon(run: _Run) -> Facts:
         "more modes": {"n_modes": min(40, len(basis_set) // 2)},
     }.items():
         basis = pod(basis_set, **wish)
-        recipe = NetworkRecipe.paper(epochs=10000, batch_size=16, z_score=True)
+        recipe = NetworkRecipe.paper(epochs=2000, batch_size=16, z_score=True)
         recipes = _recipes(run, recipe, "best", "gaussian process", "polynomial", "linear")
         run.maps(case, recipes, train, truth, n_solves, basis=basis, **options)
     case = f"{len(few)} trajectories in all"
@@ -214,7 +246,8 @@ def _sine_gordon(run: _Run) -> Facts:
         basis=basis,
         model=model,
     )
-    return {"rows": run.rows, "paper": PAPER["sine-gordon"], **made}
+    fields = run.whole_fields(model, (train, validation, truth), epochs=2000, batch_size=16)
+    return {"rows": run.rows, "paper": PAPER["sine-gordon"], **made, "fields": fields}
 
 
 # ---- Schrödinger ----------------------------------------------------------------------------------------------------
@@ -228,7 +261,8 @@ def _schrodinger(run: _Run) -> Facts:
     n_solves = len(basis_set) + len(train) + len(validation)
     basis = pod(basis_set, tolerance=0.03)
     run.maps("paper's tolerance", recipes, train, truth, n_solves, basis=basis, model=model, validation=validation)
-    return {"rows": run.rows, "paper": PAPER["schrodinger"]}
+    fields = run.whole_fields(model, (train, validation, truth), epochs=2000, batch_size=10)
+    return {"rows": run.rows, "paper": PAPER["schrodinger"], "fields": fields}
 
 
 def online_rows(facts: Facts) -> list[tuple[str, str]]:
@@ -242,6 +276,13 @@ def online_rows(facts: Facts) -> list[tuple[str, str]]:
                     f"  {row['case']}: {row['map']}",
                     f"error {row['error']:.2e} (max {row['max']:.1e}), projection {row['projection']:.2e}, ratio "
                     f"{row['over_projection']:.3f}, {row['n_modes']} modes, {row['pde_solves']} full solves, fit {row['fit_seconds']:.1f} s",
+                )
+            )
+        for row in found["fields"]:
+            out.append(
+                (
+                    f"  whole fields: {row['map']}",
+                    f"error {row['error']:.2e} (max {row['max']:.1e}), fit {row['fit_seconds']:.1f} s on {row['device']}",
                 )
             )
         speed = found.get("speed")

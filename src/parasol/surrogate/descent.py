@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,10 @@ def computing(dtype: str, device: str = "auto"):
     jax = require_jax()
     chosen = pick_device(device)
     precise = dtype == "float64"
-    switch = jax.enable_x64(precise) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64(precise)
+    if hasattr(jax, "enable_x64"):
+        switch = jax.enable_x64(precise)
+    else:
+        switch = importlib.import_module("jax.experimental").enable_x64(precise)
     with switch, jax.default_device(chosen):
         yield chosen
 
@@ -155,7 +160,7 @@ def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, devic
 
         def many(weights, state, key, xs, ys, count):
             def one(carry, batch):
-                weights, state, value = step(*carry, xs[batch], ys[batch])
+                weights, state, value = step(carry[0], carry[1], xs[batch], ys[batch])
                 return (weights, state), value
 
             def epoch(i, carry):
@@ -197,24 +202,14 @@ def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, devic
     return watch.best
 
 
-def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, validation, watch: Watch, total: int):
-    """Train the hidden layers with the last one eliminated: minimise log min_W ‖[H(θ), x, 1] W − Y‖² + ridge ‖W‖².
-
-    L-BFGS in float64 on the samples (x, y). Weights are judged by the last layer solved on `more` = (x, y), a larger
-    set, as it will be in the end, and by its error on `validation`. With W the optimal last layer and E = Y − H W, the gradient is that
-    with W held fixed, −2 E Wᵀ pulled back through H. What H can almost express, E must not contain: tangents of H lie
-    nearly in its span, and with E merely rounded the gradient drowns once errors fall below 1e-7. So E is made
-    orthogonal to an orthonormal basis of the columns twice; then errors fall on to 1e-11. The logarithm keeps the
-    steps of the optimiser meaningful over all these orders of magnitude.
-    """
+@cache
+def _projection(shapes: tuple[tuple[int, int], ...], activation: str, skip: bool):
+    """Compiled functions of variable projection, kept for the next network of the same shape."""
     import jax
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
-    from scipy import optimize
 
-    hidden = jax.tree.map(jnp.asarray, hidden)
-    flat, shaped = ravel_pytree(hidden)
-    n = len(x)
+    shaped = ravel_pytree([(jnp.zeros(shape), jnp.zeros(shape[1])) for shape in shapes])[1]
 
     def columns(vector, x):
         parts = [perceptron(shaped(vector), x, activation, last_active=True), jnp.ones((len(x), 1))]
@@ -233,14 +228,36 @@ def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, val
     def value_and_slope(vector, x, y, ridge):
         h, pull_back = jax.vjp(lambda v: columns(v, x), vector)
         w, rest = eliminated(h, y, ridge)
-        value = jnp.sum(rest**2) / n
-        (slope,) = pull_back(-2 / n * rest[:n] @ w.T)
+        value = jnp.sum(rest**2) / len(x)
+        (slope,) = pull_back(-2 / len(x) * rest[: len(x)] @ w.T)
         return 0.5 * jnp.log(value), 0.5 * slope / value
 
     @jax.jit
     def judged(vector, seen, unseen, ridge):
         w, _ = eliminated(columns(vector, seen[0]), seen[1], ridge)
         return jnp.sqrt(jnp.mean((columns(vector, unseen[0]) @ w - unseen[1]) ** 2))
+
+    return value_and_slope, judged
+
+
+def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, validation, watch: Watch, total: int):
+    """Train the hidden layers with the last one eliminated: minimise log min_W ‖[H(θ), x, 1] W − Y‖² + ridge ‖W‖².
+
+    L-BFGS in float64 on the samples (x, y). Weights are judged by the last layer solved on `more` = (x, y), a larger
+    set, as it will be in the end, and by its error on `validation`. With W the optimal last layer and E = Y − H W, the gradient is that
+    with W held fixed, −2 E Wᵀ pulled back through H. What H can almost express, E must not contain: tangents of H lie
+    nearly in its span, and with E merely rounded the gradient drowns once errors fall below 1e-7. So E is made
+    orthogonal to an orthonormal basis of the columns twice; then errors fall on to 1e-11. The logarithm keeps the
+    steps of the optimiser meaningful over all these orders of magnitude.
+    """
+    import jax
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+    from scipy import optimize
+
+    hidden = jax.tree.map(jnp.asarray, hidden)
+    flat, shaped = ravel_pytree(hidden)
+    value_and_slope, judged = _projection(tuple(w.shape for w, _ in hidden), activation, skip)
 
     class Enough(Exception):
         pass

@@ -23,6 +23,11 @@ class LastLayer:
     linear_weight: float
     error: float
 
+    def predict(self, hidden, inputs=None) -> np.ndarray:
+        """Outputs (n, n_outputs)."""
+        out = hidden @ self.weights + self.bias
+        return out if self.skip is None else out + inputs @ self.skip
+
 
 def solve_last_layer(
     hidden, targets, *, inputs=None, validation=None, like: LastLayer | None = None, noise: float = 1e-16

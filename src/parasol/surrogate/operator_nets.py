@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from parasol.checks import ParasolError, check_choice, check_count, check_shape
 from parasol.networks.network import Network
@@ -62,7 +65,7 @@ class DirectNetwork:
     """
 
     widths: tuple[int, ...] = (500, 500)
-    stage: Adam = Adam(2000, 100, 1e-3, "cosine")
+    stage: Adam = field(default_factory=lambda: Adam(2000, 100, 1e-3, "cosine"))
     activation: str = "silu"
     dtype: str = "float32"
     last_layer: str = "auto"  # "auto": solved where the fields are small enough; "trained"; "solved"
@@ -89,7 +92,7 @@ class DirectNetwork:
             hidden = _hidden(layers, run.scaling, self.activation)
             last = solve_last_layer(
                 hidden(x[run.rows]), run.scaling.outputs(y[run.rows]),
-                validation=(hidden(run.aside[0]), run.scaling.outputs(run.aside[1])), noise=np.finfo(self.dtype).eps / 2,
+                validation=(hidden(run.aside[0]), run.scaling.outputs(run.aside[1])), noise=float(np.finfo(self.dtype).eps) / 2,
             )  # fmt: skip
             layers[-1] = (last.weights, last.bias)
         network = run.scaling.network(layers, None, self.activation, self.dtype)
@@ -145,14 +148,14 @@ class DeepONet:
         layers = trained["branch"]
         if _solves(self, y):
             hidden = _hidden(layers, run.scaling, self.activation)
-            q, r = np.linalg.qr(values)
+            q = np.linalg.qr(values)[0]
 
             def coordinates(fields):  # of the part of fields that the trunk can express
                 return (run.scaling.outputs(fields) - bias) @ q
 
             last = solve_last_layer(
                 hidden(x[run.rows]), coordinates(y[run.rows]),
-                validation=(hidden(run.aside[0]), coordinates(run.aside[1])), noise=np.finfo(self.dtype).eps / 2,
+                validation=(hidden(run.aside[0]), coordinates(run.aside[1])), noise=float(np.finfo(self.dtype).eps) / 2,
             )  # fmt: skip
             layers, values = [*layers[:-1], (last.weights, last.bias)], q
         net = run.scaling.network(layers, None, self.activation, self.dtype, outputs=False)
@@ -170,31 +173,18 @@ class PodDeepONet:
     """
 
     n_terms: int = 32
-    branch: NetworkRecipe = NetworkRecipe((500, 500), (Adam(2000, 100, 1e-3, "cosine"),), "silu", "float32", skip=False)
+    branch: NetworkRecipe = field(
+        default_factory=lambda: NetworkRecipe(
+            (500, 500), (Adam(2000, 100, 1e-3, "cosine"),), "silu", "float32", skip=False
+        )
+    )
 
     def fit(self, x, y, *, validation=None, progress=None, rng: int = 0) -> TrainedOperator:
         """Train on features (n, p) and fields (n, n_values)."""
         start = time.perf_counter()
         x, y, validation = _check_fields(x, y, validation)
         mean = _mean(y)
-        columns = range(0, y.shape[1], max(1, _CHUNK // len(y)))
-        width = max(1, _CHUNK // len(y))
-        gram = np.zeros((len(y), len(y)))
-        for j in columns:
-            part = np.asarray(y[:, j : j + width], dtype=float) - mean[j : j + width]
-            gram += part @ part.T
-        energy, vectors = np.linalg.eigh(gram)
-        largest = np.argsort(energy)[::-1][: check_count(self.n_terms, "n_terms")]
-        largest = largest[energy[largest] > 1e-15 * max(energy[-1], 1e-300)]
-        if not len(largest):
-            largest = np.array([len(energy) - 1])
-        combine = vectors[:, largest] / np.sqrt(np.maximum(energy[largest], 1e-300))
-        modes = np.concatenate(
-            [(np.asarray(y[:, j : j + width], dtype=float) - mean[j : j + width]).T @ combine for j in columns]
-        )
-        modes = np.linalg.qr(modes)[
-            0
-        ]  # the Gram matrix squares small singular values; make the modes orthonormal again
+        modes = _modes(y, mean, check_count(self.n_terms, "n_terms"))
 
         def project(fields):
             return np.concatenate([(fields[i : i + 64] - mean) @ modes for i in range(0, len(fields), 64)])
@@ -203,13 +193,15 @@ class PodDeepONet:
         net = self.branch.fit(x, project(y), validation=unseen, progress=progress, rng=rng)
         dtype = net.network.dtype
         fitted = (net.network, modes.astype(dtype), mean.astype(dtype), None, net.history)
-        seconds = time.perf_counter() - start
-        return TrainedOperator(*fitted, seconds, net.device, net.best_epoch, net.validation_error)
+        error = net.validation_error  # of the coefficients; of the fields where there are fields to compare with
+        if validation is not None:
+            error = _error(TrainedOperator(*fitted, 0.0, net.device, net.best_epoch, 0.0).predict, validation)
+        return TrainedOperator(*fitted, time.perf_counter() - start, net.device, net.best_epoch, error)
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    weights: object
+    weights: Any
     scaling: Scaling
     rows: np.ndarray
     aside: tuple[np.ndarray, np.ndarray]
@@ -289,12 +281,37 @@ def _check_fields(x, y, validation):
     return x, y, None
 
 
+def _modes(y, mean, n_modes: int) -> np.ndarray:
+    """The leading singular vectors (n_values, n_modes) of centred fields, from the smaller of the two Gram matrices."""
+    n, n_values = y.shape
+    width = max(1, _CHUNK // n)
+    parts = [slice(j, j + width) for j in range(0, n_values, width)]
+    centred = [lambda s=s: np.asarray(y[:, s], dtype=float) - mean[s] for s in parts]  # made when asked for
+    n_modes = min(n_modes, n, n_values)
+    if n_values <= n:
+        whole = np.concatenate([part() for part in centred], axis=1)
+        return np.ascontiguousarray(_leading(whole.T @ whole, n_modes)[1])
+    gram = np.zeros((n, n))
+    for part in centred:
+        a = part()
+        gram += a @ a.T
+    energy, vectors = _leading(gram, n_modes)
+    kept = energy > 1e-14 * energy[0] if energy[0] > 0 else np.arange(len(energy)) == 0
+    modes = np.concatenate([part().T @ vectors[:, kept] for part in centred])
+    return np.linalg.qr(modes)[0]  # orthonormal again, which small eigenvalues have spoiled
+
+
+def _leading(gram, n_modes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest eigenvalues, falling, and their vectors."""
+    energy, vectors = linalg.eigh(gram, subset_by_index=(len(gram) - n_modes, len(gram) - 1))
+    return energy[::-1], vectors[:, ::-1]
+
+
 def _layers(generator, counts) -> list[tuple[np.ndarray, np.ndarray]]:
     """He's initial weights, biases zero."""
-    pairs = zip(counts[:-1], counts[1:], strict=True)
     return [
         (generator.standard_normal((a, b), dtype=np.float32) * np.float32(np.sqrt(2 / a)), np.zeros(b, np.float32))
-        for a, b in pairs
+        for a, b in pairwise(counts)
     ]
 
 

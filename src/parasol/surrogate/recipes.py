@@ -57,6 +57,7 @@ def _network(preset: str):
 
 RECIPES = {
     "best": _network("best"),
+    "compact": _network("compact"),
     "paper": _network("paper"),
     "random features": _features,
     "polynomial": _polynomial,

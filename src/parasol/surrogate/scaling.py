@@ -21,6 +21,7 @@ class Scaling:
 
     @classmethod
     def of(cls, x, y, output_scaling: str) -> Scaling:
+        """The scaling of data; deviations at rounding level count as none."""
         low, high = x.min(axis=0), x.max(axis=0)
         half = np.where(high > low, (high - low) / 2, 1.0)
         mean, deviation = y.mean(axis=0), y.std(axis=0)
@@ -33,15 +34,19 @@ class Scaling:
         return cls((low + high) / 2, 1 / half, mean, scale if varies else np.ones(len(mean)), varies)
 
     def inputs(self, x) -> np.ndarray:
+        """Scaled inputs."""
         return (x - self.input_shift) * self.input_scale
 
     def outputs(self, y) -> np.ndarray:
+        """Scaled outputs."""
         return (y - self.output_shift) / self.output_scale
 
     def inputs_back(self, t) -> np.ndarray:
+        """Inputs as they were."""
         return t / self.input_scale + self.input_shift
 
     def outputs_back(self, u) -> np.ndarray:
+        """Outputs as they were."""
         return u * self.output_scale + self.output_shift
 
     def network(self, layers, skip, activation: str, dtype: str, *, outputs: bool = True) -> Network:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class VariableProjection:
     iterations: int = 150
     n_samples: int = 1000
     ridge: float = 1e-22
-    check_every: int = 10
+    check_every: int = 25
 
     def __post_init__(self):
         for name in ("iterations", "n_samples", "check_every"):
@@ -151,7 +152,7 @@ class NetworkRecipe:
     @classmethod
     def best(cls, *, widths: tuple[int, ...] | None = None, iterations: int = 150, dtype: str = "float64"):
         """Ours: two hidden layers of tanh by variable projection, a linear path, the last layer solved; on the CPU."""
-        return cls(widths, (VariableProjection(iterations),), dtype=dtype, teacher=True, patience=50, device="cpu")
+        return cls(widths, (VariableProjection(iterations),), dtype=dtype, teacher=True, patience=75, device="cpu")
 
     @classmethod
     def compact(cls, *, widths: tuple[int, ...] = (16, 32), iterations: int = 500, dtype: str = "float32"):
@@ -195,8 +196,8 @@ class NetworkRecipe:
             last = self._last(layers, data.seen, data.aside)
             layers, skip = [*layers[:-1], (last.weights, last.bias)], last.skip
         network = scaling.network(layers, skip if self.skip else None, self.activation, self.dtype)
-        found, truth = data.judged or (scaling.outputs(network(scaling.inputs_back(data.aside[0]))), data.aside[1])
-        error = mean_relative_error(scaling.outputs_back(found), scaling.outputs_back(truth))
+        pairs = [(scaling.outputs(network(scaling.inputs_back(data.aside[0]))), data.aside[1]), *data.judged]
+        error = max(mean_relative_error(*(scaling.outputs_back(u) for u in pair)) for pair in pairs)
         if self.last_layer == "solved" and data.ours:  # judged; now the samples kept aside may help as well
             last = self._last(layers, data.all, None, like=last)
             layers = [*layers[:-1], (last.weights, last.bias)]
@@ -209,7 +210,7 @@ class NetworkRecipe:
     def _shapes(self, x, y) -> list[tuple[int, int]]:
         widths = self.widths or (32, int(np.clip(len(x) // 8, 40, 200)))
         counts = (x.shape[1], *widths, y.shape[1])
-        return list(zip(counts[:-1], counts[1:], strict=True))
+        return list(pairwise(counts))
 
     def _taught(self, data: Data, generator) -> Data:
         """With few samples: labels between them by a Gaussian process, if it errs less on the samples kept aside."""
@@ -225,7 +226,7 @@ class NetworkRecipe:
         n_inputs = data.seen[0].shape[1]
         drawn = qmc.Sobol(n_inputs, rng=generator).random(_TAUGHT) * 2.1 - 1.05  # the samples' box, and a little more
         taught = Data.of(drawn, process.predict(drawn), None, generator)
-        return replace(taught, judged=(found, data.aside[1]))
+        return replace(taught, judged=((found, data.aside[1]),))
 
     def _initial(self, data: Data, generator) -> list[tuple[np.ndarray, np.ndarray]]:
         """Layers drawn at random: He's for relu and its kind. For tanh and few samples, as spread as a solved last layer
@@ -287,9 +288,8 @@ class NetworkRecipe:
     def _projected(self, stage, layers, data: Data, watch, total):
         from parasol.surrogate import descent
 
-        some = tuple(a[: stage.n_samples] for a in data.seen)
-        more = tuple(a[: 2 * stage.n_samples] for a in data.seen)
-        aside = tuple(a[:1000] for a in data.aside)
+        some, more = ((data.seen[0][:n], data.seen[1][:n]) for n in (stage.n_samples, 6 * stage.n_samples))
+        aside = (data.aside[0][:1000], data.aside[1][:1000])
         ridge = max(stage.ridge, float(np.finfo(self.dtype).eps / 2) ** 2)
         n_columns = layers[-1][0].shape[0] + (some[0].shape[1] if self.skip else 0) + 1
         if len(some[0]) < 2 * n_columns:  # too few to tell fit from truth: as smooth as samples not used would have it
@@ -309,7 +309,7 @@ class Data:
     seen: tuple[np.ndarray, np.ndarray]
     aside: tuple[np.ndarray, np.ndarray]
     ours: bool  # those aside are ours to use in the end, not the caller's validation data
-    judged: tuple[np.ndarray, np.ndarray] | None = None  # found and true outputs that tell a teacher's error
+    judged: tuple[tuple[np.ndarray, np.ndarray], ...] = ()  # found and true outputs that tell a teacher's error
 
     @property
     def all(self) -> tuple[np.ndarray, np.ndarray]:
@@ -320,6 +320,7 @@ class Data:
 
     @classmethod
     def of(cls, t, u, validation, generator) -> Data:
+        """Shuffled samples; without validation data some are kept aside."""
         order = generator.permutation(len(t))
         if validation is not None:
             return cls((t[order], u[order]), validation, False)
