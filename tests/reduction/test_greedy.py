@@ -66,6 +66,22 @@ def test_span_exhausted_ends_the_search():
     assert found.history[-1] < 1e-10
 
 
+def test_a_zero_solution_at_a_corner_does_not_end_the_search():
+    x, y = ps.coordinates("x y")
+    u = ps.unknown("u", x, y)
+    f, a = ps.parameters(f=(0.0, 1.0), a=(0.1, 4.0))
+    problem = ps.Problem(ps.Box((0, 0), (1, 1)), ps.Eq(-u.diff(x, 2) - a * u.diff(y, 2), f * (1 + x)), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=200))
+    found = ps.greedy(model, tolerance=1e-4)
+    assert found.reached
+    assert found.n_solves > 3
+
+
+def test_a_tolerance_out_of_reach_is_told(model):
+    with pytest.warns(ps.ParasolWarning, match="above the tolerance"):
+        assert not ps.greedy(model, tolerance=1e-6, max_solves=3).reached
+
+
 def test_ghost_nodes_ride_along():
     model = discretize_with(ps.load_problem("cooled-pipe"), Settings(n_nodes=250))
     found = ps.greedy(model, tolerance=1e-6)
@@ -79,3 +95,7 @@ def test_mistakes_are_told(model):
         ps.greedy(model)
     with pytest.raises(ps.ParasolError, match="outside its range"):
         ps.greedy(model, [[50.0, 1.0]], n_modes=2)
+    with pytest.raises(ps.ParasolError, match="candidates is empty"):
+        ps.greedy(model, np.empty((0, 2)), n_modes=2)
+    with pytest.raises(ps.ParasolError, match="weights has shape"):
+        ps.greedy(model, n_modes=2, weights=np.ones(3))

@@ -1,7 +1,10 @@
 """The reduced model and its certificate, against full solves and against dense linear algebra."""
 
+import warnings
+
 import numpy as np
 import pytest
+import sympy
 
 import parasol as ps
 from parasol.pde.discretize import discretize_with
@@ -82,8 +85,8 @@ def test_bound_at_a_snapshot_is_at_rounding(model):
     snapshots = ps.solve_many(model, ps.sample(model, 8, rng=3))
     reduced = ps.reduce(model, ps.pod(snapshots, n_modes=8), n_anchors=20)
     answers = reduced.solve(snapshots.mus)
-    assert np.max(answers.bounds.relative) < 1e-10
-    assert np.max(answers.bounds.values) >= np.max(errors_of(snapshots, reduced.basis, answers.coefficients))
+    assert np.max(answers.bounds.relative) < 1e-9
+    assert np.all(answers.bounds.values >= errors_of(snapshots, reduced.basis, answers.coefficients))
 
 
 def test_proven_constants_are_below_the_smallest_singular_value(model, reduced):
@@ -161,8 +164,6 @@ def test_coefficient_that_mixes_space_and_parameter_is_interpolated():
     x, y = ps.coordinates("x y")
     u = ps.unknown("u", x, y)
     (s,) = ps.parameters(s=(0.2, 2.0))
-    import sympy
-
     bump = sympy.exp(-s * (x**2 + y**2))
     problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u) + 5 * bump * u, 1 / (1 + s * x**2)), ps.Dirichlet(0))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=1500))
@@ -189,11 +190,117 @@ def test_collocation_at_points_reproduces_solutions_in_the_span(model):
     assert np.allclose(points.basis.lift(found), snapshots.solutions, atol=1e-8)
 
 
+def box_problem(equation, boundary=None, n_nodes=300):
+    problem = ps.Problem(BOX, equation, ps.Dirichlet(0) if boundary is None else boundary)
+    return ps.discretize(problem, ps.scatter(BOX, n_nodes=n_nodes))
+
+
+x, y = ps.coordinates("x y")
+u = ps.unknown("u", x, y)
+BOX = ps.Box((0, 0), (1, 1))
+
+
+def checked_bounds(model, basis, mus, *, rigorous_only, **options):
+    """Bounds are not below errors: for the reduced solution, zero, noise, and at corners and snapshots."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        reduced = ps.reduce(model, basis, **options)
+    truth = ps.solve_many(model, mus)
+    rng = np.random.default_rng(0)
+    best = reduced.coefficients(mus)
+    noise = [10.0**e * rng.standard_normal(best.shape) * np.abs(best).max() for e in (-12, -8, -4, 0)]
+    for c in (best, basis.project(truth.solutions), 0 * best, *[best + n for n in noise]):
+        bounds = reduced.certify(mus, c)
+        error = errors_of(truth, basis, c)
+        counts = bounds.rigorous if rigorous_only else np.ones(len(mus), dtype=bool)
+        assert np.all((bounds.values >= error)[counts])
+    return reduced
+
+
+def test_bounds_know_what_an_ill_conditioned_matrix_does_to_solves():
+    """Almost pure Neumann: a full solve is good to 1e-9 or so, and the bound must not promise more."""
+    (k,) = ps.parameters(k=(1e-6, 1.0, "log"))
+    model = box_problem(ps.Eq(-ps.laplacian(u) + k * u, sympy.exp(x)), ps.Neumann(0))
+    snapshots = ps.solve_many(model, ps.sample(model, 20))
+    basis = ps.pod(snapshots, n_modes=3)
+    mus = np.vstack([ps.sample(model, 20, design="random", rng=4), snapshots.mus, [[1e-6], [1.0]]])
+    checked_bounds(model, basis, mus, rigorous_only=True)
+
+
+def test_bounds_near_resonances_and_at_corners():
+    k, a = ps.parameters(k=(5.0, 60.0), a=(0.9, 1.1))
+    model = box_problem(ps.Eq(-u.diff(x, 2) - a * u.diff(y, 2) - k * u, sympy.exp(x) * (1 + y)))
+    snapshots = ps.solve_many(model, ps.sample(model, 30))
+    mus = np.vstack([snapshots.mus, ps.sample(model, (2, 2), design="lattice"), ps.sample(model, 30, rng=9)])
+    checked_bounds(model, ps.pod(snapshots, n_modes=12), mus, rigorous_only=True)
+
+
+def test_guessed_constants_are_not_far_off_for_convection():
+    nu, b = ps.parameters(nu=(1e-3, 0.1, "log"), b=(-1.0, 1.0))
+    model = box_problem(ps.Eq(-nu * ps.laplacian(u) + u.diff(x) + b * u.diff(y), 1), n_nodes=400)
+    basis = ps.pod(ps.solve_many(model, ps.sample(model, 40)), n_modes=15)
+    mus = ps.sample(model, 60, design="random", rng=3)
+    with pytest.warns(ps.ParasolWarning, match="of the parameters only"):
+        reduced = ps.reduce(model, basis)
+    truth = ps.solve_many(model, mus)
+    answers = reduced.solve(mus)
+    ratio = answers.bounds.values / errors_of(truth, basis, answers.coefficients)
+    assert np.mean(ratio >= 1) > 0.95
+    assert np.min(ratio) > 0.3
+
+
+def test_worst_direction_does_not_beat_the_bound():
+    """The error in the direction of the smallest singular value, from a dense factorisation, at every anchor's frame."""
+    k, a = ps.parameters(k=(100.0, 200.0), a=(0.8, 1.2))
+    model = box_problem(ps.Eq(-u.diff(x, 2) - a * u.diff(y, 2) - k * u, sympy.exp(x) * (1 + y)), n_nodes=200)
+    bench = prepare(model, n_anchors=40)
+    free = ~model.pattern.stated
+    certificate = bench.covered.certificate
+    anchors = [bench.candidates[i] for i in bench.covered.anchors]
+    inverses = [np.linalg.inv(model.operator(m).toarray()[np.ix_(free, free)]) for m in bench.covered.frames]
+    for mu, sigmas in zip(anchors, certificate.sigmas, strict=True):
+        matrix = model.operator(mu).toarray()[np.ix_(free, free)]
+        for frame in np.flatnonzero(sigmas):
+            assert sigmas[frame] <= np.linalg.svd(inverses[frame] @ matrix)[1][-1]
+
+
+def test_more_columns_than_unknowns():
+    """Many interpolated terms: rows that are but rounding must not enter the small system."""
+    b, a = ps.parameters(b=(0.5, 2.0), a=(0.2, 0.8))
+    load = 1 / (1 + 20 * ((x - a) ** 2 + (y - a) ** 2))
+    model = box_problem(ps.Eq(-u.diff(x, 2) - b * u.diff(y, 2) + 5 * load * u, load), n_nodes=150)
+    basis = ps.pod(ps.solve_many(model, ps.sample(model, 64)), n_modes=20)
+    mus = ps.sample(model, 20, design="random", rng=2)
+    reduced = checked_bounds(model, basis, mus, rigorous_only=False)
+    assert reduced.frames[0].triangle.shape[1] > 150 >= reduced.frames[0].triangle.shape[0]
+    truth = ps.solve_many(model, mus)
+    found = errors_of(truth, basis, reduced.coefficients(mus)) / np.linalg.norm(truth.solutions, axis=1)
+    assert np.mean(found) < 1.3 * np.mean(basis.projection_errors(truth.solutions))
+    fewer = reduced.truncated(8)
+    fresh = ps.reduce(model, basis.truncated(8))
+    assert np.allclose(fewer.coefficients(mus), fresh.coefficients(mus), atol=1e-10)
+
+
+def test_coarse_interpolation_is_part_of_the_bound():
+    (c,) = ps.parameters(c=(0.2, 0.8))
+    model = box_problem(ps.Eq(-ps.laplacian(u) + 50 * u / (1 + 20 * ((x - c) ** 2 + (y - 0.5) ** 2)), 1))
+    basis = ps.pod(ps.solve_many(model, ps.sample(model, 20)), n_modes=8)
+    checked_bounds(model, basis, ps.sample(model, 20, rng=5), rigorous_only=False, tolerance=1e-3)
+
+
+def test_nothing_is_proven_outside_the_box(reduced):
+    assert not np.any(reduced.solve([[4.2, 1.0]], extrapolate=True).bounds.rigorous)
+
+
+def test_huge_coefficients_have_a_huge_bound(reduced):
+    assert np.all(reduced.certify([[1.0, 1.0]], np.full((1, 12), 1e200)).values > 1e190)
+
+
 def test_mistakes_are_told(model, reduced):
     with pytest.raises(ps.ParasolError, match="outside its range"):
         reduced.solve([[99.0, 1.0]])
     assert reduced.solve([[4.1, 1.0]], extrapolate=True).coefficients.shape == (1, 12)
-    with pytest.raises(ps.ParasolError, match="expected"):
+    with pytest.raises(ps.ParasolError, match="one parameter vector"):
         reduced.solve([1.0, 1.0])
     with pytest.raises(ps.ParasolError, match="coefficients has shape"):
         reduced.certify([[1.0, 1.0]], np.zeros((1, 3)))
@@ -203,6 +310,14 @@ def test_mistakes_are_told(model, reduced):
         ps.reduce(model, Basis(np.eye(5)[:, :2]))
     with pytest.raises(ps.ParasolError, match="weighting='rowz'"):
         prepare(model, weighting="rowz")
+    with pytest.raises(ps.ParasolError, match="in this order"):
+        ps.reduce(reduced.basis, model)
+    with pytest.raises(ps.ParasolError, match="n_anchors must be"):
+        ps.reduce(model, reduced.basis, n_anchors=0)
+    with pytest.raises(ps.ParasolError, match="tolerance must be"):
+        ps.reduce(model, reduced.basis, tolerance=-1)
+    with pytest.raises(ps.ParasolError, match="nonlinear"):
+        ps.collocate(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=150)), reduced.basis)
     with pytest.raises(ps.ParasolError, match="nonlinear"):
         prepare(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=100)))
     with pytest.raises(ps.ParasolError, match="time"):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
 from parasol.checks import ParasolError
+from parasol.expressions import as_function
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.space.kernels import MultiIndex
+
+_ROUNDING = 1e-9  # what a separated form may lose, as a part of the largest value
 
 
 def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
@@ -237,7 +241,9 @@ def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, 
     linear: dict[tuple[int, MultiIndex, int], sympy.Expr] = {}
     known, nonlinear = sympy.S.Zero, sympy.S.Zero
     key_of = {symbol: key for key, symbol in jets.items()}
-    for term in sympy.Add.make_args(sympy.expand(expression)):
+    for term in sympy.Add.make_args(
+        _multiplied_out(expression, lambda part: not key_of.keys().isdisjoint(part.free_symbols))
+    ):
         inside = [symbol for symbol in term.free_symbols if symbol in key_of]
         slope = term.diff(inside[0]) if len(inside) == 1 else None
         if not inside:
@@ -292,16 +298,100 @@ def _check_symbols(expression, allowed, jets, names: str, where: str) -> None:
 
 def _pieces(expression: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr, FunctionParameter | None]]:
     """Write an expression as a sum of (theta(mu), coefficient(x), function parameter or None), grouped by theta."""
-    if expression == 0:
-        return []
-    for rewrite in (sympy.expand, lambda e: sympy.expand(e, trig=True)):
-        found = _separate(rewrite(expression))
+    for split in (lambda part: part, _split):
+        found = _separate(_multiplied_out(expression, _has_parameters, split, _may_open))
         if all(not coefficient.atoms(Parameter) for _, coefficient, _ in found):
             return found
-    # a sum that could not be separated stays whole: partial separation would help nobody
+    # a sum that could not be separated stays whole, as it was written: partial separation would help nobody
     if expression.atoms(FunctionParameter):
-        return found
+        return _separate(_multiplied_out(expression, lambda part: bool(part.atoms(FunctionParameter))))
     return [(sympy.S.One, expression, None)]
+
+
+def _multiplied_out(
+    expression: sympy.Expr,
+    opens: Callable[[sympy.Expr], bool],
+    rewrite: Callable[[sympy.Expr], sympy.Expr] = lambda part: part,
+    may_open: Callable[[sympy.Expr], bool] = lambda part: True,
+) -> sympy.Expr:
+    """Multiply out sums that contain what `opens`; all else, and every function's argument, stays as it was written.
+
+    `sympy.expand` would turn exp(-(x - a)**2/w**2) into a product whose factors overflow.
+    """
+    held: dict[sympy.Expr, sympy.Dummy] = {}
+
+    def hold(part: sympy.Expr) -> sympy.Expr:
+        return part if part.is_Atom else held.setdefault(part, sympy.Dummy())
+
+    def hide(part: sympy.Expr) -> sympy.Expr:
+        if not opens(part):
+            return hold(part)
+        if part.is_Add or part.is_Mul:
+            return part.func(*[hide(p) for p in part.args])
+        if part.is_Pow and part.exp.is_Integer and part.exp > 1 and may_open(part):  # type: ignore[operator]
+            return hide(part.base) ** part.exp
+        other = rewrite(part)
+        return hold(part) if other == part else hide(other)
+
+    shown = sympy.expand(hide(expression))
+    return shown.xreplace({dummy: part for part, dummy in held.items()})
+
+
+def _has_parameters(part: sympy.Expr) -> bool:
+    return bool(part.atoms(Parameter, FunctionParameter))
+
+
+def _mixed(part: sympy.Expr) -> bool:
+    """Whether parameters and other symbols occur in it."""
+    kinds = {isinstance(s, Parameter) for s in part.free_symbols}
+    return len(kinds) == 2
+
+
+def _may_open(power: sympy.Expr) -> bool:
+    return _mixed(power) and _trusted(power, sympy.expand(power, deep=False))
+
+
+def _split(part: sympy.Expr) -> sympy.Expr:
+    """A function of p(mu) + q(x) by its addition theorem, where there is one that keeps the digits."""
+    power = part.is_Pow and part.args[0].is_positive and part.args[0].is_number
+    known = isinstance(part, sympy.exp | sympy.sin | sympy.cos | sympy.sinh | sympy.cosh)
+    if not (power or known) or not _mixed(part) or part.atoms(FunctionParameter):
+        return part
+    terms = sympy.Add.make_args(_multiplied_out(part.args[-1], _has_parameters, may_open=_may_open))
+    p = sympy.Add(*[t for t in terms if t.free_symbols and all(isinstance(s, Parameter) for s in t.free_symbols)])
+    q = sympy.Add(*terms) - p
+    if p == 0 or q.atoms(Parameter):
+        return part
+    if isinstance(part, sympy.sin | sympy.cos):
+        a, b = (sympy.sin, sympy.cos) if isinstance(part, sympy.sin) else (sympy.cos, sympy.sin)
+        sign = 1 if isinstance(part, sympy.sin) else -1
+        other = a(p) * sympy.cos(q) + sign * b(p) * sympy.sin(q)
+    elif isinstance(part, sympy.sinh | sympy.cosh):
+        a, b = (sympy.sinh, sympy.cosh) if isinstance(part, sympy.sinh) else (sympy.cosh, sympy.sinh)
+        other = a(p) * sympy.cosh(q) + b(p) * sympy.sinh(q)
+    else:
+        base = part.args[0] if power else sympy.E
+        other = base**p * base**q
+    return other if _trusted(part, other) else part
+
+
+def _trusted(part: sympy.Expr, other: sympy.Expr) -> bool:
+    """Whether two forms agree in floating point, for parameters in their ranges and the rest in these or in [-1, 1].
+
+    The domain is not known here; what cancels or overflows does so where coordinates are as large as parameters.
+    """
+    symbols = sorted(part.free_symbols, key=str)
+    ranges = [(s.low, s.high) for s in symbols if isinstance(s, Parameter)]
+    rng = np.random.default_rng(0)
+    forms = [as_function(form, symbols) for form in (part, other)]
+    for low, high in [(-1.0, 1.0), *ranges]:
+        columns = [rng.uniform(*((s.low, s.high) if isinstance(s, Parameter) else (low, high)), 64) for s in symbols]
+        written, rewritten = (form(*columns) for form in forms)
+        known = np.isfinite(written)
+        scale = np.max(np.abs(written[known]), initial=0.0)
+        if not np.all(np.abs(rewritten[known] - written[known]) <= _ROUNDING * scale):  # nor what is not finite
+            return False
+    return True
 
 
 def _separate(expression: sympy.Expr):
@@ -322,4 +412,4 @@ def _separate(expression: sympy.Expr):
                 coefficient *= factor
         key = (theta, function)
         groups[key] = groups.get(key, sympy.S.Zero) + coefficient
-    return [(theta, coefficient, function) for (theta, function), coefficient in groups.items()]
+    return [(theta, c, function) for (theta, function), c in groups.items() if sympy.expand(c) != 0]

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_count, check_finite, check_shape
-from parasol.expressions import as_function
+from parasol.expressions import Function, as_function
 from parasol.pde.equation import Time
 from parasol.pde.evolution import Evolution, evolve
 from parasol.pde.parameters import FunctionParameter, ParameterSpace
@@ -141,17 +141,19 @@ class Model:
         return mu
 
     @cached_property
-    def _theta_functions(self):
+    def theta_functions(self) -> tuple[list[Function], list[Function]]:
+        """The θ_q of A and of f as functions of the scalar parameters."""
         symbols = self.parameters.scalars
-        return tuple([as_function(t, symbols) for t in thetas] for thetas in (self.operator_thetas, self.load_thetas))
+        first, second = self.operator_thetas, self.load_thetas
+        return [as_function(t, symbols) for t in first], [as_function(t, symbols) for t in second]
 
     def operator_theta(self, mus: np.ndarray) -> np.ndarray:
         """theta_q at parameter vectors, (n_samples, Q_A)."""
-        return self._thetas(self._theta_functions[0], mus)
+        return self._thetas(self.theta_functions[0], mus)
 
     def load_theta(self, mus: np.ndarray) -> np.ndarray:
         """theta_q of the right-hand side, (n_samples, Q_f)."""
-        return self._thetas(self._theta_functions[1], mus)
+        return self._thetas(self.theta_functions[1], mus)
 
     def _thetas(self, functions, mus) -> np.ndarray:
         columns = [mus[:, j] for j in range(len(self.parameters.scalars))]
@@ -163,9 +165,10 @@ class Model:
     @property
     def operators(self) -> tuple[sparse.csr_array, ...]:
         """The matrices A_q."""
-        return tuple(self._matrix(data) for data in self.operator_data)
+        return tuple(self.matrix(data) for data in self.operator_data)
 
-    def _matrix(self, data) -> sparse.csr_array:
+    def matrix(self, data: np.ndarray) -> sparse.csr_array:
+        """A sparse matrix from entries in the model's pattern."""
         # a copy of the pattern: what a user does to a matrix in place must not reach the model
         structure = (self.pattern.indices.copy(), self.pattern.indptr.copy())
         return sparse.csr_array((data.copy(), *structure), shape=(self.n_unknowns, self.n_unknowns))
@@ -176,7 +179,7 @@ class Model:
         data = self.operator_theta(mu[None])[0] @ self.operator_data
         for part in self.varying_operator:
             np.add.at(data, part.positions, self._factor(part, mu)[:, None] * part.values)
-        return self._matrix(data)
+        return self.matrix(data)
 
     def load(self, mu, t: float = 0.0) -> np.ndarray:
         """f(mu), (n_unknowns,), at time t."""
@@ -207,7 +210,7 @@ class Model:
         for order, theta, data in self.time_data:
             scalars = self.parameters.scalars
             in_time[order - 1] += float(as_function(theta, scalars)(*mu[: len(scalars)])) * data
-        steady_load = None if self._load_moves else self.load(mu)
+        steady_load = None if self.load_moves else self.load(mu)
         return System(
             pattern=self.pattern,
             stiffness=self.operator(mu).data,
@@ -220,7 +223,8 @@ class Model:
         )
 
     @property
-    def _load_moves(self) -> bool:
+    def load_moves(self) -> bool:
+        """Whether f depends on time."""
         forms = [*self.problem.forms, *[f for forms in self.problem.conditions.values() for f in forms]]
         return any(term.coefficient.atoms(Time) for form in forms for term in form.source)
 

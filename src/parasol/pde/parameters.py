@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError, check_choice, check_count, check_finite
+from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
 from parasol.pde.fields import RandomField
 
 _declared = itertools.count()
@@ -188,6 +188,23 @@ class ParameterSpace:
                         f"Choose a value inside, or declare a wider range."
                     )
         return mus
+
+    def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
+        """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
+        mus = np.asarray(mus, dtype=object if isinstance(mus, str) else float)
+        if mus.ndim == 1 and len(mus) == n_parameters:
+            raise ParasolError(
+                f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one."
+            )
+        mus = check_finite(check_shape(mus, (None, n_parameters), "mus"), "mus")
+        self.check(mus[:, : len(self.scalars)], extrapolate=extrapolate)
+        return mus
+
+    def inside(self, mus: np.ndarray) -> np.ndarray:
+        """Which of the vectors have all their scalars in the box, (n_samples,) bool."""
+        low, high = self.bounds
+        scalars = mus[:, : len(self.scalars)]
+        return np.all((scalars >= low) & (scalars <= high), axis=1)
 
     def grid(self, *counts: int) -> np.ndarray:
         """All combinations of equidistant values (on each parameter's scale), ends included; first parameter slowest."""

@@ -14,7 +14,7 @@ from parasol.pde.model import Model
 from parasol.pde.rows import RowFunction, Varying
 from parasol.reduction.interpolation import interpolate
 
-_MOST_SINGLE_ROWS = 1000  # loads with more rows that vary by themselves are interpolated
+_MOST_SINGLE_ROWS = 1000  # a function parameter with more values is interpolated
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +49,20 @@ class Theta:
 class AffineForm:
     """A(μ) = Σ_q θ_q(μ) A_q and f(μ) = Σ_q φ_q(μ) f_q.
 
-    What the equation does not separate by itself is interpolated empirically; `error` is the largest relative error
-    of that over the parameters it was made from, 0 where the sums are exact.
+    What the equation does not separate by itself is interpolated empirically.
     """
 
     operators: tuple[sparse.csr_array, ...]  # A_q
     loads: np.ndarray  # (Q_f, n_unknowns): f_q
     operator_theta: Theta
     load_theta: Theta
-    error: float
+    operator_errors: np.ndarray  # (Q_A,) relative errors of interpolated terms, 0 for exact ones
+    load_errors: np.ndarray  # (Q_f,)
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of an interpolated coefficient over parameters it was not made from."""
+        return float(max(np.max(self.operator_errors, initial=0.0), np.max(self.load_errors, initial=0.0)))
 
     @property
     def exact(self) -> bool:
@@ -70,58 +75,67 @@ class AffineForm:
         return sparse.csr_array(sum(t * a for t, a in zip(theta, self.operators, strict=True)))
 
 
-def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10) -> AffineForm:
-    """Write a steady model's linear part as sums of functions of μ times fixed arrays.
+def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part: bool = False) -> AffineForm:
+    """Write a steady linear model as sums of functions of μ times fixed arrays; of a nonlinear one the `linear_part`.
 
     Terms the equation separates are taken as they are. A coefficient that depends on x and μ together is interpolated
-    empirically, to the relative `tolerance` over the parameter vectors `mus` (default: 200 random ones). Loads on few
-    rows, such as boundary values given as a function, become one term per row and stay exact.
+    empirically, to the relative `tolerance` over the parameter vectors `mus` (default: 200 random ones). A load that is a
+    function parameter on few rows, such as boundary values, becomes one term per row and stays exact.
     """
     if model.problem.time is not None:
         raise ParasolError("the problem depends on time: its reduced model is ps.reduce_in_time(model, ...).")
+    if model.nonlinear and not linear_part:
+        raise ParasolError("the problem is nonlinear: its reduced model is ps.reduce_nonlinear(model, ...).")
+    if not 0 < tolerance < 1:
+        raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if mus is None:
         mus = model.sample(200, rng=0)
-    errors = [0.0]
-    operators, operator_rows = list(model.operators), []
+    operators, operator_rows, operator_errors = list(model.operators), [], [0.0] * len(model.operator_data)
     for part in model.varying_operator:
         modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
-        errors.append(error)
         operator_rows.append(row_theta(model, chosen))
+        operator_errors += [error] * modes.shape[1]
         for mode in modes.T:
             data = np.zeros(len(model.pattern.indices))
             np.add.at(data, part.positions, mode[:, None] * part.values)
-            operators.append(model._matrix(data))
-    loads, load_rows = list(model.loads), []
+            operators.append(model.matrix(data))
+    loads, load_rows, load_errors = list(model.loads), [], [0.0] * len(model.loads)
     for part in model.varying_load:
-        if len(part.positions) <= _MOST_SINGLE_ROWS:
-            chosen, modes = part, None
+        if part.function is not None and len(part.positions) <= _MOST_SINGLE_ROWS:
+            modes, chosen, error = np.eye(len(part.positions)), part, 0.0
         else:
             modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
-            errors.append(error)
         load_rows.append(row_theta(model, chosen))
-        vectors = np.zeros((len(chosen.positions), model.n_unknowns))
-        if modes is None:
-            np.add.at(vectors, (np.arange(len(vectors)), part.positions), part.values)
-        else:
-            np.add.at(vectors.T, part.positions, modes * part.values[:, None])
-        loads.extend(vectors)
-    formulas = [tuple(as_formula(f) for f in functions) for functions in model._theta_functions]
+        load_errors += [error] * modes.shape[1]
+        vectors = np.zeros((model.n_unknowns, modes.shape[1]))
+        np.add.at(vectors, part.positions, modes * part.values[:, None])
+        loads.extend(vectors.T)
+    formulas = [tuple(as_formula(f) for f in functions) for functions in model.theta_functions]
     n_scalars = len(model.parameters.scalars)
     return AffineForm(
         operators=tuple(operators),
         loads=np.array(loads).reshape(len(loads), model.n_unknowns),
         operator_theta=Theta(formulas[0], tuple(operator_rows), n_scalars),
         load_theta=Theta(formulas[1], tuple(load_rows), n_scalars),
-        error=max(errors),
+        operator_errors=np.array(operator_errors),
+        load_errors=np.array(load_errors),
     )
 
 
 def interpolated_rows(model: Model, part: Varying, mus, tolerance: float) -> tuple[np.ndarray, Varying, float]:
-    """Cardinal vectors (n_rows, m), the contribution at the m chosen rows, and the error of the interpolation."""
-    places = model.function_places(part.function, part.nodes)
-    values = part.coefficient(mus, 0.0)
-    found = interpolate(values if places is None else values * mus[:, places], tolerance=tolerance)
-    return found.cardinal, part.take(found.points), max(found.error, np.finfo(float).tiny)
+    """Cardinal vectors (n_rows, m), the contribution at the m chosen rows, and the error at parameters not used."""
+
+    def values(at: np.ndarray) -> np.ndarray:
+        places = model.function_places(part.function, part.nodes)
+        found = part.coefficient(at, 0.0)
+        return found if places is None else found * at[:, places]
+
+    found = interpolate(values(mus), tolerance=tolerance)
+    fresh = values(model.sample(max(50, len(mus) // 2), rng=1))
+    gap = np.max(np.abs(fresh - found.reconstruct(fresh[:, found.points])), axis=1)
+    size = np.max(np.abs(fresh), axis=1)
+    unseen = float(np.max(np.divide(gap, size, out=np.zeros_like(gap), where=size > 0), initial=0.0))
+    return found.cardinal, part.take(found.points), max(found.error, unseen, np.finfo(float).tiny)
 
 
 def row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,13 @@ from parasol.checks import ParasolError
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
+from parasol.reduction.frames import Frame
 
-_MARGIN = 1.05  # on norms found by Lanczos, which come from below and are stopped at a relative change of 1e-2
-_LEAST = 0.1  # a proven constant below this part of the interpolated one is of no use
+_MARGIN = 1.05  # on norms found by Lanczos, which come from below
+_FEWEST_STEPS, _MOST_STEPS, _AGREE = 14, 60, 1e-3  # of the bidiagonalisation: it stops when four steps agree
+_LEAST = 0.05  # a proven constant below this part of its anchor's is of no use
 _FRAME_BELOW = 0.3  # an anchor whose nearest frame has a smaller singular value becomes a frame
-_SAFETY = 0.5  # on constants taken over from the nearest anchor
+_SAFETY = 0.5  # on constants that are not proven
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +35,8 @@ class Certificate:
     """Lower bounds of σ_min(D P_k A_μ D⁻¹) from anchors μ_j at which norms were computed.
 
     σ_min(P_k A_μ) ≥ σ_min(P_k A_j) (1 − ρ_j(μ)) with ρ_j(μ) = Σ_q |θ_q(μ) − θ_q(μ_j)| ||A_j⁻¹ A_q||, since
-    P_k A_μ = P_k A_j (I + A_j⁻¹ (A_μ − A_j)). The best anchor counts. Where none proves enough, the constant of the
-    nearest anchor is taken with a safety factor and called not rigorous.
+    P_k A_μ = P_k A_j (I + A_j⁻¹ (A_μ − A_j)). The best anchor counts; where none proves enough, `constants` guesses and
+    calls it not rigorous.
     """
 
     thetas: np.ndarray  # (n_anchors, Q_A)
@@ -57,22 +59,30 @@ class Certificate:
             out += gap
         return out
 
-    def constants(self, theta: np.ndarray) -> Constants:
-        """Frame, constant and rigour for θ (n_samples, Q_A)."""
+    def constants(self, theta: np.ndarray, frames: Sequence[Frame] = ()) -> Constants:
+        """Frame, constant and rigour for θ (n_samples, Q_A).
+
+        Where no anchor proves enough, the constant is that of the nearest one, halved, divided by 1 + ρ, and no more than
+        half the smallest singular value on the basis itself, for which the `frames` are needed.
+        """
         frame = np.argmax(self.sigmas, axis=1)  # the best of each anchor
         sigma = self.sigmas[np.arange(self.n_anchors), frame]
         distance = self.distances(theta)
-        nearest = np.argmin(distance, axis=1)
-        usual = _SAFETY * sigma[nearest]
         lower = sigma * (1.0 - distance)
         best = np.argmax(lower, axis=1)
         proven = lower[np.arange(len(theta)), best]
-        rigorous = proven >= _LEAST * usual
-        return Constants(
-            np.where(rigorous, frame[best], frame[nearest]),
-            np.where(rigorous, proven, usual),
-            rigorous & self.exact,
-        )
+        rigorous = proven >= _LEAST * sigma[best]
+        out = Constants(frame[best], proven, rigorous & self.exact)
+        open_cases = np.flatnonzero(~rigorous)
+        if len(open_cases):
+            nearest = np.argmin(distance[open_cases], axis=1)
+            guess = _SAFETY * sigma[nearest] / (1.0 + distance[open_cases, nearest])
+            out.frame[open_cases] = frame[nearest]
+            for k in np.unique(out.frame[open_cases]) if frames else ():
+                here = out.frame[open_cases] == k
+                guess[here] = np.minimum(guess[here], _SAFETY * frames[k].smallest(theta[open_cases[here]]))
+            out.sigma[open_cases] = guess
+        return out
 
 
 def operator_norm(
@@ -88,32 +98,32 @@ def operator_norm(
     left: list[np.ndarray] = []
     alphas: list[float] = []
     betas: list[float] = []
-    before = 0.0
-    for _ in range(60):
+    found = [0.0]
+    for step in range(1, _MOST_STEPS + 1):
         u = apply(right[-1])
         u -= sum((w @ u) * w for w in left)  # against all: few steps, so full orthogonality is cheap
         alphas.append(float(np.linalg.norm(u)))
         if alphas[-1] == 0.0:
-            break
+            return found[-1]
         left.append(u / alphas[-1])
         v = transposed(left[-1])
         v -= sum((w @ v) * w for w in right)
         betas.append(float(np.linalg.norm(v)))
-        size = len(alphas)
         bidiagonal = np.diag(alphas) + np.diag(betas[:-1], 1)
-        largest = float(np.linalg.norm(bidiagonal, 2))
-        if betas[-1] <= 1e-12 * largest or (size > 3 and largest - before <= 1e-3 * largest):
-            return largest
-        before = largest
+        found.append(float(np.linalg.norm(bidiagonal, 2)))
+        if betas[-1] <= 1e-12 * found[-1]:
+            return found[-1]
+        # it may rest on a smaller singular value for a while, so several steps must agree
+        if step >= _FEWEST_STEPS and found[-1] - found[-5] <= _AGREE * found[-1]:
+            return found[-1]
         right.append(v / betas[-1])
-    return before
+    return found[-1] * (1.0 + 10 * (1.0 - found[-6] / found[-1]))  # still growing: what it may grow yet is added
 
 
 def norm_after(factors: Factors, matrix: sparse.csr_array, scale: np.ndarray, free: np.ndarray) -> float:
     """An upper bound of ||D A_j⁻¹ B|| on vectors of the free unknowns, D = diag(scale), up to the margin."""
     transposed = matrix.T.tocsr()
-    # a start without a pattern, so that no direction is missing from it
-    start = free * np.cos(np.arange(1.0, len(scale) + 1) ** 2)
+    start = free * np.random.default_rng(0).standard_normal(len(scale))  # no direction is missing from it
     value = operator_norm(
         lambda x: scale * factors.solve(matrix @ (free * x)),
         lambda y: free * (transposed @ factors.solve_transposed(scale * y)),
@@ -130,8 +140,13 @@ class Cover:
 
     certificate: Certificate
     frames: tuple[np.ndarray, ...]
-    smallest: float  # the least constant over the candidates; negative where nothing is proven
-    n_factorizations: int
+    anchors: tuple[int, ...]  # places of the anchors among the candidates
+    proven: float  # the part of the candidates at which the constant is proven
+
+    @property
+    def n_factorizations(self) -> int:
+        """Matrices factorised for the norms."""
+        return len(self.anchors)
 
 
 def cover(
@@ -194,7 +209,8 @@ def cover(
         lower = np.max(table.max(axis=1) * (1.0 - certificate.distances(thetas)), axis=1)
         worst = int(np.argmin(lower))
         if lower[worst] >= target or len(chosen) >= n_anchors:
-            return Cover(certificate, tuple(candidates[k] for k in frames), float(lower[worst]), len(chosen))
+            proven = float(np.mean(certificate.constants(thetas).rigorous))
+            return Cover(certificate, tuple(candidates[k] for k in frames), tuple(chosen), proven)
         if progress is not None:
             progress(len(chosen) / n_anchors)
         anchor(worst)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import ParasolError
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.affine import Theta, affine_form
@@ -15,7 +15,7 @@ from parasol.reduction.interpolation import select_points
 from parasol.reduction.reduced import modes_on_unknowns
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PointModel:
     """The equation asked for at d points only: Σ_q θ_q(μ) (A_q V)_p c = f_p, a d × d system per parameter.
 
@@ -31,10 +31,12 @@ class PointModel:
     loads: np.ndarray  # (Q_f, n_modes)
     n_parameters: int
 
+    def __repr__(self) -> str:
+        return f"<PointModel {self.basis.n_modes} modes>"
+
     def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
-        mus = check_finite(check_shape(mus, (None, self.n_parameters), "mus"), "mus")
-        self.parameters.check(mus[:, : len(self.parameters.scalars)], extrapolate=extrapolate)
+        mus = self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
         matrices = np.tensordot(self.operator_theta(mus), self.operators, axes=1)
         right = self.load_theta(mus) @ self.loads
         try:

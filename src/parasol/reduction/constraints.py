@@ -51,7 +51,7 @@ class Constraints:
         order = 2 if np.any(rows.second) else 1
         leading = rows.mass if order == 2 else rows.damping
         lift = solve(data) if len(active) else data
-        for matrix in [model._matrix(data) for _, _, data in model.time_data]:
+        for matrix in [model.matrix(data) for _, _, data in model.time_data]:
             if np.max(np.abs((matrix @ lift)[rows.second | rows.first]), initial=0.0) > 1e-8 * max(
                 1.0, abs(matrix).max()
             ):
@@ -70,7 +70,7 @@ class Constraints:
         """The boundary data f_c of one parameter, (n_times, n_active)."""
         if not len(self.active):
             return np.zeros((len(times), 0))
-        if not self.model._load_moves:
+        if not self.model.load_moves:
             return np.repeat(self.model.load(mu)[None, self.active], len(times), axis=0)
         return np.array([self.model.load(mu, float(t))[self.active] for t in times])
 

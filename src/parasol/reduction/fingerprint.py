@@ -7,6 +7,7 @@ import functools
 import hashlib
 import inspect
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
@@ -18,7 +19,9 @@ from parasol.pde.model import Model
 def fingerprint(solver) -> str:
     """SHA-256 of what determines a solver's answers: of a model its arrays, parameters and formulas.
 
-    Other solvers may say it themselves by a `fingerprint`, an attribute or a method; else it is their code and their data.
+    Other solvers may say it themselves by a `fingerprint`, an attribute or a method; else it is their code and their data,
+    with the global names that the code uses: numbers, arrays, other functions and what these use in turn. Of installed
+    modules only the name counts.
 
     >>> fingerprint(len) == fingerprint(len), fingerprint(len) == fingerprint(max)
     (True, False)
@@ -78,13 +81,18 @@ def _feed(found, value, seen: dict | None = None) -> None:
         owner = getattr(value, "__self__", None)
         held = [c.cell_contents for c in cells if not _is_empty(c)]
         _feed(found, [getattr(value, "__defaults__", None), held, None if inspect.ismodule(owner) else owner], seen)
+        _feed(found, [getattr(value, "__kwdefaults__", None), _used(value)], seen)
     elif len(seen) > 1 and hasattr(value, "operator_data"):  # a model that the solver holds
         found.update(fingerprint(value).encode())
-    elif hasattr(value, "free_symbols") or isinstance(value, type | set | frozenset):
+    elif inspect.ismodule(value):
+        found.update(value.__name__.encode())
+    elif isinstance(value, type):
+        found.update(f"{value.__module__}.{value.__qualname__}".encode())
+        _feed_class(found, value, seen)
+    elif hasattr(value, "free_symbols") or isinstance(value, set | frozenset):
         found.update(str(sorted(map(str, value)) if isinstance(value, set | frozenset) else value).encode())
     else:
-        with contextlib.suppress(OSError, TypeError):
-            found.update(inspect.getsource(type(value)).encode())
+        _feed_class(found, type(value), seen)
         if is_dataclass(value):
             _feed(found, {f.name: getattr(value, f.name) for f in fields(value)}, seen)
         elif hasattr(value, "__dict__"):
@@ -93,6 +101,43 @@ def _feed(found, value, seen: dict | None = None) -> None:
             _feed(found, {name: v for name, v in sorted(vars(value).items()) if name not in lazy}, seen)
         else:
             found.update(no_addresses(repr(value)).encode())
+
+
+def _feed_class(found, kind: type, seen: dict) -> None:
+    """Add a class: its text, and what its methods and those of its parents use, unless it is an installed one."""
+    with contextlib.suppress(OSError, TypeError):
+        found.update(inspect.getsource(kind).encode())
+    for owner in kind.__mro__:
+        if _is_installed(owner):
+            continue
+        for name, member in sorted(vars(owner).items()):
+            member = inspect.unwrap(getattr(member, "__func__", getattr(member, "fget", None) or member))
+            plain = isinstance(member, bool | int | float | complex | str | bytes | np.ndarray)
+            if inspect.isfunction(member) or (plain and not name.startswith("__")):
+                _feed(found, [name, member], seen)
+
+
+def _used(function) -> dict:
+    """The globals that a Python function's code and the functions within it name; none for an installed function."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or _is_installed(function):
+        return {}
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    names, waiting = set(), [code]
+    while waiting:
+        code = waiting.pop()
+        names.update(code.co_names)
+        waiting += [constant for constant in code.co_consts if inspect.iscode(constant)]
+    return {name: known[name] for name in sorted(names) if name in known}
+
+
+def _is_installed(thing) -> bool:
+    """Whether it comes from the standard library or a package: there a version says more than what it happens to hold."""
+    top = str(getattr(thing, "__module__", None) or "builtins").partition(".")[0]
+    if top in sys.stdlib_module_names and top != "__main__":
+        return True
+    place = getattr(sys.modules.get(top), "__file__", None) or ""
+    return top == __name__.partition(".")[0] or "site-packages" in place or "dist-packages" in place
 
 
 def _is_empty(cell) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from parasol.checks import ParasolError
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
+
+_ROUNDING = 32 * np.finfo(float).eps  # relative, of a column of the small system
+_DEPENDENT = 1e-13  # a column whose new part is smaller, relative to itself, depends on the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +25,11 @@ class Frame:
     """
 
     mu: np.ndarray  # the parameter whose matrix gives the weighting
-    triangle: np.ndarray  # (n_rows, Q_f + Q_A * n_modes)
+    triangle: np.ndarray  # (n_rows, n_columns), n_columns = Q_f + Q_A * n_modes
+    noise: np.ndarray  # (n_columns,) what each column may be off by: rounding in the solves, interpolated coefficients
     n_loads: int  # Q_f
     n_terms: int  # Q_A
+    precision: float  # relative error that rounding leaves in a full solve
 
     @property
     def n_modes(self) -> int:
@@ -33,7 +39,9 @@ class Frame:
     def truncated(self, n_modes: int) -> Frame:
         """The frame of the first modes."""
         size = self.n_loads + self.n_terms * n_modes
-        return Frame(self.mu, self.triangle[:size, :size].copy(), self.n_loads, self.n_terms)
+        columns = self.triangle[:, :size]
+        n_rows = 1 + int(np.max(np.flatnonzero(np.any(columns != 0, axis=1)), initial=0))
+        return replace(self, triangle=columns[:n_rows].copy(), noise=self.noise[:size])
 
     @cached_property
     def _loads(self) -> np.ndarray:
@@ -68,12 +76,19 @@ class Frame:
         z = (coefficients[:, :, None] * theta[:, None, :]).reshape(len(theta), -1)
         return phi @ self._loads - z @ self._columns
 
-    def rounding(self, theta: np.ndarray, phi: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """An upper estimate of what rounding adds to the norm of a residual, (n_samples,)."""
-        loads = np.linalg.norm(self._loads, axis=1)
-        columns = np.linalg.norm(self._columns, axis=1).reshape(self.n_modes, self.n_terms)
-        terms = np.abs(phi) @ loads + np.sum(np.abs(coefficients) @ columns * np.abs(theta), axis=1)
-        return 4 * np.finfo(float).eps * np.sqrt(self.triangle.shape[1]) * terms
+    def allowance(self, theta: np.ndarray, phi: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """What rounding and interpolation may add to the norm of a residual, and to a full solve, (n_samples,)."""
+        loads, columns = self.noise[: self.n_loads], self.noise[self.n_loads :].reshape(self.n_modes, self.n_terms)
+        size = np.abs(coefficients)
+        terms = np.abs(phi) @ loads + np.sum((size @ columns) * np.abs(theta), axis=1)
+        return terms + self.precision * np.linalg.norm(coefficients, axis=1)
+
+    def smallest(self, theta: np.ndarray) -> np.ndarray:
+        """The smallest singular value of D P A_μ V, (n_samples,): no lower bound for all vectors can be larger."""
+        pairs, matrices, _ = self._normal
+        normal = (theta[:, pairs[:, 0]] * theta[:, pairs[:, 1]]) @ matrices
+        values = np.linalg.eigvalsh(normal.reshape(len(theta), self.n_modes, self.n_modes))
+        return np.sqrt(np.maximum(values[:, 0], 0.0))
 
     def solve(self, theta: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """c = argmin ||D P (f_μ − A_μ V c)||, (n_samples, n_modes).
@@ -84,7 +99,12 @@ class Frame:
         pairs, matrices, right = self._normal
         n, d = len(theta), self.n_modes
         normal = (theta[:, pairs[:, 0]] * theta[:, pairs[:, 1]]) @ matrices
-        inverse = np.linalg.inv(normal.reshape(n, d, d))
+        try:
+            inverse = np.linalg.inv(normal.reshape(n, d, d))
+        except np.linalg.LinAlgError:
+            raise ParasolError(
+                "the reduced operator is singular at one of these parameters: the equation has no unique solution there."
+            ) from None
         first = (phi[:, :, None] * theta[:, None, :]).reshape(n, -1) @ right
         coefficients = (inverse @ first[:, :, None])[:, :, 0]
         residual = self.residuals(theta, phi, coefficients)
@@ -99,32 +119,55 @@ class FrameBuilder:
         """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `scale` is D's diagonal."""
         self.form, self.mu, self.factors = form, mu, factors
         self.rows, self.scale = rows, scale
-        self.orthonormal = np.empty((len(scale), 0))
-        self.triangle = np.empty((0, 0))
-        self._append(form.loads.T)
+        self.precision = _ROUNDING
+        self.noise = np.empty(0)
+        weighted = self._weighted(form.loads.T, form.load_errors)
+        self.orthonormal, self.triangle = np.linalg.qr(weighted)
 
     def add(self, mode: np.ndarray) -> None:
         """Append the columns A_q v of one mode (n_unknowns,)."""
-        self._append(np.column_stack([a @ mode for a in self.form.operators]))
+        columns = np.column_stack([a @ mode for a in self.form.operators])
+        for column in self._weighted(columns, self.form.operator_errors).T:
+            self._append(column)
 
-    def _append(self, columns: np.ndarray) -> None:
+    def _weighted(self, columns: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """D P b for every column b; what a second solve still changes is what rounding has done to the first."""
         columns = np.asfortranarray(columns)
-        scale, product = (self.rows, columns) if self.factors is None else (self.scale, self.factors.solve(columns))
-        weighted = scale[:, None] * product
+        if self.factors is None:
+            out = self.rows[:, None] * columns
+            lost = np.zeros(columns.shape[1])
+        else:
+            found = self.factors.solve(columns)
+            change = self.factors.solve(columns - self.factors.matrix @ found)
+            out = self.scale[:, None] * (found + change)
+            lost = 4 * np.linalg.norm(self.scale[:, None] * change, axis=0)
+        size = np.linalg.norm(out, axis=0)
+        lost += (_ROUNDING + errors) * size
+        if np.any(size > 0):
+            self.precision = max(self.precision, float(np.max(lost[size > 0] / size[size > 0] - errors[size > 0])))
+        self.noise = np.append(self.noise, lost)
+        return out
+
+    def _append(self, column: np.ndarray) -> None:
+        """Add one column; a direction of its own it gets only if more than rounding is left of it.
+
+        A u = f for a solution u, so columns do depend on earlier ones, and their rest must not enter the basis.
+        """
         known = self.orthonormal
-        parts, corner, rest = np.zeros((known.shape[1], columns.shape[1])), np.eye(columns.shape[1]), weighted
-        # columns may depend on earlier ones (A u = f for a solution u), and what is then left is rounding: repeated until
-        # that, too, is orthogonal to all that was there
-        for _ in range(4):
+        rest, parts = column, np.zeros(known.shape[1])
+        for _ in range(2):  # twice is enough
             found = known.T @ rest
-            rest, triangle = np.linalg.qr(rest - known @ found)
-            parts += found @ corner
-            corner = triangle @ corner
-        basis = rest
-        self.orthonormal = np.hstack([self.orthonormal, basis])
-        below = np.zeros((len(corner), self.triangle.shape[1]))
-        self.triangle = np.block([[self.triangle, parts], [below, corner]])
+            rest = rest - known @ found
+            parts += found
+        left = float(np.linalg.norm(rest))
+        entries = parts[:, None]
+        if left > _DEPENDENT * np.linalg.norm(column):
+            self.orthonormal = np.column_stack([known, rest / left])
+            self.triangle = np.vstack([self.triangle, np.zeros((1, self.triangle.shape[1]))])
+            entries = np.append(parts, left)[:, None]
+        self.triangle = np.hstack([self.triangle, entries])
 
     def frame(self) -> Frame:
         """The frame of the columns so far."""
-        return Frame(self.mu, self.triangle.copy(), len(self.form.loads), len(self.form.operators))
+        counts = len(self.form.loads), len(self.form.operators)
+        return Frame(self.mu, self.triangle.copy(), self.noise.copy(), *counts, self.precision)

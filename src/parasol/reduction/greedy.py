@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_count, check_positive
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
 from parasol.pde.model import Model
 from parasol.reduction.basis import Basis
 from parasol.reduction.reduced import ReducedModel, candidates_for, prepare
@@ -63,37 +64,65 @@ def greedy(
     aim = 0.0 if tolerance is None else check_positive(tolerance, "tolerance")
     most = check_count(max_solves, "max_solves") if n_modes is None else check_count(n_modes, "n_modes")
     fresh = candidates is None
-    mus = candidates_for(model, 0) if fresh else model.check(candidates)
     bench = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
+    mus = candidates_for(model, 0) if fresh else model.check(candidates)
+    if not len(mus):
+        raise ParasolError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
     modes = np.empty((model.n_unknowns, 0))
     builders = bench.builders(modes)
     n_values = len(model.problem.names) * model.n_nodes
     seen = np.ones(n_values) if weights is None else np.asarray(weights, dtype=float)
     metric = model.unknowns(seen, np.zeros(model.n_unknowns - n_values))
-    chosen, history, draw = [mus[_middle(model, mus)]], [], 0
+    chosen: list[np.ndarray] = []
+    history: list[float] = []
+    reduced, draw, next_mu = None, 0, mus[_middle(model, mus)]
+    exhausted = np.zeros(len(mus), dtype=bool)  # candidates whose solution has nothing new, zero for instance
     while True:
-        mode = _new_direction(modes, _solve(model, chosen[-1]), metric)
-        if mode is None:
-            chosen.pop()
-            if not chosen:
-                raise ParasolError("the first solution is zero, so there is nothing to build a basis from.")
-            break
-        modes = np.column_stack([modes, mode])
-        for builder in builders:
-            builder.add(mode)
-        reduced = bench.reduced(_basis(model, modes, weights), builders)
-        bounds = reduced.solve(mus).bounds.relative  # type: ignore[union-attr]
-        while fresh and np.max(bounds) <= aim and draw < 2:
+        mode = _new_direction(modes, _solve(model, next_mu), metric)
+        if mode is not None:
+            chosen.append(next_mu)
+            modes = np.column_stack([modes, mode])
+            for builder in builders:
+                builder.add(mode)
+            reduced = bench.reduced(_basis(model, modes, weights), builders)
+        bounds = _relative(reduced, mus, exhausted)
+        while fresh and np.max(bounds) <= aim and draw < 2 and reduced is not None:
             draw += 1  # the candidates are satisfied: see whether others are
             mus = candidates_for(model, draw)
-            bounds = reduced.solve(mus).bounds.relative  # type: ignore[union-attr]
-        history.append(float(np.max(bounds)))
-        if progress is not None:
-            progress(_fraction(history, aim, len(chosen), most))
-        if history[-1] <= aim or len(chosen) == most:
+            exhausted = np.zeros(len(mus), dtype=bool)
+            bounds = _relative(reduced, mus, exhausted)
+        if mode is not None:
+            history.append(float(np.max(bounds)))
+            if progress is not None:
+                progress(_fraction(history, aim, len(chosen), most))
+        if np.max(bounds) <= aim or len(chosen) == most or np.all(exhausted):
             break
-        chosen.append(mus[int(np.argmax(bounds))])
-    return Greedy(reduced, np.array(chosen), tuple(history), bench.covered.n_factorizations, history[-1] <= aim)
+        worst = int(np.argmax(bounds))
+        exhausted[worst] = True  # once solved for, it is in the span
+        next_mu = mus[worst]
+    if reduced is None:
+        raise ParasolError("the solutions are zero at all candidates, so there is nothing to build a basis from.")
+    history[-1] = float(np.max(bounds))
+    found = Greedy(reduced, np.array(chosen), tuple(history), bench.covered.n_factorizations, history[-1] <= aim)
+    if tolerance is not None and not found.reached:
+        warnings.warn(
+            f"{found.n_solves} full solves left a relative bound of {history[-1]:.1e}, above the tolerance {tolerance:g}. "
+            "Allow more with max_solves, or narrow the ranges of the parameters.",
+            ParasolWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray) -> np.ndarray:
+    """Relative bounds at the candidates; 0 where it is known that nothing new comes, or where u is but rounding."""
+    if reduced is None:
+        return np.where(exhausted, 0.0, np.inf)
+    answers = reduced.solve(mus)
+    bounds = answers.bounds
+    size = np.max(np.linalg.norm(answers.coefficients, axis=1))
+    settled = exhausted | (bounds.values <= _ROUNDING * size)  # type: ignore[union-attr]
+    return np.where(settled, 0.0, bounds.relative)  # type: ignore[union-attr]
 
 
 def _middle(model: Model, mus: np.ndarray) -> int:

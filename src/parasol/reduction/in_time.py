@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_finite, check_positive, check_shape
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive, check_shape
 from parasol.expressions import as_function
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -68,9 +68,7 @@ class TimeReducedModel:
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
-        mus = check_finite(check_shape(mus, (None, self.n_parameters), "mus"), "mus")
-        self.parameters.check(mus[:, : len(self.parameters.scalars)], extrapolate=extrapolate)
-        return mus
+        return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
 
     def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """c at the stored times, (n_samples, n_times, d), for parameters (n_samples, n_parameters)."""

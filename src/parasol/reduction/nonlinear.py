@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_positive, check_shape
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_shape
 from parasol.pde.model import Model
 from parasol.pde.newton import jacobian_entries
 from parasol.pde.parameters import ParameterSpace
@@ -133,9 +133,7 @@ class NonlinearReducedModel:
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
-        mus = check_finite(check_shape(mus, (None, self.n_parameters), "mus"), "mus")
-        self.parameters.check(mus[:, : len(self.parameters.scalars)], extrapolate=extrapolate)
-        return mus
+        return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
 
     def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
@@ -346,7 +344,8 @@ class _Workshop:
         ends = np.cumsum([0, *[modes.shape[1] for _, modes, _ in found]])
         for (part, modes, _), start, stop in zip(found, ends[:-1], ends[1:], strict=True):
             collateral[start:stop, part.rows] = modes.T
-        form = replace(self.form, loads=np.vstack([self.form.loads, collateral]))
+        errors = np.append(self.form.load_errors, np.zeros(len(collateral)))
+        form = replace(self.form, loads=np.vstack([self.form.loads, collateral]), load_errors=errors)
         builder = FrameBuilder(form, self.centre, self.factors, np.ones_like(self.scale), self.scale)
         for mode in self.modes.T:
             builder.add(mode)
@@ -442,7 +441,7 @@ def reduce_nonlinear(
     workshop = _Workshop(
         model=model,
         basis=basis,
-        form=affine_form(model),
+        form=affine_form(model, linear_part=True),
         modes=model.unknowns(basis.modes.T, basis.hidden.T).T,
         scale=scale,
         centre=mus[middle],

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice, check_finite, check_shape
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite, check_shape
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.affine import AffineForm, Theta, affine_form
-from parasol.reduction.basis import Basis, slices
+from parasol.reduction.basis import Basis, check_weights, slices
 from parasol.reduction.certificate import Certificate, Constants, Cover, cover
 from parasol.reduction.frames import Frame, FrameBuilder
 from parasol.reduction.sampling import sample
@@ -25,7 +26,7 @@ class Bounds:
     """Upper bounds of the error ||u_μ − V c|| for each parameter, in the norm of the basis.
 
     `rigorous` says where the constant behind the bound is proven: up to rounding, and to a margin of 5 % on norms found
-    by Lanczos. Elsewhere it is that of the nearest parameter at which it was computed, halved.
+    by Lanczos. Elsewhere it is guessed from the nearest parameter at which it was computed and from the basis.
     """
 
     values: np.ndarray  # (n_samples,)
@@ -99,9 +100,13 @@ class ReducedModel:
 
     def _bound_into(self, found: Bounds, at, frame: int, theta, phi, c, constants: Constants, here) -> None:
         weighting = self.frames[frame]
-        residual = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1)
-        bound = (residual + weighting.rounding(theta, phi, c)) / constants.sigma[here]
-        size = np.linalg.norm(c, axis=1) - bound  # no more than ||u_μ||, for the modes are orthonormal
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            bound = (residual + weighting.allowance(theta, phi, c)) / constants.sigma[here]
+            bound = np.where(np.isnan(bound), np.inf, bound)
+            size = np.linalg.norm(c, axis=1)
+            size -= np.minimum(bound, size)  # no more than ||u_μ||, for the modes are orthonormal
         found.values[at] = bound
         found.relative[at] = np.divide(bound, size, out=np.full(len(bound), np.inf), where=size > 0)
         found.rigorous[at] = constants.rigorous[here]
@@ -124,16 +129,17 @@ class ReducedModel:
     def _batches(self, mus: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray, Constants]]:
         for rows in slices(len(mus), _BATCH):
             theta = self.operator_theta(mus[rows])
-            yield rows, theta, self.load_theta(mus[rows]), self.certificate.constants(theta)
+            constants = self.certificate.constants(theta, self.frames)
+            # norms of terms that do not change in the box are not known: outside it nothing is proven
+            constants.rigorous[:] &= self.parameters.inside(mus[rows])
+            yield rows, theta, self.load_theta(mus[rows]), constants
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
-        mus = check_finite(check_shape(mus, (None, self.n_parameters), "mus"), "mus")
-        self.parameters.check(mus[:, : len(self.parameters.scalars)], extrapolate=extrapolate)
-        return mus
+        return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReducedSolutions:
     """Coefficients for many parameters, with bounds of their errors."""
 
@@ -141,6 +147,9 @@ class ReducedSolutions:
     mus: np.ndarray  # (n_samples, n_parameters)
     coefficients: np.ndarray  # (n_samples, n_modes)
     bounds: Bounds | None = None
+
+    def __repr__(self) -> str:
+        return f"<ReducedSolutions for {len(self.mus)} parameters{'' if self.bounds is None else f', {self.bounds}'}>"
 
     @property
     def values(self) -> np.ndarray:
@@ -167,6 +176,7 @@ class Workbench:
     form: AffineForm
     scale: np.ndarray  # (n_unknowns,) square root of the inner product; ghosts count like an average node
     rows: np.ndarray | None  # (n_unknowns,) weights of single rows, or None for weighting by solves
+    candidates: np.ndarray  # (n_candidates, n_parameters), what was covered
     covered: Cover
 
     def builders(self, modes: np.ndarray) -> list[FrameBuilder]:
@@ -209,11 +219,13 @@ def prepare(
 ) -> Workbench:
     """Affine form, weightings and constants of a model, before any basis is known."""
     check_choice(weighting, ("solve", "rows", "none"), "weighting")
-    if model.nonlinear:
-        raise ParasolError("the problem is nonlinear: its reduced model is ps.reduce_nonlinear(model, ...).")
+    check_count(n_anchors, "n_anchors")
+    if not isinstance(model, Model):
+        raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns, then the basis.")
     form = affine_form(model, tolerance=tolerance)
     scale = np.ones(model.n_unknowns)
     if weights is not None:
+        weights = check_weights(weights, len(model.problem.names) * model.n_nodes)
         n_hidden = model.n_unknowns - len(weights)
         scale = np.sqrt(model.unknowns(weights, np.full(n_hidden, np.mean(weights))))
     # unknowns whose row states that they are 0 carry no error: they are left out of all norms
@@ -238,7 +250,14 @@ def prepare(
         n_anchors=n_anchors,
         progress=progress,
     )
-    return Workbench(model, form, scale, rows, found)
+    if form.exact and found.proven < 1:
+        warnings.warn(
+            f"error bounds are proven at {100 * found.proven:.0f} % of the parameters only: elsewhere they rest on a guessed "
+            f"constant and say rigorous=False. Narrow the ranges of the parameters, or allow more than n_anchors={n_anchors}.",
+            ParasolWarning,
+            stacklevel=4,
+        )
+    return Workbench(model, form, scale, rows, candidates, found)
 
 
 def candidates_for(model: Model, draw: int = 0) -> np.ndarray:
@@ -283,6 +302,9 @@ def reduce(
 
 def modes_on_unknowns(model: Model, basis: Basis) -> np.ndarray:
     """The modes with their values at ghosts, (n_unknowns, n_modes), in the model's order; refused if they do not fit."""
+    if not (isinstance(model, Model) and isinstance(basis, Basis)):
+        got = f"{type(model).__name__} and {type(basis).__name__}"
+        raise ParasolError(f"expected a model and a basis, in this order, got {got}.")
     n_values = len(model.problem.names) * model.n_nodes
     n_hidden = model.n_unknowns - n_values
     if basis.n_values != n_values or len(basis.hidden) != n_hidden:

@@ -175,9 +175,9 @@ def project(
         for mode in cardinal.T:
             entries = np.zeros(len(model.pattern.indices))
             np.add.at(entries, part.positions, mode[:, None] * part.values)
-            operators.append(model._matrix(entries))
+            operators.append(model.matrix(entries))
     scalars = model.parameters.scalars
-    formulas = model._theta_functions
+    formulas = model.theta_functions
     sources = []
     for part in model.varying_load:
         for moving in (True, False):
@@ -189,7 +189,7 @@ def project(
     return SemiDiscrete(
         time_order=constraints.time_order,
         in_time=tuple(
-            (order, as_function(theta, scalars), tests.T @ (model._matrix(entries) @ modes))
+            (order, as_function(theta, scalars), tests.T @ (model.matrix(entries) @ modes))
             for order, theta, entries in model.time_data
         ),
         stiffness=np.array([tests.T @ (a @ modes) for a in operators]),

@@ -90,7 +90,9 @@ class Surrogate:
         """Modes as rows, by type: what the last product reads."""
         return {kind: np.ascontiguousarray(self._modes.T, dtype=kind) for kind in (np.float32, np.float64)}
 
-    def __call__(self, mus, *, dtype: type = np.float64, extrapolate: bool = False, tolerance: float | None = None) -> Answer:
+    def __call__(
+        self, mus, *, dtype: type = np.float64, extrapolate: bool = False, tolerance: float | None = None
+    ) -> Answer:
         """Answers for one parameter vector (n_parameters,) or several (n_samples, n_parameters), in float64 or float32.
 
         With a `tolerance`, answers whose relative bound exceeds it are repaired: by the reduced model, and where that is
