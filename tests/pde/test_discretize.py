@@ -272,3 +272,13 @@ def test_a_matrix_changed_in_place_does_not_reach_the_model(flower):
         matrix.data[0] = 0
         matrix.eliminate_zeros()
     np.testing.assert_array_equal(flower.solve([1.0, 1.0]).values, before)
+
+
+def test_a_narrow_source_is_loaded_as_it_was_written():
+    domain, (b,), width = ps.Box((0, 0), (1, 1)), ps.parameters(b=(0.0, 1.0)), 0.06
+    source = exp(-((x - b) ** 2 + (y - b) ** 2) / width**2)
+    model = ps.discretize(ps.Problem(domain, Eq(-ps.laplacian(u), source), ps.Dirichlet(0)), ps.lattice(domain, 21))
+    inside = model.nodes.interior
+    for place in (0.1, 0.5, 0.9):
+        expected = np.exp(-np.sum((inside - place) ** 2, axis=1) / width**2)
+        np.testing.assert_allclose(model.load([place])[: len(inside)], expected, atol=1e-13)

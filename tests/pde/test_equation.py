@@ -2,10 +2,11 @@ import pickle
 
 import numpy as np
 import pytest
-from sympy import Eq, Function, Symbol, exp, sin
+from sympy import Eq, Function, Symbol, cos, cosh, exp, pi, sin
 
 import parasol as ps
 from parasol.checks import ParasolError
+from parasol.expressions import as_function
 from parasol.pde.equation import read_equation
 
 x, y = ps.coordinates("x y")
@@ -57,6 +58,41 @@ def test_separated_terms_add_up_to_the_equation():
         at = dict(zip((x, y, a, k), rng.random(4), strict=True))
         total = sum((t.theta * t.coefficient).subs(at) for t in form.source)
         assert float(total) == pytest.approx(float(data.subs(at)), rel=1e-12)
+
+
+def test_what_does_not_separate_stays_as_it_was_written():
+    data = exp(-((x - a) ** 2 + (y - a) ** 2) / 0.06**2)
+    form = read_equation(Eq(-ps.laplacian(u), data + 2 * sin(x)), u)
+    assert [(t.theta, t.coefficient) for t in form.source] == [(1, data + 2 * sin(x))]
+    coefficient = exp(-((x - a) ** 2) / 0.01**2)
+    form = read_equation(Eq(coefficient * (ps.laplacian(u) + u), 0), u)
+    assert {t.coefficient for t in form.operator} == {coefficient}
+
+
+(far,) = ps.parameters(far=(100.0, 101.0))
+
+
+@pytest.mark.parametrize("data", [exp(-1000 * (x + a)), exp(20 * (x - far)), (x - far) ** 8, cosh(20 * (x - a))])
+def test_separation_that_would_cost_the_digits_is_left_alone(data):
+    form = read_equation(Eq(u, data), u)
+    assert [(t.theta, t.coefficient) for t in form.source] == [(1, data)]
+
+
+@pytest.mark.parametrize(
+    ("data", "n_terms"),
+    [(sin(30 * (x + a)), 2), (cos(pi * (x - a)), 2), ((1 + a) ** 20 * sin(x), 1), (2 ** (a + x) * (x + y) ** 9, 1)],
+)
+def test_separated_terms_keep_the_digits(data, n_terms):
+    form = read_equation(Eq(u, data), u)
+    assert form.affine
+    assert len(form.source) == n_terms
+    columns = [np.linspace(0, 1, 50), np.linspace(0, 1, 50), np.linspace(0.1, 4, 50)]
+    values = sum(as_function(t.theta * t.coefficient, [x, y, a])(*columns) for t in form.source)
+    np.testing.assert_allclose(values, as_function(data, [x, y, a])(*columns), atol=1e-11 * np.max(np.abs(values)))
+
+
+def test_coefficients_that_cancel_leave_no_term():
+    assert operator_terms(Eq(((x + 1) ** 2 - x**2 - 2 * x - 1) * u.diff(x, 2) + a * u, 1)) == {(a, (0, 0)): 1}
 
 
 @pytest.mark.parametrize(

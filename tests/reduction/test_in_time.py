@@ -119,7 +119,7 @@ def test_space_modes_are_those_of_all_moments():
     snapshots = solved(model, 5)
     rows = snapshots.solutions.reshape(-1, model.n_nodes)
     _, s, expected = np.linalg.svd(rows, full_matrices=False)
-    found = space_basis(snapshots, model, n_modes=4)
+    found = space_basis(model, snapshots, n_modes=4)
     np.testing.assert_allclose(found.singular_values[:4], s[:4], rtol=1e-7)
     np.testing.assert_allclose(np.abs(expected[:4] @ found.modes), np.eye(4), atol=1e-5)
 
@@ -127,7 +127,7 @@ def test_space_modes_are_those_of_all_moments():
 def test_pod_greedy_makes_the_worst_trajectory_small():
     model = CASES["wave, averaged"]
     snapshots = solved(model, 15)
-    found = pod_greedy(snapshots, model, tolerance=1e-3, per_step=2)
+    found = pod_greedy(model, snapshots, tolerance=1e-3, per_step=2)
     rows = snapshots.solutions.reshape(15, -1, model.n_nodes)
     left = rows - (rows @ found.basis.modes) @ found.basis.modes.T
     direct = np.linalg.norm(left, axis=(1, 2)) / np.linalg.norm(rows, axis=(1, 2))
@@ -136,7 +136,7 @@ def test_pod_greedy_makes_the_worst_trajectory_small():
     assert found.history[0] == pytest.approx(1.0)
     assert np.all(np.diff(found.history) <= 1e-12)
     assert found.basis.n_modes == 2 * len(found.chosen)
-    fewer = pod_greedy(snapshots, model, n_modes=3)
+    fewer = pod_greedy(model, snapshots, n_modes=3)
     assert fewer.basis.n_modes == 3
     np.testing.assert_allclose(fewer.basis.modes.T @ fewer.basis.modes, np.eye(3), atol=1e-14)
     reduced = reduce_in_time(model, snapshots, basis=found.basis)
@@ -167,7 +167,7 @@ def test_what_cannot_be_reduced_is_refused():
     model = CASES["heat, sbdf2"]
     snapshots = solved(model, 3)
     with pytest.raises(ps.ParasolError, match="this model"):
-        space_basis(as_snapshots(snapshots.mus, snapshots.solutions[:, :-1]), model, n_modes=2)
+        space_basis(model, as_snapshots(snapshots.mus, snapshots.solutions[:, :-1]), n_modes=2)
     pulse = line(WAVE, ps.Dirichlet(0), (exp(-100 * (x - 0.5) ** 2), 0))
     with pytest.raises(ps.ParasolError, match=r"miss the training trajectories.*full solves"):
         reduce_in_time(pulse, solved(pulse, 3), n_modes=1)

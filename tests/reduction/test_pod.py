@@ -242,14 +242,25 @@ def test_more_modes_than_the_snapshots_span():
 
 def test_slow_decay_gets_a_word():
     rows = np.random.default_rng(0).standard_normal((30, 500))
-    with pytest.warns(ParasolWarning, match="decay too slowly to reduce"):
+    with pytest.warns(ParasolWarning, match="decay too slowly to reduce") as said:
         pod(rows, tolerance=1e-3)
+    assert not any("more snapshots, or" in str(w.message) for w in said)
+
+
+def test_too_few_snapshots_of_a_quick_decay_get_another_word():
+    rows, _, _ = known(20, 500, decay=10**-0.6, n_known=20)
+    with pytest.warns(ParasolWarning, match=r"needs 1\d modes of 20 snapshots.*decay.*Use more snapshots") as said:
+        pod(rows, tolerance=1e-9)
+    assert "too slowly" not in str(said[0].message)
+    quiet(known(200, 500, decay=10**-0.6, n_known=20)[0], tolerance=1e-9)
+    quiet(known(200, 20, decay=10**-0.6, n_known=20)[0], tolerance=1e-9)  # all the directions there are
 
 
 def test_randomized_gives_way_where_it_would_cost_more():
     rows = np.random.default_rng(0).standard_normal((100, 300))
-    with pytest.warns(ParasolWarning, match='took "svd"'):
+    with pytest.warns(ParasolWarning, match='took "svd"') as said:
         basis = pod(rows, n_modes=5, method="randomized")
+    assert said[0].filename == __file__
     assert basis.method == "svd"
     np.testing.assert_allclose(basis.modes, pod(rows, n_modes=5).modes, atol=1e-12)
 
@@ -270,7 +281,9 @@ def test_randomized_gives_way_where_it_would_cost_more():
         (np.ones((1, 4)), {"n_modes": 1}, "one snapshot"),
         (np.ones((0, 4)), {"n_modes": 1}, "empty"),
         (np.ones(4), {"n_modes": 1}, "samples on axis 0"),
-        (np.eye(3) * 1j, {"n_modes": 1}, "real numbers"),
+        (np.eye(3) * 1j, {"n_modes": 1}, "real numbers, got ndarray of complex128"),
+        (None, {"n_modes": 1}, "snapshots must be real numbers, got NoneType"),
+        (np.eye(3), {"n_modes": 1, "held_out": "x"}, "held_out must be real numbers, got str"),
         (np.eye(3), {"n_modes": 1, "weights": np.ones(4)}, "weights has shape"),
         (np.eye(3), {"n_modes": 1, "weights": -np.ones(3)}, "3 of 3 weights are not positive"),
         (np.eye(3), {"n_modes": 1, "held_out": np.ones((2, 4))}, "held_out has 4 values"),

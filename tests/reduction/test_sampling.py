@@ -188,3 +188,10 @@ def test_edges_is_denser_at_the_ends_and_keeps_the_box():
     # the law's distribution function at 1/8 solves t/2 + (1 - cos(pi t))/4 = 1/8: t = 0.19
     assert np.all(counts[:, [0, 7]] > 1.4 * 1024 / 8)
     assert np.all(counts[:, 3:5] < 0.9 * 1024 / 8)
+
+
+@pytest.mark.parametrize("rng", ["a", -1, 0.5])
+def test_a_seed_that_is_none_is_refused(space, rng):
+    for call in (lambda: sample(space, 4, rng=rng), lambda: split(4, rng=rng, one=2, other="rest")):
+        with pytest.raises(ParasolError, match="must be a whole number from 0 on or a NumPy generator"):
+            call()

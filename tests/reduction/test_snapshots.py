@@ -161,6 +161,31 @@ def test_a_singular_parameter_of_a_model_is_a_failure():
     np.testing.assert_array_equal(found.mus[:, 0], [-1, 1])
 
 
+@pytest.mark.parametrize("kind", [ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError, ParasolError])
+def test_what_a_solver_raises_where_the_mathematics_fails_is_recorded(kind):
+    def solver(mu):
+        if mu[0] > limit:
+            raise kind("no convergence")
+        return powers(mu)
+
+    limit = 0.9
+    with pytest.warns(ParasolWarning, match="of 23 parameters could not be solved"):
+        found = solve_many(solver, MUS)
+    assert {f.reason for f in found.failures} == {"no convergence"}
+    limit = -1
+    with pytest.raises(ParasolError, match=r"none of the 23 parameters could be solved.*no convergence"):
+        solve_many(solver, MUS)
+
+
+@pytest.mark.parametrize("kind", [TypeError, KeyError, NotImplementedError])
+def test_other_errors_of_a_solver_stop_the_run(kind):
+    def solver(mu):
+        raise kind("a mistake")
+
+    with pytest.raises(kind, match="a mistake"):
+        solve_many(solver, MUS)
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_mistakes_in_the_solver_are_not_swallowed(jobs):
     with pytest.raises(NameError, match="undefined"):
@@ -249,7 +274,7 @@ def test_warnings_of_the_solver_arrive_once(jobs):
 
     with pytest.warns(ParasolWarning) as said:
         solve_many(talkative, MUS, jobs=jobs, chunk_size=4)
-    assert [str(w.message) for w in said] == ["mind the gap"]
+    assert [str(w.message) for w in said if issubclass(w.category, ParasolWarning)] == ["mind the gap"]
 
 
 SLOW = """
@@ -368,3 +393,98 @@ def test_a_solvers_fingerprint_is_its_code_and_its_data():
     other = Scaled(3.0)
     other.fingerprint = lambda: "mine"
     assert fingerprint(named) == fingerprint(other)
+
+
+GLOBALS = """
+import math
+import numpy as np
+from numpy import sin
+
+K, TABLE, CALLS = 2.0, np.arange(3.0), {"n": [1, 2]}
+
+def helper(t):
+    return t * FACTOR if t < 9 else again(t - 1)
+
+def again(t):
+    return helper(t)
+
+FACTOR = 1.0
+
+def plain(mu):
+    return K * mu[0] * TABLE
+
+def indirect(mu):
+    return np.array([again(t) for t in mu]) + math.pi + sin(mu)
+
+def nested(mu):
+    return (lambda: K * mu)()
+
+class Parent:
+    @property
+    def size(self):
+        return K
+
+class Own(Parent):
+    def solve(self, mu):
+        return self.size * helper(mu[0])
+
+own = Own()
+
+def through(mu):
+    return own.solve(mu)
+"""
+
+
+def with_globals(**changes):
+    names = {"__name__": "user"}
+    exec(GLOBALS, names)
+    names.update(changes)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("plain", {"K": 5.0}),
+        ("plain", {"TABLE": np.ones(3)}),
+        ("indirect", {"FACTOR": 3.0}),
+        ("indirect", {"sin": np.cos}),
+        ("nested", {"K": 5.0}),
+        ("own", {"K": 5.0}),
+        ("own", {"FACTOR": 3.0}),
+        ("through", {"FACTOR": 3.0}),
+    ],
+)
+def test_a_fingerprint_sees_the_globals_that_are_used(name, changes):
+    before = fingerprint(with_globals()[name])
+    assert fingerprint(with_globals()[name]) == before
+    assert fingerprint(with_globals(CALLS={}, unused=3)[name]) == before
+    assert fingerprint(with_globals(**changes)[name]) != before
+
+
+def test_a_store_is_not_reused_when_a_global_has_changed(tmp_path):
+    solve_many(with_globals()["plain"], MUS, store=tmp_path / "s")
+    with pytest.raises(ParasolError, match="belongs to another problem"):
+        solve_many(with_globals(K=5.0)["plain"], MUS, store=tmp_path / "s")
+
+
+def test_fingerprints_are_the_same_in_every_process(tmp_path):
+    (tmp_path / "user.py").write_text(
+        GLOBALS + "\nimport logging\nLOG = logging.getLogger('x')\nSET = {'a', 'b'}\n"
+        "def loud(mu):\n    LOG.info(SET)\n    return open, print, mu\n"
+    )
+    code = (
+        "import user; from parasol.reduction.fingerprint import fingerprint as f; print(*[f(getattr(user, n)) for n in "
+    )
+    code += "('plain', 'indirect', 'nested', 'own', 'through', 'loud')])"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1

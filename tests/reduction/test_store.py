@@ -151,9 +151,18 @@ def test_another_problem_or_other_parameters_are_refused(tmp_path):
     fill(tmp_path / "s")
     with pytest.raises(ParasolError, match=r"belongs to another problem .*: waves, this is .*lambda"):
         solve_many(lambda mu: np.zeros(7), MUS, store=tmp_path / "s")
-    for other in (MUS + 0.1, MUS[:9], np.hstack([MUS, MUS])):
+    for other in (MUS + 0.1, MUS[1:9], np.hstack([MUS, MUS])):
         with pytest.raises(ParasolError, match="begun for 10 other parameters"):
             solve_many(waves, other, store=tmp_path / "s")
+
+
+def test_fewer_parameters_than_the_store_has_are_recognised(tmp_path):
+    fill(tmp_path / "s")
+    for n in (2, 4, 9):
+        with pytest.raises(
+            ParasolError, match=rf"the {n} parameters given are the first ones of the 10 .*open_snapshots"
+        ):
+            solve_many(waves, MUS[:n], store=tmp_path / "s")
 
 
 # ---- more parameters later ------------------------------------------------------------------------------------------

@@ -65,6 +65,10 @@ def test_more_bases_than_colours(tmp_path):
         ([basis()], {"labels": ["a", "b"]}, "2 labels were given for 1 bases"),
         ({"a": basis()}, {"labels": ["a"]}, "Leave labels out"),
         (basis(), {"tolerance": 2.0}, "not between 0 and 1"),
+        (basis(), {"tolerance": "a"}, "tolerance must be a positive number, got 'a'"),
+        (None, {}, "bases is a NoneType. Give a basis"),
+        ("ab", {}, "bases is a str"),
+        ([3], {}, "is a int, not a basis"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(tmp_path, bases, options, message):

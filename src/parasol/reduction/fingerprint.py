@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import re
 import sys
+import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
@@ -95,11 +96,12 @@ def _feed(found, value, seen: dict | None = None) -> None:
         _feed_class(found, type(value), seen)
         if is_dataclass(value):
             _feed(found, {f.name: getattr(value, f.name) for f in fields(value)}, seen)
-        elif hasattr(value, "__dict__"):
+        elif getattr(value, "__dict__", None) and (not _is_standard(value) or isinstance(value, types.SimpleNamespace)):
             # what was computed on demand is no part of it
             lazy = [n for n in vars(value) if isinstance(getattr(type(value), n, None), functools.cached_property)]
             _feed(found, {name: v for name, v in sorted(vars(value).items()) if name not in lazy}, seen)
         else:
+            # such as a path, a ufunc or a logger: what else they hold is no part of an answer and may change
             found.update(no_addresses(repr(value)).encode())
 
 
@@ -111,8 +113,9 @@ def _feed_class(found, kind: type, seen: dict) -> None:
         if _is_installed(owner):
             continue
         for name, member in sorted(vars(owner).items()):
-            member = inspect.unwrap(getattr(member, "__func__", getattr(member, "fget", None) or member))
-            plain = isinstance(member, bool | int | float | complex | str | bytes | np.ndarray)
+            inner = [getattr(member, place, None) for place in ("__func__", "fget", "func")]  # of methods, properties
+            member = inspect.unwrap(next((f for f in inner if inspect.isfunction(f)), member))
+            plain = isinstance(member, bool | int | float | complex | str | bytes | np.ndarray | list | tuple | dict)
             if inspect.isfunction(member) or (plain and not name.startswith("__")):
                 _feed(found, [name, member], seen)
 
@@ -132,12 +135,21 @@ def _used(function) -> dict:
 
 
 def _is_installed(thing) -> bool:
-    """Whether it comes from the standard library or a package: there a version says more than what it happens to hold."""
-    top = str(getattr(thing, "__module__", None) or "builtins").partition(".")[0]
-    if top in sys.stdlib_module_names and top != "__main__":
-        return True
+    """Whether it comes from the standard library or a package: what it happens to hold is no business of the user's."""
+    top = _origin(thing)
     place = getattr(sys.modules.get(top), "__file__", None) or ""
-    return top == __name__.partition(".")[0] or "site-packages" in place or "dist-packages" in place
+    ours = top == __name__.partition(".")[0]
+    return ours or _is_standard(thing) or "site-packages" in place or "dist-packages" in place
+
+
+def _is_standard(thing) -> bool:
+    return _origin(thing) in sys.stdlib_module_names - {"__main__"}
+
+
+def _origin(thing) -> str:
+    """The first part of the name of the module that defines a function, a class or an object's class."""
+    named = thing if isinstance(thing, type) or inspect.isroutine(thing) else type(thing)
+    return str(getattr(named, "__module__", None) or "builtins").partition(".")[0]
 
 
 def _is_empty(cell) -> bool:

@@ -178,7 +178,7 @@ def reduce_in_time(
     constraints = Constraints.of(model)
     if basis is None:
         wish = {"tolerance": tolerance} if n_modes is None else {"n_modes": n_modes}
-        basis = space_basis(snapshots, model, **wish)
+        basis = space_basis(model, snapshots, **wish)
     bench = _Bench.of(constraints, snapshots, basis, nonlinear_tolerance or tolerance)
     best: TimeReducedModel | None = None
     reasons = []

@@ -27,6 +27,7 @@ _BLOCK = 2**22  # numbers that a block of snapshots should have: 32 MB, of which
 _SHORT = 3000  # values up to which a triangle of that size takes any number of snapshots
 _GRAM_LIMIT = 1e-8  # square root of rounding
 _FINER = 1e-4  # part of the tolerance that may be lost on the way
+_SLOW = 1e-2  # relative error with modes of half the snapshots above which more of them would not help
 _TURNED = 1e-6  # angle by which what was lost on the way may turn the modes without a word
 
 
@@ -122,11 +123,15 @@ class _Source:
 
     def _rows(self, block) -> np.ndarray:
         """Rows (m, n_values) of floats, in the precision they have."""
+        given = block
         try:
-            block = np.asarray(block)
+            block = np.asarray(given)
             block = block if block.dtype.kind == "f" else block.astype(float, casting="same_kind")
         except (TypeError, ValueError):
-            raise ParasolError(f"{self.name} must be real numbers, got {type(block).__name__}.") from None
+            of = f" of {given.dtype}" if isinstance(given, np.ndarray) else ""
+            raise ParasolError(
+                f"{self.name} must be real numbers, got {type(given).__name__}{of}. Give Snapshots, or rows of numbers."
+            ) from None
         if block.ndim != 2:
             raise ParasolError(
                 f"{self.name} have shape {block.shape}, expected (n_samples, n_values): samples on axis 0."
@@ -205,7 +210,7 @@ def _factor(source: _Source, root, tolerance, n_modes, method, rng, tally: _Tall
         warnings.warn(
             'method="randomized" would need more than half of all directions here; took "svd", which is exact and cheaper.',
             ParasolWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     return direct(rows, root), "svd"
 
@@ -237,11 +242,21 @@ def _warn(found: Factored, method: str, tolerance, n_modes, d: int, n: int, n_va
         )
     if tolerance is not None and 2 * d > min(n, n_values):
         what = f"{n} snapshots" if n <= n_values else f"{n_values} values"
-        messages.append(
-            f"tolerance={tolerance:g} needs {d} modes of {what}: the singular values decay too slowly to reduce, and so "
-            "few snapshots do not resolve the tolerance. Use more snapshots, a looser tolerance, or a smaller range of "
-            "parameters; if d keeps growing, solutions lie near no small linear space and a nonlinear map is needed."
+        half = np.sqrt(
+            (found.lost_energy + np.sum(s[min(n, n_values) // 2 :] ** 2)) / (found.lost_energy + np.sum(s**2))
         )
+        needs = f"tolerance={tolerance:g} needs {d} modes of {what}"
+        if half > _SLOW:
+            messages.append(
+                f"{needs}, and half as many leave {half:.1e}: the singular values decay too slowly to reduce. Use a looser "
+                "tolerance or a smaller range of parameters; if d keeps growing with more snapshots, solutions lie near no "
+                "small linear space and a nonlinear map is needed."
+            )
+        elif n <= n_values:
+            messages.append(
+                f"{needs}: the singular values decay, to {half:.1e} with half as many, but so few snapshots may not resolve "
+                "the tolerance. Use more snapshots, or a looser tolerance."
+            )
     for message in messages:
         warnings.warn(message, ParasolWarning, stacklevel=3)
 

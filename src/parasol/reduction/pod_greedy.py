@@ -30,7 +30,7 @@ class PodGreedy:
         return f"<PodGreedy {self.basis.n_modes} modes, largest relative error {self.history[-1]:.1e}>"
 
 
-def space_basis(snapshots, model: Model, *, tolerance=None, n_modes=None, weights=None) -> Basis:
+def space_basis(model: Model, snapshots, *, tolerance=None, n_modes=None, weights=None) -> Basis:
     """Modes V (n_fields * n_nodes, d) of all moments of all trajectories: Σ ||u(t) − V Vᵀ u(t)||² <= tolerance² Σ ||u(t)||².
 
     `snapshots` hold one trajectory a row (`Evolution.flat`). Values that boundary conditions fix are taken out before:
@@ -58,8 +58,8 @@ def compressed_pod(trajectories: Iterable[np.ndarray], tolerance, n_modes, weigh
 
 
 def pod_greedy(
-    snapshots,
     model: Model,
+    snapshots,
     *,
     tolerance: float | None = None,
     n_modes: int | None = None,

@@ -49,7 +49,7 @@ def sample(
             f"the function parameter {box.functions[0].name!r} is drawn at nodes, which a {type(space).__name__} does not "
             "have. Sample the model: sample(discretize(problem, nodes), n_samples)."
         )
-    rng = np.random.default_rng(rng)
+    rng = _generator(rng)
     scaled = _rescaled(box, scale)
     n_scalars = len(scaled.scalars)
     if design == "lattice":
@@ -79,9 +79,16 @@ def split(mus, /, *, rng: int | np.random.Generator | None = None, **sizes) -> d
     """
     n = check_count(mus, "number of samples") if np.ndim(mus) == 0 and not hasattr(mus, "__len__") else len(mus)
     counts = _part_counts(n, sizes)
-    order = np.arange(n) if rng is None else np.random.default_rng(rng).permutation(n)
+    order = np.arange(n) if rng is None else _generator(rng).permutation(n)
     ends = np.cumsum([0, *counts.values()])
     return {name: np.sort(order[a:b]) for name, a, b in zip(counts, ends[:-1], ends[1:], strict=True)}
+
+
+def _generator(rng) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ParasolError(f"rng={rng!r} must be a whole number from 0 on or a NumPy generator: rng=0.") from None
 
 
 def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:

@@ -164,7 +164,9 @@ def solve_many(
     done here, by `jobs` processes, or by any executor of `concurrent.futures`: the numbers are the same to the last bit.
     With a `store` (a folder) every finished chunk is on disk at once, and a run that was stopped, however, goes on where
     it was when called again; more parameters may follow those it began with. A parameter at which the solver fails is
-    recorded with the reason, and warned of, unless all fail. `progress` is called with the fraction that is done.
+    recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise a ValueError (such as
+    a ParasolError or a LinAlgError), an ArithmeticError or a RuntimeError; anything else is a mistake in the solver and
+    stops the run. `progress` is called with the fraction that is done.
 
     >>> snapshots = solve_many(lambda mu: mu[0] * np.arange(3), [[1.0], [2.0]])
     >>> snapshots.solutions

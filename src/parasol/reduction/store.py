@@ -266,6 +266,8 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
             f"this is {wanted.solver} (fingerprints {there.fingerprint[:12]}, {wanted.fingerprint[:12]}). Choose another path."
         )
     n = there.n_samples
+    if there.n_parameters == wanted.n_parameters and len(mus) < n:
+        _check_not_fewer(folder, there, mus)
     if there.n_parameters != wanted.n_parameters or len(mus) < n or digest(mus[:n]) != there.mus_sha256:
         raise ParasolError(
             f"the snapshot store {folder} was begun for {n} other parameters than the {len(mus)} given. "
@@ -276,6 +278,18 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
         there = Manifest(**{**asdict(wanted), "chunk_size": there.chunk_size})
         write_manifest(folder, there)
     return there, chunks
+
+
+def _check_not_fewer(folder: Path, there: Manifest, mus: np.ndarray) -> None:
+    """Say so where the parameters are the first ones of a store that has more, as far as its chunks tell."""
+    known = [chunk for chunk in stored_chunks(folder, there).values() if chunk.index * there.chunk_size < len(mus)]
+    starts = [chunk.index * there.chunk_size for chunk in known]
+    pairs = [(mus[i : i + len(c.mus)], c.mus) for i, c in zip(starts, known, strict=True)]
+    if pairs and all(np.array_equal(given, stored[: len(given)]) for given, stored in pairs):
+        raise ParasolError(
+            f"the {len(mus)} parameters given are the first ones of the {there.n_samples} of the snapshot store {folder}. "
+            f"Read what it has with ps.open_snapshots({str(folder)!r}), or give all its parameters."
+        )
 
 
 # ---- one run at a time ----------------------------------------------------------------------------------------------

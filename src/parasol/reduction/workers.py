@@ -27,7 +27,7 @@ from parasol.reduction.store import Chunk, StoredChunk, length_of, loaded, write
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
 # what a solver may raise where the mathematics fails; anything else is a mistake in the solver and stops the run
-_FAILURES = (ParasolError, ArithmeticError, np.linalg.LinAlgError, RuntimeError)
+_FAILURES = (ValueError, ArithmeticError, RuntimeError)  # a ParasolError and a LinAlgError are ValueErrors
 _MISTAKES = (NotImplementedError, RecursionError)
 
 

@@ -140,7 +140,7 @@ def _helmholtz(run: _Run) -> Facts:
     rich = pod(train, n_modes=min(60, len(train) // 2))
     recipes = _recipes(run, NetworkRecipe.paper(), "best", "random features", "polynomial")
     run.maps("paper's data, more modes", recipes, train, truth, len(train) + len(validation), basis=rich, **options)
-    for count, modes in ((30, 30), (100, 45)):
+    for count, modes in ((30, 30), (100, 50)):
         snapshots = run.solve(model, sample(model, count, design="edges", rng=0), f"helmholtz-{count}")
         reduced = reduce(model, pod(snapshots, n_modes=modes))
         for name in ("best", "compact", "random features", "polynomial"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, check_positive
 from parasol.delivery.files import check_output, replacing
 from parasol.reduction.basis import Basis
 from parasol.study.canvas import INK, require_matplotlib
@@ -36,7 +36,7 @@ def draw_spectrum(
     named = _named(bases, labels)
     figure_class = require_matplotlib()
     path = None if path is None else check_output(path, FIGURE_SUFFIXES)
-    if tolerance is not None and not 0 < float(tolerance) < 1:
+    if tolerance is not None and check_positive(tolerance, "tolerance") >= 1:
         raise ParasolError(f"tolerance={tolerance!r} is not between 0 and 1.")
     figure = figure_class(figsize=(10.5, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -104,10 +104,18 @@ def _named(bases, labels: Sequence[str] | None) -> list[tuple[str, Basis]]:
         if labels is not None:
             raise ParasolError("labels and a mapping were both given, and a mapping has labels. Leave labels out.")
     else:
+        if not isinstance(bases, Basis | Sequence) or isinstance(bases, str):
+            raise ParasolError(
+                f"bases is a {type(bases).__name__}. Give a basis, several, or a mapping of labels to them."
+            )
         bases = [bases] if isinstance(bases, Basis) else list(bases)
         if labels is not None and len(labels) != len(bases):
             raise ParasolError(f"{len(labels)} labels were given for {len(bases)} bases. Give one for each.")
-        named = list(zip(labels or [f"{basis.n_snapshots} snapshots" for basis in bases], bases, strict=True))
+        named = list(
+            zip(
+                labels or [f"{getattr(b, 'n_snapshots', i)} snapshots" for i, b in enumerate(bases)], bases, strict=True
+            )
+        )
     if not named:
         raise ParasolError("there is no basis to draw. Give one, or a mapping of labels to bases.")
     for label, basis in named:
