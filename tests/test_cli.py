@@ -350,7 +350,9 @@ def test_an_mp4_without_ffmpeg_is_refused_before_the_solve(mine, monkeypatch):
 
 def test_integration_and_films_tell_how_much_is_done(mine, monkeypatch):
     told = {}
-    monkeypatch.setattr("parasol.cli.solve.stages", lambda quiet: nullcontext(lambda text: told.setdefault(text, []).append))
+    monkeypatch.setattr(
+        "parasol.cli.solve.stages", lambda quiet: nullcontext(lambda text: told.setdefault(text, []).append)
+    )
     assert run("solve", "burgers", "--nodes", 60, "--times", "0:1:3", "--out", "u.gif").exit_code == 0
     for stage in ("solving", "writing u.gif"):
         assert told[stage] == sorted(told[stage])

@@ -278,6 +278,7 @@ def online_rows(facts: Facts) -> list[tuple[str, str]]:
                     f"{row['over_projection']:.3f}, {row['n_modes']} modes, {row['pde_solves']} full solves, fit {row['fit_seconds']:.1f} s",
                 )
             )
+        out += _verdicts(found["rows"])
         for row in found["fields"]:
             out.append(
                 (
@@ -295,4 +296,21 @@ def online_rows(facts: Facts) -> list[tuple[str, str]]:
                     f"{speed['faster_than_splu']:.0f} times faster than SciPy's LU ({1e3 * speed['splu_each']:.1f} ms each)",
                 )
             )
+    return out
+
+
+def _verdicts(rows: list[Facts]) -> list[tuple[str, str]]:
+    """Where a simpler map is as good as our network, it is said."""
+    out = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        here = {row["map"]: row for row in rows if row["case"] == case}
+        simpler = [row for name, row in here.items() if name not in ("best", "compact", "paper")]
+        if "best" not in here or not simpler:
+            continue
+        rival = min(simpler, key=lambda row: row["error"])
+        if rival["error"] < 1.05 * here["best"]["error"]:
+            words = (
+                f"{rival['map']} does as well as the network, in {rival['fit_seconds']:.1f} s ({rival['error']:.2e})"
+            )
+            out.append((f"  {case}: simpler", words))
     return out

@@ -135,6 +135,13 @@ def _surrogate(
     recipe, basis, parameters, labels: Labels, unseen: Labels | None, origin: str, rng, progress
 ) -> Surrogate:
     recipe = recipe_named(recipe)
+    if len(labels.mus) < basis.n_modes:
+        warnings.warn(
+            f"{len(labels.mus)} samples for {basis.n_modes} coefficients: the last ones can hardly be learned. "
+            "Give more samples, or a basis of fewer modes.",
+            ParasolWarning,
+            stacklevel=3,
+        )
     features = features_of(parameters, labels.mus)
     start = time.perf_counter()
     fitted = _fitted(recipe, features, labels, unseen, rng, progress)
