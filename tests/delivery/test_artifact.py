@@ -27,12 +27,16 @@ def surrogate(reduced):
     return ps.fit(reduced, "polynomial", n_labels=300)
 
 
-@pytest.mark.parametrize("recipe", ["polynomial", "linear", "gaussian process", "random features"])
+RECIPES = ["polynomial", "linear", "gaussian process", "random features", ps.NetworkRecipe.compact(iterations=20)]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_the_same_answers_after_loading(reduced, model, recipe, tmp_path):
     surrogate = ps.fit(reduced, recipe, n_labels=200)
     again = ps.load(ps.save(surrogate, tmp_path / "model.parasol"))
     mus = ps.sample(model, 30, rng=3)
-    assert np.array_equal(surrogate(mus).values, again(mus).values)
+    for dtype in (np.float64, np.float32):
+        assert np.array_equal(surrogate(mus, dtype=dtype).values, again(mus, dtype=dtype).values)
     assert np.array_equal(surrogate(mus).bound, again(mus).bound)
     assert np.array_equal(surrogate(mus).bounds.rigorous, again(mus).bounds.rigorous)
     assert np.allclose(surrogate.gradient(mus[0]), again.gradient(mus[0]))

@@ -24,7 +24,13 @@ VERSION = 1
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 64 * 2**20
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no dates: the same surrogate gives the same bytes
-_LEFT_OUT = {"Surrogate": {"solver"}, "Layout": {"domain"}, "ReducedModel": {"model"}, "TrainedNetwork": {"history"}}
+# what does not go into a file, and what stands there instead after loading
+_LEFT_OUT: dict[str, dict[str, Any]] = {
+    "Surrogate": {"solver": None},
+    "Layout": {"domain": None},
+    "ReducedModel": {"model": None},
+    "TrainedNetwork": {"history": ()},
+}
 # what a file may contain; a kind is made by its own constructor, which checks it
 _KINDS = {
     name: home
@@ -147,7 +153,7 @@ def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
 
 def _fields(value) -> dict[str, Any]:
     if is_dataclass(value):
-        left_out = _LEFT_OUT.get(type(value).__name__, set())
+        left_out = _LEFT_OUT.get(type(value).__name__, {})
         return {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.name not in left_out}
     arguments, options = value.__getnewargs_ex__()  # a parameter
     names = ("name", "low", "high") if len(arguments) == 3 else ("name", "law")
@@ -169,4 +175,5 @@ def _decode(tree: Any, arrays: list[np.ndarray]) -> Any:
     if kind not in _KINDS:
         raise ParasolError(f"the file holds a {kind!r}, which this version of parasol does not know.")
     made = getattr(import_module(_KINDS[kind]), kind)
-    return made(**{name: _decode(item, arrays) for name, item in tree["fields"].items()})
+    found = {name: _decode(item, arrays) for name, item in tree["fields"].items()}
+    return made(**(_LEFT_OUT.get(kind, {}) | found))

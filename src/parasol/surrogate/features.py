@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,10 +20,16 @@ class Features:
 
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """Features (n_samples, n_parameters) of parameter vectors of the same shape."""
-        x = (mus - self.shift) * self.scale
-        if self.logs.any():
-            x[:, self.logs] = (np.log(mus[:, self.logs]) - self.shift[self.logs]) * self.scale[self.logs]
+        x = np.array(mus, dtype=float)
+        for j in self._log_columns:
+            np.log(x[:, j], out=x[:, j])
+        x -= self.shift
+        x *= self.scale
         return x
+
+    @cached_property
+    def _log_columns(self) -> list[int]:
+        return np.flatnonzero(self.logs).tolist()
 
     def slope(self, mus: np.ndarray) -> np.ndarray:
         """dx/dμ, diagonal, (n_samples, n_parameters)."""

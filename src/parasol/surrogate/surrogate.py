@@ -123,7 +123,8 @@ class Surrogate:
         """The map, by the type of numbers wanted; a network computes in that type."""
         network = getattr(self.map, "network", None)
         if network is not None:
-            return {kind: network.astype(kind) for kind in (np.float32, np.float64)}
+            folded = network.astype(np.float64).folded()
+            return {np.float32: folded.astype(np.float32), np.float64: network}
         return {np.float64: self.map.predict, np.float32: lambda x: self.map.predict(x).astype(np.float32)}
 
     def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None]:
