@@ -22,10 +22,12 @@ def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
     (1, 2)
     """
     try:
+        if np.iscomplexobj(array):
+            raise TypeError
         out = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
         raise ParasolError(
-            f"{name} must be numbers, got {type(array).__name__}. Pass a NumPy array or nested lists."
+            f"{name} must be real numbers, got {type(array).__name__}. Pass a NumPy array or nested lists."
         ) from None
     if out.ndim != len(shape) or any(
         want is not None and want != got for want, got in zip(shape, out.shape, strict=True)

@@ -133,3 +133,42 @@ def test_foreign_maps_are_not_saved(reduced, tmp_path):
     with pytest.raises(ps.ParasolError, match="parasol's own maps only"):
         ps.save(ps.fit(reduced, Mine(), n_labels=50), tmp_path / "mine.parasol")
     assert not (tmp_path / "mine.parasol").exists()
+
+
+def test_hostile_files_are_refused_at_once(surrogate, tmp_path):
+    path = ps.save(surrogate, tmp_path / "model.parasol")
+    packed = tmp_path / "bomb"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        new.writestr("arrays/9999.npy", bytes(10**7))
+    with pytest.raises(ps.ParasolError, match="packed or larger"):
+        ps.load(packed)
+    for place in (-1, True, 10**9, "0"):
+        with pytest.raises(ps.ParasolError, match="refers to array"):
+            ps.load(edited(path, lambda m, p=place: m["content"]["fields"]["basis"]["fields"]["modes"].update(array=p)))
+    with pytest.raises(ps.ParasolError, match="is a str"):
+        ps.load(edited(path, lambda m: m["content"]["fields"].update(basis="hello")))
+    with pytest.raises(ps.ParasolError, match="version"):
+        ps.load(edited(path, lambda m: m.update(version=-5)))
+    with pytest.raises(ps.ParasolError, match="not a surrogate"):
+        ps.load(tmp_path)
+
+
+@pytest.mark.parametrize("change", [lambda a: a * np.nan, lambda a: a.astype(complex), lambda a: a.astype("U9")])
+def test_arrays_of_the_wrong_kind_are_refused(surrogate, tmp_path, change):
+    import hashlib
+    import io
+
+    path = ps.save(surrogate, tmp_path / "model.parasol")
+    other = tmp_path / "changed"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
+        buffer = io.BytesIO()
+        np.save(buffer, change(np.load(io.BytesIO(old.read("arrays/0000.npy")))))
+        manifest = json.loads(old.read("manifest.json"))
+        manifest["sha256"]["arrays/0000.npy"] = hashlib.sha256(buffer.getvalue()).hexdigest()
+        for name in old.namelist():
+            new_data = {"manifest.json": json.dumps(manifest).encode(), "arrays/0000.npy": buffer.getvalue()}
+            new.writestr(name, new_data.get(name, old.read(name)))
+    with pytest.raises(ps.ParasolError, match="damaged"):
+        ps.load(other)

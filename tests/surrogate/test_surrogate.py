@@ -206,3 +206,102 @@ def test_mistakes_are_told(snapshots, model):
         ps.fit_snapshots(np.ones((30, 1)), np.ones((30, 4)), "linear")
     with pytest.raises(ps.ParasolError, match="names 1 parameters"):
         ps.fit_snapshots(snapshots.mus, snapshots.solutions, "linear", ranges={"a": (0.1, 4.0)})
+
+
+# ---- what a review by fresh eyes broke --------------------------------------------------------------------------------
+def test_another_basis_has_no_certificate(model, surrogate, truth):
+    other = ps.pod(truth, n_modes=15)
+    found = ps.fit(surrogate.reduced, "polynomial", basis=other, n_labels=400)
+    assert found.reduced is None
+    with pytest.raises(ps.ParasolError, match="another basis"):
+        replace(found, reduced=surrogate.reduced)
+
+
+def test_types_are_those_asked_for_and_bounds_know_them(surrogate, truth):
+    single = ps.fit(surrogate.reduced, ps.NetworkRecipe.compact(iterations=30), n_labels=400)
+    for found in (single, surrogate):
+        for dtype in (np.float64, np.float32, "float32"):
+            answer = found(truth.mus, dtype=dtype)
+            assert answer.values.dtype == np.dtype(dtype)
+            error = np.linalg.norm(answer.values - truth.solutions, axis=1) / np.linalg.norm(truth.solutions, axis=1)
+            assert np.all(error <= answer.bound)
+    strict = single(truth.mus, tolerance=1e-4)
+    error = np.linalg.norm(strict.values - truth.solutions, axis=1) / np.linalg.norm(truth.solutions, axis=1)
+    assert np.all(error <= 1e-4)
+    with pytest.raises(ps.ParasolError, match="float64"):
+        single(truth.mus, dtype=np.float32, tolerance=1e-4)
+
+
+def smooth(mus):
+    z = np.linspace(0, 1, 50)
+    return np.exp(-((z - 0.3 - 0.4 * mus[:, :1]) ** 2) / 0.05) + mus[:, 1:] * np.sin(3 * z)
+
+
+def test_no_logarithms_of_data_that_do_not_ask_for_them():
+    """Uniform samples of (0, 1) span decades by accident."""
+    mus = np.random.default_rng(0).uniform(0, 1, (80, 2))
+    found = ps.fit_snapshots(mus, smooth(mus), "polynomial", level=None)
+    fresh = np.random.default_rng(1).uniform(0.05, 0.95, (40, 2))
+    assert not found.features.logs.any()
+    assert ps.accuracy(found, ps.as_snapshots(fresh, smooth(fresh))).mean < 1e-3
+
+
+def test_nothing_is_promised_outside_the_box_and_nan_does_not_leave():
+    mus = np.random.default_rng(0).uniform(0.1, 1, (100, 2))
+    found = ps.fit_snapshots(mus, smooth(mus), "polynomial", ranges={"a": (0.05, 1.0, "log"), "b": (0.05, 1.0, "log")})
+    assert found([3.0, 3.0], extrapolate=True).bound == np.inf
+    with pytest.raises(ps.ParasolError, match="must be positive"):
+        found([-0.1, 0.5], extrapolate=True)
+    with pytest.warns(ps.ParasolWarning, match="beyond the samples"):
+        ps.fit_snapshots(mus, smooth(mus), "linear", ranges={"a": (0.0, 5.0), "b": (0.0, 1.0)})
+
+
+def test_a_regressor_is_left_as_it_was():
+    class Mean:
+        def fit(self, x, y):
+            self.mean = y.mean(axis=0)
+            return self
+
+        def predict(self, x):
+            return [list(self.mean)] * len(x)
+
+    mus, mine = np.random.default_rng(0).uniform(0, 1, (40, 2)), Mean()
+    first = ps.fit_snapshots(mus, smooth(mus), mine, level=None)
+    before = first(mus).values
+    ps.fit_snapshots(mus, 2 * smooth(mus), mine, level=None)
+    assert np.array_equal(first(mus).values, before)
+    assert not hasattr(mine, "mean")
+
+
+def test_travels_after_use(surrogate, truth):
+    import copy
+
+    expected = surrogate(truth.mus).values
+    assert np.array_equal(copy.deepcopy(surrogate)(truth.mus).values, expected)
+
+
+def test_restricted_says_where_and_refuses_repairs(surrogate, truth):
+    points = [[0.1, 0.2]]
+    small = surrogate.restricted(points=points)
+    assert np.array_equal(small(truth.mus[0]).nodes, points)
+    with pytest.raises(ps.ParasolError, match="whole fields"):
+        small(truth.mus[0], tolerance=1e-3)
+    for bad in ([10**6], [0.5], [], [-1]):
+        with pytest.raises(ps.ParasolError, match="whole numbers from 0"):
+            surrogate.restricted(nodes=bad)
+
+
+def test_more_mistakes_are_told(snapshots, surrogate, model):
+    with pytest.raises(ps.ParasolError, match="real numbers"):
+        surrogate([[1, 2], [3]])
+    with pytest.raises(ps.ParasolError, match=r"level=1\.0"):
+        ps.fit_snapshots(snapshots.mus, snapshots.solutions, "linear", level=1.0)
+    with pytest.raises(ps.ParasolError, match="must name the parameters"):
+        ps.fit_snapshots(snapshots.mus, snapshots.solutions, "linear", ranges=[1, 2])
+    with pytest.raises(ps.ParasolError, match="real numbers"):
+        ps.fit_snapshots(snapshots.mus, snapshots.solutions + 1j, "linear")
+    other = ps.discretize(
+        ps.load_problem("cooled-pipe"), ps.scatter(ps.load_problem("cooled-pipe").domain, n_nodes=300)
+    )
+    with pytest.raises(ps.ParasolError, match="mus has shape"):
+        ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=3), model=other)

@@ -23,6 +23,7 @@ FORMAT = "parasol-surrogate"
 VERSION = 1
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 64 * 2**20
+_TYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no dates: the same surrogate gives the same bytes
 # what does not go into a file, and what stands there instead after loading
 _LEFT_OUT: dict[str, dict[str, Any]] = {
@@ -90,35 +91,64 @@ def load(path: str | Path) -> Surrogate:
             return _read(file, path)
     except FileNotFoundError:
         raise ParasolError(f"there is no file {str(path)!r}.") from None
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, UnicodeDecodeError, RecursionError) as error:
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        EOFError,
+        NotImplementedError,
+        UnicodeDecodeError,
+        RecursionError,
+        OSError,
+    ) as error:
         raise ParasolError(f"{str(path)!r} is not a surrogate, or is damaged: {error}.") from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError, MemoryError, ArithmeticError) as error:
         if isinstance(error, ParasolError):
             raise
         raise ParasolError(f"{str(path)!r} is damaged: {error}.") from None
 
 
 def _read(file: zipfile.ZipFile, path: Path) -> Surrogate:
+    size = path.stat().st_size
+    if any(entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size for entry in file.infolist()):
+        raise ParasolError(f"{str(path)!r} is damaged: an entry is packed or larger than the file.")
     if file.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
         raise ParasolError(f"{str(path)!r} has a manifest of unreasonable size.")
     manifest = json.loads(file.read(_MANIFEST))
     if manifest.get("format") != FORMAT:
         raise ParasolError(f"{str(path)!r} is not a surrogate of parasol.")
+    if type(manifest["version"]) is not int or manifest["version"] < 1:
+        raise ParasolError(f"{str(path)!r} is damaged: its version is {manifest['version']!r}.")
     if manifest["version"] > VERSION:
         raise ParasolError(
-            f"{str(path)!r} was written by parasol {manifest['parasol']}, which is newer than this one ({__version__}). "
-            "Update parasol."
+            f"{str(path)!r} has version {manifest['version']} of the format, written by parasol {manifest['parasol']}, and is "
+            f"newer than this parasol ({__version__}) can read. Update parasol."
         )
     arrays = []
     for name, wanted in manifest["sha256"].items():
         data = file.read(name)
         if hashlib.sha256(data).hexdigest() != wanted:
             raise ParasolError(f"{str(path)!r} is damaged: {name} has changed since it was written.")
-        arrays.append(np.load(io.BytesIO(data), allow_pickle=False))
+        arrays.append(_array(data, name))
     found = _decode(manifest["content"], arrays)
     if not isinstance(found, Surrogate):
         raise ParasolError(f"{str(path)!r} holds a {type(found).__name__}, not a surrogate.")
     return found
+
+
+def _array(data: bytes, name: str) -> np.ndarray:
+    """The array of an entry, if it is one of finite numbers and no larger than the entry itself."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+    if header is None:
+        raise ParasolError(f"{name} is damaged: its header has version {version}.")
+    shape, _, dtype = header(stream)
+    if dtype.str not in _TYPES or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise ParasolError(f"{name} is damaged: it declares {shape} numbers of type {dtype}.")
+    out = np.load(io.BytesIO(data), allow_pickle=False)
+    if not np.all(np.isfinite(out)):
+        raise ParasolError(f"{name} is damaged: it has numbers that are NaN or infinite.")
+    return out
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -166,7 +196,10 @@ def _decode(tree: Any, arrays: list[np.ndarray]) -> Any:
     if not isinstance(tree, dict):
         return tree
     if "array" in tree:
-        return arrays[tree["array"]]
+        place = tree["array"]
+        if type(place) is not int or not 0 <= place < len(arrays):
+            raise ParasolError(f"the file refers to array {place!r} of {len(arrays)}.")
+        return arrays[place]
     if "float" in tree:
         return float(tree["float"])
     if "dict" in tree:
@@ -176,4 +209,4 @@ def _decode(tree: Any, arrays: list[np.ndarray]) -> Any:
         raise ParasolError(f"the file holds a {kind!r}, which this version of parasol does not know.")
     made = getattr(import_module(_KINDS[kind]), kind)
     found = {name: _decode(item, arrays) for name, item in tree["fields"].items()}
-    return made(**(_LEFT_OUT.get(kind, {}) | found))
+    return made(**(found | _LEFT_OUT.get(kind, {})))

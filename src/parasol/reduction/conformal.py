@@ -30,6 +30,10 @@ class ConformalBound:
     quantile: float
     normalised: bool = False
 
+    def __post_init__(self):
+        if not (0 < self.level < 1 and self.quantile >= 0):
+            raise ParasolError(f"a bound of {self.quantile!r} at the level {self.level!r} makes no sense.")
+
     @property
     def coverage(self) -> Coverage:
         """How sure the level itself is with this number of calibration parameters."""

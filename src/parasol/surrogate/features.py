@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from parasol.checks import ParasolError
 from parasol.pde.parameters import ParameterSpace
 
 
@@ -17,6 +18,14 @@ class Features:
     logs: np.ndarray  # (n_parameters,) bool
     shift: np.ndarray  # (n_parameters,)
     scale: np.ndarray  # (n_parameters,): x = (t − shift) * scale
+
+    def __post_init__(self):
+        for name in ("logs", "shift", "scale"):
+            value = getattr(self, name)
+            if np.shape(value) != np.shape(self.shift) or np.ndim(value) != 1 or not np.all(np.isfinite(value)):
+                raise ParasolError(f"{name} of the features does not fit the others.")
+        if np.asarray(self.logs).dtype != bool:
+            raise ParasolError("logs of the features must be truth values.")
 
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """Features (n_samples, n_parameters) of parameter vectors of the same shape."""
@@ -38,13 +47,14 @@ class Features:
         return out
 
 
-def features_of(parameters: ParameterSpace, mus: np.ndarray) -> Features:
-    """Features of a space's parameter vectors; a range that spans more than a decade counts as logarithmic.
+def features_of(parameters: ParameterSpace, mus: np.ndarray, *, wide: bool = False) -> Features:
+    """Features of a space's parameter vectors, logarithmic where the parameter's scale says so.
 
-    `mus` (n_samples, n_parameters) says how large the values of function parameters are.
+    `mus` (n_samples, n_parameters) says how large the values of function parameters are. With `wide`, ranges that span
+    more than a decade are logarithmic too.
 
     >>> from parasol.pde.parameters import parameters
-    >>> space = ParameterSpace(parameters(a=(0.1, 4.0), k=(0.0, 2.0)))
+    >>> space = ParameterSpace(parameters(a=(0.1, 4.0, "log"), k=(0.0, 2.0)))
     >>> features_of(space, np.empty((0, 2)))(np.array([[4.0, 0.0]])).round(12)
     array([[ 1., -1.]])
     """
@@ -53,7 +63,7 @@ def features_of(parameters: ParameterSpace, mus: np.ndarray) -> Features:
     logs = np.zeros(n, dtype=bool)
     shift, scale = np.zeros(n), np.ones(n)
     for j, p in enumerate(scalars):
-        logs[j] = p.scale == "log" or (p.low > 0 and p.high >= 10 * p.low)
+        logs[j] = p.scale == "log" or (wide and p.low > 0 and p.high >= 10 * p.low)
         low, high = (np.log(p.low), np.log(p.high)) if logs[j] else (p.low, p.high)
         shift[j], scale[j] = (low + high) / 2, 2 / (high - low)
     if n > len(scalars) and len(mus):

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,13 @@ from parasol.reduction.reduced import ReducedModel
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.surrogate.features import Features, features_of
+from parasol.surrogate.maps import fit_map, predictions
+from parasol.surrogate.polynomial import Polynomial
 from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Layout, Surrogate
 
 _N_VALIDATION = 512
+_FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
 def fit(
@@ -41,7 +45,7 @@ def fit(
     """Fit a map from parameters to coefficients of a basis, and make a surrogate of it.
 
     `source` gives the labels: a reduced model (as many as wanted, almost free, certified where it can), or snapshots with
-    a `basis`. `recipe` is "best", "paper", another name, or any object with scikit-learn's `fit` and `predict`.
+    a `basis`. A `model` names the parameters, the nodes, and solves for repairs; a linear reduced model brings its own. `recipe` is "best", "paper", another name, or any object with scikit-learn's `fit` and `predict`.
     `validation` snapshots decide when training has gone far enough; `calibration` snapshots, kept from everything else, give
     a conformal bound of the relative error at the `level`.
     """
@@ -56,6 +60,9 @@ def fit(
                     f"the basis has {basis.n_values} values, the snapshots {snapshots.n_values}: "
                     "it belongs to another problem. Make it from snapshots of this one."
                 )
+        if model is not None:
+            model.check(source.mus)
+            _check_model(model, basis)
         parameters = model.parameters if model is not None else space_of(source.mus)
         labels = Labels(source.mus, project_all(basis, source))
         unseen = None if validation is None else Labels(validation.mus, project_all(basis, validation))
@@ -66,6 +73,11 @@ def fit(
                 raise ParasolError(
                     f"source is {type(source).__name__}, which has no {need}. Pass a reduced model, or snapshots with a basis."
                 )
+        if hasattr(source, "times"):
+            raise ParasolError(
+                "a reduced model in time gives trajectories, not coefficients. Make snapshots of it, "
+                "labels = ps.as_snapshots(mus, reduced.values(mus)), and fit(labels, basis=ps.pod(labels, ...), model=model)."
+            )
         model = getattr(source, "model", None) if model is None else model
         parameters = source.parameters
         space = parameters if model is None else model
@@ -73,7 +85,8 @@ def fit(
         labels, unseen = (Labels(mus, _labelled(source, basis, mus)) for mus in sets)
         basis = source.basis if basis is None else basis
         origin = "reduced model"
-    reduced = source if isinstance(source, ReducedModel) else None
+    # the certificate speaks of the reduced model's own basis
+    reduced = source if isinstance(source, ReducedModel) and basis is source.basis else None
     surrogate = _surrogate(recipe, basis, parameters, labels, unseen, origin, rng, progress)
     surrogate = replace(surrogate, layout=_layout(model), reduced=reduced, solver=model)
     return surrogate if calibration is None else calibrated(surrogate, calibration, level=level)
@@ -96,7 +109,8 @@ def fit_snapshots(
 
     `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
     out, they are those of the data. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
-    samples, drawn at random, is kept aside for a conformal bound at the `level`; None keeps none.
+    samples, drawn at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the law
+    of the samples; None keeps none.
     """
     mus = check_finite(check_shape(mus, (None, None), "mus"), "mus")
     solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
@@ -104,6 +118,9 @@ def fit_snapshots(
         raise ParasolError(f"{len(mus)} samples are too few to learn from. Give at least 4.")
     parameters = space_of(mus, ranges)
     parameters.check(mus)
+    _warn_of_gaps(parameters, mus)
+    if level is not None and not (isinstance(level, float) and 0 < level < 1):
+        raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
     order = np.random.default_rng(rng).permutation(len(mus))
     n_aside = 0 if level is None else _n_aside(len(mus), level)
     aside, train = np.sort(order[:n_aside]), np.sort(order[n_aside:])
@@ -115,6 +132,19 @@ def fit_snapshots(
     if n_aside == 0 or level is None:
         return surrogate
     return calibrated(surrogate, as_snapshots(mus[aside], solutions[aside]), level=level)
+
+
+def _warn_of_gaps(parameters: ParameterSpace, mus: np.ndarray) -> None:
+    """A box wider than the data means extrapolation inside the box."""
+    unit = parameters.to_unit(mus)
+    for j, p in enumerate(parameters.scalars):
+        if unit[:, j].min() > 0.1 or unit[:, j].max() < 0.9:
+            warnings.warn(
+                f"the samples reach from {mus[:, j].min():g} to {mus[:, j].max():g} in {p.name}, its range is "
+                f"[{p.low:g}, {p.high:g}]: beyond the samples neither answers nor bounds can be trusted.",
+                ParasolWarning,
+                stacklevel=3,
+            )
 
 
 def _n_aside(n: int, level: float) -> int:
@@ -142,16 +172,38 @@ def _surrogate(
             ParasolWarning,
             stacklevel=3,
         )
-    features = features_of(parameters, labels.mus)
+    features = _features(parameters, labels)
     start = time.perf_counter()
     fitted = _fitted(recipe, features, labels, unseen, rng, progress)
     facts = {
         "recipe": type(recipe).__name__,
         "labels": origin,
         "n_labels": len(labels.mus),
+        "logarithms": [p.name for p, log in zip(parameters.scalars, features.logs, strict=False) if log],
         "fit_seconds": time.perf_counter() - start,
     }
     return Surrogate(basis, fitted, features, parameters, facts=facts)
+
+
+def _features(parameters: ParameterSpace, labels: Labels) -> Features:
+    """Logarithms where scales ask for them, and of other wide ranges if a polynomial then errs less on samples kept aside."""
+    plain, wide = (features_of(parameters, labels.mus, wide=choice) for choice in (False, True))
+    if np.array_equal(plain.logs, wide.logs) or len(labels.mus) < _FEWEST_FOR_LOGS:
+        return plain
+    order = np.random.default_rng(0).permutation(len(labels.mus))[:600]
+    train, test = order[: 2 * len(order) // 3], order[2 * len(order) // 3 :]
+    errors = []
+    for features in (plain, wide):
+        fitted = Polynomial().fit(features(labels.mus[train]), labels.coefficients[train])
+        gap = fitted.predict(features(labels.mus[test])) - labels.coefficients[test]
+        errors.append(np.mean(np.linalg.norm(gap, axis=1)))
+    return wide if errors[1] < errors[0] else plain
+
+
+def _check_model(model: Model, basis: Basis) -> None:
+    n_values = len(model.problem.names) * model.n_nodes
+    if basis.n_values % n_values or (model.problem.time is None and basis.n_values != n_values):
+        raise ParasolError(f"the basis has {basis.n_values} values, the model {n_values}: they do not belong together.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +212,18 @@ class Labels:
 
     mus: np.ndarray
     coefficients: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Foreign:
+    """Somebody's regressor, its predictions brought to the shape (n, n_outputs) and to floats."""
+
+    inner: Any
+    n_outputs: int
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Coefficients of features."""
+        return predictions(self.inner, x, self.n_outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +274,8 @@ def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> Para
     """The box of parameters named by `ranges`, or that the data span."""
     n = mus.shape[1]
     if ranges is not None:
+        if not isinstance(ranges, Mapping) or not all(isinstance(r, tuple | list) for r in ranges.values()):
+            raise ParasolError(f"ranges must name the parameters, like {{'a': (0.1, 4.0)}}, got {ranges!r}.")
         if len(ranges) != n:
             raise ParasolError(f"ranges names {len(ranges)} parameters, mus has {n} columns. Name each column once.")
         return ParameterSpace(
@@ -228,11 +294,9 @@ def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> Para
 def _fitted(recipe, features: Features, labels: Labels, unseen: Labels | None, rng: int, progress):
     """Fit the recipe; a regressor from elsewhere gets features and coefficients only."""
     x, y = features(labels.mus), labels.coefficients
-    if not type(recipe).__module__.startswith("parasol."):
-        fitted = recipe.fit(x, y)
-        return recipe if fitted is None else fitted
     validation = None if unseen is None else (features(unseen.mus), unseen.coefficients)
-    return recipe.fit(x, y, validation=validation, rng=rng, progress=progress)
+    fitted = fit_map(recipe, x, y, validation=validation, rng=rng, progress=progress)
+    return fitted if type(fitted).__module__.startswith("parasol.") else Foreign(fitted, y.shape[1])
 
 
 def _labelled(source, basis: Basis | None, mus: np.ndarray) -> np.ndarray:

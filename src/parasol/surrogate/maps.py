@@ -105,7 +105,7 @@ def choose(x, y, recipes: Sequence[Any] | Mapping[str, Any], *, folds: int = 5, 
             try:
                 fitted = fit_map(recipe, x[kept], y[kept], rng=rng)
                 seconds.append(time.perf_counter() - start)
-                gaps = np.linalg.norm(_predict(fitted, x[part], y.shape[1]) - y[part], axis=1) / size[part]
+                gaps = np.linalg.norm(predictions(fitted, x[part], y.shape[1]) - y[part], axis=1) / size[part]
             except Exception as problem:  # anybody's code: whatever it raises must not lose the other results
                 reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
                 break
@@ -142,7 +142,8 @@ def fit_map(recipe, x, y, *, validation=None, progress=None, rng=0):
     return fitted
 
 
-def _predict(fitted, x: np.ndarray, n_outputs: int) -> np.ndarray:
+def predictions(fitted, x: np.ndarray, n_outputs: int) -> np.ndarray:
+    """What a regressor from anywhere predicts, as floats (n, n_outputs)."""
     out = np.asarray(fitted.predict(x), dtype=float)
     if out.ndim == 1 and n_outputs == 1:  # scikit-learn drops the axis of a single output
         out = out[:, None]

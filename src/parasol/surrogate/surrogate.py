@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,6 +65,28 @@ class Surrogate:
     facts: dict[str, Any] = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
     readout: np.ndarray | None = None  # (n_out, n_modes) what is lifted to, where it is not all values
 
+    def __post_init__(self):
+        kinds = {
+            "basis": Basis,
+            "features": Features,
+            "parameters": ParameterSpace,
+            "layout": Layout,
+            "reduced": ReducedModel | None,
+            "conformal": ConformalBound | None,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ParasolError(f"{name} of a surrogate is a {type(getattr(self, name)).__name__}.")
+        if not callable(getattr(self.map, "predict", None)):
+            raise ParasolError(f"the map of a surrogate is a {type(self.map).__name__}, which has no predict.")
+        if self.reduced is not None and not _same_modes(self.reduced.basis, self.basis):
+            raise ParasolError("the reduced model has another basis than the surrogate: its bounds would be wrong.")
+        if self.conformal is not None and self.conformal.normalised:
+            raise ParasolError("a surrogate knows no difficulties. Calibrate its bound without them.")
+
+    def __getstate__(self) -> dict:  # what was computed on the way is computed again where needed
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def __repr__(self) -> str:
         names = ", ".join(self.parameters.names) or "functions"
         return (
@@ -96,44 +118,59 @@ class Surrogate:
         """Answers for one parameter vector (n_parameters,) or several (n_samples, n_parameters), in float64 or float32.
 
         With a `tolerance`, answers whose relative bound exceeds it are repaired: by the reduced model, and where that is
-        not enough by a full solve; `answer.road` says how each one came about.
+        not enough by a full solve; `answer.road` says how each one came about. Repaired answers are float64.
         """
-        single = np.ndim(mus) == 1
-        mus, outside = self._checked(mus, extrapolate)
-        answer = Answer(self, mus, self._coefficients(mus, dtype), single, outside)
-        return answer if tolerance is None else self._repaired(answer, check_positive(tolerance, "tolerance"))
+        mus, outside, single = self._checked(mus, extrapolate)
+        if tolerance is None:
+            return Answer(self, mus, self._coefficients(mus, dtype), single, outside)
+        if np.dtype(dtype) != np.float64:
+            raise ParasolError("a tolerance is met in float64. Leave dtype out, or the tolerance.")
+        if self.readout is not None:
+            raise ParasolError("repairs need whole fields. Give the tolerance to the surrogate that was restricted.")
+        answer = Answer(self, mus, self._coefficients(mus), single, outside)
+        return self._repaired(answer, check_positive(tolerance, "tolerance"))
 
     def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """c(μ), (n_samples, n_modes) or (n_modes,)."""
-        single = np.ndim(mus) == 1
-        mus, _ = self._checked(mus, extrapolate)
+        mus, _, single = self._checked(mus, extrapolate)
         out = self._coefficients(mus)
         return out[0] if single else out
 
-    def _coefficients(self, mus: np.ndarray, dtype=np.float64) -> np.ndarray:
-        predict = self._predictors.get(dtype)
+    def _coefficients(self, mus: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+        predict = self._predictors.get(np.dtype(dtype).type)
         if predict is None:
-            raise ParasolError(f"dtype must be numpy.float64 or numpy.float32, got {dtype!r}.")
+            raise ParasolError(f"dtype must be float64 or float32, got {dtype!r}.")
         if len(mus) <= _BATCH:
-            return predict(self.features(mus))
-        return np.concatenate([predict(self.features(mus[rows])) for rows in slices(len(mus), _BATCH)])
+            out = predict(self.features(mus))
+        else:
+            out = np.concatenate([predict(self.features(mus[rows])) for rows in slices(len(mus), _BATCH)])
+        if not np.isfinite(out).all():
+            bad = mus[int(np.argmin(np.isfinite(out).all(axis=1)))]
+            raise ParasolError(
+                f"the map predicts values that are not finite, for instance at {bad}. Ask inside the box."
+            )
+        return out
 
     @cached_property
     def _predictors(self) -> dict:
-        """The map, by the type of numbers wanted; a network computes in that type."""
+        """The map, by the type of numbers wanted; only a network made for float32 computes in it."""
         network = getattr(self.map, "network", None)
-        if network is not None:
-            folded = network.astype(np.float64).folded()
-            return {np.float32: folded.astype(np.float32), np.float64: network}
-        return {np.float64: self.map.predict, np.float32: lambda x: self.map.predict(x).astype(np.float32)}
+        if network is not None and network.dtype == np.float32:
+            return {
+                np.float32: network.astype(np.float64).folded().astype(np.float32),
+                np.float64: network.astype(np.float64),
+            }
+        predict = self.map.predict if network is None else network
+        return {np.float64: partial(_typed, predict, np.float64), np.float32: partial(_typed, predict, np.float32)}
 
-    def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """Parameter vectors on axis 0 as floats, and which of them lie outside the box (None: none)."""
+    def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None, bool]:
+        """Parameter vectors on axis 0 as floats, which of them lie outside the box (None: none), and whether it was one."""
         try:
             mus = np.asarray(mus, dtype=float)
         except (TypeError, ValueError):
             raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
-        if mus.ndim == 1:
+        single = mus.ndim == 1
+        if single:
             mus = mus[None]
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
             raise ParasolError(
@@ -143,11 +180,13 @@ class Surrogate:
         scalars = mus[:, : len(low)]
         inside = (scalars >= low) & (scalars <= high)
         if inside.all() and (len(low) == mus.shape[1] or np.isfinite(mus).all()):
-            return mus, None
+            return mus, None, single
         check_finite(mus, "mus")
         if not extrapolate:
             self.parameters.check(scalars)
-        return mus, np.any(~inside, axis=1)
+        if np.any(mus[:, self.features.logs] <= 0):
+            raise ParasolError("a parameter on a logarithmic scale must be positive, outside its range too.")
+        return mus, np.any(~inside, axis=1), single
 
     @cached_property
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -160,8 +199,7 @@ class Surrogate:
 
     def jacobian(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
-        single = np.ndim(mus) == 1
-        mus, _ = self._checked(mus, extrapolate)
+        mus, _, single = self._checked(mus, extrapolate)
         x = self.features(mus)
         slopes = getattr(self.map, "jacobian", None)
         out = (_differences(self.map, x) if slopes is None else slopes(x)) * self.features.slope(mus)[:, None, :]
@@ -173,15 +211,18 @@ class Surrogate:
 
     def certify(self, mus, coefficients=None, *, extrapolate: bool = False) -> Bounds:
         """Bounds of the errors: proven by the reduced model where there is one, else conformal."""
-        mus, _ = self._checked(mus, extrapolate)
-        c = self._coefficients(mus) if coefficients is None else coefficients
+        mus, outside, _ = self._checked(mus, extrapolate)
+        c = self._coefficients(mus) if coefficients is None else np.asarray(coefficients, dtype=float)
         if self.reduced is not None:
             return self.reduced.certify(mus, c, extrapolate=extrapolate)
         if self.conformal is not None:
             relative = np.full(len(mus), self.conformal.quantile)
+            if outside is not None:
+                relative[outside] = np.inf  # the level holds for the law of the calibration set, which ends at the box
             # relative to the solution, whose norm is at most that of the answer over 1 − relative
             size = np.linalg.norm(c, axis=1)
-            values = size * relative / (1 - relative) if self.conformal.quantile < 1 else np.full(len(mus), np.inf)
+            values = np.full(len(mus), np.inf)
+            np.divide(size * relative, 1 - relative, out=values, where=relative < 1)
             return Bounds(values, relative, np.zeros(len(mus), dtype=bool))
         raise ParasolError(
             "nothing is known about the errors of this surrogate. Fit it from a reduced model, or give it a calibration set."
@@ -199,12 +240,17 @@ class Surrogate:
             raise ParasolError("give either nodes or points, not both.")
         modes = self.basis.modes.reshape(layout.n_times, len(layout.names), -1, self.basis.n_modes)
         if times is not None:
-            modes = modes[_time_indices(layout, times)]
+            chosen = _time_indices(layout, times)
+            modes, layout = modes[chosen], replace(layout, times=layout.times[chosen])  # type: ignore[index]
         if nodes is not None:
-            modes = modes[:, :, np.asarray(nodes)]
+            chosen = _node_indices(nodes, modes.shape[2])
+            modes = modes[:, :, chosen]
+            layout = replace(layout, points=None if layout.points is None else layout.points[chosen], n_interior=0)
         if points is not None:
             modes = np.einsum("pn,tfnd->tfpd", self._weights(points), modes, optimize=True)
-        return replace(self, readout=np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes)))
+            layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), n_interior=0)
+        readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
+        return replace(self, readout=readout, layout=layout)
 
     def _weights(self, points) -> np.ndarray:
         layout = self.layout
@@ -215,6 +261,11 @@ class Surrogate:
             raise ParasolError("some of the points lie outside the domain. Ask inside only.")
         zero = (0,) * layout.points.shape[1]
         return differentiate(Cloud(layout.points, layout.domain), points, [zero], layout.scheme)[zero].toarray()
+
+    def _solve(self, mu: np.ndarray):
+        if isinstance(self.solver, Model):
+            return self.solver.solve(mu, extrapolate=True)
+        return getattr(self.solver, "solve", self.solver)(mu)  # type: ignore[misc]
 
     def _repaired(self, answer: Answer, tolerance: float) -> Answer:
         mus, c = answer.mus, answer.coefficients.copy()
@@ -266,13 +317,8 @@ class Answer:
         c = self.coefficients
         fields = self.surrogate.lift(c[0] if self.single else c, out)
         for i, values in self.solved.items():
-            fields[... if self.single else i] = self._read(values)
+            fields[... if self.single else i] = values
         return fields
-
-    def _read(self, values: np.ndarray) -> np.ndarray:
-        if self.surrogate.readout is not None:
-            raise ParasolError("a full solve cannot be restricted afterwards. Ask the unrestricted surrogate.")
-        return values
 
     def blocks(self, size: int = 1024) -> Iterator[np.ndarray]:
         """Fields, `size` of them at a time, for batches that do not fit in memory."""
@@ -283,7 +329,13 @@ class Answer:
     @cached_property
     def bounds(self) -> Bounds:
         """Absolute and relative bounds of the errors, and which of them are proven."""
-        found = self.surrogate.certify(self.mus, self.coefficients, extrapolate=True)
+        c = self.coefficients
+        found = self.surrogate.certify(self.mus, c, extrapolate=True)
+        if c.dtype == np.float32:  # what rounding does to the product V c, entry by entry at most
+            slack = (c.shape[1] + 4) * np.finfo(np.float32).eps * np.sum(np.abs(c), axis=1, dtype=float)
+            found.values[:] += slack
+            size = np.linalg.norm(c, axis=1)
+            found.relative[:] += np.divide(slack, size, out=np.full(len(c), np.inf), where=size > 0)
         if self.solved:
             exact = np.fromiter(self.solved, dtype=int)
             found.values[exact] = found.relative[exact] = 0.0
@@ -312,10 +364,29 @@ class Answer:
         return self.surrogate.layout.points
 
 
+def _typed(predict, kind: type, x: np.ndarray) -> np.ndarray:
+    """Predictions in the type of numbers that was asked for."""
+    with np.errstate(over="ignore"):
+        return predict(x).astype(kind, copy=False)
+
+
+def _same_modes(one: Basis, other: Basis) -> bool:
+    return one is other or (one.modes.shape == other.modes.shape and np.array_equal(one.modes, other.modes))
+
+
+def _node_indices(nodes, n_nodes: int) -> np.ndarray:
+    found = np.asarray(nodes)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found) or np.any((found < 0) | (found >= n_nodes)):
+        raise ParasolError(f"nodes must be whole numbers from 0 to {n_nodes - 1}, got {nodes!r}.")
+    return found
+
+
 def _time_indices(layout: Layout, times) -> np.ndarray:
     if layout.times is None:
         raise ParasolError("times are for problems in time; this one is steady.")
-    wanted = np.atleast_1d(np.asarray(times, dtype=float))
+    wanted = check_shape(np.atleast_1d(times), (None,), "times")
+    if not len(wanted):
+        raise ParasolError("times is empty. Give at least one stored time.")
     found = np.argmin(np.abs(layout.times[None, :] - wanted[:, None]), axis=1)
     off = np.abs(layout.times[found] - wanted) > 1e-9 * max(1.0, float(np.ptp(layout.times)))
     if np.any(off):
