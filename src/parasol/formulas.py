@@ -77,8 +77,11 @@ class Formula:
         """The tree as nested tuples: a number, a place among the columns, or a function and its arguments."""
         if depth > _DEEPEST:
             raise self._refused("it is too deeply nested")
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            return float(node.value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            try:
+                return float(node.value)
+            except OverflowError:
+                raise self._refused("a number in it is too large") from None
         if isinstance(node, ast.Name):
             if node.id in self.names:
                 return self.names.index(node.id)

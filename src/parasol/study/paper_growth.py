@@ -1,0 +1,127 @@
+"""Error against the number of full solves: the paper's network, ours and reduced models, from the same kind of data."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from parasol.checks import ParasolWarning
+from parasol.pde.model import Model
+from parasol.reduction.basis import Basis
+from parasol.reduction.pod import pod
+from parasol.reduction.reduced import ReducedModel, Workbench, modes_on_unknowns, prepare
+from parasol.reduction.snapshots import Snapshots
+from parasol.study.facts import Facts
+from parasol.study.paper_run import Run, measure, measure_surrogate
+from parasol.surrogate.surrogate import Surrogate
+
+PAPER, OURS, REDUCED = "POD-DNN, the paper's recipe", "POD-DNN, ours", "reduced model, ours"
+
+
+def network_points(
+    run: Run,
+    model: Model,
+    data: Snapshots,
+    truth: Snapshots,
+    counts: Iterable[int],
+    *,
+    most: int,
+    z_score: bool = False,
+) -> list[Facts]:
+    """The paper's network and ours from n full solves in all, for several n.
+
+    The paper's way keeps a quarter of them for validation and takes modes to its tolerance; ours takes `most` modes, or
+    half as many as there are solves.
+    """
+    out = []
+    for n in counts:
+        seen, unseen = data.between(0, n - n // 4), data.between(n - n // 4, n)
+        rich = pod(data.between(0, n), n_modes=max(2, min(most, n // 2)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)  # that so few snapshots do not resolve it is what is shown
+            small = pod(seen, tolerance=run.stated.tolerance)
+        recipe = run.paper_recipe(z_score=z_score)
+        theirs = run.fit(f"{PAPER}, {n} full solves", seen, recipe, basis=small, model=model, validation=unseen)
+        ours = run.fit(f"{OURS}, {n} full solves", data.between(0, n), run.our_recipe(), basis=rich, model=model)
+        for series, surrogate in ((PAPER, theirs), (OURS, ours)):
+            out.append(point(series, n, measure_surrogate(surrogate, truth, n_solves=n)))
+    return out
+
+
+def point(series: str, n_solves: int, facts: Facts) -> Facts:
+    """One point of a curve."""
+    return {"series": series, "n_solves": n_solves, "error": facts["error"], "floor": facts.get("projection_error")}
+
+
+# ---- reduced models -------------------------------------------------------------------------------------------------
+def reduced_points(
+    bench: Prepared, data: Snapshots, truth: Snapshots, counts: Iterable[int], *, most: int
+) -> list[Facts]:
+    """The reduced model from n full solves, for several n."""
+    out = []
+    for n in counts:
+        reduced = reduced_with(bench, pod(data.between(0, n), n_modes=min(n, most)))
+        out.append(point(REDUCED, n, measure_reduced(reduced, truth, 0.0, n)))
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What all reduced models of a model share, and the seconds that took."""
+
+    bench: Workbench
+    seconds: float
+
+    @classmethod
+    def of(cls, run: Run, model: Model, n_anchors: int) -> Prepared:
+        """The constants of the error bounds, computed."""
+        run.progress("constants of the error bounds")
+        start = time.perf_counter()
+        return cls(prepare(model, n_anchors=n_anchors), time.perf_counter() - start)
+
+
+def reduced_with(prepared: Prepared, basis: Basis) -> ReducedModel:
+    """The reduced model of a basis."""
+    bench = prepared.bench
+    return bench.reduced(basis, bench.builders(modes_on_unknowns(bench.model, basis)))
+
+
+def reduced_fields(reduced: ReducedModel):
+    """Fields by a reduced model."""
+    return lambda mus: reduced.basis.lift(reduced.coefficients(mus, extrapolate=True))
+
+
+def measure_reduced(reduced: ReducedModel, truth: Snapshots, seconds: float, n_solves: int) -> Facts:
+    """A reduced model measured."""
+    found = measure(reduced_fields(reduced), truth, basis=reduced.basis)
+    return {**found, "fit_seconds": seconds, "pde_solves": n_solves}
+
+
+# ---- bounds ---------------------------------------------------------------------------------------------------------
+def certificate_facts(surrogate: Surrogate, truth: Snapshots) -> Facts:
+    """Bounds on the test set, proven or conformal, beside the errors they bound."""
+    relative, rigorous, errors, first = [], [], [], 0
+    for block in truth.blocks():
+        answer = surrogate(truth.mus[first : first + len(block)], extrapolate=True)
+        errors.append(np.linalg.norm(answer.values - block, axis=1) / np.linalg.norm(block, axis=1))
+        relative.append(answer.bounds.relative)
+        rigorous.append(answer.bounds.rigorous)
+        first += len(block)
+    error, bound = np.concatenate(errors), np.concatenate(relative)
+    ratio = bound / np.maximum(error, np.finfo(float).tiny)
+    facts = {
+        "kind": "conformal" if surrogate.reduced is None else "proven",
+        "largest_bound": float(np.max(bound)),
+        "median_bound": float(np.median(bound)),
+        "bound_over_error_least": float(np.min(ratio)),
+        "bound_over_error_median": float(np.median(ratio)),
+        "rigorous": float(np.mean(np.concatenate(rigorous))),
+        "holds": float(np.mean(error <= bound)),
+    }
+    if surrogate.reduced is None and surrogate.conformal is not None:
+        facts |= {"level": surrogate.conformal.level, "n_calibration": surrogate.conformal.n_calibration}
+    return facts
