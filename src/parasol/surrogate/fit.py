@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
 from parasol.pde.model import Model
@@ -174,7 +175,8 @@ def _surrogate(
         )
     features = _features(parameters, labels)
     start = time.perf_counter()
-    fitted = _fitted(recipe, features, labels, unseen, rng, progress)
+    with threadpool_limits(1):  # several BLAS threads gain little here, and lose tenfold when the machine is busy
+        fitted = _fitted(recipe, features, labels, unseen, rng, progress)
     facts = {
         "recipe": type(recipe).__name__,
         "labels": origin,
