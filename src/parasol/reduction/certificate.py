@@ -173,7 +173,7 @@ def cover(
     terms = [
         None if fixed else sparse.csr_array(a @ unscaled) for a, fixed in zip(form.operators, constant, strict=True)
     ]
-    middle = int(np.argmin(np.sum((unit_cube(model, candidates) - 0.5) ** 2, axis=1)))
+    places = unit_cube(model, candidates)
     chosen, frames, weightings = [], [], []
     norms, sigmas = [], []
 
@@ -198,8 +198,7 @@ def cover(
         chosen.append(index)
         sigmas.append(found)
 
-    places = unit_cube(model, candidates)
-    anchor(middle)
+    anchor(middle_of(model, candidates))
     while True:
         table = np.zeros((len(chosen), len(frames)))
         for j, found in enumerate(sigmas):
@@ -219,3 +218,8 @@ def cover(
 def unit_cube(model: Model, mus: np.ndarray) -> np.ndarray:
     """The scalar parameters on their own scales, mapped to [0, 1]."""
     return model.parameters.to_unit(mus[:, : len(model.parameters.scalars)])
+
+
+def middle_of(model: Model, mus: np.ndarray) -> int:
+    """Which of the parameters is nearest to the middle of the box."""
+    return int(np.argmin(np.sum((unit_cube(model, mus) - 0.5) ** 2, axis=1)))

@@ -51,7 +51,7 @@ def collocate(model: Model, basis: Basis) -> PointModel:
     """Empirical reduced collocation: points chosen by an interpolation pass over the modes, one row of A_q V each."""
     form = affine_form(model)
     modes = modes_on_unknowns(model, basis)
-    # rows that only state a value say nothing about the equation; the others are compared at one scale
+    # rows that only state a value say nothing about the equation
     free = np.flatnonzero(~model.pattern.stated)
     points = free[select_points(modes[free])]
     return PointModel(

@@ -11,6 +11,7 @@ import numpy as np
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
 from parasol.pde.model import Model
 from parasol.reduction.basis import Basis
+from parasol.reduction.certificate import middle_of
 from parasol.reduction.reduced import ReducedModel, candidates_for, prepare
 
 _ROUNDING = 1e-13  # a solution whose new part is smaller than this is in the span already
@@ -75,7 +76,7 @@ def greedy(
     metric = model.unknowns(seen, np.zeros(model.n_unknowns - n_values))
     chosen: list[np.ndarray] = []
     history: list[float] = []
-    reduced, draw, next_mu = None, 0, mus[_middle(model, mus)]
+    reduced, draw, next_mu = None, 0, mus[middle_of(model, mus)]
     exhausted = np.zeros(len(mus), dtype=bool)  # candidates whose solution has nothing new, zero for instance
     while True:
         mode = _new_direction(modes, _solve(model, next_mu), metric)
@@ -102,7 +103,8 @@ def greedy(
         next_mu = mus[worst]
     if reduced is None:
         raise ParasolError("the solutions are zero at all candidates, so there is nothing to build a basis from.")
-    history[-1] = float(np.max(bounds))
+    # a candidate that brought nothing new was passed over in the search, but its bound counts
+    history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
     found = Greedy(reduced, np.array(chosen), tuple(history), bench.covered.n_factorizations, history[-1] <= aim)
     if tolerance is not None and not found.reached:
         warnings.warn(
@@ -115,7 +117,7 @@ def greedy(
 
 
 def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray) -> np.ndarray:
-    """Relative bounds at the candidates; 0 where it is known that nothing new comes, or where u is but rounding."""
+    """Relative bounds at the candidates; 0 for those passed over, and where the error is rounding of the largest u."""
     if reduced is None:
         return np.where(exhausted, 0.0, np.inf)
     answers = reduced.solve(mus)
@@ -123,11 +125,6 @@ def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarr
     size = np.max(np.linalg.norm(answers.coefficients, axis=1))
     settled = exhausted | (bounds.values <= _ROUNDING * size)  # type: ignore[union-attr]
     return np.where(settled, 0.0, bounds.relative)  # type: ignore[union-attr]
-
-
-def _middle(model: Model, mus: np.ndarray) -> int:
-    unit = model.parameters.to_unit(mus[:, : len(model.parameters.scalars)])
-    return int(np.argmin(np.sum((unit - 0.5) ** 2, axis=1)))
 
 
 def _solve(model: Model, mu: np.ndarray) -> np.ndarray:

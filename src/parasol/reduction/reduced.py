@@ -100,9 +100,8 @@ class ReducedModel:
 
     def _bound_into(self, found: Bounds, at, frame: int, theta, phi, c, constants: Constants, here) -> None:
         weighting = self.frames[frame]
-        with np.errstate(over="ignore", invalid="ignore"):
-            residual = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            residual = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1)
             bound = (residual + weighting.allowance(theta, phi, c)) / constants.sigma[here]
             bound = np.where(np.isnan(bound), np.inf, bound)
             size = np.linalg.norm(c, axis=1)

@@ -104,13 +104,10 @@ def nearly_best(errors: np.ndarray) -> int:
     return int(np.argmax(errors <= _NEARLY_BEST * errors.min()))
 
 
-@dataclass(frozen=True, eq=False)
-class FittedLinear:
-    """y = C x + c, as a network of one layer; `error` is the mean over samples left out that `ridge` was chosen by."""
+class NetworkMap:
+    """A fitted map that is a network: how it answers, whoever fitted it."""
 
     network: Network
-    ridge: float
-    error: float
 
     def predict(self, x) -> np.ndarray:
         """Outputs (n, d) of inputs (n, p)."""
@@ -119,6 +116,15 @@ class FittedLinear:
     def jacobian(self, x) -> np.ndarray:
         """Derivatives (n, d, p)."""
         return self.network.jacobian(check_inputs(x, self.network.n_inputs))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLinear(NetworkMap):
+    """y = C x + c, as a network of one layer; `error` is the mean over samples left out that `ridge` was chosen by."""
+
+    network: Network
+    ridge: float
+    error: float
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from parasol.checks import check_choice, check_count, check_positive
 from parasol.networks.network import ACTIVATIONS, Network
-from parasol.surrogate.linear import RELATIVE_RIDGES, RidgePath, check_data, check_inputs, nearly_best
+from parasol.surrogate.linear import RELATIVE_RIDGES, NetworkMap, RidgePath, check_data, nearly_best
 
 _START, _SCALES = 0.5, (0.0625, 16.0)
 _MOST_FEATURES = 800
@@ -18,21 +18,13 @@ _FEW, _MANY = 200, 1000
 
 
 @dataclass(frozen=True, eq=False)
-class FittedNetwork:
+class FittedNetwork(NetworkMap):
     """A network with the `error` and the weight `scale` it was chosen by."""
 
     network: Network
     scale: float
     ridge: float
     error: float
-
-    def predict(self, x) -> np.ndarray:
-        """Outputs (n, d) of inputs (n, p)."""
-        return self.network(check_inputs(x, self.network.n_inputs))
-
-    def jacobian(self, x) -> np.ndarray:
-        """Derivatives (n, d, p)."""
-        return self.network.jacobian(check_inputs(x, self.network.n_inputs))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from scipy.stats import qmc
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
 from parasol.networks.network import ACTIVATIONS, Network
 from parasol.surrogate.last_layer import solve_last_layer
-from parasol.surrogate.linear import check_data, check_inputs
+from parasol.surrogate.linear import NetworkMap, check_data
 from parasol.surrogate.scaling import Scaling, mean_relative_error
 
 _SPREADS = (0.25, 0.5, 0.7, 1.0, 1.4)  # sizes of initial weights worth trying
@@ -63,7 +63,7 @@ class VariableProjection:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedNetwork:
+class TrainedNetwork(NetworkMap):
     """A network and how it came about; `validation_error` is the mean relative error of the outputs of samples unseen."""
 
     network: Network
@@ -73,14 +73,6 @@ class TrainedNetwork:
     best_epoch: int
     validation_error: float
     interrupted: bool = False
-
-    def predict(self, x) -> np.ndarray:
-        """Outputs (n, d) of inputs (n, p)."""
-        return self.network(check_inputs(x, self.network.n_inputs))
-
-    def jacobian(self, x) -> np.ndarray:
-        """Derivatives (n, d, p)."""
-        return self.network.jacobian(check_inputs(x, self.network.n_inputs))
 
 
 @dataclass(frozen=True)
