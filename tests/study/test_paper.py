@@ -13,11 +13,11 @@ from parasol.cli import app
 from parasol.pde.catalogue import load_problem
 from parasol.reduction.basis import Basis
 from parasol.reduction.snapshots import open_snapshots
-from parasol.study.paper_memory import Remembered
-from parasol.study.paper_numbers import PRESETS, PROBLEMS, STATED
-from parasol.study.paper_run import gpu_seconds, measure
-from parasol.study.paper_schrodinger import exact_solutions
-from parasol.study.paper_theory import constants, hypotheses
+from parasol.study.paper.memory import Remembered
+from parasol.study.paper.numbers import PRESETS, PROBLEMS, STATED
+from parasol.study.paper.run import gpu_seconds, measure
+from parasol.study.paper.schrodinger import exact_solutions
+from parasol.study.paper.theory import constants, hypotheses
 from parasol.surrogate.linear import Linear
 
 CONTRACT = [

@@ -45,7 +45,7 @@ def paper(
     """
     from parasol.delivery.files import check_output
     from parasol.study.outputs import write_json
-    from parasol.study.paper import paper_rows, reproduce
+    from parasol.study.paper.reproduce import paper_rows, reproduce
 
     if json_file not in (None, "-"):
         check_output(str(json_file), None)

@@ -11,15 +11,13 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import sympy
 
 from parasol import __version__
 from parasol.pde import catalogue
 from parasol.pde.evolution import Evolution
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
-from parasol.space.geometry.combine import Combination
-from parasol.space.geometry.domain import Domain, Named
+from parasol.pde.words import domain_text, equation_texts
 
 Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
 
@@ -191,41 +189,6 @@ def _error_text(facts: Facts) -> str:
         return "exact solution not known"
     over = " over all stored times" if facts["times"] else ""
     return f"{facts['error']:.2e} (l2{over}, against the exact solution)"
-
-
-def equation_texts(problem: Problem) -> list[str]:
-    """The equations in short, u_xx for the second derivative along x.
-
-    >>> from parasol.pde.catalogue import load_problem
-    >>> equation_texts(load_problem("helmholtz"))
-    ['-a*u_yy - k*u - u_xx = -10*sin(8*x*(y - 1))']
-    """
-    short: dict[sympy.Basic, sympy.Basic] = {u: sympy.Symbol(str(u.func)) for u in problem.unknowns}
-    texts = []
-    for equation in problem.equations:
-        sides = (equation.lhs, equation.rhs) if isinstance(equation, sympy.Equality) else (equation, sympy.S.Zero)
-        sides = [side.doit() for side in sides]
-        for found in set().union(*[side.atoms(sympy.Derivative) for side in sides]):
-            axes = "".join(str(v) * int(n) for v, n in found.variable_count)
-            short[found] = sympy.Symbol(f"{found.expr.func}_{axes}")
-        texts.append(" = ".join(str(side.xreplace(short)) for side in sides).replace("**", "^"))
-    return texts
-
-
-def domain_text(domain: Domain) -> str:
-    """Which domains it is made of.
-
-    >>> from parasol.space.geometry.primitives import Box, Disc
-    >>> domain_text(Box((-1, -1), (1, 1)) - Disc(radius=0.5).named("hole"))
-    'Box - Disc'
-    """
-    if isinstance(domain, Named):
-        return domain_text(domain.base)
-    if isinstance(domain, Combination):
-        sign = {"union": "|", "intersection": "&", "difference": "-"}[domain.kind]
-        return f"{domain_text(domain.a)} {sign} {domain_text(domain.b)}"
-    name = type(domain).__name__
-    return "Disc" if name == "Ball" and domain.dimension == 2 else name
 
 
 def as_json(facts: Facts | list[Facts]) -> str:

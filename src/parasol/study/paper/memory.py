@@ -1,8 +1,9 @@
-"""Fitted maps that are not fitted twice: the same recipe on the same numbers is read from a file."""
+"""What takes long is not done twice: fitted maps, reduced models and facts are read where the same were made before."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +15,65 @@ import numpy as np
 from parasol import __version__
 from parasol.checks import ParasolError
 from parasol.delivery.artifact import load, save
+from parasol.networks.network import Network
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.basis import Basis
+from parasol.reduction.reduced import ReducedModel
+from parasol.study.facts import Facts
+from parasol.study.outputs import write_json
 from parasol.surrogate.features import Features
+from parasol.surrogate.linear import FittedLinear
 from parasol.surrogate.operator_nets import TrainedOperator
 from parasol.surrogate.surrogate import Surrogate
 from parasol.surrogate.training import Adam
 
+_NO_MAP = FittedLinear(Network((np.zeros((1, 1)),), (np.zeros(1),), "relu"), 0.0, 0.0)
 _MOST_BYTES = 2**28  # larger maps are fitted again: the network without POD of a problem in time has 0.7 GB
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A folder of results; a key is everything that a result depends on: texts, numbers, arrays."""
+
+    folder: Path
+
+    def facts(self, key: tuple, make: Callable[[], Facts]) -> Facts:
+        """Facts made by `make`, or those of an earlier run."""
+        path = self.folder / f"{_digest(*key)}.json"
+        if path.exists():
+            try:
+                return json.loads(path.read_text())
+            except ValueError:  # damaged: made again
+                path.unlink()
+        found = make()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(found, path)
+        return found
+
+    def reduced(self, key: tuple, make: Callable[[], ReducedModel]) -> Made:
+        """A reduced model made by `make`, or that of an earlier run, with the seconds it took."""
+        path = self.folder / f"{_digest(*key)}.parasol"
+        if path.exists():
+            try:
+                found = load(path)
+            except ParasolError:  # damaged, or of another version: made again
+                path.unlink()
+            else:
+                return Made(found.reduced, found.facts["seconds"])  # type: ignore[arg-type]
+        start = time.perf_counter()
+        reduced = make()
+        made = Made(reduced, time.perf_counter() - start)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _save(path, made.reduced.basis, _NO_MAP, {"seconds": made.seconds}, made.reduced)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A reduced model and the seconds that making it took."""
+
+    reduced: ReducedModel
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -66,12 +118,20 @@ class Remembered:
         return fitted
 
     def _key(self, x, y, validation, rng: int) -> str:
-        found = hashlib.sha256(f"{__version__} {self.recipe!r} {rng}".encode())
-        for array in (x, y, *(validation or ())):
-            found.update(str((array.shape, array.dtype)).encode())
-            for start in range(0, len(array), 64):
-                found.update(np.ascontiguousarray(array[start : start + 64]).tobytes())
-        return found.hexdigest()[:32]
+        return _digest(f"{self.recipe!r} {rng}", x, y, *(validation or ()))
+
+
+def _digest(*parts) -> str:
+    """One name for texts, numbers and arrays, and for the version that computes with them."""
+    found = hashlib.sha256(__version__.encode())
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            found.update(str((part.shape, part.dtype)).encode())
+            for start in range(0, len(part), 64):
+                found.update(np.ascontiguousarray(part[start : start + 64]).tobytes())
+        else:
+            found.update(f"{part!r};".encode())
+    return found.hexdigest()[:32]
 
 
 def _interrupted(recipe, fitted) -> bool:
@@ -89,10 +149,14 @@ def _write(path: Path, fitted, fitting: Fitting) -> None:
     if isinstance(fitted, TrainedOperator):
         rest = {"values": fitted.values, "shift": fitted.shift, "error": fitted.validation_error}
         facts |= {**rest, "branch": fitted.branch, "best_epoch": fitted.best_epoch}
-        fitted = None
-    whole: Any = fitted  # an operator is in the facts
+        fitted = _NO_MAP  # it is in the facts
+    _save(path, Basis(np.eye(1)), fitted, facts)
+
+
+def _save(path: Path, basis: Basis, fitted, facts: Facts, reduced: ReducedModel | None = None) -> None:
+    """A file of the same form as a surrogate's, with what is to be kept in it."""
     nothing = Features(np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0))
-    save(Surrogate(Basis(np.eye(1)), whole, nothing, ParameterSpace(()), facts=facts), path)
+    save(Surrogate(basis, fitted, nothing, ParameterSpace(()), reduced=reduced, facts=facts), path)
 
 
 def _read(path: Path) -> tuple[Any, Fitting]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,19 +14,18 @@ from parasol.reduction.pod import pod
 from parasol.reduction.snapshots import Snapshots
 from parasol.study.baselines import field_recipes
 from parasol.study.facts import Facts
-from parasol.study.paper_growth import (
+from parasol.study.paper.growth import (
     OURS,
     PAPER,
-    Prepared,
+    Reducer,
     certificate_facts,
     measure_reduced,
     network_points,
     point,
     reduced_points,
-    reduced_with,
 )
-from parasol.study.paper_run import Outcome, Run, measure_fields, measure_full, measure_surrogate
-from parasol.study.paper_theory import hypotheses
+from parasol.study.paper.run import Outcome, Run, measure_fields, measure_full, measure_surrogate
+from parasol.study.paper.theory import hypotheses
 from parasol.surrogate.operator_nets import DirectNetwork
 from parasol.surrogate.surrogate import Surrogate
 from parasol.surrogate.training import Adam
@@ -41,8 +39,10 @@ def run_schrodinger(run: Run) -> Outcome:
     mus = _draw(run, model, sum(run.sizes[1:]), 30)
     truth = run.part(model, mus, "test", _prefix(run))
     solvers = {"RBF-FD": measure_full(model, truth, most=20)}
-    bench = Prepared.of(run, model, 4)
-    found = _few(run, model, bench, truth, solvers) if run.few else _paper_data(run, model, bench, mus, truth, solvers)
+    reducer = Reducer(run, model, 4)
+    found = (
+        _few(run, model, reducer, truth, solvers) if run.few else _paper_data(run, model, reducer, mus, truth, solvers)
+    )
     run.progress("hypotheses of the theorem")
     facts = {
         "discretisation": _discretisation(run, model, truth),
@@ -63,24 +63,22 @@ def _draw(run: Run, model: Model, n: int, stream: int, degree: int | None = None
     return SphereField(degree or run.degree).sample(n, model.nodes.boundary, run.rng(stream))
 
 
-def _few(run: Run, model: Model, bench: Prepared, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
+def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
     """Our way: as many samples as f has terms and a few more, all modes, a network with a linear path, proven bounds."""
     terms = (run.degree + 1) ** 2
     count = max(run.stated.few, terms + 19)
     data = run.solve(model, _draw(run, model, count, 32), f"{_prefix(run)}few-{count}")
     basis = pod(data, n_modes=terms)
-    start = time.perf_counter()
-    reduced = reduced_with(bench, basis)
-    seconds = bench.seconds + time.perf_counter() - start
-    surrogate = replace(run.fit("POD-DNN", data, run.our_recipe(), basis=basis, model=model), reduced=reduced)
+    made = reducer(basis)
+    surrogate = replace(run.fit("POD-DNN", data, run.our_recipe(), basis=basis, model=model), reduced=made.reduced)
     why = f"{count} full solves are too few for a network without a basis; see --preset best"
     solvers |= {"DNN": {"skipped": why}, "DeepONet": {"skipped": why}}
     solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=count, gpu=run.has_gpu)
     matrix = _linear(run, "linear map", data, basis, model)
     solvers["linear map"] = measure_surrogate(matrix, truth, n_solves=count)
-    solvers["reduced model"] = measure_reduced(reduced, truth, seconds, count)
+    solvers["reduced model"] = measure_reduced(made, truth, count)
     counts = (25, 50, count)
-    growth = reduced_points(bench, data, truth, counts, most=terms)
+    growth = reduced_points(reducer, data, truth, counts, most=terms)
     growth += network_points(run, model, data, truth, (count,), most=terms)[:1]  # the paper's; ours is in the table
     growth.append(point(OURS, count, solvers["POD-DNN"]))
     growth += [_linear_point(run, model, data, truth, n) for n in counts]
@@ -90,7 +88,7 @@ def _few(run: Run, model: Model, bench: Prepared, truth: Snapshots, solvers: dic
     return Outcome(model, basis, surrogate, solvers, count, truth, predictors, facts, spectra)
 
 
-def _paper_data(run: Run, model: Model, bench: Prepared, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
+def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
     """The paper's data: 300 samples for the basis, 400 for the map; its recipe or ours."""
     basis_set = run.solve(model, _draw(run, model, run.sizes[0], 31), f"{_prefix(run)}snapshots")
     train, validation = (run.part(model, mus, name, _prefix(run)) for name in ("train", "validation"))
@@ -107,7 +105,7 @@ def _paper_data(run: Run, model: Model, bench: Prepared, mus, truth: Snapshots, 
         predictors[name] = direct.predict
     options = {"basis": basis, "model": model, "validation": validation}
     recipe = run.our_recipe() if run.ours else run.paper_recipe()
-    surrogate = replace(run.fit("POD-DNN", train, recipe, **options), reduced=reduced_with(bench, basis))
+    surrogate = replace(run.fit("POD-DNN", train, recipe, **options), reduced=reducer(basis).reduced)
     solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
     matrix = _linear(run, "linear map", train, basis, model)
     solvers["linear map"] = measure_surrogate(matrix, truth, n_solves=len(basis_set) + len(train))
@@ -117,7 +115,7 @@ def _paper_data(run: Run, model: Model, bench: Prepared, mus, truth: Snapshots, 
     counts = (40,) if run.quick else (25, 50, 100, 300)
     growth = network_points(run, model, train, truth, counts, most=(run.degree + 1) ** 2)
     growth.append(point(OURS if run.ours else PAPER, n_solves, solvers["POD-DNN"]))
-    growth += reduced_points(bench, train, truth, counts, most=(run.degree + 1) ** 2)
+    growth += reduced_points(reducer, train, truth, counts, most=(run.degree + 1) ** 2)
     growth += [_linear_point(run, model, train, truth, n) for n in counts]
     facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
     predictors = {"POD-DNN": _predict(surrogate), **predictors}

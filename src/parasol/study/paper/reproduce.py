@@ -14,12 +14,12 @@ from parasol.pde.model import Model
 from parasol.study.canvas import require_matplotlib
 from parasol.study.facts import Facts, machine_facts
 from parasol.study.outputs import write_json
-from parasol.study.paper_helmholtz import run_helmholtz
-from parasol.study.paper_numbers import PRESETS, PROBLEMS
-from parasol.study.paper_pages import preset_words, sections_of
-from parasol.study.paper_run import Outcome, Run, Stage
-from parasol.study.paper_schrodinger import run_schrodinger
-from parasol.study.paper_sine_gordon import run_sine_gordon
+from parasol.study.paper.helmholtz import run_helmholtz
+from parasol.study.paper.numbers import PRESETS, PROBLEMS
+from parasol.study.paper.pages import preset_words, sections_of
+from parasol.study.paper.run import Outcome, Run, Stage
+from parasol.study.paper.schrodinger import run_schrodinger
+from parasol.study.paper.sine_gordon import run_sine_gordon
 from parasol.study.report import write_report
 from parasol.surrogate.surrogate import Surrogate
 
@@ -98,7 +98,7 @@ def _results(run: Run, found: Outcome) -> Facts:
         "projection_error": main["projection_error"],
         "error": main["error"],
         "pde_solves": found.pde_solves,
-        "machine": {**machine_facts(), "device": "gpu" if run.has_gpu else device},
+        "machine": {**machine_facts(), **_device_facts(run.gpu, device)},
         "solvers": found.solvers,
         "paper": run.stated.solvers,
         "scheme": _scheme_words(found.model),
@@ -109,6 +109,14 @@ def _results(run: Run, found: Outcome) -> Facts:
     results.setdefault("sizes", _sizes(run, found))
     results["budget"] = _budget(results)
     return results
+
+
+def _device_facts(gpu: str | None, device: str) -> Facts:
+    if gpu is None:
+        return {"device": device}
+    from parasol.surrogate import descent
+
+    return {"device": "gpu", "gpu": gpu, "jax": descent.require_jax().__version__}
 
 
 def _sizes(run: Run, found: Outcome) -> Facts:

@@ -12,6 +12,7 @@ from parasol.pde.catalogue import load_problem
 from parasol.pde.discretize import discretize_with
 from parasol.pde.model import Model
 from parasol.pde.problem import Settings
+from parasol.reduction.fingerprint import fingerprint
 from parasol.reduction.in_time import reduce_in_time
 from parasol.reduction.pod import pod
 from parasol.reduction.pod_greedy import space_basis
@@ -19,8 +20,8 @@ from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
 from parasol.study.baselines import field_recipes
 from parasol.study.facts import Facts
-from parasol.study.paper_growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
-from parasol.study.paper_run import Outcome, Run, measure, measure_fields, measure_full, measure_surrogate
+from parasol.study.paper.growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
+from parasol.study.paper.run import Outcome, Run, measure, measure_fields, measure_full, measure_surrogate
 from parasol.surrogate.fit import calibrated
 from parasol.surrogate.operator_nets import DirectNetwork
 
@@ -38,7 +39,11 @@ def run_sine_gordon(run: Run) -> Outcome:
     truth = run.part(model, mus, "test")
     solvers = {"RBF-FD": measure_full(model, truth, most=2 if run.quick else 4)}
     found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, mus, truth, solvers)
-    facts = {"discretisation": _discretisation(run, model, truth), "hypotheses": _step_constants(run, model, truth)}
+    key = (fingerprint(model), truth.mus)
+    facts = {
+        "discretisation": run.memory.facts(("discretisation", *key), lambda: _discretisation(run, model, truth)),
+        "hypotheses": run.memory.facts(("hypotheses", *key), lambda: _step_constants(run, model, truth)),
+    }
     return replace(found, facts={**facts, **found.facts})
 
 
@@ -112,13 +117,19 @@ def _stepper_point(
     run: Run, model: Model, data: Snapshots, truth: Snapshots, n: int, solvers: dict[str, Facts]
 ) -> Facts:
     """The reduced model in time from n trajectories; the last one goes into the table of solvers."""
-    run.progress(f"reduced steps from {n} trajectories")
-    start = time.perf_counter()
-    reduced = reduce_in_time(model, data.between(0, n), tolerance=1e-2 if run.quick else 1e-4)
-    seconds = time.perf_counter() - start
-    found = measure(lambda mus: reduced.values(mus, extrapolate=True), truth)
-    solvers["reduced model"] = {**found, "n_modes": reduced.n_modes, "fit_seconds": seconds, "pde_solves": n}
-    return point(REDUCED, n, found)
+    tolerance = 1e-2 if run.quick else 1e-4
+
+    def stepped() -> Facts:
+        run.progress(f"reduced steps from {n} trajectories")
+        start = time.perf_counter()
+        reduced = reduce_in_time(model, data.between(0, n), tolerance=tolerance)
+        seconds = time.perf_counter() - start
+        found = measure(lambda mus: reduced.values(mus, extrapolate=True), truth)
+        return {**found, "n_modes": reduced.n_modes, "fit_seconds": seconds, "pde_solves": n}
+
+    key = ("steps", fingerprint(model), tolerance, data.mus[:n], truth.mus)
+    solvers["reduced model"] = run.memory.facts(key, stepped)
+    return point(REDUCED, n, solvers["reduced model"])
 
 
 # ---- the solver itself ----------------------------------------------------------------------------------------------

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from parasol.checks import ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.basis import Basis
+from parasol.reduction.fingerprint import fingerprint
 from parasol.reduction.pod import pod
 from parasol.reduction.reduced import ReducedModel, Workbench, modes_on_unknowns, prepare
 from parasol.reduction.snapshots import Snapshots
 from parasol.study.facts import Facts
-from parasol.study.paper_run import Run, measure, measure_surrogate
+from parasol.study.paper.memory import Made
+from parasol.study.paper.run import Run, measure, measure_surrogate
 from parasol.surrogate.surrogate import Surrogate
 
 PAPER, OURS, REDUCED = "POD-DNN, the paper's recipe", "POD-DNN, ours", "reduced model, ours"
@@ -58,36 +60,33 @@ def point(series: str, n_solves: int, facts: Facts) -> Facts:
 
 
 # ---- reduced models -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Reducer:
+    """Reduced models of one model, whatever their basis; what they share is made when the first of them is."""
+
+    run: Run
+    model: Model
+    n_anchors: int
+
+    @cached_property
+    def _bench(self) -> Workbench:
+        self.run.progress("constants of the error bounds")
+        return prepare(self.model, n_anchors=self.n_anchors)
+
+    def __call__(self, basis: Basis) -> Made:
+        """The reduced model of a basis; its seconds are with the constants where it was the first."""
+        key = ("reduced", fingerprint(self.model), self.n_anchors, basis.modes)
+        return self.run.memory.reduced(
+            key, lambda: self._bench.reduced(basis, self._bench.builders(modes_on_unknowns(self.model, basis)))
+        )
+
+
 def reduced_points(
-    bench: Prepared, data: Snapshots, truth: Snapshots, counts: Iterable[int], *, most: int
+    reducer: Reducer, data: Snapshots, truth: Snapshots, counts: Iterable[int], *, most: int
 ) -> list[Facts]:
     """The reduced model from n full solves, for several n."""
-    out = []
-    for n in counts:
-        reduced = reduced_with(bench, pod(data.between(0, n), n_modes=min(n, most)))
-        out.append(point(REDUCED, n, measure_reduced(reduced, truth, 0.0, n)))
-    return out
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """What all reduced models of a model share, and the seconds that took."""
-
-    bench: Workbench
-    seconds: float
-
-    @classmethod
-    def of(cls, run: Run, model: Model, n_anchors: int) -> Prepared:
-        """The constants of the error bounds, computed."""
-        run.progress("constants of the error bounds")
-        start = time.perf_counter()
-        return cls(prepare(model, n_anchors=n_anchors), time.perf_counter() - start)
-
-
-def reduced_with(prepared: Prepared, basis: Basis) -> ReducedModel:
-    """The reduced model of a basis."""
-    bench = prepared.bench
-    return bench.reduced(basis, bench.builders(modes_on_unknowns(bench.model, basis)))
+    found = [(n, reducer(pod(data.between(0, n), n_modes=min(n, most)))) for n in counts]
+    return [point(REDUCED, n, measure_reduced(made, truth, n)) for n, made in found]
 
 
 def reduced_fields(reduced: ReducedModel):
@@ -95,10 +94,10 @@ def reduced_fields(reduced: ReducedModel):
     return lambda mus: reduced.basis.lift(reduced.coefficients(mus, extrapolate=True))
 
 
-def measure_reduced(reduced: ReducedModel, truth: Snapshots, seconds: float, n_solves: int) -> Facts:
+def measure_reduced(made: Made, truth: Snapshots, n_solves: int) -> Facts:
     """A reduced model measured."""
-    found = measure(reduced_fields(reduced), truth, basis=reduced.basis)
-    return {**found, "fit_seconds": seconds, "pde_solves": n_solves}
+    found = measure(reduced_fields(made.reduced), truth, basis=made.reduced.basis)
+    return {**found, "fit_seconds": made.seconds, "pde_solves": n_solves}
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------

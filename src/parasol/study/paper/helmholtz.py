@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,26 +11,26 @@ from parasol.pde.catalogue import load_problem
 from parasol.pde.discretize import discretize_with
 from parasol.pde.model import Model
 from parasol.pde.problem import Settings
+from parasol.reduction.fingerprint import fingerprint
 from parasol.reduction.greedy import greedy
 from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
 from parasol.study.baselines import field_recipes
 from parasol.study.facts import Facts
-from parasol.study.paper_growth import (
+from parasol.study.paper.growth import (
     OURS,
     PAPER,
-    Prepared,
+    Reducer,
     certificate_facts,
     measure_reduced,
     network_points,
     point,
     reduced_fields,
     reduced_points,
-    reduced_with,
 )
-from parasol.study.paper_run import Outcome, Run, measure_fields, measure_full, measure_surrogate
-from parasol.study.paper_theory import hypotheses
+from parasol.study.paper.run import Outcome, Run, measure_fields, measure_full, measure_surrogate
+from parasol.study.paper.theory import hypotheses
 from parasol.surrogate.operator_nets import DirectNetwork
 from parasol.surrogate.surrogate import Surrogate
 
@@ -45,42 +44,44 @@ def run_helmholtz(run: Run) -> Outcome:
     model = run.model("paper", Settings(n_nodes=300))
     mus = sample(model, sum(run.sizes[1:]), design="random", scale="linear", rng=run.rng(10))
     truth = run.part(model, mus, "test")
-    bench = Prepared.of(run, model, 20 if run.quick else 100)
+    reducer = Reducer(run, model, 20 if run.quick else 100)
     solvers = {"RBF-FD": measure_full(model, truth, most=10 if run.quick else 50)}
-    found = _few(run, model, bench, truth, solvers) if run.few else _paper_data(run, model, bench, mus, truth, solvers)
+    found = (
+        _few(run, model, reducer, truth, solvers) if run.few else _paper_data(run, model, reducer, mus, truth, solvers)
+    )
     run.progress("hypotheses of the theorem")
     box = np.vstack([model.parameters.grid(2, 2), sample(model, 64 if run.quick else 512, scale="linear")])
     facts = {
-        "discretisation": _discretisation(run, model, truth),
+        "discretisation": run.memory.facts(
+            ("discretisation", fingerprint(model), truth.mus), lambda: _discretisation(run, model, truth)
+        ),
         "hypotheses": hypotheses(model, found.basis, box),
         **found.facts,
     }
     return replace(found, facts=facts)
 
 
-def _few(run: Run, model: Model, bench: Prepared, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
+def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
     """Our way: a few full solves towards the edges of the box, the reduced model labels, the network learns, bounds hold."""
     count = 20 if run.quick else run.stated.few
     snapshots = run.solve(model, sample(model, count, design="edges", rng=run.rng(0)), f"edges-{count}")
     basis = pod(snapshots, n_modes=count)
-    start = time.perf_counter()
-    reduced = reduced_with(bench, basis)
-    seconds = bench.seconds + time.perf_counter() - start
+    made = reducer(basis)
     solvers["LS-RRBFM"], predictors = _greedy(run, model, truth, basis.n_modes)
     solvers["DNN"] = {"skipped": f"{count} full solves are too few for a network without a basis; see --preset best"}
-    surrogate = run.fit("POD-DNN", reduced, run.our_recipe())
+    surrogate = run.fit("POD-DNN", made.reduced, run.our_recipe())
     solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=count, gpu=run.has_gpu)
-    solvers["reduced model"] = measure_reduced(reduced, truth, seconds, count)
-    predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(reduced)}
+    solvers["reduced model"] = measure_reduced(made, truth, count)
+    predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(made.reduced)}
     counts = (10, count) if run.quick else (10, 15, 20, count)
-    growth = reduced_points(bench, snapshots, truth, counts, most=_MANY)
+    growth = reduced_points(reducer, snapshots, truth, counts, most=_MANY)
     growth += network_points(run, model, snapshots, truth, (count,), most=_MANY)
     facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
     spectra = {f"{count} full solves, towards the edges": basis}
     return Outcome(model, basis, surrogate, solvers, count, truth, predictors, facts, spectra)
 
 
-def _paper_data(run: Run, model: Model, bench: Prepared, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
+def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
     """The paper's data: a lattice for the basis, random samples to train on; its recipe or ours."""
     side = round(run.sizes[0] ** 0.5)
     lattice = run.solve(model, sample(model, (side, side), design="lattice", scale="linear"), "lattice")
@@ -101,23 +102,20 @@ def _paper_data(run: Run, model: Model, bench: Prepared, mus, truth: Snapshots, 
     solvers["DNN"] = measure_fields(direct, truth, n_solves=n_rich)
     options = {"model": model, "validation": validation}
     recipe = run.our_recipe() if run.ours else run.paper_recipe()
-    reduced = reduced_with(bench, basis)
-    surrogate = replace(run.fit("POD-DNN", train, recipe, basis=basis, **options), reduced=reduced)
+    made = reducer(basis)
+    surrogate = replace(run.fit("POD-DNN", train, recipe, basis=basis, **options), reduced=made.reduced)
     solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
     predictors |= {"DNN": direct.predict, "POD-DNN": _predict(surrogate)}
     if run.ours:
         more = run.fit(_RICH, train, recipe, basis=rich, **options)
         solvers[_RICH] = measure_surrogate(more, truth, n_solves=n_rich)
-        start = time.perf_counter()
-        again = reduced_with(bench, basis)
-        seconds = bench.seconds + time.perf_counter() - start
-        solvers["reduced model"] = measure_reduced(again, truth, seconds, len(lattice))
+        solvers["reduced model"] = measure_reduced(made, truth, len(lattice))
     counts = (40,) if run.quick else (100, 300, 1000)
     growth = network_points(run, model, train, truth, counts, most=_MANY)
     growth.append(point(PAPER, n_solves, solvers["POD-DNN"]) if not run.ours else point(OURS, n_rich, solvers[_RICH]))
     counts = (10, 20) if run.quick else (10, 15, 20, 30, 50, 100)
     edges = run.solve(model, sample(model, counts[-1], design="edges", rng=run.rng(0)), f"edges-{counts[-1]}")
-    growth += reduced_points(bench, edges, truth, counts, most=45)
+    growth += reduced_points(reducer, edges, truth, counts, most=45)
     facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
     spectra = {f"{len(lattice)} on a lattice": basis, f"{len(train)} at random": rich}
     return Outcome(model, basis, surrogate, solvers, n_solves, truth, predictors, facts, spectra)
@@ -126,13 +124,11 @@ def _paper_data(run: Run, model: Model, bench: Prepared, mus, truth: Snapshots, 
 def _greedy(run: Run, model: Model, truth: Snapshots, n_modes: int):
     """LS-RRBFM: greedy sampling by the residual of the bare rows, and least squares of the same rows."""
     told = run.progress("LS-RRBFM: greedy basis")
-    start = time.perf_counter()
     candidates = sample(model, (8, 8) if run.quick else (32, 16), design="lattice", scale="linear")
-    n_anchors = 20 if run.quick else 100
-    found = greedy(model, candidates, n_modes=n_modes, weighting="none", n_anchors=n_anchors, progress=told)
-    seconds = time.perf_counter() - start
-    facts = measure_reduced(found.reduced, truth, seconds, found.n_solves)
-    return facts, {"LS-RRBFM": reduced_fields(found.reduced)}
+    options = {"n_modes": n_modes, "weighting": "none", "n_anchors": 20 if run.quick else 100}
+    key = ("greedy", fingerprint(model), options, candidates)
+    made = run.memory.reduced(key, lambda: greedy(model, candidates, progress=told, **options).reduced)
+    return measure_reduced(made, truth, made.reduced.n_modes), {"LS-RRBFM": reduced_fields(made.reduced)}
 
 
 def _predict(surrogate: Surrogate):

@@ -22,8 +22,8 @@ from parasol.pde.problem import Settings
 from parasol.reduction.basis import Basis
 from parasol.reduction.snapshots import Snapshots, solve_many
 from parasol.study.facts import Facts
-from parasol.study.paper_memory import Fitting, Remembered
-from parasol.study.paper_numbers import STATED, Stated
+from parasol.study.paper.memory import Fitting, Memory, Remembered
+from parasol.study.paper.numbers import STATED, Stated
 from parasol.surrogate.features import features_of
 from parasol.surrogate.fit import fit
 from parasol.surrogate.recipes import recipe_named
@@ -81,13 +81,24 @@ class Run:
         return stream + 1000 * self.seed
 
     @cached_property
-    def has_gpu(self) -> bool:
-        """Whether networks can be trained on a GPU."""
+    def gpu(self) -> str | None:
+        """The GPU that networks are trained on, by name, if there is one."""
         if self.device == "cpu":
-            return False
+            return None
         from parasol.surrogate import descent
 
-        return descent.pick_device(self.device).platform != "cpu"
+        found = descent.pick_device(self.device)
+        return None if found.platform == "cpu" else found.device_kind
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether networks can be trained on a GPU."""
+        return self.gpu is not None
+
+    @property
+    def memory(self) -> Memory:
+        """Where maps, reduced models and facts are kept for other runs."""
+        return Memory(self.store / "made")
 
     def figure(self, name: str) -> Path:
         """Where a figure goes."""
@@ -126,7 +137,7 @@ class Run:
         """Fit a map to coefficients, or read it where the same one was fitted before."""
         notes: list[Fitting] = []
         told = self.progress(f"fitting {name}")
-        wrapped: Any = Remembered(recipe_named(recipe), self.store / "maps", notes.append)
+        wrapped: Any = Remembered(recipe_named(recipe), self.memory.folder, notes.append)
         if self.quick and not isinstance(source, Snapshots):
             options = {"n_labels": 512, **options}
         found = fit(source, wrapped, rng=self.seed, progress=told, **options)
@@ -139,7 +150,7 @@ class Run:
         features = features_of(model.parameters, train.mus)
         told = self.progress(f"fitting {name}")
         unseen = (features(validation.mus), _single(validation))
-        wrapped = Remembered(recipe, self.store / "maps", notes.append)
+        wrapped = Remembered(recipe, self.memory.folder, notes.append)
         fitted = wrapped.fit(features(train.mus), _single(train), validation=unseen, progress=told, rng=self.seed)
         return FieldMap(lambda mus: fitted.predict(features(mus)), fitted, notes[0], recipe.stage.epochs)
 

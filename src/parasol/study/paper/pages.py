@@ -10,11 +10,11 @@ import numpy as np
 from parasol.study.facts import Facts
 from parasol.study.figures import draw_nodes
 from parasol.study.panels import draw_budget, draw_cuts, draw_efficiency, draw_in_time, draw_on_sphere, draw_solvers
-from parasol.study.paper_helmholtz import SHOWN as SHOWN_HELMHOLTZ
-from parasol.study.paper_numbers import Stated
-from parasol.study.paper_run import Outcome, Run
-from parasol.study.paper_sine_gordon import SHOWN as SHOWN_SINE_GORDON
-from parasol.study.paper_words import conclusion, not_reproduced, theory_words
+from parasol.study.paper.helmholtz import SHOWN as SHOWN_HELMHOLTZ
+from parasol.study.paper.numbers import Stated
+from parasol.study.paper.run import Outcome, Run
+from parasol.study.paper.sine_gordon import SHOWN as SHOWN_SINE_GORDON
+from parasol.study.paper.words import conclusion, not_reproduced, theory_words
 from parasol.study.report import Figure, Section, Table
 from parasol.study.spectra import draw_spectrum
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from parasol.study.facts import Facts
-from parasol.study.paper_run import Run
+from parasol.study.paper.run import Run
 
 
 def conclusion(run: Run, results: Facts) -> str:
