@@ -142,7 +142,7 @@ def test_hostile_files_are_refused_at_once(surrogate, tmp_path):
         for name in old.namelist():
             new.writestr(name, old.read(name))
         new.writestr("arrays/9999.npy", bytes(10**7))
-    with pytest.raises(ps.ParasolError, match="packed or larger"):
+    with pytest.raises(ps.ParasolError, match="packed"):
         ps.load(packed)
     for place in (-1, True, 10**9, "0"):
         with pytest.raises(ps.ParasolError, match="refers to array"):

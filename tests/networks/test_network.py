@@ -1,13 +1,16 @@
 """Networks as plain data: values, derivatives, counts, types."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from parasol.checks import ParasolError
+from parasol.networks import network as networks
 from parasol.networks.network import ACTIVATIONS, Network
 
 
@@ -90,3 +93,55 @@ def test_mistakes_are_told():
         Network((w,), (b,), "relu")(np.ones((4, 2)))
     with pytest.raises(ParasolError, match="one of each"):
         Network((), (), "relu")
+
+
+def as_sparse(net, which=slice(None)):
+    chosen = range(net.depth)[which]
+    return replace(net, weights=tuple(sparse.csr_array(w) if i in chosen else w for i, w in enumerate(net.weights)))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("which", [slice(None), slice(0, 1), slice(1, None)])
+def test_sparse_layers_are_the_same_map(activation, which, monkeypatch):
+    dense = random_network(activation)
+    dense.weights[1][::2] = 0.0
+    net = as_sparse(dense, which)
+    x = np.random.default_rng(3).standard_normal((17, 3))
+    for block in (networks.BLOCK_NUMBERS, 12):  # all at once, and two samples at a time
+        monkeypatch.setattr(networks, "BLOCK_NUMBERS", block)
+        assert np.allclose(net(x), dense(x), rtol=1e-13, atol=1e-13)
+        assert np.allclose(net.jacobian(x), dense.jacobian(x), rtol=1e-12, atol=1e-12)
+    assert net(np.zeros((0, 3))).shape == (0, 2)
+    assert np.allclose(net.folded()(x), dense(x), rtol=1e-12)
+    assert np.allclose(net.folded().weights[0] @ np.eye(3), dense.folded().weights[0])
+    assert net.astype(np.float32)(x).dtype == np.float32
+    assert np.allclose(net.astype(np.float32)(x), dense(x), atol=1e-5)
+    assert (net.n_weights, net.layer_weights) == (dense.n_weights, dense.layer_weights)
+    assert net.is_sparse
+    assert not dense.is_sparse
+
+
+def test_one_sparse_layer_has_its_matrix_as_jacobian():
+    net = Network((sparse.csr_array([[1.0, 0.0], [2.0, 3.0]]),), (np.zeros(2),), "relu", output_scale=[1.0, 10.0])
+    assert np.array_equal(net.jacobian([[5.0, 5.0]]), [[[1.0, 0.0], [20.0, 30.0]]])
+    assert np.array_equal(net.folded().weights[0].toarray(), [[1.0, 0.0], [20.0, 30.0]])
+
+
+def test_stored_zeros_are_not_counted():
+    w = sparse.csr_array(np.ones((2, 3)))
+    w.data[:4] = 0.0
+    net = Network((w, np.array([[0.0, 7.0]])), (np.array([1.0, 0.0]), np.zeros(1)), "relu")
+    assert w.nnz == 6
+    assert net.layer_weights == (3, 1)
+    assert net.n_weights == 4
+
+
+def test_what_layers_share_takes_memory_once():
+    w, b = sparse.csr_array(np.eye(3)), np.zeros(3)
+    one, many = Network((w,), (b,), "relu"), Network((w,) * 50, (b,) * 50, "relu")
+    assert many.n_bytes == one.n_bytes == w.data.nbytes + w.indices.nbytes + w.indptr.nbytes + b.nbytes
+
+
+def test_other_sparse_formats_are_refused():
+    with pytest.raises(ParasolError, match="is a coo_array"):
+        Network((sparse.coo_array(np.eye(2)),), (np.zeros(2),), "relu")

@@ -102,7 +102,7 @@ def solve(
     from parasol.study.facts import solution_facts, solution_rows
     from parasol.study.outputs import check_outputs, write_outputs
 
-    given = _assignments(values or [])
+    given = assignments(values or [])
     targets = check_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
     with one_line_warnings() as said, stages(quiet) as progress:
         progress("reading the problem")
@@ -137,7 +137,8 @@ def solve(
             say(f"wrote {path}")
 
 
-def _assignments(values: list[str]) -> dict[str, float]:
+def assignments(values: list[str]) -> dict[str, float]:
+    """Numbers by name, from words such as a=0.9."""
     from parasol.checks import ParasolError
 
     out: dict[str, float] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-def _table(solution: Solution | Evolution) -> tuple[list[str], np.ndarray]:
+def table_of(solution: Solution | Evolution) -> tuple[list[str], np.ndarray]:
     """Names and columns: the time where there is one, coordinates, unknowns; time slowest."""
     problem, points = solution.model.problem, solution.model.nodes.points
     names, columns = [*map(str, problem.coordinates), *problem.names], [points]
@@ -87,12 +87,12 @@ def _table(solution: Solution | Evolution) -> tuple[list[str], np.ndarray]:
 
 
 def _write_csv(solution: Solution | Evolution, path: Path) -> None:
-    names, table = _table(solution)
+    names, table = table_of(solution)
     np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.17g", encoding="utf-8")
 
 
 def _write_npy(solution: Solution | Evolution, path: Path) -> None:
-    np.save(path, _table(solution)[1], allow_pickle=False)
+    np.save(path, table_of(solution)[1], allow_pickle=False)
 
 
 def _write_npz(solution: Solution | Evolution, path: Path) -> None:
@@ -101,7 +101,11 @@ def _write_npz(solution: Solution | Evolution, path: Path) -> None:
         arrays["times"] = solution.times
     for name, values in solution.fields.items():
         arrays[f"{name}_" if name in arrays else name] = values
-    # not np.savez, which keeps names such as "file" for itself
+    write_arrays(arrays, path)
+
+
+def write_arrays(arrays: Mapping[str, np.ndarray], path: Path) -> None:
+    """Arrays by name as an `.npz`: not np.savez, which keeps names such as "file" for itself."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:

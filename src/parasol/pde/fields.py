@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import sph_harm_y
 
 from parasol.checks import ParasolError, check_shape
 
@@ -33,6 +32,8 @@ def spherical_harmonics(points: np.ndarray, degree: int) -> np.ndarray:
     >>> np.allclose(y**2 * 4 * np.pi, [1, 0, 3, 0])
     True
     """
+    from scipy.special import sph_harm_y  # here: a loaded surrogate knows its fields without SciPy
+
     points = check_shape(points, (None, 3), "points")
     radius = np.linalg.norm(points, axis=1)
     polar = np.arccos(np.clip(points[:, 2] / np.where(radius > 0, radius, 1.0), -1, 1))

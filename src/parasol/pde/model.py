@@ -17,6 +17,7 @@ from parasol.pde.equation import Time
 from parasol.pde.evolution import Evolution, evolve
 from parasol.pde.parameters import FunctionParameter, ParameterSpace
 from parasol.pde.problem import Problem
+from parasol.pde.quantities import QuantityRows, quantity_rows
 from parasol.pde.rows import NonlinearRows, Varying
 from parasol.pde.sparse_direct import Factors, Pattern, factorize
 from parasol.pde.steady import Solution, solve_nonlinear, solve_steady
@@ -73,6 +74,11 @@ class Model:
     def parameters(self) -> ParameterSpace:
         """The problem's parameters."""
         return self.problem.parameters
+
+    @cached_property
+    def quantities(self) -> QuantityRows:
+        """The problem's quantities of interest, as weights of a solution's values at one time."""
+        return quantity_rows(self.problem.quantities, self.nodes, self.scheme, self.problem.names)
 
     @property
     def affine(self) -> bool:

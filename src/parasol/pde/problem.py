@@ -13,6 +13,7 @@ from parasol.checks import ParasolError
 from parasol.expressions import to_expression
 from parasol.pde.equation import Form, Time, gradient, normal, read_equation
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
+from parasol.pde.quantities import Quantity, check_quantities
 from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 
@@ -89,7 +90,8 @@ class Problem:
 
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
-    `exact` is the exact solution where it is known; `settings` holds named choices for the discretisation.
+    `exact` is the exact solution where it is known; `settings` holds named choices for the discretisation; `quantities`
+    names what is wanted of a solution: ps.Average(), ps.Integral(), ps.Flux(part), ps.PointValue(point).
     """
 
     domain: Domain
@@ -101,6 +103,7 @@ class Problem:
     name: str = ""
     settings: Mapping[str, Settings] = field(default_factory=dict)
     unknowns: tuple[AppliedUndef, ...] = ()
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
@@ -112,6 +115,7 @@ class Problem:
         self._check_time()
         _ = self.forms, self.conditions
         self._check_symbols()
+        check_quantities(self.quantities, self.domain, self.names)
 
     @property
     def equations(self) -> tuple:

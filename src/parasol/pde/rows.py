@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.expressions import Function
 from parasol.formulas import Formula
-from parasol.pde.parameters import FunctionParameter
+
+if TYPE_CHECKING:  # a loaded surrogate evaluates rows without SymPy
+    from parasol.expressions import Function
+    from parasol.pde.parameters import FunctionParameter
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
-from parasol.checks import ParasolError
-from parasol.pde.model import Model
-from parasol.pde.sparse_direct import Factors
-from parasol.reduction.affine import AffineForm
+from parasol.checks import ParasolError, check_shape
 from parasol.reduction.frames import Frame
+
+if TYPE_CHECKING:  # a loaded surrogate has a certificate, and no SciPy perhaps
+    from scipy import sparse
+
+    from parasol.pde.model import Model
+    from parasol.pde.sparse_direct import Factors
+    from parasol.reduction.affine import AffineForm
 
 _MARGIN = 1.05  # on norms found by Lanczos, which come from below
 _FEWEST_STEPS, _MOST_STEPS, _AGREE = 14, 60, 1e-3  # of the bidiagonalisation: it stops when four steps agree
@@ -43,6 +47,13 @@ class Certificate:
     norms: np.ndarray  # (n_anchors, Q_A): ||A_j⁻¹ A_q||, with a margin
     sigmas: np.ndarray  # (n_anchors, n_frames): lower bounds of σ_min(P_k A_j), 0 where not computed
     exact: bool = True  # whether the affine form is the model's own
+
+    def __post_init__(self):
+        shape = check_shape(self.thetas, (None, None), "thetas").shape
+        check_shape(self.norms, shape, "norms")
+        n_frames = check_shape(self.sigmas, (shape[0], None), "sigmas").shape[1]
+        if not shape[0] or not n_frames or np.any(self.norms < 0) or np.any(self.sigmas < 0):
+            raise ParasolError("a certificate needs an anchor and a frame, and norms that are not negative.")
 
     @property
     def n_anchors(self) -> int:
@@ -167,6 +178,8 @@ def cover(
     The next anchor is always the candidate with the least proven constant. An anchor at which the frames at hand have
     a small singular value becomes a frame itself. With `rows` the residual is weighted row by row and there is one frame.
     """
+    from scipy import sparse
+
     thetas = form.operator_theta(candidates)
     constant = np.ptp(thetas, axis=0) == 0
     unscaled = sparse.diags_array(1.0 / scale)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import beta
 
 from parasol.checks import ParasolError, check_count, check_shape
 
@@ -98,6 +96,8 @@ def coverage(level: float, n: int) -> Coverage:
     >>> print("{:.3f} {:.3f}".format(*coverage(0.95, 1000)[1:]))
     0.936 0.963
     """
+    from scipy.stats import beta  # here: it takes a second to import, and bounds do not need it
+
     n = check_count(n, "n")
     rank = _rank(level, n)
     low, high = beta.ppf([0.025, 0.975], rank, n + 1 - rank)
@@ -107,6 +107,8 @@ def coverage(level: float, n: int) -> Coverage:
 def _rank(level, n: int) -> int:
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
+    from fractions import Fraction
+
     exact = Fraction(repr(float(level)))  # as it is written: in floats 100 · 0.55 is above 55, and the rank would be 56
     rank = math.ceil((n + 1) * exact)
     if rank > n:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.checks import ParasolError
-from parasol.pde.sparse_direct import Factors
-from parasol.reduction.affine import AffineForm
+from parasol.checks import ParasolError, check_shape
+
+if TYPE_CHECKING:  # a loaded surrogate has frames, and no SciPy perhaps
+    from parasol.pde.sparse_direct import Factors
+    from parasol.reduction.affine import AffineForm
 
 _ROUNDING = 32 * np.finfo(float).eps  # relative, of a column of the small system
+_WIDE, _WIDER = 4000, 64  # columns a frame may have in any case, and per row
 _DEPENDENT = 1e-13  # a column whose new part is smaller, relative to itself, depends on the others
 
 
@@ -30,6 +34,16 @@ class Frame:
     n_loads: int  # Q_f
     n_terms: int  # Q_A
     precision: float  # relative error that rounding leaves in a full solve
+
+    def __post_init__(self):
+        n_rows, n_columns = check_shape(self.triangle, (None, None), "triangle").shape
+        check_shape(self.noise, (n_columns,), "noise")
+        if self.n_loads < 0 or self.n_terms < 1 or n_columns != self.n_loads + self.n_terms * self.n_modes:
+            raise ParasolError(
+                f"a frame of {n_columns} columns cannot have {self.n_loads} loads, {self.n_terms} terms."
+            )
+        if n_columns > max(_WIDE, _WIDER * n_rows):  # normal equations would take all memory
+            raise ParasolError(f"a frame of {n_rows} rows and {n_columns} columns is too wide.")
 
     @property
     def n_modes(self) -> int:

@@ -51,6 +51,7 @@ def greedy(
     weights: np.ndarray | None = None,
     n_anchors: int = 100,
     max_solves: int = 200,
+    solve: Callable[[np.ndarray], np.ndarray] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Greedy:
     """Solve where the certified bound is largest, until it is below `tolerance` everywhere or there are `n_modes`.
@@ -59,6 +60,7 @@ def greedy(
     upper bounds of the error at every candidate (n_candidates, n_parameters). Without candidates, spread ones are
     used, and it only stops once a fresh set of them asks for no further solve. Solutions are orthonormalised twice.
     `weighting="none"` is the residual of the bare rows: the classical greedy least-squares reduced collocation.
+    `solve` may answer full solves instead of the model, (n_unknowns,) of mu: from a store, for instance.
     """
     if (tolerance is None) == (n_modes is None):
         raise ParasolError("greedy needs either tolerance or n_modes. Give one of them.")
@@ -79,7 +81,7 @@ def greedy(
     reduced, draw, next_mu = None, 0, mus[middle_of(model, mus)]
     exhausted = np.zeros(len(mus), dtype=bool)  # candidates whose solution has nothing new, zero for instance
     while True:
-        mode = _new_direction(modes, _solve(model, next_mu), metric)
+        mode = _new_direction(modes, _solve(model, next_mu) if solve is None else solve(next_mu), metric)
         if mode is not None:
             chosen.append(next_mu)
             modes = np.column_stack([modes, mode])

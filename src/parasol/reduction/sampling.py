@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from parasol.checks import ParasolError, check_choice, check_count
-from parasol.pde.parameters import Parameter, ParameterSpace
+from parasol.pde.box import ParameterSpace, PlainParameter
 
 _DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice")
 _SCALES = ("linear", "log")
@@ -103,7 +103,7 @@ def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
         if name not in box.names:
             raise ParasolError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
     return ParameterSpace(
-        tuple(Parameter(p.name, p.low, p.high, scale=scale.get(p.name, p.scale), rank=p.rank) for p in box.scalars)
+        tuple(PlainParameter(p.name, p.low, p.high, scale.get(p.name) or p.scale) for p in box.scalars)
     )
 
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from parasol.checks import ParasolError, check_choice, check_positive
 
@@ -168,6 +167,8 @@ class Matern(Kernel):
         return math.ceil(2 * self.nu) - 1
 
     def radial(self, squared, order, scale):
+        from scipy import special
+
         e = np.asarray(self.epsilon * scale)
         z = np.sqrt(squared) * e
         nu = self.nu - order

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from parasol.checks import ParasolError
 from parasol.space.kernels import PHS, Kernel, MultiIndex, check_smooth_enough, monomials, n_monomials
@@ -116,7 +114,12 @@ def stencil_weights(
     if workers == 1:
         for start in starts:
             work(start)
-    else:  # NumPy releases the interpreter lock in its linear algebra; its own threads would fight with ours
+    else:
+        from concurrent.futures import ThreadPoolExecutor
+
+        from threadpoolctl import threadpool_limits
+
+        # NumPy releases the interpreter lock in its linear algebra; its own threads would fight with ours
         with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
             list(pool.map(work, starts))
     return StencilWeights(weights, condition)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from parasol.space.nodes import Nodes
@@ -23,6 +26,27 @@ def node_volumes(nodes: Nodes) -> np.ndarray:
     >>> round(float(volumes.sum()), 9), bool(abs(volumes[0] - 0.01) < 5e-4)  # an interior node has a cell of 0.1 x 0.1
     (1.0, True)
     """
+    volumes, smallest = np.zeros(nodes.n_nodes), np.zeros(nodes.n_nodes)
+    for samples in cell_samples(nodes):
+        volumes += np.bincount(samples.owner, minlength=nodes.n_nodes) * samples.volume
+        smallest = samples.smallest
+    # a node in a sharp corner, or one of two in the same place, may have met no sample point
+    volumes = np.where(volumes > 0, volumes, smallest)
+    return volumes * (nodes.domain.volume() / volumes.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Small cells that fill the domain: their centres, the node that each belongs to, and the volume of one."""
+
+    centres: np.ndarray  # (n, dimension)
+    owner: np.ndarray  # (n,)
+    volume: float
+    smallest: np.ndarray  # (n_nodes,) volume below which a node's cell may have met no point
+
+
+def cell_samples(nodes: Nodes) -> Iterator[Samples]:
+    """Sampling cells of the domain, several per spacing however much it varies, in blocks; the same ones every time."""
     domain, dimension = nodes.domain, nodes.dimension
     wrap = Wrap.of(domain)
     tree = wrap.tree(nodes.points)
@@ -41,7 +65,6 @@ def node_volumes(nodes: Nodes) -> np.ndarray:
     cells = np.stack([i.ravel() for i in np.indices(counts)], axis=1)
     children = np.stack([i.ravel() for i in np.indices((2,) * dimension)], axis=1)
     rng = np.random.default_rng(0)
-    volumes = np.zeros(nodes.n_nodes)
     # halve the sampling cells until they are small against the spacing of the node they belong to
     while len(cells):
         divided = []
@@ -58,9 +81,8 @@ def node_volumes(nodes: Nodes) -> np.ndarray:
             if asked.any():
                 kept[asked] = domain.contains(points[asked])
             divided.append(part[kept & coarse])
-            volumes += np.bincount(owner[kept & ~coarse], minlength=nodes.n_nodes) * np.prod(size)
+            found = kept & ~coarse
+            centres = lower + (part[found] + 0.5) * size
+            yield Samples(centres, owner[found], float(np.prod(size)), wanted**dimension)
         cells = (2 * np.concatenate(divided)[:, None, :] + children).reshape(-1, dimension)
         size = size / 2
-    # a node in a sharp corner, or one of two in the same place, may have met no sample point
-    volumes = np.where(volumes > 0, volumes, wanted**dimension)
-    return volumes * (domain.volume() / volumes.sum())

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.pde.parameters import ParameterSpace
+from parasol.pde.box import ParameterSpace
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,20 +9,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from threadpoolctl import threadpool_limits
 
+from parasol import __version__
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
 from parasol.pde.model import Model
 from parasol.pde.parameters import Parameter, ParameterSpace
+from parasol.pde.words import problem_words
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.conformal import calibrate
 from parasol.reduction.pod import pod
 from parasol.reduction.reduced import ReducedModel
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
+from parasol.space.outline import outline_of
 from parasol.surrogate.features import Features, features_of
 from parasol.surrogate.maps import fit_map, predictions
 from parasol.surrogate.polynomial import Polynomial
+from parasol.surrogate.readings import readings_of
 from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Layout, Surrogate
 
@@ -89,8 +94,26 @@ def fit(
     # the certificate speaks of the reduced model's own basis
     reduced = source if isinstance(source, ReducedModel) and basis is source.basis else None
     surrogate = _surrogate(recipe, basis, parameters, labels, unseen, origin, rng, progress)
-    surrogate = replace(surrogate, layout=_layout(model), reduced=reduced, solver=model)
+    surrogate = replace(_with_model(surrogate, model), reduced=reduced)
     return surrogate if calibration is None else calibrated(surrogate, calibration, level=level)
+
+
+def fit_labels(
+    mus: np.ndarray,
+    coefficients: np.ndarray,
+    basis: Basis,
+    parameters: ParameterSpace,
+    recipe="best",
+    *,
+    model: Model | None = None,
+    origin: str = "full solves",
+    rng: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Surrogate:
+    """A surrogate from coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters) that somebody computed."""
+    labels = Labels(mus, check_shape(coefficients, (len(mus), basis.n_modes), "coefficients"))
+    surrogate = _surrogate(recipe, basis, parameters, labels, None, origin, rng, progress)
+    return _with_model(surrogate, model)
 
 
 def fit_snapshots(
@@ -102,6 +125,7 @@ def fit_snapshots(
     n_modes: int | None = None,
     ranges: Mapping[str, tuple] | None = None,
     weights: np.ndarray | None = None,
+    quantities: Mapping[str, Any] | None = None,
     level: float | None = 0.95,
     rng: int = 0,
     progress: Callable[[float], None] | None = None,
@@ -111,7 +135,7 @@ def fit_snapshots(
     `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
     out, they are those of the data. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
     samples, drawn at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the law
-    of the samples; None keeps none.
+    of the samples; None keeps none. `quantities` names what is wanted of a solution: weights (n_values,) each.
     """
     mus = check_finite(check_shape(mus, (None, None), "mus"), "mus")
     solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
@@ -130,6 +154,9 @@ def fit_snapshots(
     basis = pod(solutions[train], tolerance=tolerance, n_modes=n_modes, weights=weights)
     labels = Labels(mus[train], basis.project(solutions[train]))
     surrogate = _surrogate(recipe, basis, parameters, labels, None, "data", rng, progress)
+    if quantities:
+        rows = [check_shape(w, (basis.n_values,), f"weights of the quantity {n!r}") for n, w in quantities.items()]
+        surrogate = replace(surrogate, quantities=readings_of(tuple(quantities), np.array(rows), basis.modes, weights))
     if n_aside == 0 or level is None:
         return surrogate
     return calibrated(surrogate, as_snapshots(mus[aside], solutions[aside]), level=level)
@@ -308,10 +335,28 @@ def _labelled(source, basis: Basis | None, mus: np.ndarray) -> np.ndarray:
     return np.concatenate([basis.project(source.solve(mus[rows]).values) for rows in slices(len(mus), 64)])
 
 
-def _layout(model: Model | None) -> Layout:
+def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
+    """The surrogate with what its model knows: nodes and times, quantities, the problem in words."""
     if model is None:
-        return Layout()
+        return surrogate
+    quantities, basis = None, surrogate.basis
+    if model.problem.quantities:
+        quantities = readings_of(model.quantities.names, model.quantities.rows, basis.modes, basis.weights)
+    versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
+    facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
+    return replace(surrogate, layout=_layout(model), solver=model, quantities=quantities, facts=facts)
+
+
+def _layout(model: Model) -> Layout:
     times = model.problem.times
     times = None if times is None else np.asarray(times, dtype=float)
     nodes = model.nodes
-    return Layout(model.problem.names, nodes.points, nodes.n_interior, model.scheme, times, nodes.domain)
+    return Layout(
+        names=model.problem.names,
+        points=nodes.points,
+        n_interior=nodes.n_interior,
+        scheme=model.scheme,
+        times=times,
+        domain=nodes.domain,
+        outline=outline_of(nodes.domain),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,102 +9,18 @@ from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
 from parasol.checks import ParasolError, check_choice, check_count
-from parasol.surrogate.linear import check_data, check_inputs
+from parasol.surrogate.linear import check_data
 from parasol.surrogate.polynomial import FittedPolynomial, Polynomial, terms
+from parasol.surrogate.process import KERNELS, MOST_LENGTHS, FittedProcess, RadialKernel, distances, reflect
 
 _ENOUGH = 300  # samples that settle length scales; the weights use all
-_MOST_LENGTHS = 12  # more inputs than this share one length scale
 _LENGTHS = (0.03, 300.0)  # of inputs scaled to [−1, 1]
 _NUGGETS = (1e-15, 1e-2)  # of a kernel with k(x, x) = 1
 _MOST_BYTES = 8e9
-_LEAST_SQUARE = 1e-15  # of a deviation over that of the prior: rounding
 _STARTS = (
     (0.7, 1e-13),
     (3.0, 1e-4),
 )  # length, nugget: the likelihood may have two hills, rough and exact, smooth and noisy
-_SQRT3, _SQRT5 = np.sqrt(3.0), np.sqrt(5.0)
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """k and dk/ds as functions of s = Σ ((x_i − z_i) / ℓ_i)²."""
-
-    value: Callable[[np.ndarray], np.ndarray]
-    slope: Callable[[np.ndarray], np.ndarray]
-
-
-def _matern52(s):
-    r = _SQRT5 * np.sqrt(s)
-    return (1.0 + r + r * r / 3.0) * np.exp(-r)
-
-
-def _matern52_slope(s):
-    r = _SQRT5 * np.sqrt(s)
-    return -5.0 / 6.0 * (1.0 + r) * np.exp(-r)
-
-
-KERNELS = {
-    "gaussian": _Kernel(lambda s: np.exp(-0.5 * s), lambda s: -0.5 * np.exp(-0.5 * s)),
-    "inverse multiquadric": _Kernel(lambda s: (1.0 + s) ** -0.5, lambda s: -0.5 * (1.0 + s) ** -1.5),
-    "matern52": _Kernel(_matern52, _matern52_slope),
-    "matern32": _Kernel(
-        lambda s: (1.0 + _SQRT3 * np.sqrt(s)) * np.exp(-_SQRT3 * np.sqrt(s)),
-        lambda s: -1.5 * np.exp(-_SQRT3 * np.sqrt(s)),
-    ),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class FittedProcess:
-    """y = P(x) β + k(x, z) α with the trend P β a polynomial; `variance` is one number for all outputs together."""
-
-    kernel: str
-    centres: np.ndarray  # (n, p) scaled samples z
-    lengths: np.ndarray  # (p,) of scaled inputs
-    nugget: float
-    variance: float
-    weights: np.ndarray  # (n, d) α
-    trend: FittedPolynomial
-    reflectors: np.ndarray  # QR of the trend's terms, as LAPACK packs it
-    taus: np.ndarray
-    factor: np.ndarray  # (n − m, n − m) lower Cholesky factor of the covariance across the trend
-
-    def predict(self, x) -> np.ndarray:
-        """Outputs (n, d) of inputs (n, p)."""
-        x = check_inputs(x, len(self.lengths))
-        out = self.trend.predict(x)
-        k = KERNELS[self.kernel].value(_distances(self._scaled(x) / self.lengths, self.centres / self.lengths))
-        return out + k @ self.weights
-
-    def jacobian(self, x) -> np.ndarray:
-        """Derivatives (n, d, p)."""
-        x = check_inputs(x, len(self.lengths))
-        out = self.trend.jacobian(x)
-        t = self._scaled(x)
-        g = 2.0 * KERNELS[self.kernel].slope(_distances(t / self.lengths, self.centres / self.lengths))
-        for i, (length, scale) in enumerate(zip(self.lengths, self.trend.scale, strict=True)):
-            out[:, :, i] += (g * (t[:, i, None] - self.centres[:, i])) @ self.weights * (scale / length**2)
-        return out
-
-    def deviation(self, x) -> np.ndarray:
-        """Standard deviation (n,) of the outputs together (Euclidean), the error of the trend included; never zero."""
-        t = self._scaled(check_inputs(x, len(self.lengths)))
-        z = self.centres / self.lengths
-        value = KERNELS[self.kernel].value
-        m = self.reflectors.shape[1]
-        covariance = value(_distances(z, z))
-        k = value(_distances(z, t / self.lengths))
-        u = solve_triangular(self.reflectors[:m], terms(t, self.trend.indices).T, trans="T")
-        u = _reflect(self.reflectors, self.taus, np.vstack([u, np.zeros((len(z) - m, len(t)))]), transpose=False)
-        ku = covariance @ u
-        across = _reflect(self.reflectors, self.taus, k - ku)[m:]
-        gain = solve_triangular(self.factor, across, lower=True)
-        square = 1.0 - 2.0 * np.sum(u * k, axis=0) + np.sum(u * ku, axis=0) - np.sum(gain**2, axis=0)
-        square += self.nugget * np.sum(u * u, axis=0)
-        return np.sqrt(self.variance * np.maximum(square, _LEAST_SQUARE))
-
-    def _scaled(self, x: np.ndarray) -> np.ndarray:
-        return (x - self.trend.shift) * self.trend.scale
 
 
 @dataclass(frozen=True)
@@ -164,13 +79,13 @@ class GaussianProcess:
 class _Likelihood:
     """−log of the restricted likelihood of Z = Q₂ᵀ Y with covariance M = Q₂ᵀ K Q₂, variance profiled out, per number."""
 
-    def __init__(self, kernel: _Kernel, t: np.ndarray, y: np.ndarray, indices: np.ndarray, nugget: float | None):
+    def __init__(self, kernel: RadialKernel, t: np.ndarray, y: np.ndarray, indices: np.ndarray, nugget: float | None):
         self.kernel, self.t, self.y, self.given = kernel, t, y, nugget
         p = terms(t, indices)
         self.reflectors, self.taus, _, _ = lapack.dgeqrf(p)
         self.m = p.shape[1]
-        self.z = _reflect(self.reflectors, self.taus, y)[self.m :]
-        self.shared = t.shape[1] > _MOST_LENGTHS
+        self.z = reflect(self.reflectors, self.taus, y)[self.m :]
+        self.shared = t.shape[1] > MOST_LENGTHS
         self.squares = [] if self.shared else [(column[:, None] - column) ** 2 for column in t.T]
 
     def lengths(self, theta: np.ndarray) -> np.ndarray:
@@ -181,13 +96,13 @@ class _Likelihood:
 
     def across(self, k: np.ndarray) -> np.ndarray:
         """Q₂ᵀ K Q₂."""
-        k = _reflect(self.reflectors, self.taus, k)
-        return _reflect(self.reflectors, self.taus, np.ascontiguousarray(k[self.m :].T))[self.m :].T
+        k = reflect(self.reflectors, self.taus, k)
+        return reflect(self.reflectors, self.taus, np.ascontiguousarray(k[self.m :].T))[self.m :].T
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         lengths, nugget = self.lengths(theta), self.nugget(theta)
         scaled = self.t / lengths
-        s = _distances(scaled, scaled)
+        s = distances(scaled, scaled)
         big, d = self.z.shape
         try:
             factor = _factor(self.across(self.kernel.value(s)), nugget)
@@ -201,8 +116,8 @@ class _Likelihood:
         slope_nugget = nugget * np.trace(g)
         lifted = np.zeros((len(self.t), len(self.t)))
         lifted[self.m :, self.m :] = g
-        lifted = _reflect(self.reflectors, self.taus, lifted, transpose=False)
-        lifted = _reflect(self.reflectors, self.taus, np.ascontiguousarray(lifted.T), transpose=False)
+        lifted = reflect(self.reflectors, self.taus, lifted, transpose=False)
+        lifted = reflect(self.reflectors, self.taus, np.ascontiguousarray(lifted.T), transpose=False)
         lifted *= -2.0 * self.kernel.slope(s)  # dk / d log ℓ_i = −2 k'(s) (Δ_i / ℓ_i)²
         if self.shared:
             slopes = [np.sum(lifted * s)]
@@ -244,39 +159,19 @@ class _Likelihood:
 
     def fitted(self, name: str, lengths, nugget: float, trend: FittedPolynomial) -> FittedProcess:
         scaled = self.t / lengths
-        k = self.kernel.value(_distances(scaled, scaled))
+        k = self.kernel.value(distances(scaled, scaled))
         factor = _factor(self.across(k), nugget)
         b = cho_solve((factor, True), self.z)
         variance = float(np.sum(self.z * b)) / max(len(self.z), 1)
         above = np.zeros_like(self.y)
         above[self.m :] = b
-        weights = _reflect(self.reflectors, self.taus, above, transpose=False)
-        gap = _reflect(self.reflectors, self.taus, self.y - k @ weights)[: self.m]
+        weights = reflect(self.reflectors, self.taus, above, transpose=False)
+        gap = reflect(self.reflectors, self.taus, self.y - k @ weights)[: self.m]
         beta = solve_triangular(self.reflectors[: self.m], gap)
         mean = FittedPolynomial(trend.indices, beta, trend.shift, trend.scale, trend.error)
         return FittedProcess(
             name, self.t, np.asarray(lengths), nugget, variance, weights, mean, self.reflectors, self.taus, factor
         )
-
-
-def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Squared distances (n, m), without the cancellation of |a|² − 2ab + |b|²."""
-    if a.shape[1] > _MOST_LENGTHS:
-        out = np.sum(a**2, axis=1)[:, None] - 2.0 * (a @ b.T) + np.sum(b**2, axis=1)
-        return np.maximum(out, 0.0)
-    out = np.zeros((len(a), len(b)))
-    for left, right in zip(a.T, b.T, strict=True):
-        gap = left[:, None] - right
-        out += gap * gap
-    return out
-
-
-def _reflect(reflectors: np.ndarray, taus: np.ndarray, a: np.ndarray, transpose: bool = True) -> np.ndarray:
-    """Qᵀ A, or Q A, of a QR decomposition kept as reflectors."""
-    a = np.asfortranarray(a)
-    work = max(1, a.shape[1]) * 64
-    out, _, _ = lapack.dormqr("L", "T" if transpose else "N", reflectors, taus, a, work)
-    return out
 
 
 def _factor(a: np.ndarray, nugget: float) -> np.ndarray:

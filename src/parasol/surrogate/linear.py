@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import svd
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.networks.network import Network
@@ -58,6 +57,8 @@ class RidgePath:
     """
 
     def __init__(self, a: np.ndarray, y: np.ndarray):
+        from scipy.linalg import svd  # here and in the other maps: a fitted one answers without SciPy
+
         self.a_mean, self.y_mean = a.mean(axis=0), y.mean(axis=0)
         y = y - self.y_mean
         u, s, vt = svd(a - self.a_mean, full_matrices=False, check_finite=False)

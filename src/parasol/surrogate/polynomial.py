@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebder, chebvander
-from scipy.linalg import qr, solve_triangular
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import ParasolError, check_choice, check_shape
 from parasol.surrogate.linear import check_data, check_inputs
 
 INDEX_SETS = ("total", "hyperbolic")
 _MOST_TERMS = 800
+_HIGHEST = 10_000
 _ENOUGH = 1000  # samples that settle the weights of the inputs; the coefficients use all
 _RANK = 1e-12  # a term this close to the span of those before it cannot be told from them
 _STEP = np.sqrt(2.0)  # between weights tried
@@ -30,6 +30,16 @@ class FittedPolynomial:
     shift: np.ndarray  # (p,)
     scale: np.ndarray
     error: float
+
+    def __post_init__(self):
+        n_terms, n_inputs = check_shape(self.indices, (None, None), "indices").shape
+        check_shape(self.coefficients, (n_terms, None), "coefficients")
+        for name in ("shift", "scale"):
+            check_shape(getattr(self, name), (n_inputs,), name)
+        if not n_terms or self.indices.dtype.kind not in "iu" or self.indices.min() < 0:
+            raise ParasolError("the degrees of a polynomial must be whole numbers that are not negative.")
+        if self.indices.max() > _HIGHEST:
+            raise ParasolError(f"a polynomial of degree {self.indices.max()} is too high. Allowed is {_HIGHEST}.")
 
     @property
     def degree(self) -> int:
@@ -146,6 +156,8 @@ class _Trial:
     """Least squares with the first terms of an index set, how many of them by the error of samples left out."""
 
     def __init__(self, t: np.ndarray, y: np.ndarray, indices: np.ndarray, ends, check):
+        from scipy.linalg import qr, solve_triangular
+
         q, r = qr(terms(t, indices), mode="economic", check_finite=False)
         size = np.sqrt(np.cumsum(r**2, axis=0)[-1])
         clear = np.abs(np.diag(r)) > _RANK * size
@@ -175,6 +187,8 @@ class _Trial:
 
     def coefficients(self) -> np.ndarray:
         """(n_terms, d)."""
+        from scipy.linalg import solve_triangular
+
         return solve_triangular(self._r, self._qty)
 
 

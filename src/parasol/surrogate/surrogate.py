@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
-from parasol.pde.model import Model
-from parasol.pde.parameters import ParameterSpace
+from parasol.pde.box import ParameterSpace
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.conformal import ConformalBound
-from parasol.reduction.reduced import Bounds, ReducedModel
-from parasol.space.geometry.domain import Domain
-from parasol.space.neighbours import Cloud
-from parasol.space.operators import differentiate
-from parasol.space.stencils import Scheme
+from parasol.reduction.online import Bounds, ReducedModel
 from parasol.surrogate.features import Features
+from parasol.surrogate.layout import Layout, check_nodes
+from parasol.surrogate.readings import Readings
+
+if TYPE_CHECKING:  # a loaded surrogate answers with NumPy alone
+    from parasol.pde.model import Model
 
 _BATCH = 8192
 ROADS = ("map", "reduced model", "full solve")
@@ -31,23 +31,6 @@ class Map(Protocol):
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Coefficients of features."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """What the values of a field are: unknown functions at nodes, at times where there are any."""
-
-    names: tuple[str, ...] = ("u",)
-    points: np.ndarray | None = None  # (n_nodes, dimension), interior first
-    n_interior: int = 0
-    scheme: Scheme | None = None  # stencils for values between nodes
-    times: np.ndarray | None = None
-    domain: Domain | None = None  # not part of a file: without it no one looks for walls between nodes
-
-    @property
-    def n_times(self) -> int:
-        """Number of stored times; 1 for steady problems."""
-        return 1 if self.times is None else len(self.times)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +47,7 @@ class Surrogate:
     solver: Model | Any | None = None  # for the last repair; not part of a file
     facts: dict[str, Any] = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
     readout: np.ndarray | None = None  # (n_out, n_modes) what is lifted to, where it is not all values
+    quantities: Readings | None = None  # what the problem wants to know of a field
 
     def __post_init__(self):
         kinds = {
@@ -73,6 +57,7 @@ class Surrogate:
             "layout": Layout,
             "reduced": ReducedModel | None,
             "conformal": ConformalBound | None,
+            "quantities": Readings | None,
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
@@ -81,6 +66,11 @@ class Surrogate:
             raise ParasolError(f"the map of a surrogate is a {type(self.map).__name__}, which has no predict.")
         if self.reduced is not None and not _same_modes(self.reduced.basis, self.basis):
             raise ParasolError("the reduced model has another basis than the surrogate: its bounds would be wrong.")
+        if self.readout is not None:
+            check_finite(check_shape(self.readout, (None, self.basis.n_modes), "readout"), "readout")
+        self.layout.check_values(self.n_values)
+        if self.quantities is not None:
+            check_shape(self.quantities.rows, (None, self.layout.n_times, self.basis.n_modes), "rows of the quantities")
         if self.conformal is not None and self.conformal.normalised:
             raise ParasolError("a surrogate knows no difficulties. Calibrate its bound without them.")
 
@@ -233,39 +223,39 @@ class Surrogate:
 
         Its cost does not depend on the number of nodes; bounds remain those of the whole field.
         """
-        layout = self.layout
+        layout, quantities = self.layout, self.quantities
         if self.readout is not None:
             raise ParasolError("this surrogate is restricted already. Restrict the original one.")
         if nodes is not None and points is not None:
             raise ParasolError("give either nodes or points, not both.")
         modes = self.basis.modes.reshape(layout.n_times, len(layout.names), -1, self.basis.n_modes)
         if times is not None:
-            chosen = _time_indices(layout, times)
+            chosen = layout.time_indices(times)
             modes, layout = modes[chosen], replace(layout, times=layout.times[chosen])  # type: ignore[index]
+            quantities = None if quantities is None else quantities.at(chosen)
         if nodes is not None:
-            chosen = _node_indices(nodes, modes.shape[2])
+            chosen = check_nodes(nodes, modes.shape[2])
             modes = modes[:, :, chosen]
             layout = replace(layout, points=None if layout.points is None else layout.points[chosen], n_interior=0)
         if points is not None:
             modes = np.einsum("pn,tfnd->tfpd", self._weights(points), modes, optimize=True)
             layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), n_interior=0)
         readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
-        return replace(self, readout=readout, layout=layout)
+        return replace(self, readout=readout, layout=layout, quantities=quantities)
 
     def _weights(self, points) -> np.ndarray:
+        from parasol.space.neighbours import Cloud  # here: only values between nodes need SciPy
+        from parasol.space.operators import differentiate
+
         layout = self.layout
         if layout.points is None or layout.scheme is None:
             raise ParasolError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
         points = check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points")
-        if layout.domain is not None and np.any(layout.domain.distance(points) > 1e-9 * layout.domain.size):
+        if not layout.contains(points).all():
             raise ParasolError("some of the points lie outside the domain. Ask inside only.")
         zero = (0,) * layout.points.shape[1]
-        return differentiate(Cloud(layout.points, layout.domain), points, [zero], layout.scheme)[zero].toarray()
-
-    def _solve(self, mu: np.ndarray):
-        if isinstance(self.solver, Model):
-            return self.solver.solve(mu, extrapolate=True)
-        return getattr(self.solver, "solve", self.solver)(mu)  # type: ignore[misc]
+        cloud = Cloud(layout.points, layout.outline if layout.domain is None else layout.domain)  # type: ignore[arg-type]
+        return differentiate(cloud, points, [zero], layout.scheme)[zero].toarray()
 
     def _repaired(self, answer: Answer, tolerance: float) -> Answer:
         mus, c = answer.mus, answer.coefficients.copy()
@@ -346,6 +336,28 @@ class Answer:
         """Bounds of the relative errors, (n_samples,), or a number."""
         return float(self.bounds.relative[0]) if self.single else self.bounds.relative
 
+    @cached_property
+    def quantities(self) -> dict[str, Any]:
+        """Quantities of interest by name: (n_samples,), or (n_samples, n_times) in time; without samples if asked for one."""
+        readings = self.surrogate.quantities
+        if readings is None:
+            return {}
+        found = readings(self.coefficients)
+        for i, values in self.solved.items():
+            found[:, i] = self.surrogate.solver.quantities.rows @ values.reshape(found.shape[2], -1).T  # type: ignore[union-attr]
+        return self._by_name(readings.names, found)
+
+    @cached_property
+    def quantity_bounds(self) -> dict[str, Any]:
+        """How far each quantity can be off, in the shapes of `quantities`; proven where the bounds are."""
+        readings = self.surrogate.quantities
+        return {} if readings is None else self._by_name(readings.names, readings.bounds(self.bounds.values))
+
+    def _by_name(self, names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
+        found = found[:, :, 0] if self.surrogate.layout.times is None else found
+        found = found[:, 0] if self.single else found
+        return {name: float(value) if value.ndim == 0 else value for name, value in zip(names, found, strict=True)}
+
     @property
     def extrapolated(self) -> np.ndarray | bool:
         """Whether a parameter lies outside the box, (n_samples,) or one truth value."""
@@ -372,29 +384,6 @@ def _typed(predict, kind: type, x: np.ndarray) -> np.ndarray:
 
 def _same_modes(one: Basis, other: Basis) -> bool:
     return one is other or (one.modes.shape == other.modes.shape and np.array_equal(one.modes, other.modes))
-
-
-def _node_indices(nodes, n_nodes: int) -> np.ndarray:
-    found = np.asarray(nodes)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found) or np.any((found < 0) | (found >= n_nodes)):
-        raise ParasolError(f"nodes must be whole numbers from 0 to {n_nodes - 1}, got {nodes!r}.")
-    return found
-
-
-def _time_indices(layout: Layout, times) -> np.ndarray:
-    if layout.times is None:
-        raise ParasolError("times are for problems in time; this one is steady.")
-    wanted = check_shape(np.atleast_1d(times), (None,), "times")
-    if not len(wanted):
-        raise ParasolError("times is empty. Give at least one stored time.")
-    found = np.argmin(np.abs(layout.times[None, :] - wanted[:, None]), axis=1)
-    off = np.abs(layout.times[found] - wanted) > 1e-9 * max(1.0, float(np.ptp(layout.times)))
-    if np.any(off):
-        raise ParasolError(
-            f"t={wanted[off][0]:g} is not a stored time. Stored are {len(layout.times)} from "
-            f"{layout.times[0]:g} to {layout.times[-1]:g}."
-        )
-    return found
 
 
 def _differences(fitted: Map, x: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
 from parasol.networks.network import ACTIVATIONS, Network
@@ -206,6 +205,8 @@ class NetworkRecipe:
 
     def _taught(self, data: Data, generator) -> Data:
         """With few samples: labels between them by a Gaussian process, if it errs less on the samples kept aside."""
+        from scipy.stats import qmc
+
         from parasol.surrogate.kernel import GaussianProcess
 
         process = GaussianProcess().fit(*data.seen)

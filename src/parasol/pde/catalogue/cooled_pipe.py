@@ -16,5 +16,6 @@ problem = ps.Problem(
     domain=ps.Disc(radius=OUTER).named("outside") - ps.Disc(radius=INNER).named("inside"),
     equation=ps.Eq(-ps.laplacian(u), 0),
     boundary={"inside": ps.Dirichlet(1), "outside": ps.Robin(biot, 1, 0)},
+    quantities={"heat loss": ps.Flux("outside", -1), "skin": ps.Average("outside")},
     exact=1 + _slope * log(sqrt(x**2 + y**2) / INNER),
 )

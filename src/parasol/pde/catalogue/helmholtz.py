@@ -13,6 +13,7 @@ problem = ps.Problem(
     domain=ps.Star("0.8 + 0.1*(sin(6*theta) + sin(3*theta))"),
     equation=ps.Eq(-u.diff(x, 2) - a * u.diff(y, 2) - k * u, -10 * sin(8 * x * (y - 1))),
     boundary=ps.Dirichlet(0),
+    quantities={"average": ps.Average(), "at the centre": ps.PointValue((0.0, 0.0))},
     settings={
         "paper": ps.Settings(
             n_nodes=1036, n_boundary=177, method="front", kernel=ps.IMQ(3.0), degree=-1, stencil_size=50

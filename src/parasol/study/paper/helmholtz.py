@@ -29,13 +29,12 @@ from parasol.study.paper.growth import (
     reduced_fields,
     reduced_points,
 )
-from parasol.study.paper.run import Outcome, Run, measure_fields, measure_full, measure_surrogate
+from parasol.study.paper.run import RICH, Outcome, Run, measure_fields, measure_full, measure_surrogate
 from parasol.study.paper.theory import hypotheses
 from parasol.surrogate.operator_nets import DirectNetwork
 from parasol.surrogate.surrogate import Surrogate
 
 SHOWN = np.array([0.927, 1.697])  # the parameter of the paper's figure
-_RICH = "POD-DNN, more modes"
 _MANY = 60  # modes, where the error of the basis should not be the limit
 
 
@@ -107,12 +106,12 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
     solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
     predictors |= {"DNN": direct.predict, "POD-DNN": _predict(surrogate)}
     if run.ours:
-        more = run.fit(_RICH, train, recipe, basis=rich, **options)
-        solvers[_RICH] = measure_surrogate(more, truth, n_solves=n_rich)
+        more = run.fit(RICH, train, recipe, basis=rich, **options)
+        solvers[RICH] = measure_surrogate(more, truth, n_solves=n_rich)
         solvers["reduced model"] = measure_reduced(made, truth, len(lattice))
     counts = (40,) if run.quick else (100, 300, 1000)
     growth = network_points(run, model, train, truth, counts, most=_MANY)
-    growth.append(point(PAPER, n_solves, solvers["POD-DNN"]) if not run.ours else point(OURS, n_rich, solvers[_RICH]))
+    growth.append(point(PAPER, n_solves, solvers["POD-DNN"]) if not run.ours else point(OURS, n_rich, solvers[RICH]))
     counts = (10, 20) if run.quick else (10, 15, 20, 30, 50, 100)
     edges = run.solve(model, sample(model, counts[-1], design="edges", rng=run.rng(0)), f"edges-{counts[-1]}")
     growth += reduced_points(reducer, edges, truth, counts, most=45)

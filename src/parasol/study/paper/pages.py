@@ -12,7 +12,7 @@ from parasol.study.figures import draw_nodes
 from parasol.study.panels import draw_budget, draw_cuts, draw_efficiency, draw_in_time, draw_on_sphere, draw_solvers
 from parasol.study.paper.helmholtz import SHOWN as SHOWN_HELMHOLTZ
 from parasol.study.paper.numbers import Stated
-from parasol.study.paper.run import Outcome, Run
+from parasol.study.paper.run import RICH, Outcome, Run
 from parasol.study.paper.sine_gordon import SHOWN as SHOWN_SINE_GORDON
 from parasol.study.paper.words import conclusion, not_reproduced, theory_words
 from parasol.study.report import Figure, Section, Table
@@ -79,7 +79,7 @@ def _solvers(stated: Stated, results: Facts) -> Table:
             continue
         if facts.get("epochs", stated.epochs) != stated.epochs:
             notes.append(f" {name} was trained for {facts['epochs']} epochs.")
-        if name in ("POD-DNN", "reduced model", "POD-DNN, more modes", "linear map"):
+        if name in ("POD-DNN", "reduced model", RICH, "linear map"):
             emphasis.append(len(rows))
         rows.append(
             (
@@ -196,9 +196,10 @@ def _growth(run: Run, results: Facts) -> Iterator[str | Figure | Table]:
     yield "Full solves are what costs. The same number of them, spent in different ways:"
     yield Figure(path, "Error on the test set against all full solves spent.", "falling curves, one per method")
     rows = [(name, str(int(n)), _number(e)) for name, (ns, es) in series.items() for n, e in zip(ns, es, strict=True)]
-    yield Table(
-        ("method", "full solves", "error"), tuple(rows), "All full solves counted: basis, training, validation."
-    )
+    caption = "All full solves counted: basis, training, validation."
+    if RICH in results["solvers"]:
+        caption += f" The points with the most solves are those of “{RICH}” above."
+    yield Table(("method", "full solves", "error"), tuple(rows), caption)
 
 
 def _theory(run: Run, results: Facts) -> Iterator[str | Table]:

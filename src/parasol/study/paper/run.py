@@ -33,6 +33,7 @@ from parasol.surrogate.training import NetworkRecipe
 Stage = Callable[[str], Callable[[float], None] | None]
 Predict = Callable[[np.ndarray], np.ndarray]  # parameters (n, p) to fields (n, n_values)
 PARTS = ("train", "validation", "test")
+RICH = "POD-DNN, more modes"  # a solver of its own: the basis should not be the limit
 
 
 @dataclass(frozen=True, eq=False)

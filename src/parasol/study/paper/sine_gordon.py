@@ -21,7 +21,7 @@ from parasol.reduction.snapshots import Snapshots
 from parasol.study.baselines import field_recipes
 from parasol.study.facts import Facts
 from parasol.study.paper.growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
-from parasol.study.paper.run import Outcome, Run, measure, measure_fields, measure_full, measure_surrogate
+from parasol.study.paper.run import RICH, Outcome, Run, measure, measure_fields, measure_full, measure_surrogate
 from parasol.surrogate.fit import calibrated
 from parasol.surrogate.operator_nets import DirectNetwork
 
@@ -29,7 +29,6 @@ SHOWN = np.array([0.097, -0.432])  # the parameter of the paper's figure
 _SMALL = Settings(n_nodes=15**2, method="lattice", step=0.1, degree=4)
 _LEVEL = 0.95
 _N_CALIBRATION = 19  # the fewest that a bound at this level takes
-_RICH = "POD-DNN, more modes"
 
 
 def run_sine_gordon(run: Run) -> Outcome:
@@ -96,17 +95,17 @@ def _paper_data(run: Run, model: Model, mus: np.ndarray, truth: Snapshots, solve
         surrogate = run.fit("POD-DNN", train, run.our_recipe(), basis=basis, model=model)
         surrogate = calibrated(surrogate, validation, level=_LEVEL if len(validation) >= _N_CALIBRATION else 0.9)
         facts["certificate"] = certificate_facts(surrogate, truth)
-        more = run.fit(_RICH, train, run.our_recipe(), basis=rich, model=model, validation=validation)
+        more = run.fit(RICH, train, run.our_recipe(), basis=rich, model=model, validation=validation)
     else:
         options = {"model": model, "validation": validation}
         surrogate = run.fit("POD-DNN", train, run.paper_recipe(z_score=True), basis=basis, **options)
-        more = run.fit(_RICH, train, run.paper_recipe(z_score=True), basis=rich, **options)
+        more = run.fit(RICH, train, run.paper_recipe(z_score=True), basis=rich, **options)
         facts["their_scheme"] = _their_scheme(run, drawn)
     solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
-    solvers[_RICH] = measure_surrogate(more, truth, n_solves=n_solves)
+    solvers[RICH] = measure_surrogate(more, truth, n_solves=n_solves)
     counts = (32,) if run.quick else (20, 50, 100)
     growth = network_points(run, model, train, truth, counts, most=24, z_score=True)
-    growth.append(point(OURS if run.ours else PAPER, n_solves, solvers[_RICH]))
+    growth.append(point(OURS if run.ours else PAPER, n_solves, solvers[RICH]))
     growth += [_stepper_point(run, model, train, truth, n, {}) for n in ((12,) if run.quick else (10, 30))]
     predictors = {"POD-DNN": lambda mus: surrogate(mus, extrapolate=True).values}
     spectra = {f"{len(basis_set)} trajectories, d = {basis.n_modes}": basis, f"the same, d = {rich.n_modes}": rich}

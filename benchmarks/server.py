@@ -1,0 +1,171 @@
+"""`parasol serve` under load on this machine: requests a second, latencies, and memory over many requests.
+
+    python benchmarks/server.py --requests 100000 --json server.json
+
+The server is a process of its own; the client is one more, with as many open connections as said. Latencies are what
+the client sees. The bare route /health shows what HTTP alone costs, and is what others are divided by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import parasol as ps
+from parasol.delivery.server_wire import write_npy
+
+POINTS = [[0.1 * i, -0.05 * i] for i in range(5)]
+
+
+def build(path: Path, quick: bool) -> None:
+    """A Helmholtz surrogate of the paper's size, or a small one."""
+    problem = ps.load_problem("helmholtz")
+    n_nodes, n_snapshots, n_modes = (250, 20, 8) if quick else (1036, 60, 17)
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n_nodes))
+    reduced = ps.reduce(model, ps.pod(ps.solve_many(model, ps.sample(model, n_snapshots)), n_modes=n_modes))
+    ps.save(ps.fit(reduced, "polynomial", n_labels=1000), path)
+
+
+@contextmanager
+def server(path: Path):
+    """A running server: its port and its process."""
+    places = path.with_suffix(".json")
+    words = [sys.executable, "-m", "parasol.cli", "serve", str(path), "--port", "0", "--json", str(places)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        try:
+            process.stdout.readline()  # type: ignore[union-attr]
+            yield int(json.loads(places.read_text())["address"].rpartition(":")[2]), process.pid
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(20)
+
+
+def request(
+    path: str, body: bytes | None = None, *, accept: str = "application/json", form: str = "application/json"
+) -> bytes:
+    """The bytes of a request."""
+    verb = "GET" if body is None else "POST"
+    head = f"{verb} {path} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\nContent-Type: {form}\r\n"
+    return f"{head}Content-Length: {len(body or b'')}\r\n\r\n".encode() + (body or b"")
+
+
+def cases(rng: np.random.Generator) -> dict[str, tuple[bytes, int]]:
+    """Requests by name, and how many parameters each asks for."""
+    mus = lambda n: np.column_stack([rng.uniform(0.1, 4, n), rng.uniform(0, 2, n)])  # noqa: E731
+    say = lambda **body: json.dumps(body).encode()  # noqa: E731
+    one, npy = mus(1)[0].tolist(), "application/x-npy"
+    evaluate = say(name="coefficients", input=[one])
+    return {
+        "health": (request("/health"), 0),
+        "field, JSON": (request("/v1/predict", say(mus=one)), 1),
+        "field, npy": (request("/v1/predict", say(mus=one), accept=npy), 1),
+        "5 points": (request("/v1/predict", say(mus=one, points=POINTS)), 1),
+        "field and bound": (request("/v1/predict", say(mus=one, bounds=True), accept="*/*"), 1),
+        "gradient, 5 points": (request("/v1/gradient", say(mus=one, points=POINTS)), 1),
+        "UM-Bridge Evaluate": (request("/Evaluate", evaluate), 1),
+        "1000 fields, npy": (request("/v1/predict", write_npy(mus(1000)), accept=npy, form=npy), 1000),
+        "refused": (request("/v1/predict", say(mus=[99.0, 1.0])), 0),
+    }
+
+
+async def ask(reader, writer, message: bytes) -> int:
+    """Send a request on an open connection, read its answer, return the status."""
+    writer.write(message)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+    await reader.readexactly(length)
+    return int(head.split(b" ", 2)[1])
+
+
+async def drive(port: int, messages: list[bytes], n_requests: int, n_connections: int) -> tuple[np.ndarray, float, int]:
+    """Send `n_requests` of the messages in turn: latencies in seconds, seconds in all, and how many were not 200 or 422."""
+    latencies, failures = np.empty(n_requests), 0
+    todo = iter(range(n_requests))
+
+    async def connection() -> None:
+        nonlocal failures
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
+        for i in todo:
+            start = time.perf_counter()
+            status = await ask(reader, writer, messages[i % len(messages)])
+            latencies[i] = time.perf_counter() - start
+            failures += status not in (200, 422)
+        writer.close()
+
+    start = time.perf_counter()
+    await asyncio.gather(*(connection() for _ in range(n_connections)))
+    return latencies, time.perf_counter() - start, failures
+
+
+def resident(pid: int) -> float:
+    """MiB of memory a process holds."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=100_000, help="mixed requests while memory is watched")
+    parser.add_argument("--quick", action="store_true", help="a small surrogate, and few requests of each kind")
+    parser.add_argument("--json", type=Path, help="also write the numbers here")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.parasol"
+        build(path, options.quick)
+        with server(path) as (port, pid):
+            known = cases(np.random.default_rng(0))
+            for n_connections in (1, 8):
+                for name, (message, n_parameters) in known.items():
+                    n = (20 if options.quick else 3000) // (10 if n_parameters > 100 else 1) or 1
+                    asyncio.run(drive(port, [message], max(1, n // 10), n_connections))  # the first ones warm up
+                    latencies, seconds, failures = asyncio.run(drive(port, [message], n, n_connections))
+                    if failures:
+                        raise SystemExit(f"{name}: {failures} of {n} requests failed.")
+                    marks = dict(
+                        zip(
+                            ("p50", "p95", "p99", "max"), 1e3 * np.percentile(latencies, [50, 95, 99, 100]), strict=True
+                        )
+                    )
+                    rows.append(
+                        {"case": name, "connections": n_connections, "rate": n / seconds}
+                        | {"parameters": n_parameters * n / seconds}
+                        | {mark: float(value) for mark, value in marks.items()}
+                    )
+            mixed = [message for name, (message, n) in known.items() if n <= 1]
+            asyncio.run(drive(port, mixed, min(5000, options.requests), 4))
+            before, parts = resident(pid), []
+            seconds, failures = 0.0, 0
+            for share in np.diff(np.linspace(0, options.requests, 11).astype(int)):
+                _, spent, failed = asyncio.run(drive(port, mixed, int(share), 4))
+                seconds, failures = seconds + spent, failures + failed
+                parts.append(resident(pid))
+    load = {"requests": options.requests, "failures": failures, "rate": options.requests / seconds}
+    load |= {"before_mib": before, "after_mib": parts, "grown_mib": parts[-1] - before}
+    print(f"{'':22}{'open':>5}{'requests/s':>12}{'parameters/s':>14}{'p50':>9}{'p95':>9}{'p99':>9}{'max':>9} ms")
+    for r in rows:
+        times = "".join(f"{r[mark]:9.2f}" for mark in ("p50", "p95", "p99", "max"))
+        print(f"{r['case']:22}{r['connections']:5}{r['rate']:12.0f}{r['parameters']:14.0f}{times}")
+    print(f"{load['requests']} mixed requests, {load['rate']:.0f} a second, {load['failures']} failures: ", end="")
+    print(f"{before:.1f} MiB before, {parts[-1]:.1f} MiB after, at most {max(parts):.1f} between")
+    if options.json:
+        facts = {"machine": platform.machine(), "rows": rows, "load": load}
+        options.json.write_text(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""`parasol check`: the error budget of a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from parasol.cli.app import app
+from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+
+
+@app.command()
+def check(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
+    problem: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROBLEM", help="The problem it solves, where the file alone cannot tell: file.py[:name]."
+        ),
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Fresh full solves to measure on.")] = 50,
+    tolerance: Annotated[
+        float | None, typer.Option(metavar="T", help="Check against this instead of what was promised.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the budget: .png .svg .pdf.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes for the full solves.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed draws other fresh parameters.")] = 1,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the budget as JSON; - is stdout.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+) -> None:
+    """Where the error of MODEL comes from, on full solves it has never seen, and whether its promise holds.
+
+    [dim]parasol check model.parasol --out budget.png[/dim]
+
+    Discretisation (by twice as many nodes, by another kernel), projection on the modes, the map, the bound over the
+    error, coverage, the worst parameters. Exit status: 0 the promised tolerance holds, 1 it does not, 2 wrong input.
+    """
+    from parasol.delivery.artifact import load
+    from parasol.delivery.files import check_output
+    from parasol.study import budget
+    from parasol.study.budget_figure import draw_budget
+    from parasol.study.figures import FIGURE_SUFFIXES
+    from parasol.study.outputs import write_json
+
+    if json_file not in (None, "-"):
+        check_output(str(json_file), None)
+    if out is not None:
+        check_output(out, FIGURE_SUFFIXES)
+    with one_line_warnings(), stages(quiet) as stage:
+        found = budget.check(load(model), problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
+        if out is not None:
+            draw_budget(found, out)
+    facts = {"model": model, **found.facts()}
+    if json_file == "-":
+        print_json(facts)
+    elif json_file is not None:
+        write_json(facts, json_file)
+    if json_file != "-" and not quiet:
+        show_rows(found.rows().items())
+        if out is not None:
+            say(f"wrote {out}")
+    if not found.holds:
+        raise typer.Exit(1)

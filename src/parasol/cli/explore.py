@@ -1,0 +1,55 @@
+"""`parasol explore`: a model as one page with sliders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parasol.cli.app import app
+from parasol.cli.terminal import one_line_warnings, print_json, say, stages
+
+
+@app.command()
+def explore(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A surrogate, as parasol learn or ps.save writes it.")],
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The page to write, .html; left out, it has the name of the model."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="What stands at the top; left out, the name of the problem.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="For function parameters: how many drawn ones to offer.")
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write name and size of the page there; - is stdout.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+) -> None:
+    """One self-contained HTML page: sliders for the parameters, the field in colour, its error bound live.
+
+    The page computes by itself. It needs no server and no network, and opens from a mail attachment.
+    """
+    from parasol.delivery.artifact import load
+    from parasol.delivery.files import check_output
+    from parasol.delivery.page.explore import write_page
+    from parasol.study.outputs import write_json
+
+    path = check_output(Path(model).with_suffix(".html").name if out is None else out, (".html", ".htm"))
+    if json_file not in (None, "-"):
+        check_output(str(json_file), None)
+    with one_line_warnings(), stages(quiet) as stage:
+        surrogate = load(model)
+        stage("preparing the page")
+        write_page(surrogate, path, title=title, samples=samples)
+    facts = {"page": str(path), "bytes": path.stat().st_size}
+    if json_file == "-":
+        print_json(facts)
+        return
+    if json_file is not None:
+        write_json(facts, json_file)
+    if not quiet:
+        say(f"wrote {path} ({1e-6 * facts['bytes']:.1f} MB): open it in a browser, or mail it")

@@ -1,0 +1,54 @@
+"""`parasol export`: the whole map as a model for other programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from parasol.cli.app import app
+from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+
+
+@app.command()
+def export(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", metavar="FILE", help="Where the ONNX model goes, like model.onnx.")],
+    dtype: Annotated[
+        Literal["float64", "float32"], typer.Option(help="Type of mu and u; float32 halves the file.")
+    ] = "float64",
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the facts of the table as JSON; - is stdout.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+) -> None:
+    """Write the whole map from parameters to fields as an ONNX model, compared with Python before it is kept.
+
+    [dim]parasol export model.parasol --to model.onnx[/dim]
+
+    Input mu (n, parameters), output u (n, values); names, ranges, nodes and times are in the metadata.
+    It answers outside the ranges too, and knows no error bounds: those need parasol.
+    """
+    from parasol.delivery.artifact import load
+    from parasol.delivery.files import check_output
+    from parasol.delivery.onnx_export import EXPORT_SUFFIXES
+    from parasol.delivery.onnx_export import export as export_onnx
+    from parasol.study.models import export_facts, export_rows
+    from parasol.study.outputs import write_json
+
+    check_output(to, EXPORT_SUFFIXES)
+    if json_file not in (None, "-"):
+        check_output(str(json_file), None)
+    with one_line_warnings(), stages(quiet) as stage:
+        stage("reading the model")
+        surrogate = load(model)
+        stage("writing and comparing")
+        facts = export_facts(export_onnx(surrogate, to, dtype=dtype))
+    if json_file == "-":
+        print_json(facts)
+        return
+    if json_file is not None:
+        write_json(facts, json_file)
+    if not quiet:
+        show_rows(export_rows(facts).items())
+        say(f"wrote {to}")

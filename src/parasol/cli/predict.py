@@ -1,0 +1,129 @@
+"""`parasol predict`: the online phase."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from parasol.cli.app import app
+from parasol.cli.solve import assignments
+from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+
+if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
+    import numpy as np
+
+    from parasol.surrogate.surrogate import Surrogate
+
+
+@app.command()
+def predict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME=VALUE", help="Parameters; those left out take the middle of their range.", show_default=False
+        ),
+    ] = None,
+    mus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Many parameters instead: .csv (a first line may name them) or .npy, by rows."
+        ),
+    ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Values at these points instead of all nodes: .csv or .npy, a point a row."),
+    ] = None,
+    times: Annotated[
+        str | None, typer.Option(metavar="T,T,...", help="Some of the stored times only, like 0,2.5,5.")
+    ] = None,
+    bounds: Annotated[
+        bool,
+        typer.Option("--bounds", help="Write the error bounds too: in .npz, .nc, and the .csv of many parameters."),
+    ] = False,
+    out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the answer: .npy .npz .csv .nc; of one parameter also .vtkhdf .png .svg .pdf .gif .mp4 (repeatable).",
+        ),
+    ] = None,
+    extrapolate: Annotated[
+        bool, typer.Option("--extrapolate", help="Answer outside the ranges too, where nothing is promised.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="For parameters that are random functions.")] = 0,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the facts of the table as JSON; - is stdout.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+) -> None:
+    """Ask a surrogate: one parameter, or many; no equation is solved.
+
+    [dim]parasol predict model.parasol a=0.9 k=1.7 --out u.png --out u.vtkhdf[/dim]
+
+    [dim]parasol predict model.parasol --mus mus.csv --points sensors.csv --bounds --out u.csv[/dim]
+
+    Of one parameter, files are those of parasol solve. Of many: .npy (parameters, values);
+    .npz, .nc by names; .csv a table with the number and the parameters of each sample first.
+    """
+    from parasol.delivery.artifact import load
+    from parasol.study.predictions import answer_facts, answer_rows, check_answer_outputs, write_answers
+
+    given = assignments(values or [])
+    targets = check_answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)
+    with one_line_warnings() as said, stages(quiet) as stage:
+        stage("reading the model")
+        surrogate = load(model)
+        asked = _asked(surrogate, given, mus, seed)
+        surrogate = _restricted(surrogate, points, times)
+        targets.check_fit(surrogate)
+        stage("answering")
+        start = time.perf_counter()
+        answer = surrogate(asked, extrapolate=extrapolate)
+        answer.values  # noqa: B018  computed when first asked for
+        seconds = time.perf_counter() - start
+        facts = answer_facts(
+            answer, bounds=bounds, seconds=seconds, files=[str(path) for path in targets.answer], warnings=said
+        )
+        write_answers(answer, facts, targets, bounds=bounds, stage=stage)
+    if json_file == "-":
+        print_json(facts)
+    elif not quiet:
+        show_rows(answer_rows(facts).items())
+        for path in targets.paths:
+            say(f"wrote {path}")
+
+
+def _asked(surrogate: Surrogate, given: dict[str, float], mus: str | None, seed: int) -> np.ndarray:
+    """One parameter vector by names, or many from a file."""
+    from parasol.checks import ParasolError
+    from parasol.delivery.inputs import named_vector, read_table
+
+    if mus is None:
+        return named_vector(surrogate, given, rng=seed)
+    if given:
+        raise ParasolError("give either NAME=VALUE or --mus, not both.")
+    return read_table(mus, surrogate.parameters.names, surrogate.n_parameters)
+
+
+def _restricted(surrogate: Surrogate, points: str | None, times: str | None) -> Surrogate:
+    from parasol.checks import ParasolError
+    from parasol.delivery.inputs import read_table
+    from parasol.space.geometry.domain import AXES
+
+    chosen = {}
+    if points is not None:
+        if surrogate.layout.points is None:
+            raise ParasolError("--points needs nodes, and this surrogate of bare data knows none. Leave it out.")
+        dimension = surrogate.layout.points.shape[1]
+        chosen["points"] = read_table(points, AXES[:dimension], dimension)
+    if times is not None:
+        try:
+            chosen["times"] = [float(word) for word in times.split(",")]
+        except ValueError:
+            raise ParasolError(f"--times {times!r} is not a list of times. Write it like 0,2.5,5.") from None
+    return surrogate.restricted(**chosen) if chosen else surrogate

@@ -1,0 +1,177 @@
+"""Answers of a surrogate as files: one parameter as a full solve would be, many with samples on axis 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError
+from parasol.delivery.datasets import to_xarray, write_netcdf
+from parasol.delivery.files import FIELD_SUFFIXES, check_output, replacing, table_of, write_arrays, write_field
+from parasol.delivery.hull import NodeHull, nearest_distances
+from parasol.pde.box import ParameterSpace
+from parasol.pde.evolution import Evolution
+from parasol.pde.steady import Solution
+from parasol.space.geometry.domain import AXES
+from parasol.space.nodes import Nodes
+from parasol.surrogate.surrogate import Answer, Surrogate
+
+ANSWER_SUFFIXES = (*FIELD_SUFFIXES, ".nc")
+MANY_SUFFIXES = (".csv", ".npy", ".npz", ".nc")
+
+
+def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> Path:
+    """Write an answer: `.csv`, `.npy`, `.npz`, `.nc` (NetCDF), and `.vtkhdf` where it is to one parameter.
+
+    The answer to one parameter makes the files that `write_field` makes of a full solve. To several: `.npy` holds the
+    values (n_samples, n_values); `.npz` mus, points, times and each unknown by its name (n_samples, [n_times,] n_nodes);
+    `.csv` the table of each sample beneath that of the one before, with its number and its parameters first. With `bounds`
+    the relative error bounds go along in `.npz`, `.csv` (of several) and `.nc`. The file appears complete or not at all.
+    """
+    path = check_output(path, ANSWER_SUFFIXES if answer.single else MANY_SUFFIXES)
+    suffix = path.suffix.lower()
+    if suffix == ".vtkhdf":
+        check_fields(answer.surrogate, path)
+    if suffix == ".nc":
+        return write_netcdf(to_xarray(answer, bounds=bounds), path)
+    if answer.single and suffix != ".npz":
+        return write_field(as_solution(answer), path)
+    with replacing(path) as temporary:
+        if suffix == ".npz":
+            write_arrays(_arrays(answer, bounds), temporary)
+        elif suffix == ".npy":
+            shape = (len(answer.mus), answer.surrogate.n_values)
+            dtype = answer.coefficients.dtype
+            out = np.lib.format.open_memmap(temporary, "w+", dtype, shape)
+            answer.lift(out)
+            out.flush()
+        else:
+            _write_tables(answer, temporary, bounds)
+    return path
+
+
+def as_solution(answer: Answer) -> Solution | Evolution:
+    """The answer to one parameter as if it had been solved for, for all that files and pictures ask of a solution."""
+    if len(answer.mus) != 1:
+        raise ParasolError(f"the answer is to {len(answer.mus)} parameters. Take one: surrogate(mus[0]).")
+    return _as_solution(Answering(answer.surrogate), answer.mus[0], answer.values)
+
+
+def check_fields(surrogate: Surrogate, path: str | Path) -> None:
+    """Refuse a picture or a grid of values that fill no region: of bare data, or at chosen points."""
+    name, layout = Path(path).name, surrogate.layout
+    if layout.points is None:
+        raise ParasolError(f"{name!r} needs nodes, and this surrogate of bare data knows none. Write .npy or .csv.")
+    if surrogate.readout is not None and not layout.n_interior:
+        raise ParasolError(f"{name!r} needs the whole field, not values at chosen points. Write .csv, .npy or .npz.")
+
+
+def _as_solution(model: Answering, mu: np.ndarray, values: np.ndarray) -> Solution | Evolution:
+    times = model.surrogate.layout.times
+    values = np.asarray(values, dtype=float).reshape(-1)
+    if times is None:
+        return Solution(model, mu, values, 0.0, 0.0, "surrogate")  # type: ignore[arg-type]
+    values = values.reshape(len(times), -1)
+    if len(times) == 1:
+        return Solution(model, mu, values[0], 0.0, 0.0, "surrogate", time=float(times[0]))  # type: ignore[arg-type]
+    return Evolution(model, mu, times, values, 0, "surrogate", 0.0)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class _Names:
+    """What a problem is called, and its unknowns and coordinates."""
+
+    name: str
+    names: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    time: str = "t"
+    exact: None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """As much of a model as files and pictures ask for, from what a surrogate knows of it."""
+
+    surrogate: Surrogate
+
+    @cached_property
+    def problem(self) -> _Names:
+        """Names only."""
+        known = self.surrogate.facts.get("problem")
+        axes = AXES[: self.points.shape[1]]
+        return _Names(known if isinstance(known, str) else "", self.surrogate.layout.names, axes)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The nodes, in their domain where that is known, else in the region they fill."""
+        layout, points = self.surrogate.layout, self.points
+        domain = NodeHull(points, layout.n_interior, layout.outline) if layout.domain is None else layout.domain
+        none = np.empty(0, dtype=int)  # normals and parts of the boundary, which nobody asks for
+        spacing = nearest_distances(points)
+        return Nodes(domain, points, layout.n_interior, none, none, none, spacing)
+
+    @property
+    def points(self) -> np.ndarray:
+        """(n_nodes, dimension); bare data have no dimension."""
+        surrogate, layout = self.surrogate, self.surrogate.layout
+        n_nodes = surrogate.n_values // (layout.n_times * len(layout.names))
+        return np.empty((n_nodes, 0)) if layout.points is None else layout.points
+
+    @property
+    def parameters(self) -> ParameterSpace:
+        """Those of the surrogate."""
+        return self.surrogate.parameters
+
+    @property
+    def scheme(self) -> Any:
+        """For values between nodes."""
+        return self.surrogate.layout.scheme
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.points)
+
+    def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """The unknown functions by name, each (..., n_nodes)."""
+        return dict(zip(self.problem.names, np.split(values, len(self.problem.names), axis=-1), strict=True))
+
+    def exact(self, mu, t: float | None = None) -> None:
+        """A surrogate does not know it."""
+
+
+def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
+    surrogate, layout = answer.surrogate, answer.surrogate.layout
+    values = answer.values.reshape(*answer.values.shape[:-1], layout.n_times, len(layout.names), -1)
+    arrays = {"mu" if answer.single else "mus": answer.mus[0] if answer.single else answer.mus}
+    if layout.points is not None:
+        arrays["points"] = layout.points
+    if layout.times is not None:
+        arrays["times"] = layout.times
+    if bounds:
+        arrays["bound"] = np.asarray(answer.bound)
+    for i, name in enumerate(layout.names):
+        field = values[..., i, :] if layout.times is not None else values[..., 0, i, :]
+        arrays[f"{name}_" if name in arrays else name] = field
+    for name, found in answer.quantities.items() if surrogate.quantities is not None else ():
+        arrays[f"quantity: {name.replace('/', ' per ')}"] = np.asarray(found)
+    return arrays
+
+
+def _write_tables(answer: Answer, path: Path, bounds: bool) -> None:
+    known = answer.bounds.relative if bounds else None
+    scalars = answer.surrogate.parameters.names  # a function has too many values for a table
+    model = Answering(answer.surrogate)
+    fields = (values for block in answer.blocks(64) for values in block)
+    with path.open("w", encoding="utf-8") as file:
+        for i, (mu, values) in enumerate(zip(answer.mus, fields, strict=True)):
+            names, table = table_of(_as_solution(model, mu, values))
+            if i == 0:
+                file.write(",".join(["sample", *scalars, *(["bound"] if bounds else []), *names]) + "\n")
+            told = [i, *mu[: len(scalars)], *([] if known is None else [known[i]])]
+            rows = np.column_stack([np.tile(told, (len(table), 1)), table])
+            np.savetxt(file, rows, delimiter=",", fmt=["%d", *["%.17g"] * (rows.shape[1] - 1)])

@@ -1,0 +1,83 @@
+"""Answers with names on their axes: xarray datasets, and NetCDF files that other programs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol import __version__
+from parasol.checks import ParasolError
+from parasol.delivery.files import check_output, replacing
+from parasol.space.geometry.domain import AXES
+from parasol.surrogate.surrogate import Answer
+
+
+def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
+    """The answer as an xarray Dataset: each unknown and each quantity by its name, dimensions sample, time and node.
+
+    Nodes have the coordinates x, y, z, samples the parameters. An answer to one parameter has no dimension sample, a
+    steady one no time. With `bounds` the variable `bound` holds the bounds of the relative errors.
+    """
+    xarray = require_xarray()
+    layout, space = answer.surrogate.layout, answer.surrogate.parameters
+    samples = () if answer.single else ("sample",)
+    times = () if layout.times is None else ("time",)
+    mus = answer.mus[0] if answer.single else answer.mus
+    coordinates: dict[str, Any] = {}
+    if layout.points is not None:
+        coordinates |= {axis: ("node", column) for axis, column in zip(AXES, layout.points.T, strict=False)}
+    if layout.times is not None:
+        coordinates["time"] = layout.times
+    shape = np.shape(answer.values)[:-1]
+    values = np.reshape(answer.values, (*shape, layout.n_times, len(layout.names), -1))
+    variables: dict[str, Any] = {}
+    for i, name in enumerate(layout.names):
+        field = values[..., i, :] if times else values[..., 0, i, :]
+        variables[_free(name, coordinates)] = ((*samples, *times, "node"), field)
+    for name, found in answer.quantities.items():
+        # a slash would make a group of it in the file
+        variables[_free(name.replace("/", " per "), coordinates, variables)] = ((*samples, *times), found)
+    if bounds:
+        words = {"long_name": "bound of the relative error of the whole field"}
+        variables[_free("bound", coordinates, variables)] = (samples, answer.bound, words)
+    for j, p in enumerate(space.scalars):
+        words = {"low": p.low, "high": p.high, "scale": p.scale}
+        coordinates[_free(p.name, coordinates, variables)] = (samples, mus[..., j], words)
+    if space.functions:
+        coordinates[_free("functions", coordinates, variables)] = (
+            (*samples, "function value"),
+            mus[..., len(space.scalars) :],
+        )
+    known = answer.surrogate.facts
+    told = {name: str(known[name]) for name in ("problem", "equation", "domain") if known.get(name)}
+    return xarray.Dataset(variables, coordinates, {"parasol": __version__, **told})
+
+
+def write_netcdf(dataset: Any, path: str | Path) -> Path:
+    """Write a dataset as NetCDF-4; the file appears complete or not at all."""
+    path = check_output(path, (".nc",))
+    try:
+        import h5netcdf  # noqa: F401
+    except ImportError:
+        raise ParasolError("NetCDF needs h5netcdf. Install it with: pip install 'parasol-pde[xarray]'.") from None
+    with replacing(path) as temporary:
+        dataset.to_netcdf(temporary, engine="h5netcdf")
+    return path
+
+
+def require_xarray() -> Any:
+    """The package xarray, or advice how to install it."""
+    try:
+        import xarray
+    except ImportError:
+        raise ParasolError("datasets need xarray. Install it with: pip install 'parasol-pde[xarray]'.") from None
+    return xarray
+
+
+def _free(name: str, *taken: dict[str, Any]) -> str:
+    """The name, with a stroke where somebody has it, or a dimension."""
+    while name in ("sample", "node", "time") or any(name in others for others in taken):
+        name += "_"
+    return name

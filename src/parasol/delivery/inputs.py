@@ -1,0 +1,89 @@
+"""Parameters by their names, and parameters and points from files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_finite
+from parasol.surrogate.surrogate import Surrogate
+
+INPUT_SUFFIXES = (".csv", ".npy")
+
+
+def named_vector(surrogate: Surrogate, given: Mapping[str, float], *, rng=0) -> np.ndarray:
+    """A parameter vector from named numbers, the middle of the range where not named, and functions drawn at random.
+
+    The numbers may lie outside their ranges: the surrogate will say so.
+    """
+    space, layout = surrogate.parameters, surrogate.layout
+    strange = {name: value for name, value in given.items() if name not in space.names}
+    middle = space.vector(strange)  # refuses them
+    mu = np.array([given.get(name, value) for name, value in zip(space.names, middle, strict=True)])
+    if not space.functions:
+        return mu
+    if layout.points is None:
+        raise ParasolError("this surrogate knows no nodes to draw functions at. Give whole vectors with --mus.")
+    where = {"boundary": layout.points[layout.n_interior :], "domain": layout.points}
+    rng = np.random.default_rng(rng)
+    rng.random((1, len(space.scalars)))  # as a model does, so that the same seed draws the same functions
+    return np.hstack([mu, *[f.law.sample(1, where[f.on], rng)[0] for f in space.functions]])
+
+
+def read_table(path: str | Path, names: Sequence[str], width: int) -> np.ndarray:
+    """A table of numbers (n_rows, width): `.npy`, or `.csv` with commas.
+
+    Where a `.csv` begins with a line of names, its columns are found by `names`, whatever their order, and others are
+    passed over; without one they are taken as they stand. `names` may be fewer than `width`: then there is no such line.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in INPUT_SUFFIXES:
+        raise ParasolError(f"cannot read {str(path)!r}: give a .csv or a .npy file.")
+    if not path.is_file():
+        raise ParasolError(f"there is no file {str(path)!r}.")
+    try:
+        found = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, names, width)
+    except (ValueError, EOFError, UnicodeDecodeError, MemoryError) as error:
+        if isinstance(error, ParasolError):
+            raise
+        raise ParasolError(f"cannot read {str(path)!r} as a table of numbers: {error}.") from None
+    if found.ndim == 1 and len(found) == width:
+        found = found[None]
+    if found.ndim != 2 or found.shape[1] != width or not len(found):
+        listed = f" ({', '.join(names)})" if len(names) == width else ""
+        raise ParasolError(f"{str(path)!r} holds numbers of shape {found.shape}, expected (n_rows, {width}){listed}.")
+    return check_finite(found, str(path))
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    found = np.load(path, allow_pickle=False)
+    if found.dtype.kind not in "iuf":
+        raise ParasolError(f"{str(path)!r} holds {found.dtype}, not numbers.")
+    return found.astype(float)
+
+
+def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:
+    with path.open(encoding="utf-8-sig") as file:  # spreadsheets begin a file with a mark of its encoding
+        lines = [line for line in file if line.strip()]
+    if not lines:
+        raise ParasolError(f"{str(path)!r} is empty. Give one row of numbers for each.")
+    first = [word.strip() for word in lines[0].split(",")]
+    if all(_is_number(word) for word in first):
+        return np.loadtxt(lines, delimiter=",", ndmin=2)
+    missing = [name for name in names if name not in first]
+    if missing or len(names) != width:
+        wanted = f"it has no column {missing[0]!r}" if missing else f"give {width} columns without names"
+        raise ParasolError(f"{str(path)!r} begins with the names {', '.join(first)}: {wanted}.")
+    if len(lines) < 2:
+        raise ParasolError(f"{str(path)!r} has names but no rows. Give one row of numbers for each.")
+    return np.loadtxt(lines[1:], delimiter=",", ndmin=2, usecols=[first.index(name) for name in names])
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,228 @@
+"""The whole map μ -> u as an ONNX model, for programs that know nothing of parasol."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol import __version__
+from parasol.checks import ParasolError, check_choice
+from parasol.delivery.files import check_output, replacing
+from parasol.delivery.onnx_graph import Graph, require_onnx
+from parasol.networks.network import Network
+from parasol.surrogate.polynomial import FittedPolynomial
+from parasol.surrogate.process import FittedProcess
+from parasol.surrogate.surrogate import Surrogate
+
+EXPORT_SUFFIXES = (".onnx",)
+TOLERANCES = {"float64": 1e-10, "float32": 1e-5}  # of what an export may differ from Python, over the largest value
+_MOST_BYTES = 2**31 - 2**24  # a protocol buffer ends at 2 GiB
+_MOST_DENSE = 2**28  # bytes that sparse layers may fill as dense ones
+_N_CHECKED = 64
+_MARGIN = 0.3  # of the tolerance: what the parameters that were checked may use of it
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written, and how far it is from Python in float64: the largest difference over the largest value."""
+
+    path: Path
+    dtype: str  # of "mu", of "u", and of the lifting between
+    map_dtype: str  # of the map from parameters to coefficients
+    n_bytes: int
+    n_parameters: int
+    n_values: int
+    difference: float
+    checked_with: str
+
+
+def export(surrogate: Surrogate, path: str | Path, *, dtype: str = "float64") -> Export:
+    """Write u(μ) as an ONNX model with input "mu" (n, n_parameters) and output "u" (n, n_values), n being free.
+
+    Input, output and the lifting V c have the type `dtype`. With "float32" the map has it too where that keeps the values
+    to 1e-5 of the largest; where it cancels too much for that, it is computed in float64. The model does not know
+    its box: it answers outside of it too. What the numbers mean stands in its metadata, as JSON: parameters with their
+    ranges, unknowns, times, nodes, the equation. The file is compared with Python before it takes its place, in ONNX
+    Runtime where that is installed, else in the reference implementation, and refused if it differs by more than 1e-10
+    (float64) or 1e-5, or than ten times what a change in the last digits of μ does to the map in Python.
+    """
+    if not isinstance(surrogate, Surrogate):
+        raise ParasolError(f"cannot export a {type(surrogate).__name__}. Pass a surrogate.")
+    check_choice(dtype, tuple(TOLERANCES), "dtype")
+    path = check_output(path, EXPORT_SUFFIXES)
+    onnx = require_onnx()
+    size = surrogate.n_values * surrogate.basis.n_modes * np.dtype(dtype).itemsize
+    if size > _MOST_BYTES:
+        raise ParasolError(
+            f"the modes fill {size / 2**30:.1f} GiB, and an ONNX file ends at 2 GiB. Use dtype='float32', or export "
+            "surrogate.restricted(times=..., nodes=...)."
+        )
+    trial = _Trial.of(surrogate, dtype)
+    for kind in dict.fromkeys((dtype, "float64")):
+        data = model_bytes(onnx, surrogate, dtype, kind)
+        difference, who = trial.difference(data)
+        if difference <= _MARGIN * TOLERANCES[dtype]:
+            break
+    if not difference <= max(TOLERANCES[dtype], 10 * trial.rounding):
+        raise ParasolError(
+            f"in {who} the exported model differs from Python by {difference:.1e} of the largest value, more than "
+            f"{TOLERANCES[dtype]:g}. Fit another recipe."
+        )
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+    return Export(path, dtype, kind, len(data), surrogate.n_parameters, surrogate.n_values, difference, who)
+
+
+def model_bytes(onnx: Any, surrogate: Surrogate, dtype: str, map_dtype: str) -> bytes:
+    """The serialised model, checked by ONNX itself."""
+    kind = np.dtype(dtype).type
+    graph = Graph(onnx, "mu", kind)
+    x = _features(graph, graph.cast("mu", np.dtype(map_dtype).type), surrogate)
+    c = graph.cast(_coefficients(graph, x, surrogate.map), kind)
+    modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
+    graph.add("MatMul", c, modes.T, name="u")
+    return graph.serialised(
+        ("mu", surrogate.n_parameters), ("u", surrogate.n_values), np.dtype(dtype), metadata(surrogate)
+    )
+
+
+def metadata(surrogate: Surrogate) -> dict[str, str]:
+    """What the numbers mean: one JSON text for each name."""
+    layout, space, facts = surrogate.layout, surrogate.parameters, surrogate.facts
+    out: dict[str, Any] = {
+        "parasol": __version__,
+        "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in space.scalars],
+        "functions": [{"name": f.name, "on": f.on} for f in space.functions],
+        "unknowns": list(layout.names),
+        "order of u": "times, slowest; unknowns; nodes",
+        "times": None if layout.times is None else layout.times.tolist(),
+        "nodes": None if layout.points is None else layout.points.tolist(),
+        "units": "those of the problem as it was declared",
+    }
+    out |= {name: facts[name] for name in ("problem", "equation", "domain") if facts.get(name)}
+    return {name: json.dumps(value, ensure_ascii=False) for name, value in out.items()}
+
+
+def _features(graph: Graph, mu: str, surrogate: Surrogate) -> str:
+    features = surrogate.features
+    if features.logs.any():
+        logs = features.logs.astype(float)
+        # log μ in some columns, μ in the others, with no column taken apart: exact, since log 1 = 0
+        one_elsewhere = graph.add("Add", graph.add("Mul", mu, logs), 1.0 - logs)
+        mu = graph.add("Add", graph.add("Log", one_elsewhere), graph.add("Mul", mu, 1.0 - logs))
+    return graph.affine(mu, features.shift, features.scale)
+
+
+def _coefficients(graph: Graph, x: str, fitted: Any) -> str:
+    network = getattr(fitted, "network", None)
+    if isinstance(network, Network):
+        _check_dense(network)
+        return _network(graph, x, network.astype(np.float64))
+    if isinstance(fitted, FittedPolynomial):
+        return _polynomial(graph, graph.affine(x, fitted.shift, fitted.scale), fitted)
+    if isinstance(fitted, FittedProcess):
+        return _process(graph, x, fitted)
+    raise ParasolError(
+        f"a map of kind {type(getattr(fitted, 'inner', fitted)).__name__} cannot be exported: only parasol's own are known. "
+        "Fit one of its recipes, such as 'best' or 'polynomial'."
+    )
+
+
+def _network(graph: Graph, x: str, network: Network) -> str:
+    if np.any(network.input_shift) or np.any(network.input_scale != 1):
+        x = graph.affine(x, network.input_shift, network.input_scale)
+    h, last = x, network.depth - 1
+    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        h = graph.add("Add", graph.add("MatMul", h, _dense(w).T), b)
+        h = h if i == last else graph.activation(network.activation, h)
+    if network.skip is not None:
+        h = graph.add("Add", h, graph.add("MatMul", x, _dense(network.skip).T))
+    if np.any(network.output_shift) or np.any(network.output_scale != 1):
+        h = graph.add("Add", graph.add("Mul", h, network.output_scale), network.output_shift)
+    return h
+
+
+def _dense(w: Any) -> np.ndarray:
+    return w if isinstance(w, np.ndarray) else w.toarray()
+
+
+def _check_dense(network: Network) -> None:
+    """Refuse sparse layers that would burst the file, before they do."""
+    size = sum(8 * w.shape[0] * w.shape[1] for w in network.weights if not isinstance(w, np.ndarray))
+    if size > _MOST_DENSE:
+        raise ParasolError(
+            f"the sparse layers of this network fill {size / 2**30:.1f} GiB where their zeros are written out, which ONNX "
+            f"wants; at most {_MOST_DENSE / 2**30:g} are. Export a trained map, or construct with fewer modes."
+        )
+
+
+def _polynomial(graph: Graph, t: str, fitted: FittedPolynomial) -> str:
+    """Σ c_k Π T_{k_i}(t_i): all T_0 ... T_m of all inputs by the recurrence, then the products picked from them."""
+    indices = fitted.indices
+    p = indices.shape[1]
+    powers = [graph.add("Add", graph.add("Mul", t, 0.0), 1.0), t]
+    twice = graph.add("Add", t, t)
+    for _ in range(2, int(indices.max()) + 1):
+        powers.append(graph.add("Sub", graph.add("Mul", twice, powers[-1]), powers[-2]))
+    table = graph.add("Concat", *powers, axis=1)
+    product = None
+    for i in np.flatnonzero(indices.any(axis=0)) if indices.any() else [0]:
+        factor = graph.add("Gather", table, (indices[:, i] * p + i).astype(np.int64), axis=1)
+        product = factor if product is None else graph.add("Mul", product, factor)
+    assert product is not None
+    return graph.add("MatMul", product, fitted.coefficients)
+
+
+def _process(graph: Graph, x: str, fitted: FittedProcess) -> str:
+    """P(x) β + k(x, z) α."""
+    t = graph.affine(x, fitted.trend.shift, fitted.trend.scale)
+    s = graph.squared_distances(graph.add("Div", t, fitted.lengths), fitted.centres / fitted.lengths)
+    k = graph.kernel(fitted.kernel, s)
+    return graph.add("Add", _polynomial(graph, t, fitted.trend), graph.add("MatMul", k, fitted.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Parameters from the box, what Python answers to them, and by how much rounding alone changes that."""
+
+    mus: np.ndarray
+    values: np.ndarray
+    rounding: float
+
+    @classmethod
+    def of(cls, surrogate: Surrogate, dtype: str) -> _Trial:
+        features = surrogate.features
+        x = np.random.default_rng(0).uniform(-1.0, 1.0, (_N_CHECKED, surrogate.n_parameters))
+        mus = x / features.scale + features.shift
+        mus[:, features.logs] = np.exp(mus[:, features.logs])
+        mus = mus.astype(dtype)
+        exact = mus.astype(float)
+        values = surrogate(exact, extrapolate=True).values  # rounding to float32 may lead out of the box
+        moved = surrogate(exact * (1 + 4 * np.finfo(float).eps), extrapolate=True).values
+        return cls(mus, values, _gap(moved, values))
+
+    def difference(self, data: bytes) -> tuple[float, str]:
+        """How far an exported model is from Python, and who computed it."""
+        found, who = run_model(data, self.mus)
+        return _gap(found, self.values), who
+
+
+def _gap(found: np.ndarray, wanted: np.ndarray) -> float:
+    return float(np.max(np.abs(found - wanted))) / (float(np.max(np.abs(wanted))) or 1.0)
+
+
+def run_model(data: bytes, mus: np.ndarray) -> tuple[np.ndarray, str]:
+    """u (n, n_values) of an exported model at parameters (n, n_parameters) of its type, and which program computed it."""
+    try:
+        import onnxruntime
+    except ImportError:
+        from onnx import load_from_string
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(load_from_string(data)).run(None, {"mu": mus})[0], "onnx.reference"  # type: ignore[index,return-value]
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    return session.run(["u"], {"mu": mus})[0], "ONNX Runtime"  # type: ignore[return-value]

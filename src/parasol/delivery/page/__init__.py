@@ -1,0 +1,1 @@
+"""The explorer: a surrogate as one HTML page that computes, draws and bounds by itself."""

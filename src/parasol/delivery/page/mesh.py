@@ -1,0 +1,99 @@
+"""What the page colours: cells between the nodes, with and without a domain that says where they may lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parasol.checks import ParasolError
+from parasol.delivery.files import triangulate
+from parasol.delivery.hull import NodeHull, nearest_distances
+from parasol.delivery.page.pack import Pack
+from parasol.space.geometry.domain import Domain
+from parasol.surrogate.layout import Layout
+
+_IMAGES = 4  # spacings beyond a seam that are drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Corners (n, dimension), the node each is at, cells of them (m, dimension + 1), and the boundary's pieces (k, dimension)."""
+
+    points: np.ndarray
+    owner: np.ndarray
+    cells: np.ndarray
+    rim: np.ndarray
+    bounds: np.ndarray  # (2, dimension) what is shown: cells may reach beyond it across a seam
+
+    def program(self, pack: Pack) -> dict:
+        """The mesh for the page."""
+        return {
+            "dimension": self.points.shape[1],
+            "n_nodes": int(self.owner.max()) + 1,  # corners beyond them are images across a seam
+            "points": pack.add(self.points),
+            "owner": pack.places(self.owner),
+            "cells": pack.places(self.cells),
+            "rim": pack.places(self.rim),
+            "bounds": self.bounds.tolist(),
+        }
+
+
+def make_mesh(layout: Layout) -> Mesh:
+    """Join the nodes of a layout to cells that fill its domain, or what a file keeps of it.
+
+    >>> square = np.array([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5)])
+    >>> make_mesh(Layout(points=square)).cells.shape
+    (4, 3)
+    """
+    points = np.asarray(layout.points)
+    n_nodes, dimension = points.shape
+    owner = np.arange(n_nodes)
+    if dimension == 1:
+        order = np.argsort(points[:, 0])
+        ends = np.array([points.min(axis=0), points.max(axis=0)])
+        return Mesh(points, owner, np.column_stack([order[:-1], order[1:]]), order[[0, -1], None], ends)
+    if dimension > 3:
+        raise ParasolError(f"a page draws in up to 3 dimensions, these nodes have {dimension}.")
+    domain = layout.domain
+    if domain is None:
+        domain = NodeHull(points, layout.n_interior, layout.outline)
+    bounds = np.array([points.min(axis=0), points.max(axis=0)])
+    if np.any(domain.periods > 0):
+        bounds = domain.bounds
+        points, owner = _with_images(points, domain, _IMAGES * float(nearest_distances(points).max()))
+    # where nobody said which nodes lie on the boundary, none is treated as if it did
+    on_boundary = (owner >= layout.n_interior) & (layout.n_interior > 0)
+    cells = triangulate(points, domain, on_boundary=on_boundary)
+    if not len(cells):
+        raise ParasolError(f"{n_nodes} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes.")
+    rim = _rim(points, cells)
+    if dimension == 3 and on_boundary.any():
+        rim = rim[on_boundary[rim].all(axis=1)]  # flat cells left out inside make gaps, but no boundary
+    return Mesh(points, owner, cells, rim, bounds)
+
+
+def _with_images(points: np.ndarray, domain: Domain, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and their images beyond the seams, as far as `reach`, and the node each is at."""
+    owner = np.arange(len(points))
+    lower, upper = domain.bounds
+    for axis in np.flatnonzero(domain.periods > 0):
+        step = domain.periods[axis] * np.eye(points.shape[1])[axis]
+        low, high = points[:, axis] < lower[axis] + reach, points[:, axis] > upper[axis] - reach
+        points = np.concatenate([points, points[low] + step, points[high] - step])
+        owner = np.concatenate([owner, owner[low], owner[high]])
+    return points, owner
+
+
+def _rim(points: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Faces (k, dimension) that belong to one cell only; in space counterclockwise seen from outside."""
+    size = cells.shape[1]
+    faces = np.concatenate([np.delete(cells, i, axis=1) for i in range(size)])
+    opposite = np.concatenate([cells[:, i] for i in range(size)])
+    _, first, count = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
+    faces, opposite = faces[first[count == 1]], opposite[first[count == 1]]
+    if size == 4:
+        a, b, c = (points[faces[:, k]] for k in range(3))
+        inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), points[opposite] - a) > 0
+        faces[inward] = faces[inward][:, [0, 2, 1]]
+    return faces

@@ -1,0 +1,149 @@
+"use strict";
+// WebGL2: values are interpolated across triangles, and only then turned into colours.
+
+const Paint = (() => {
+  // lightness rises evenly (Oklab) from end to end, or from both ends to the middle
+  const MAPS = {
+    sequential: ["#240344", "#281662", "#1f2c7f", "#04478a", "#03608b", "#007692", "#0b8c98", "#0fa39c", "#0abb98", "#4fd089", "#96dd83", "#cce888", "#f9f39b"],
+    diverging: ["#023973", "#1d589e", "#497ab8", "#729bd0", "#9cbce4", "#c8dbf3", "#f5f5f5", "#f2cfca", "#e1a9a1", "#ca8379", "#b05d53", "#93352d", "#720306"],
+  };
+  const VERTEX = `#version 300 es
+    in vec3 position; in float value; uniform mat4 view; out float v; out vec3 p;
+    void main() { v = value; p = position; gl_Position = view * vec4(position, 1.0); }`;
+  const FRAGMENT = `
+    precision highp float;
+    in float v; in vec3 p; out vec4 colour;
+    uniform sampler2D map; uniform vec3 low, high; uniform vec4 plane; uniform float lines, offset, shade;
+    void main() {
+      #ifdef CLIPPED
+      if (any(lessThan(p, low)) || any(greaterThan(p, high)) || dot(plane.xyz, p) > plane.w) discard;
+      #endif
+      vec3 c = texture(map, vec2(clamp(v, 0.0, 1.0), 0.5)).rgb;
+      if (lines > 0.0) {
+        float level = (v - offset) * lines, width = fwidth(level);
+        float far = abs(fract(level - 0.5) - 0.5) / max(width, 1e-6);
+        c *= 1.0 - 0.55 * (1.0 - smoothstep(0.4, 1.3, far)) * (1.0 - smoothstep(0.3, 0.6, width));
+      }
+      #ifdef SOLID
+      vec3 n = normalize(cross(dFdx(p), dFdy(p)));
+      c *= 1.0 - shade + shade * abs(dot(n, normalize(vec3(0.5, -0.6, 0.75))));
+      #endif
+      colour = vec4(c, 1.0);
+    }`;
+
+  function colours(name) {
+    const stops = MAPS[name].map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+    return (t) => {
+      const at = Math.min(1, Math.max(0, t)) * (stops.length - 1), i = Math.min(stops.length - 2, Math.floor(at)), w = at - i;
+      return stops[i].map((value, k) => Math.round(value + w * (stops[i + 1][k] - value)));
+    };
+  }
+
+  function software() {
+    // whether there is no graphics card behind WebGL
+    const gl = document.createElement("canvas").getContext("webgl2"), names = gl && gl.getExtension("WEBGL_debug_renderer_info");
+    return !names || /swiftshader|llvmpipe|software|basic render/i.test(gl.getParameter(names.UNMASKED_RENDERER_WEBGL));
+  }
+
+  function painter(canvas, { solid, clipped }) {
+    // what is not needed is left out: without a graphics card every bit of it counts, smooth edges above all
+    const gl = canvas.getContext("webgl2", { antialias: solid && !software(), depth: solid, alpha: true, premultipliedAlpha: false, powerPreference: "low-power" });
+    if (!gl) return null;
+    const { program: used, uniforms: u } = program(gl, VERTEX, `#version 300 es\n${solid ? "#define SOLID\n" : ""}${clipped ? "#define CLIPPED\n" : ""}${FRAGMENT}`);
+    const textures = Object.fromEntries(Object.keys(MAPS).map((name) => [name, texture(gl, colours(name))]));
+
+    function mesh(positions, indices) {
+      // positions (3 per corner), values set later; drawn by indices, or corner after corner
+      const array = gl.createVertexArray(), made = { array, count: (indices || positions).length / (indices ? 1 : 3), indices };
+      gl.bindVertexArray(array);
+      made.positions = gl.createBuffer();
+      made.values = gl.createBuffer();
+      attribute(made.positions, positions, 0, 3);
+      attribute(made.values, new Float32Array(positions.length / 3), 1, 1);
+      if (indices) {
+        made.elements = gl.createBuffer();
+        gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, made.elements);
+        gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, indices, gl.STATIC_DRAW);
+      }
+      gl.bindVertexArray(null);
+      return made;
+    }
+
+    function attribute(buffer, data, place, size) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.bufferData(gl.ARRAY_BUFFER, data, gl.DYNAMIC_DRAW);
+      gl.enableVertexAttribArray(place);
+      gl.vertexAttribPointer(place, size, gl.FLOAT, false, 0, 0);
+    }
+
+    function setValues(made, values) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, made.values);
+      gl.bufferSubData(gl.ARRAY_BUFFER, 0, values);
+    }
+
+    function clear() {
+      gl.viewport(0, 0, canvas.width, canvas.height);
+      gl.clearColor(0, 0, 0, 0);
+      gl.clear(gl.COLOR_BUFFER_BIT | (solid ? gl.DEPTH_BUFFER_BIT : 0));
+      if (solid) gl.enable(gl.DEPTH_TEST);
+    }
+
+    function draw(made, look) {
+      // look: view, map, the box from low to high and the plane that nothing is shown beyond, lines, offset, shade, solid
+      gl.useProgram(used);
+      gl.uniformMatrix4fv(u.view, false, look.view);
+      gl.uniform3fv(u.low, look.low);
+      gl.uniform3fv(u.high, look.high);
+      gl.uniform4fv(u.plane, look.plane);
+      gl.bindTexture(gl.TEXTURE_2D, textures[look.map]);
+      gl.uniform1f(u.lines, look.lines);
+      gl.uniform1f(u.offset, look.offset);
+      gl.uniform1f(u.shade, look.shade);
+      (look.solid ? gl.enable : gl.disable).call(gl, gl.CULL_FACE);
+      gl.bindVertexArray(made.array);
+      if (made.indices) gl.drawElements(gl.TRIANGLES, made.count, gl.UNSIGNED_INT, 0);
+      else gl.drawArrays(gl.TRIANGLES, 0, made.count);
+      gl.bindVertexArray(null);
+    }
+
+    function remove(made) {
+      gl.deleteVertexArray(made.array);
+      for (const buffer of [made.positions, made.values, made.elements]) if (buffer) gl.deleteBuffer(buffer);
+    }
+
+    function finish() {
+      // waits until everything is drawn: for measurements
+      gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+    }
+
+    return { mesh, setValues, clear, draw, remove, finish };
+  }
+
+  function program(gl, vertex, fragment) {
+    const made = gl.createProgram();
+    for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+      const shader = gl.createShader(kind);
+      gl.shaderSource(shader, source);
+      gl.compileShader(shader);
+      if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(shader));
+      gl.attachShader(made, shader);
+    }
+    gl.bindAttribLocation(made, 0, "position");
+    gl.bindAttribLocation(made, 1, "value");
+    gl.linkProgram(made);
+    const names = ["view", "map", "low", "high", "plane", "lines", "offset", "shade"];
+    return { program: made, uniforms: Object.fromEntries(names.map((name) => [name, gl.getUniformLocation(made, name)])) };
+  }
+
+  function texture(gl, colour) {
+    const made = gl.createTexture(), data = new Uint8Array(4 * 256);
+    for (let i = 0; i < 256; i++) data.set([...colour(i / 255), 255], 4 * i);
+    gl.bindTexture(gl.TEXTURE_2D, made);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, data);
+    for (const filter of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, filter, gl.LINEAR);
+    for (const wrap of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, wrap, gl.CLAMP_TO_EDGE);
+    return made;
+  }
+
+  return { painter, colours };
+})();

@@ -1,0 +1,61 @@
+"use strict";
+// Numbers and findings in words.
+
+const Words = (() => {
+  const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+
+  function number(x, digits = 4) {
+    if (x === 0) return "0";
+    if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
+    const size = Math.abs(x);
+    if (size >= 1e-3 && size < 1e5) return String(Number(x.toPrecision(digits))).replace("-", "−");
+    const [mantissa, power] = x.toExponential(digits - 1).split("e");
+    const raised = Array.from(String(Number(power)), (letter) => RAISED[letter]).join("");
+    return `${String(Number(mantissa)).replace("-", "−")} × 10${raised}`;
+  }
+
+  function errorWords(bound, program) {
+    // {kind (a class), big, words, note}: what is known about the error of this answer
+    const of = "of the whole field, against the solver that the model was learned from";
+    if (program.kind === "certificate" && !Number.isFinite(bound.relative)) {
+      return { kind: "unknown", big: "no useful bound here", words: "the bound exceeds the field itself", note: of };
+    }
+    if (program.kind === "certificate") {
+      return bound.rigorous
+        ? { kind: "proven", big: `≤ ${number(bound.relative, 2)}`, words: "proven for these parameters", note: `Relative error ${of}.` }
+        : { kind: "guessed", big: `≲ ${number(bound.relative, 2)}`, words: "estimated: no proof reaches these parameters", note: `Relative error ${of}.` };
+    }
+    if (program.kind === "conformal") {
+      const percent = number(100 * program.level, 3);
+      return { kind: "likely", big: `≤ ${number(program.quantile, 2)}`, words: `with ${percent} % probability`, note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
+    }
+    const measured = Object.entries(program.measured).map(([name, value]) => `${name} ${number(value, 2)}`).join(", ");
+    const note = `${program.reason} ${measured ? `Measured when it was made: ${measured}.` : ""}`.trim();
+    return { kind: "unknown", big: "no bound", words: "nothing is known about the error of this answer", note };
+  }
+
+  function python(model, inputs, time) {
+    const list = (values) => `[${Array.from(values, (x) => String(Number(x.toPrecision(12)))).join(", ")}]`;
+    const names = model.parameters.map((p) => p.name), scalars = list(inputs.slice(0, names.length));
+    const lines = ["import parasol as ps"];
+    if (model.functions.length) lines.push("import numpy as np");
+    lines.push("", 'surrogate = ps.load("model.parasol")');
+    if (model.functions.length) {
+      lines.push("layout = surrogate.layout", `mu = [np.array(${scalars})]`);
+      model.functions.forEach((f, i) => {
+        const values = list(inputs.slice(f.input, f.input + f.modes.shape[0]));
+        const nodes = f.on === "boundary" ? "layout.points[layout.n_interior:]" : "layout.points";
+        lines.push(`${f.name} = np.array(${values})  # coordinates of its modes`);
+        lines.push(f.given ? `mu.append(${f.name} @ modes)  # the modes of the samples this page was made with`
+          : `mu.append(${f.name} @ surrogate.parameters.functions[${i}].law.modes(${nodes}))`);
+      });
+      lines.push("answer = surrogate(np.concatenate(mu))");
+    } else lines.push(`answer = surrogate(${scalars})  # ${names.join(", ")}`);
+    lines.push("print(answer.values.min(), answer.values.max())");
+    if (model.bound.kind !== "none") lines.push("print(answer.bound)");
+    if (!model.steady) lines.push(`# shown is t = ${model.lift.times[time]}, stored time number ${time}`);
+    return lines.join("\n");
+  }
+
+  return { number, errorWords, python };
+})();

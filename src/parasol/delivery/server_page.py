@@ -1,0 +1,81 @@
+"""The server described to people: what is served, and one page that shows how to ask for it."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+from parasol import __version__
+from parasol.delivery.server_desk import Desk
+from parasol.delivery.server_umbridge import model_names
+from parasol.delivery.server_wire import JSON, binary_kinds, plain
+
+
+def describe(desk: Desk) -> dict[str, Any]:
+    """What is served, as plain data: /v1/info."""
+    surrogate, layout = desk.surrogate, desk.surrogate.layout
+    parameters = surrogate.parameters
+    bounds = "proven" if surrogate.reduced is not None else "conformal" if surrogate.conformal is not None else None
+    return {
+        "parasol": __version__,
+        "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in parameters.scalars],
+        "functions": [f.name for f in parameters.functions],
+        "n_parameters": surrogate.n_parameters,
+        "unknowns": list(layout.names),
+        "n_values": surrogate.n_values,
+        "n_modes": surrogate.basis.n_modes,
+        "n_nodes": None if layout.points is None else len(layout.points),
+        "dimension": None if layout.points is None else layout.points.shape[1],
+        "times": None if layout.times is None else plain(layout.times),
+        "map": type(surrogate.map).__name__,
+        "bounds": bounds,
+        "quantities": [] if surrogate.quantities is None else list(surrogate.quantities.names),
+        "facts": plain(surrogate.facts),
+        "umbridge": model_names(surrogate),
+        "limits": vars(desk.limits),
+        "extrapolate": desk.extrapolate,
+    }
+
+
+def page(desk: Desk, description: dict[str, Any], facts: dict[str, Any]) -> str:
+    """The routes, an example to paste, and what is served: one page that asks for nothing else."""
+    rows = "".join(
+        f"<tr><td><code>{verb.upper()} {route}</code></td><td>{html.escape(operation['summary'])}</td></tr>"
+        for route, item in sorted(description["paths"].items())
+        for verb, operation in item.items()
+    )
+    more = ", ..." if len(desk.middle) > 8 else ""
+    vector = f"[{', '.join(f'{value:g}' for value in desk.middle[:8])}{more}]"
+    wish = ', "bounds": true' if desk.has_bounds else ""
+    body = f'{{"mus": {vector}{wish}}}'
+    curl = f"curl -H 'Content-Type: {JSON}' -d '{body}' http://HOST:PORT/v1/predict"
+    client = f'umbridge.HTTPModel("http://HOST:PORT", "field")([{vector}])'
+    forms = ", ".join([JSON, *binary_kinds()])
+    return _PAGE.format(
+        rows=rows,
+        curl=html.escape(curl),
+        client=html.escape(client),
+        forms=html.escape(forms),
+        facts=html.escape(json.dumps(facts, indent=1, ensure_ascii=False)),
+    )
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>parasol server</title><style>
+:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
+body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
+td {{ padding: .15rem 1rem .15rem 0; vertical-align: top }}
+pre {{ overflow: auto; padding: .8rem; border: 1px solid #8886; border-radius: .4rem; max-height: 40rem }}
+</style></head><body>
+<h1>A surrogate of a parametric PDE</h1>
+<p>Parameters in, fields out, with bounds of their errors. The exact description is at
+<a href="openapi.json">openapi.json</a>.</p>
+<h2>Try it</h2><pre>{curl}</pre>
+<p>Answers come in the form you <code>Accept</code>: {forms}. Bodies may be NumPy files as well.</p>
+<p>From a sampler that speaks UM-Bridge:</p><pre>{client}</pre>
+<h2>Routes</h2><table>{rows}</table>
+<h2>What is served</h2><pre>{facts}</pre>
+</body></html>
+"""

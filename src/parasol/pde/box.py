@@ -1,0 +1,196 @@
+"""The box of all parameter values, with NumPy alone: what an equation's symbols and a loaded file have in common."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
+from parasol.pde.fields import RandomField
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can be the name of a parameter."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise ParasolError(f"parameter name {name!r} is not a plain name. Use letters, digits and underscores.")
+    return name
+
+
+def check_range(name: str, low, high, scale: str) -> tuple[float, float]:
+    """Return the ends of a range as floats if they are one."""
+    check_choice(scale, ("linear", "log"), f"scale of parameter {name!r}")
+    try:
+        low, high = float(low), float(high)
+    except (TypeError, ValueError):
+        raise ParasolError(f"range of parameter {name!r} must be two numbers, got {low!r} and {high!r}.") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParasolError(f"range of parameter {name!r} is ({low:g}, {high:g}). Give a finite low < high.")
+    if scale == "log" and low <= 0:
+        raise ParasolError(f"range of parameter {name!r} starts at {low:g}. A log scale needs low > 0.")
+    return low, high
+
+
+def middle(low: float, high: float, scale: str) -> float:
+    """The value half-way through a range, on its own scale.
+
+    >>> middle(0.1, 10.0, "log")
+    1.0
+    """
+    return math.sqrt(low * high) if scale == "log" else (low + high) / 2
+
+
+@dataclass(frozen=True)
+class PlainParameter:
+    """What is known of a number that answers depend on, without the symbol: what `Parameter` becomes in a file."""
+
+    name: str
+    low: float
+    high: float
+    scale: str = "linear"
+
+    def __post_init__(self):
+        check_name(self.name)
+        low, high = check_range(self.name, self.low, self.high, self.scale)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def middle(self) -> float:
+        """The value half-way through the range, on the parameter's own scale."""
+        return middle(self.low, self.high, self.scale)
+
+
+@dataclass(frozen=True)
+class PlainFunction:
+    """What is known of a function that answers depend on, without the symbol: what `FunctionParameter` becomes in a file."""
+
+    name: str
+    law: RandomField
+    on: str = "boundary"
+
+    def __post_init__(self):
+        check_name(self.name)
+        check_choice(self.on, ("boundary", "domain"), f"on of the function parameter {self.name!r}")
+        if not isinstance(self.law, RandomField):
+            raise ParasolError(f"the law of the function {self.name!r} is a {type(self.law).__name__}.")
+
+
+@dataclass(frozen=True)
+class ParameterSpace:
+    """The box of all parameter values: scalars in order of declaration, then functions.
+
+    >>> space = ParameterSpace((PlainParameter("a", 0.1, 4.0), PlainParameter("k", 0.0, 2.0)))
+    >>> space.grid(3, 2).shape
+    (6, 2)
+    """
+
+    scalars: tuple[Any, ...] = ()  # Parameter, or PlainParameter
+    functions: tuple[Any, ...] = ()  # FunctionParameter, or PlainFunction
+
+    def __post_init__(self):
+        for needed, given in (("low", self.scalars), ("law", self.functions)):
+            for p in given:
+                if not hasattr(p, needed):
+                    raise ParasolError(f"a parameter space is made of parameters, got a {type(p).__name__}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the scalar parameters."""
+        return tuple(p.name for p in self.scalars)
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """(2, n_scalars): lower and upper ends."""
+        return np.array([[p.low for p in self.scalars], [p.high for p in self.scalars]])
+
+    def vector(self, values: Mapping[str, float]) -> np.ndarray:
+        """Named values as a vector; a parameter left out takes the middle of its range."""
+        for name in values:
+            if name in [f.name for f in self.functions]:
+                raise ParasolError(
+                    f"{name!r} is a function: give its nodal values in a parameter vector, or a seed to draw it."
+                )
+            if name not in self.names:
+                known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
+                raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
+        try:
+            mu = np.array([float(values.get(p.name, p.middle)) for p in self.scalars])
+        except (TypeError, ValueError):
+            raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
+        return self.check(mu[None])[0]
+
+    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
+        mus = check_finite(np.asarray(mus, dtype=float), "parameter")
+        if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
+            raise ParasolError(
+                f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
+            )
+        if not extrapolate:
+            for j, p in enumerate(self.scalars):
+                outside = (mus[:, j] < p.low) | (mus[:, j] > p.high)
+                if np.any(outside):
+                    value = mus[np.argmax(outside), j]
+                    raise ParasolError(
+                        f"parameter {p.name}={value:.10g} is outside its range [{p.low:g}, {p.high:g}]. "
+                        f"Choose a value inside, or declare a wider range."
+                    )
+        return mus
+
+    def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
+        """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
+        mus = np.asarray(mus, dtype=object if isinstance(mus, str) else float)
+        if mus.ndim == 1 and len(mus) == n_parameters:
+            raise ParasolError(
+                f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one."
+            )
+        mus = check_finite(check_shape(mus, (None, n_parameters), "mus"), "mus")
+        self.check(mus[:, : len(self.scalars)], extrapolate=extrapolate)
+        return mus
+
+    def inside(self, mus: np.ndarray) -> np.ndarray:
+        """Which of the vectors have all their scalars in the box, (n_samples,) bool."""
+        low, high = self.bounds
+        scalars = mus[:, : len(self.scalars)]
+        return np.all((scalars >= low) & (scalars <= high), axis=1)
+
+    def grid(self, *counts: int) -> np.ndarray:
+        """All combinations of equidistant values (on each parameter's scale), ends included; first parameter slowest."""
+        if len(counts) != len(self.scalars):
+            raise ParasolError(
+                f"grid got {len(counts)} counts for {len(self.scalars)} parameters ({', '.join(self.names)})."
+            )
+        counts = tuple(check_count(n, "a count of grid") for n in counts)
+        unit = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
+        mesh = np.meshgrid(*unit, indexing="ij")
+        return self.from_unit(np.column_stack([m.ravel() for m in mesh]))
+
+    def from_unit(self, unit: np.ndarray) -> np.ndarray:
+        """Map the unit cube (n_samples, n_scalars) to the box, on each parameter's scale."""
+        out = np.empty(np.shape(unit))
+        for j, p in enumerate(self.scalars):
+            t = unit[:, j]
+            if p.scale == "log":
+                out[:, j] = np.exp((1 - t) * math.log(p.low) + t * math.log(p.high))
+            else:
+                out[:, j] = (1 - t) * p.low + t * p.high
+            out[:, j] = np.select([t <= 0, t >= 1], [p.low, p.high], np.clip(out[:, j], p.low, p.high))
+        return out
+
+    def to_unit(self, mus: np.ndarray) -> np.ndarray:
+        """The inverse of `from_unit`: positions in the unit cube, on each parameter's scale.
+
+        >>> space = ParameterSpace((PlainParameter("a", 0.1, 10.0, "log"), PlainParameter("k", 0.0, 2.0)))
+        >>> space.to_unit(np.array([[1.0, 0.5]])).round(12)
+        array([[0.5 , 0.25]])
+        """
+        out = np.empty(np.shape(mus))
+        for j, p in enumerate(self.scalars):
+            scaled = [np.log(v) if p.scale == "log" else v for v in (mus[:, j], p.low, p.high)]
+            out[:, j] = (scaled[0] - scaled[1]) / (scaled[2] - scaled[1])
+        return out

@@ -1,0 +1,191 @@
+"""Quantities of interest: what is wanted of a solution, as weights of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import sympy
+
+from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.expressions import as_function, to_expression
+from parasol.space.geometry.domain import AXES, Domain
+from parasol.space.neighbours import Cloud
+from parasol.space.nodes import Nodes
+from parasol.space.operators import differentiate
+from parasol.space.quadrature import surface_points, volume_weights
+from parasol.space.stencils import Scheme
+
+
+class Quantity(Protocol):
+    """A linear functional of one unknown function, or of all of them."""
+
+    def check(self, domain: Domain, name: str) -> None:
+        """Refuse what makes no sense on this domain."""
+        ...
+
+    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+        """Weights of the values at the nodes, (n_nodes,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PointValue:
+    """u at a point; `of` names the unknown where there are several."""
+
+    point: Sequence[float] | float
+    of: str | None = None
+
+    def check(self, domain: Domain, name: str) -> None:
+        """Refuse a point that is not in the domain."""
+        point = self._at(domain.dimension, name)
+        if domain.distance(point)[0] > 1e-9 * domain.size:
+            raise ParasolError(f"the quantity {name!r} is at {point[0].tolist()}, outside the domain. Choose inside.")
+
+    def _at(self, dimension: int, name: str = "point") -> np.ndarray:
+        return check_finite(check_shape(np.atleast_1d(self.point)[None], (1, dimension), f"point of {name!r}"), "point")
+
+    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+        """A row of interpolation."""
+        zero = (0,) * nodes.dimension
+        return _rows(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Integral:
+    """∫ u over the domain, or over a named part of its boundary; `of` names the unknown where there are several."""
+
+    part: str | None = None
+    of: str | None = None
+
+    def check(self, domain: Domain, name: str) -> None:
+        """Refuse a part that the domain does not have."""
+        _check_part(self.part, domain, name)
+
+    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+        """Quadrature weights."""
+        if self.part is None:
+            return volume_weights(nodes, scheme)
+        zero, surface = (0,) * nodes.dimension, surface_points(nodes, self.part)
+        return _rows(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
+
+
+@dataclass(frozen=True, eq=False)
+class Average(Integral):
+    """The mean of u over the domain, or over a named part of its boundary: the integral of u over that of 1."""
+
+    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+        """Quadrature weights that sum to 1."""
+        found = super().weights(nodes, scheme)
+        return found / found.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Flux:
+    """∫ coefficient · n·grad u over a named part of the boundary, n the outward normal; over all of it for None.
+
+    The coefficient is a number or an expression in the coordinates. It may not depend on parameters: multiply afterwards.
+    """
+
+    part: str | None = None
+    coefficient: object = 1
+    of: str | None = None
+
+    def check(self, domain: Domain, name: str) -> None:
+        """Refuse parts that the domain does not have, and coefficients of more than the coordinates."""
+        _check_part(self.part, domain, name)
+        if not domain.part_names:
+            raise ParasolError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
+        known = AXES[: domain.dimension]
+        strange = sorted({str(s) for s in to_expression(self.coefficient).free_symbols} - set(known))
+        if strange:
+            raise ParasolError(
+                f"the coefficient of the quantity {name!r} depends on {', '.join(strange)}. "
+                f"Use {', '.join(known)} only, and multiply with the rest afterwards."
+            )
+
+    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+        """Rows of the normal derivative, summed over the part."""
+        surface = surface_points(nodes, self.part)
+        expression = to_expression(self.coefficient)
+        by_name = {str(s): s for s in expression.free_symbols}
+        symbols = [by_name.get(axis, sympy.Symbol(axis)) for axis in AXES[: nodes.dimension]]
+        factor = surface.weights * as_function(expression, symbols)(*surface.points.T)
+        first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
+        slopes = _rows(nodes, surface.points, first, scheme)
+        parts = [slopes[a].T @ (factor * normal) for a, normal in zip(first, surface.normals.T, strict=True)]
+        return np.sum(parts, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Σ w u over the nodes, with weights of one's own: (n_nodes,), or for all unknowns (n_fields * n_nodes,)."""
+
+    values: np.ndarray | Sequence[float]
+    of: str | None = None
+
+    def check(self, domain: Domain, name: str) -> None:
+        """Refuse what is not a row of numbers."""
+        check_finite(check_shape(self.values, (None,), f"weights of the quantity {name!r}"), name)
+
+    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+        """The weights as given."""
+        return np.asarray(self.values, dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class QuantityRows:
+    """Quantities by name, as weights of the values of a solution at one time."""
+
+    names: tuple[str, ...]
+    rows: np.ndarray  # (n_quantities, n_fields * n_nodes)
+
+
+def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknowns: Sequence[str]) -> None:
+    """Refuse quantities that have no name, make no sense on the domain, or do not say of which unknown they are."""
+    if not isinstance(quantities, Mapping):
+        raise ParasolError(f"quantities must name what is wanted, like {{'mean': ps.Average()}}, got {quantities!r}.")
+    for name, quantity in quantities.items():
+        if not isinstance(name, str) or not name.strip():
+            raise ParasolError(f"a quantity is named {name!r}. Give it a name of its own.")
+        if not callable(getattr(quantity, "weights", None)):
+            raise ParasolError(
+                f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.Weighted."
+            )
+        of = getattr(quantity, "of", None)
+        if of is None and len(unknowns) > 1 and not isinstance(quantity, Weighted):
+            raise ParasolError(f"of which unknown is the quantity {name!r}? Say of='{unknowns[0]}', for instance.")
+        if of is not None and of not in unknowns:
+            raise ParasolError(f"the quantity {name!r} is of {of!r}. The unknowns are: {', '.join(unknowns)}.")
+        quantity.check(domain, name)
+
+
+def quantity_rows(
+    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme, unknowns: Sequence[str]
+) -> QuantityRows:
+    """Quantities as rows of weights, (n_quantities, n_fields * n_nodes)."""
+    n = nodes.n_nodes
+    rows = np.zeros((len(quantities), len(unknowns) * n))
+    for row, (name, quantity) in zip(rows, quantities.items(), strict=True):
+        found = quantity.weights(nodes, scheme)
+        of = getattr(quantity, "of", None)
+        field = 0 if of is None else list(unknowns).index(of)
+        if isinstance(quantity, Weighted) and of is None:
+            row[:] = check_shape(found, row.shape, f"weights of the quantity {name!r}")
+        else:
+            row[field * n : (field + 1) * n] = check_shape(found, (n,), f"weights of the quantity {name!r}")
+    return QuantityRows(tuple(quantities), rows)
+
+
+def _rows(nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme):
+    return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme)
+
+
+def _check_part(part: str | None, domain: Domain, name: str) -> None:
+    if part is not None and part not in domain.part_names:
+        raise ParasolError(
+            f"the quantity {name!r} is over the part {part!r}, which the domain does not have. "
+            f"Its parts are: {', '.join(domain.part_names) or 'none'}."
+        )

@@ -1,0 +1,42 @@
+"""The functions of the parameters in an affine sum, evaluated with NumPy alone where they are formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parasol.formulas import Formula
+from parasol.pde.rows import RowFunction
+
+if TYPE_CHECKING:
+    from parasol.expressions import Function
+
+
+@dataclass(frozen=True, eq=False)
+class Theta:
+    """The functions θ_q(μ) of one sum: formulas in the scalars, then coefficients at single rows."""
+
+    formulas: tuple[Formula | Function, ...]
+    rows: tuple[tuple[RowFunction, np.ndarray | None], ...] = ()  # with the places of function values in mu, or None
+    n_scalars: int = 0
+
+    @property
+    def n_terms(self) -> int:
+        """Number of functions, Q."""
+        return len(self.formulas) + sum(len(function.columns[0]) for function, _ in self.rows)
+
+    def __call__(self, mus: np.ndarray) -> np.ndarray:
+        """θ_q at parameter vectors (n_samples, n_parameters): (n_samples, Q)."""
+        out = np.empty((len(mus), self.n_terms))
+        scalars = mus[:, : self.n_scalars].T
+        for q, formula in enumerate(self.formulas):
+            out[:, q] = formula(*scalars)
+        start = len(self.formulas)
+        for function, places in self.rows:
+            stop = start + len(function.columns[0])
+            values = function(mus, 0.0)
+            out[:, start:stop] = values if places is None else values * mus[:, places]
+            start = stop
+        return out

@@ -1,0 +1,134 @@
+"""Integrals over a domain and over parts of its boundary, as weights of the values at scattered nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parasol.checks import ParasolError
+from parasol.space.neighbours import Cloud
+from parasol.space.nodes import Nodes
+from parasol.space.operators import differentiate
+from parasol.space.stencils import Scheme
+from parasol.space.volumes import cell_samples
+from parasol.space.wrap import Wrap
+
+_PIECES = 2  # pieces of an arc per spacing, with two Gauss points each
+_GAUSS = np.array([-1.0, 1.0]) / np.sqrt(12.0)  # in units of a piece, from its middle
+_SHELL, _LAYERS = 0.5, 4  # depth of the layer that measures areas in space, in spacings, and sampling cells across it
+
+
+@dataclass(frozen=True, eq=False)
+class SurfacePoints:
+    """Points of a part of the boundary, with outward normals and weights: Σ w f(x) is the integral over the part."""
+
+    points: np.ndarray  # (n, dimension)
+    normals: np.ndarray  # (n, dimension)
+    weights: np.ndarray  # (n,)
+
+
+def volume_weights(nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    """Weights (n_nodes,) of the integral over the domain, Σ_i ∫_cell u with u expanded to second order about its node.
+
+    Small cells fill the domain; each belongs to the nearest node, whose derivatives are those of its stencil. What the
+    border between two nodes' cells is counted to hardly matters, so the error is that of the small cells, cut at random
+    by the boundary.
+    """
+    dimension, n = nodes.dimension, nodes.n_nodes
+    wrap = Wrap.of(nodes.domain)
+    axes = np.eye(dimension, dtype=int)
+    first = [tuple(axis) for axis in axes]
+    second = [tuple(axes[i] + axes[j]) for i in range(dimension) for j in range(i, dimension)]
+    pairs = [(i, j) for i in range(dimension) for j in range(i, dimension)]
+    volumes, moments = np.zeros(n), np.zeros((len(first) + len(second), n))
+    for samples in cell_samples(nodes):
+        owner = samples.owner
+        away = wrap.shortest(samples.centres - nodes.points[owner])
+        volumes += samples.volume * np.bincount(owner, minlength=n)
+        products = [away[:, i] * away[:, j] / (1 + (i == j)) for i, j in pairs]
+        for row, value in zip(moments, [*away.T, *products], strict=True):
+            row += samples.volume * np.bincount(owner, weights=value, minlength=n)
+    slopes = differentiate(Cloud(nodes.points, nodes.domain), nodes.points, [*first, *second], scheme)
+    return volumes + sum(slopes[a].T @ moment for a, moment in zip([*first, *second], moments, strict=True))
+
+
+def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
+    """Points and weights of the integral over a named part of the boundary, or over all of it for None.
+
+    In one dimension the ends count 1 each. In the plane, Gauss points along the arcs. In space, the boundary nodes with
+    their share of the area, which is right to about a per cent.
+    """
+    domain = nodes.domain
+    if part is not None and part not in domain.part_names:
+        raise ParasolError(
+            f"the domain has no boundary part {part!r}. Its parts are: {', '.join(domain.part_names) or 'none'}."
+        )
+    if not domain.part_names:
+        raise ParasolError("the domain is periodic all around and has no boundary to integrate over.")
+    if domain.dimension == 1:
+        found = SurfacePoints(nodes.boundary, nodes.normals, np.ones(nodes.n_boundary))
+    elif domain.dimension == 2:
+        found = _along_arcs(nodes)
+    else:
+        found = _through_layer(nodes)
+    if part is not None:
+        on = domain.parts(found.points)[:, domain.part_names.index(part)]
+        found = SurfacePoints(found.points[on], found.normals[on], found.weights[on])
+    return found if domain.dimension < 3 else _lumped(nodes, found)
+
+
+def _along_arcs(nodes: Nodes) -> SurfacePoints:
+    """Two Gauss points on each of many equal pieces of every arc, moved onto the boundary."""
+    domain = nodes.domain
+    spacing = float(np.min(nodes.spacing[nodes.n_interior :]))
+    points, weights = [], []
+    for arc in domain.arcs():
+        line = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
+        length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
+        pieces = int(np.ceil(_PIECES * length[-1] / spacing))
+        step = length[-1] / pieces
+        at = (np.arange(pieces)[:, None] + 0.5 + _GAUSS).ravel() * step
+        points.append(np.stack([np.interp(at, length, x) for x in line.T], axis=1))
+        weights.append(np.full(len(at), step / 2))
+    feet = domain.project(np.concatenate(points))
+    return SurfacePoints(feet, domain.normal(feet), np.concatenate(weights))
+
+
+def _through_layer(nodes: Nodes) -> SurfacePoints:
+    """Feet of points in a thin layer inside the boundary, which measures its area.
+
+    ∫_layer w(depth) dx with ∫ w = 1 and ∫ depth w = 0 is the area up to the square of the depth: to first order neither
+    curvature nor edges count.
+    """
+    domain = nodes.domain
+    depth = _SHELL * float(np.median(nodes.spacing[nodes.n_interior :]))
+    lower, upper = domain.bounds
+    counts = np.ceil((upper - lower) / (_LAYERS * depth)).astype(int)
+    size = (upper - lower) / counts
+    cells = np.stack([i.ravel() for i in np.indices(counts)], axis=1)
+    children = np.stack([i.ravel() for i in np.indices((2, 2, 2))], axis=1)
+    while True:
+        centres = lower + (cells + 0.5) * size
+        cells = cells[np.abs(domain.distance(centres)) < depth + np.linalg.norm(size) / 2]
+        if size.max() <= depth / _LAYERS:
+            break
+        cells = (2 * cells[:, None, :] + children).reshape(-1, 3)
+        size = size / 2
+    points = lower + (cells + np.random.default_rng(0).random(cells.shape)) * size
+    away = -domain.distance(points)
+    points, away = points[(away >= 0) & (away < depth)], away[(away >= 0) & (away < depth)]
+    weights = np.prod(size) * (4.0 - 6.0 * away / depth) / depth
+    feet = domain.project(points)
+    return SurfacePoints(feet, domain.normal(feet), weights)
+
+
+def _lumped(nodes: Nodes, found: SurfacePoints) -> SurfacePoints:
+    """The same weights gathered at the nearest boundary nodes, with the mean normal of what is gathered there."""
+    wrap = Wrap.of(nodes.domain)
+    owner = wrap.query(wrap.tree(nodes.boundary), found.points, 1)[1][:, 0]
+    area = np.bincount(owner, weights=found.weights, minlength=nodes.n_boundary)
+    normals = np.stack([np.bincount(owner, weights=n, minlength=nodes.n_boundary) for n in found.normals.T], axis=1)
+    kept = np.flatnonzero(np.bincount(owner, minlength=nodes.n_boundary))
+    normals = normals[kept] / np.maximum(np.linalg.norm(normals[kept], axis=1, keepdims=True), 1e-300)
+    return SurfacePoints(nodes.boundary[kept], normals, area[kept])

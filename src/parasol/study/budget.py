@@ -1,0 +1,246 @@
+"""The error budget of a surrogate, measured on full solves it has never seen, and whether its promise holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from parasol.checks import ParasolError, check_count, check_positive
+from parasol.pde.model import Model
+from parasol.pde.problem import Problem, Settings
+from parasol.reduction.snapshots import Snapshots, solve_many
+from parasol.space.kernels import PHS
+from parasol.study.budget_solver import solver_of
+from parasol.study.facts import Facts
+from parasol.surrogate.fit import accuracy
+from parasol.surrogate.learn_nodes import discretize_on, estimate, probes
+from parasol.surrogate.surrogate import Surrogate
+
+_LEVEL = 0.95  # of a promise that says no level of its own
+_CHANCE = 0.01  # that a promise which holds is found broken
+_N_WORST = 3
+_N_PROBES = 3  # parameters at which another kernel is tried
+
+
+@dataclass(frozen=True, eq=False)
+class Budget:
+    """Where the error of a surrogate comes from, at n fresh parameters: relative l2 errors, all values."""
+
+    mus: np.ndarray  # (n, n_parameters)
+    errors: np.ndarray  # (n,) of the answers
+    projection_errors: np.ndarray  # (n,) what the modes cannot express
+    bounds: np.ndarray | None  # (n,) what the surrogate says about its errors
+    rigorous: np.ndarray | None  # (n,) which of these are proven
+    names: tuple[str, ...]  # of the scalar parameters
+    tolerance: float | None  # promised
+    total: bool  # whether the promise includes the discretisation
+    level: float  # at which the promise is made; 1 where it is proven
+    refinement: float | None  # discretisation error, by twice as many nodes
+    kernel: float | None  # the same, by another kernel on the same nodes
+    n_failed: int  # fresh parameters without a solution, left out
+
+    @property
+    def map_errors(self) -> np.ndarray:
+        """(n,): what the map adds; orthogonal to what the modes leave, so squares add up."""
+        return np.sqrt(np.maximum(self.errors**2 - self.projection_errors**2, 0.0))
+
+    @property
+    def discretisation(self) -> float | None:
+        """The larger of the two estimates."""
+        known = [e for e in (self.refinement, self.kernel) if e is not None]
+        return max(known) if known else None
+
+    @property
+    def effectivity(self) -> np.ndarray | None:
+        """(n,) bound over error: at least 1 where the bound holds, and the closer to it the better."""
+        return None if self.bounds is None else self.bounds / np.maximum(self.errors, np.finfo(float).tiny)
+
+    @property
+    def coverage(self) -> float | None:
+        """The part of the fresh parameters at which the error is below its bound."""
+        return None if self.bounds is None else float(np.mean(self.errors <= self.bounds))
+
+    @property
+    def worst(self) -> np.ndarray:
+        """Indices of the largest errors, the largest first."""
+        return np.argsort(self.errors)[::-1][:_N_WORST]
+
+    @property
+    def broken(self) -> str:
+        """Why the promise does not hold, in one sentence; empty where it does."""
+        n = len(self.errors)
+        if self.tolerance is not None:
+            extra = self.discretisation or 0.0 if self.total else 0.0
+            above = int(np.count_nonzero(self.errors + extra > self.tolerance))
+            if above > _allowed(n, self.level):
+                return f"{above} of {n} errors exceed the promised {self.tolerance:g}, the largest is {np.max(self.errors):.1e}"
+        if self.bounds is not None and self.rigorous is not None:
+            false = int(np.count_nonzero((self.errors > self.bounds) & self.rigorous))
+            if false:
+                return f"{false} of {n} errors exceed a bound that claims to be proven"
+            missed = int(np.count_nonzero((self.errors > self.bounds) & ~self.rigorous))
+            if missed > _allowed(n, min(self.level, _LEVEL)):
+                return f"{missed} of {n} errors exceed their bound, at level {min(self.level, _LEVEL):g}"
+        return ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether what the surrogate promises was found to hold."""
+        return not self.broken
+
+    def facts(self) -> Facts:
+        """The budget as plain data."""
+        effect = self.effectivity
+        return {
+            "holds": self.holds,
+            "broken": self.broken or None,
+            "tolerance": self.tolerance,
+            "total": self.total,
+            "level": self.level,
+            "n": len(self.errors),
+            "n_failed": self.n_failed,
+            "discretisation": {"refinement": self.refinement, "kernel": self.kernel},
+            "projection": _spread(self.projection_errors),
+            "map": _spread(self.map_errors),
+            "error": _spread(self.errors),
+            "bound": None if self.bounds is None else _spread(self.bounds),
+            "proven": None if self.rigorous is None else float(np.mean(self.rigorous)),
+            "effectivity": None if effect is None else _spread(effect) | {"min": float(np.min(effect))},
+            "coverage": self.coverage,
+            "worst": [{"mu": self._named(i), "error": float(self.errors[i])} for i in self.worst],
+        }
+
+    def rows(self) -> dict[str, str]:
+        """The budget as a table of two columns."""
+        rows: dict[str, str] = {}
+        by = {"twice the nodes": self.refinement, "another kernel": self.kernel}
+        known = [f"about {e:.1e} by {how}" for how, e in by.items() if e is not None]
+        rows["discretisation"] = ", ".join(known) or "not known: no solver to refine"
+        for name, errors in (("projection", self.projection_errors), ("map", self.map_errors), ("error", self.errors)):
+            rows[name] = f"mean {np.mean(errors):.1e}, max {np.max(errors):.1e}"
+        rows["error"] += f", on {len(self.errors)} fresh solves" + (
+            f", {self.n_failed} failed" if self.n_failed else ""
+        )
+        if self.bounds is not None and self.rigorous is not None and self.effectivity is not None:
+            kind = (
+                f"{100 * np.mean(self.rigorous):.0f} % proven" if np.any(self.rigorous) else f"level {self.level:.2g}"
+            )
+            low, high = np.min(self.effectivity), np.median(self.effectivity)
+            rows["bound"] = (
+                f"max {np.max(self.bounds):.1e} ({kind}), over the error: least {low:.2g}, median {high:.2g}"
+            )
+            rows["coverage"] = f"{100 * (self.coverage or 0):.0f} % of the errors are below their bound"
+        for place, i in enumerate(self.worst):
+            values = ", ".join(f"{k}={v:.4g}" for k, v in self._named(i).items())
+            rows[f"worst {place + 1}"] = f"{self.errors[i]:.1e} at {values or f'sample {i}'}"
+        promise = "nothing promised but its bounds" if self.tolerance is None else f"{self.tolerance:g}"
+        rows["promise"] = f"{promise}{' in total' if self.total else ''}: {self.broken or 'holds'}"
+        return rows
+
+    def _named(self, i: int) -> dict[str, float]:
+        return {name: float(value) for name, value in zip(self.names, self.mus[i], strict=False)}
+
+
+def check(
+    surrogate: Surrogate,
+    problem: Problem | str | None = None,
+    *,
+    model: Any = None,
+    n: int = 50,
+    tolerance: float | None = None,
+    rng: int = 1,
+    jobs: int | None = None,
+    progress: Callable[[str], Callable[[float], None] | None] | None = None,
+) -> Budget:
+    """Solve at n fresh parameters and say where the surrogate's error comes from, and whether its promise holds.
+
+    The solver is the surrogate's own where it is in memory, `model`, or is made again from the file's nodes and the
+    `problem`: the file's own where the catalogue has it, else give it. The promise is the `tolerance` it was learned to. The
+    discretisation error is estimated by twice as many nodes (where learning has not done so) and by another kernel.
+    """
+    if not isinstance(surrogate, Surrogate):
+        raise ParasolError(f"cannot check a {type(surrogate).__name__}. Pass a surrogate.")
+    stage = progress or (lambda text: None)
+    n = check_count(n, "n")
+    learned = surrogate.facts.get("learn") or {}
+    promised = surrogate.facts.get("tolerance") if tolerance is None else check_positive(tolerance, "tolerance")
+    stage("rebuilding the solver")
+    solver = solver_of(surrogate, problem, model)
+    truth, n_failed = _fresh(surrogate, solver, n, rng, jobs, stage)
+    found = accuracy(surrogate, truth)
+    bounds = None
+    if surrogate.reduced is not None or surrogate.conformal is not None:
+        bounds = surrogate.certify(truth.mus)
+    level = 1.0 if surrogate.reduced is not None else _LEVEL
+    if surrogate.reduced is None and surrogate.conformal is not None:
+        level = surrogate.conformal.level
+    refinement, kernel = learned.get("discretisation_error"), None
+    if isinstance(solver, Model):
+        stage("estimating the discretisation error")
+        refinement = estimate(solver, rng=0).error if refinement is None else refinement
+        kernel = other_kernel(solver)
+    return Budget(
+        mus=truth.mus,
+        errors=found.errors,
+        projection_errors=found.projection_errors,
+        bounds=None if bounds is None else bounds.relative,
+        rigorous=None if bounds is None else bounds.rigorous,
+        names=surrogate.parameters.names,
+        tolerance=promised,
+        total=bool(learned.get("total")) and tolerance is None,
+        level=level,
+        refinement=refinement,
+        kernel=kernel,
+        n_failed=n_failed,
+    )
+
+
+def other_kernel(model: Model) -> float | None:
+    """The largest relative difference to the same nodes with another spline and one polynomial degree more."""
+    scheme = model.scheme
+    power = scheme.kernel.power if isinstance(scheme.kernel, PHS) else 5
+    chosen = Settings(kernel=PHS(power - 2 if power >= 7 else power + 2), degree=max(scheme.degree, 2) + 1)
+    ghosts = model.n_unknowns > len(model.problem.names) * model.n_nodes
+    steps = {"step": model.step, "integrator": model.integrator, "neumann": "ghosts" if ghosts else "one-sided"}
+    try:
+        other = discretize_on(model.problem, model.nodes, replace(chosen, **steps))
+        errors = []
+        for mu in probes(model)[:_N_PROBES]:
+            ours, theirs = (m.solve(mu, extrapolate=True).values for m in (model, other))
+            errors.append(float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) or 1.0)))
+        return max(errors)
+    except (ParasolError, ArithmeticError, RuntimeError):  # too few nodes for it, or no solution at a corner
+        return None
+
+
+def _fresh(surrogate: Surrogate, solver, n: int, rng: int, jobs, stage) -> tuple[Snapshots, int]:
+    """Full solves at random parameters of the surrogate's box."""
+    space = surrogate.parameters
+    generator = np.random.default_rng([rng, 90210])
+    scalars = space.from_unit(generator.random((n, len(space.scalars))))
+    mus = scalars
+    if space.functions:
+        if not hasattr(solver, "sample"):
+            raise ParasolError("parameters that are functions can be drawn by a model only. Pass model=.")
+        mus = solver.sample(n, generator)
+        mus[:, : scalars.shape[1]] = scalars
+    told = stage(f"{n} fresh full solves")
+    truth = solve_many(solver, mus, jobs=jobs, progress=told)
+    if truth.n_values != surrogate.basis.n_values:
+        raise ParasolError(
+            f"the solver gives {truth.n_values} values, the surrogate {surrogate.basis.n_values}: they do not belong together."
+        )
+    return truth, len(truth.failures)
+
+
+def _allowed(n: int, level: float) -> int:
+    """How many of n may miss before a promise at this level is found broken by more than chance."""
+    return 0 if level >= 1 else int(binom.ppf(1 - _CHANCE, n, 1 - level))
+
+
+def _spread(values: np.ndarray) -> dict[str, float]:
+    return {"mean": float(np.mean(values)), "median": float(np.median(values)), "max": float(np.max(values))}

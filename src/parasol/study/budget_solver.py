@@ -1,0 +1,78 @@
+"""The full solver behind a surrogate: in memory, or made again from what its file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from parasol.checks import ParasolError
+from parasol.pde.catalogue import load_problem, problem_names
+from parasol.pde.problem import Problem
+from parasol.pde.words import problem_words
+from parasol.reduction.fingerprint import fingerprint
+from parasol.space.boundary import describe
+from parasol.surrogate.learn_nodes import rebuilt
+from parasol.surrogate.surrogate import Surrogate
+
+_ASK = "Give the problem: --problem path/to/file.py[:name], in Python problem=... or model=..."
+
+
+def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model: Any = None) -> Any:
+    """A solver of the same discrete problem the surrogate was made from; refused with one line where there is none."""
+    if model is not None:
+        return model
+    if problem is None and surrogate.solver is not None:
+        return surrogate.solver
+    declared = _declared(surrogate, problem)
+    layout, held = surrogate.layout, surrogate.facts.get("rebuild")
+    if layout.points is None or layout.scheme is None:
+        raise ParasolError(
+            "this surrogate knows no nodes: it was made from data. In Python, pass model= with your solver."
+        )
+    if declared.domain.dimension != layout.points.shape[1] or declared.names != tuple(layout.names):
+        raise ParasolError(
+            f"the problem has {declared.domain.dimension} dimensions and the unknowns {', '.join(declared.names)}, the "
+            f"surrogate {layout.points.shape[1]} and {', '.join(layout.names)}: it is another problem."
+        )
+    if held is None:
+        held = _guessed(declared, layout.points, layout.n_interior)
+    found = rebuilt(declared, layout.points, layout.n_interior, layout.scheme, held)
+    known = surrogate.facts.get("fingerprint")
+    if known is not None and fingerprint(found) != known:
+        raise ParasolError(
+            "the solver made from this problem is not the one the surrogate was learned from: the equation, its "
+            "parameters or its times have changed. Check against the problem it was learned from."
+        )
+    return found
+
+
+def _declared(surrogate: Surrogate, problem: Problem | str | None) -> Problem:
+    if isinstance(problem, str):
+        return load_problem(problem)
+    if isinstance(problem, Problem):
+        return problem
+    if problem is not None:
+        raise ParasolError(f"problem is a {type(problem).__name__}. Pass a ps.Problem or its name.")
+    name = surrogate.facts.get("problem")
+    if name not in problem_names():
+        said = f"its problem {name!r} is not in the catalogue" if name else "it does not say which problem it solves"
+        raise ParasolError(f"the solver of this surrogate cannot be made again: {said}. {_ASK}")
+    found = load_problem(str(name))
+    equation = surrogate.facts.get("equation")
+    if equation is not None and problem_words(found)["equation"] != equation:
+        raise ParasolError(f"the catalogue's {name!r} has another equation than this surrogate. {_ASK}")
+    return found
+
+
+def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> dict[str, Any]:
+    """What a file without an account of its nodes leaves open; exact where the boundary conditions state values."""
+    if not all(form.states_value for forms in problem.conditions.values() for form in forms):
+        raise ParasolError(
+            "the file does not say where the ghosts of its boundary conditions were. In Python: check(surrogate, model=model)."
+        )
+    edge = describe(problem.domain, points[n_interior:])
+    spacing = KDTree(points).query(points, 2)[0][:, 1]
+    nodes = {"normals": edge.normals, "part": edge.part, "on_part": edge.on_part, "spacing": spacing}
+    return {"neumann": "one-sided", "step": None, "integrator": None, "nodes": nodes}

@@ -1,0 +1,158 @@
+"""The facts about an answer of a surrogate: as named plain values for JSON, as short texts for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError
+from parasol.delivery.answers import ANSWER_SUFFIXES, MANY_SUFFIXES, as_solution, check_fields, write_answer
+from parasol.delivery.files import check_output, replacing
+from parasol.study import figures
+from parasol.study.animations import ANIMATION_SUFFIXES, require_writer
+from parasol.study.canvas import require_matplotlib
+from parasol.study.facts import Facts
+from parasol.study.outputs import Stage, write_json
+from parasol.surrogate.surrogate import Answer, Surrogate
+
+_PICTURES = (*figures.FIGURE_SUFFIXES, *ANIMATION_SUFFIXES)
+
+
+@dataclass(frozen=True)
+class AnswerOutputs:
+    """Where to write an answer, in several forms, and its facts as JSON."""
+
+    answer: tuple[Path, ...] = ()
+    facts: Path | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All of them, the facts last."""
+        return (*self.answer, *([] if self.facts is None else [self.facts]))
+
+    def check_fit(self, surrogate: Surrogate) -> None:
+        """Refuse what this surrogate's answers cannot be written as."""
+        for path in self.answer:
+            suffix = path.suffix.lower()
+            if suffix in (*_PICTURES, ".vtkhdf"):
+                check_fields(surrogate, path)
+            if suffix in ANIMATION_SUFFIXES and surrogate.layout.n_times < 2:
+                raise ParasolError(f"{path.name!r} would be an animation of one moment. Write a .png instead.")
+
+
+def check_answer_outputs(answer: Sequence[str], facts: str | None, *, many: bool) -> AnswerOutputs:
+    """The outputs of these names, or a clear error; what is named twice is written once."""
+    paths = tuple(Path(name) for name in dict.fromkeys(answer))
+    for path in paths:
+        if many and path.suffix.lower() in (*_PICTURES, ".vtkhdf"):
+            raise ParasolError(f"{path.name!r} shows one parameter, not many. Use one of: {', '.join(MANY_SUFFIXES)}.")
+        check_output(path, (*ANSWER_SUFFIXES, *_PICTURES))
+        if path.suffix.lower() in _PICTURES:
+            require_matplotlib()
+        if path.suffix.lower() in ANIMATION_SUFFIXES:
+            require_writer(path.suffix)
+    outputs = AnswerOutputs(paths, None if facts is None else check_output(facts, None))
+    if len({path.resolve() for path in outputs.paths}) < len(outputs.paths):
+        raise ParasolError("two outputs have the same file name. Give each its own.")
+    return outputs
+
+
+def write_answers(
+    answer: Answer, facts: Facts, to: AnswerOutputs, *, bounds: bool = False, stage: Stage = lambda text: None
+) -> None:
+    """Write all files of an answer or none: each beside its place first, then all into their places."""
+    with ExitStack() as files:
+        for path in to.answer:
+            progress = stage(f"writing {path.name}")
+            beside = files.enter_context(replacing(path))
+            if path.suffix.lower() in _PICTURES:
+                figures.draw(as_solution(answer), beside, progress=progress)
+            else:
+                write_answer(answer, beside, bounds=bounds)
+        if to.facts is not None:  # last, so that it knows of every warning
+            write_json(facts, files.enter_context(replacing(to.facts)))
+
+
+def answer_facts(
+    answer: Answer, *, bounds: bool = False, seconds: float, files: list[str], warnings: list[str]
+) -> Facts:
+    """What was asked, what was answered, how wrong it can be; of several parameters the extremes over all of them.
+
+    With `bounds` an answer of which nothing is known is an error.
+    """
+    surrogate, layout = answer.surrogate, answer.surrogate.layout
+    names = surrogate.parameters.names
+    values = np.reshape(answer.values, (len(answer.mus), layout.n_times, len(layout.names), -1))
+    sizes = np.linalg.norm(answer.coefficients, axis=1)  # the basis is orthonormal: that of the whole field
+    found = answer.bounds if bounds or known_bounds(surrogate) else None
+    return {
+        "problem": surrogate.facts.get("problem"),
+        "n_samples": len(answer.mus),
+        "parameters": {name: _range(answer.mus[:, j]) for j, name in enumerate(names)},
+        "functions": [f.name for f in surrogate.parameters.functions],
+        "n_values": surrogate.n_values,
+        "n_times": None if layout.times is None else layout.n_times,
+        "extrapolated": int(np.count_nonzero(answer.extrapolated)),
+        "fields": {name: _range(values[:, :, i]) for i, name in enumerate(layout.names)},
+        "norm": _range(sizes),
+        "bound": None if found is None else _range(found.relative),
+        "bound_is": bound_words(surrogate, rigorous=found is not None and bool(found.rigorous.all())),
+        "quantities": {name: _range(value) for name, value in answer.quantities.items()},
+        "quantity_bounds": {
+            name: float(np.max(bound)) for name, bound in (answer.quantity_bounds if found else {}).items()
+        },
+        "seconds": seconds,
+        "files": files,
+        "warnings": warnings,
+    }
+
+
+def answer_rows(facts: Facts) -> dict[str, str]:
+    """An answer as a table of two columns: what, and the fact about it in words."""
+    rows = {"problem": str(facts["problem"])} if facts["problem"] else {}
+    several = facts["n_samples"] > 1
+    told = [f"{name} {_words(found)}" for name, found in facts["parameters"].items()]
+    rows["parameters"] = ", ".join([*told, *[f"{name}, a function" for name in facts["functions"]]]) or "none"
+    if several:
+        rows["samples"] = str(facts["n_samples"])
+    if facts["extrapolated"]:
+        which = f"{facts['extrapolated']} of {facts['n_samples']}" if several else "the parameter lies"
+        rows["outside the box"] = f"{which}: nothing is promised there"
+    rows |= {name: f"from {r['minimum']:.6g} to {r['maximum']:.6g}" for name, r in facts["fields"].items()}
+    rows["norm"] = f"{_words(facts['norm'])} of the whole field"
+    if facts["bound"] is None:
+        rows["relative error"] = "not known: there is no bound"
+    else:
+        rows["relative error"] = f"at most {facts['bound']['maximum']:.1e}, {facts['bound_is']}"
+    for name, found in facts["quantities"].items():
+        bound = facts["quantity_bounds"].get(name)
+        rows[name] = _words(found) + ("" if bound is None else f", off by at most {bound:.1e}")
+    return rows | {"seconds": f"{facts['seconds']:.2g}"}
+
+
+def known_bounds(surrogate: Surrogate) -> bool:
+    """Whether anything is known about the errors of its answers."""
+    return surrogate.reduced is not None or surrogate.conformal is not None
+
+
+def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:
+    """What a bound of its errors means; `rigorous` where the constant behind it is proven."""
+    if surrogate.reduced is not None:
+        return "proven" if rigorous else "from the residual, with a stability constant that is estimated"
+    if surrogate.conformal is not None:
+        return f"{surrogate.conformal.level:.3g} likely, by {surrogate.conformal.n_calibration} solves kept aside"
+    return "not known"
+
+
+def _range(values: Any) -> Facts:
+    return {"minimum": float(np.min(values)), "maximum": float(np.max(values))}
+
+
+def _words(found: Facts) -> str:
+    low, high = found["minimum"], found["maximum"]
+    return f"{low:.6g}" if low == high else f"from {low:.6g} to {high:.6g}"

@@ -1,0 +1,344 @@
+"""One call from an equation to a surrogate that meets a tolerance, with an account of what it took."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
+from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
+from parasol.pde.problem import Problem
+from parasol.pde.words import problem_words
+from parasol.reduction.fingerprint import fingerprint
+from parasol.surrogate.fit import fit_snapshots
+from parasol.surrogate.learn_nodes import Discretised, choose_nodes, estimate, rebuilding
+from parasol.surrogate.learn_proven import Outcome, learn_proven
+from parasol.surrogate.learn_sampled import LEVEL, learn_sampled
+from parasol.surrogate.learn_solves import Book, Limits, Stage
+from parasol.surrogate.learn_store import read_data, stored_nodes, write_nodes
+from parasol.surrogate.surrogate import Surrogate
+
+_ADVICE = {
+    "solves": "Allow more full solves.",
+    "seconds": "Allow more time; with a store the solves made so far are kept.",
+    "discretisation": "Give more nodes with n_nodes, or accept a larger error.",
+    "projection": "The solutions need more modes than the solves made so far have: narrow the ranges of the parameters.",
+    "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or allow more solves.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What learning would do, before it does: the discretisation, the cost of a solve, the road, and a rough total."""
+
+    found: Discretised
+    tolerance: float
+    road: str
+    n_solves: tuple[int, int]  # from, to
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Seconds of the full solves, from, to."""
+        return tuple(n * self.found.seconds for n in self.n_solves)  # type: ignore[return-value]
+
+    def facts(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        model, error = self.found.model, self.found.error
+        nodes = getattr(model, "n_nodes", None)
+        about = {"n_nodes": nodes, "discretisation_error": error, "refined": self.found.refined, "road": self.road}
+        spent = {"seconds_per_solve": self.found.seconds, "solves": list(self.n_solves), "seconds": list(self.seconds)}
+        return {"tolerance": self.tolerance, **about, **spent, "comparisons": list(self.found.history)}
+
+    def rows(self) -> dict[str, str]:
+        """The plan as a table of two columns."""
+        error, each = self.found.error, self.found.seconds
+        nodes = getattr(self.found.model, "n_nodes", None)
+        rows = {"tolerance": f"{self.tolerance:g}", "road": self.road}
+        if error is not None:
+            rows["nodes"] = f"{nodes}, with a discretisation error of about {error:.1e}"
+        rows["one full solve"] = f"{each:.2g} s"
+        low, high = self.n_solves
+        rows["full solves"] = f"{low} to {high} by a rough guess, {low * each:.2g} to {high * each:.2g} s on one core"
+        return rows
+
+
+def learn(
+    problem=None,
+    tolerance: float = 1e-3,
+    *,
+    total: bool = False,
+    solves: int | None = None,
+    seconds: float | None = None,
+    model: Model | None = None,
+    n_nodes: int | None = None,
+    data=None,
+    store=None,
+    rng: int = 0,
+    jobs: int | None = None,
+    progress: Stage | None = None,
+) -> Surrogate:
+    """From a problem to a surrogate whose relative error is below `tolerance` on parameters it has not seen.
+
+    Nodes are chosen so that the estimated discretisation error is below the tolerance too; the tolerance itself is
+    against the discrete solution, and `total=True` asks that both errors together stay below it. Linear steady problems
+    get a proven bound at every one of 2000 fresh parameters; others a conformal bound that holds 95 times in 100. The
+    account is `surrogate.facts["learn"]`. If the tolerance is not met within `solves` full solves or `seconds`, the best
+    surrogate is returned with a warning that says how far it got and what limits it.
+
+    `model` or `n_nodes` is the user's discretisation. `problem` may also be a solver of one's own: an object with
+    `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with these names, or a store of snapshots: then
+    nothing is solved. With a `store` (a folder) every full solve is kept: a call that was stopped goes on, and one with a
+    smaller tolerance uses what there is. `progress` is told the stages.
+
+    >>> import parasol as ps
+    >>> x, y = ps.coordinates("x y")
+    >>> u, (a,) = ps.unknown("u", x, y), ps.parameters(a=(1.0, 2.0))
+    >>> plate = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u), 4), ps.Dirichlet(0))  # u = (1 − r²) / a
+    >>> surrogate = learn(plate, 1e-3, n_nodes=200)
+    >>> surrogate.facts["learn"]["met"], surrogate.basis.n_modes
+    (True, 1)
+    """
+    tolerance = _check_tolerance(tolerance)
+    limits = Limits(solves, seconds)
+    stage = progress or (lambda text: None)
+    if jobs is not None:
+        check_count(jobs, "jobs")
+    if not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0:
+        raise ParasolError(f"rng={rng!r} must be a whole number from 0 on, such as rng=0.")
+    with _gathered() as notes:
+        if data is not None:
+            found, outcome, book = None, _from_data(data, problem, tolerance, rng, stage), None
+        else:
+            found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage)
+            book = Book(found.model, limits, store=store, jobs=jobs, stage=stage)
+            outcome = _outcome(found, _share(tolerance, found, total), book, rng)
+    return _told(outcome, found, book, tolerance, total, limits, notes)
+
+
+def plan(
+    problem,
+    tolerance: float = 1e-3,
+    *,
+    total: bool = False,
+    model=None,
+    n_nodes=None,
+    rng: int = 0,
+    store=None,
+    progress=None,
+) -> Plan:
+    """What `learn` would do: it chooses the nodes and times a solve, nothing more."""
+    tolerance = _check_tolerance(tolerance)
+    with _gathered():
+        limits, stage = Limits(), progress or (lambda text: None)
+        found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage)
+    p = len(found.model.parameters.scalars)
+    digits = max(1.0, -np.log10(tolerance))
+    proven = _provable(found.model)
+    fewest = int(3 * digits ** min(p, 3) / 3 ** (min(p, 3) - 1)) if p else 20
+    first = (5, 12 + 3 * fewest) if proven else (30, 90 + 12 * fewest)
+    road = "greedy full solves, proven bounds" if proven else "batches of full solves, conformal bound"
+    return Plan(found, tolerance, road, first)
+
+
+def _check_tolerance(tolerance) -> float:
+    if not check_positive(tolerance, "tolerance") < 1:
+        raise ParasolError(f"tolerance={tolerance!r} is a relative error: give a number below 1, such as 1e-3.")
+    return float(tolerance)
+
+
+def _provable(model) -> bool:
+    return isinstance(model, Model) and model.problem.time is None and model.problem.linear
+
+
+def _share(tolerance: float, found: Discretised, total: bool) -> float:
+    """What the surrogate may err by: all of the tolerance, or with `total` what the discretisation leaves of it."""
+    if not total:
+        return tolerance
+    return tolerance - min(found.error or 0.0, tolerance / 2)
+
+
+def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage) -> Discretised:
+    if isinstance(problem, Model) and model is None:
+        model = problem
+    if model is not None:
+        if not isinstance(model, Model):
+            raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
+        if n_nodes is not None:
+            raise ParasolError("both model and n_nodes are given. Give one: a model has its nodes.")
+        _check_times(model.problem)
+        stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
+        found = estimate(model, rng=rng)
+        return Discretised(model, found.error, seconds=found.seconds)
+    if isinstance(problem, Problem):
+        _check_times(problem)
+        if not (problem.parameters.scalars or problem.parameters.functions):
+            raise ParasolError(
+                "the problem has no parameters, so there is nothing to learn. Solve it once: parasol solve."
+            )
+        aim = tolerance / 2 if total else tolerance
+        key = {"aim": aim, "n_nodes": n_nodes, "rng": rng}
+        known = None if store is None else stored_nodes(store, problem, key)
+        if known is not None:
+            return known
+        found = choose_nodes(problem, aim, limits=limits, n_nodes=n_nodes, rng=rng, stage=stage)
+        if store is not None:
+            write_nodes(store, problem, key, found)
+        return found
+    if callable(getattr(problem, "solve", None)) and isinstance(getattr(problem, "parameters", None), ParameterSpace):
+        return Discretised(problem, None)
+    raise ParasolError(
+        f"problem is {problem!r}. Pass a ps.Problem, a model, or an object with solve(mu) and parameters (a ParameterSpace)."
+    )
+
+
+def _check_times(problem: Problem) -> None:
+    if problem.time is not None and problem.times is None:
+        raise ParasolError(
+            "the problem does not say which times to store. Declare it with times=np.linspace(0, 1, 11)."
+        )
+
+
+def _outcome(found: Discretised, tolerance: float, book: Book, rng: int) -> Outcome:
+    if not _provable(found.model):
+        return learn_sampled(found.model, tolerance, book, rng=rng)
+    reason, proven = "", None
+    try:
+        proven = learn_proven(found.model, tolerance, book, rng=rng)
+        if proven.met or book.affordable(20) < 20:
+            return proven
+        reason = f"the proven bound is {proven.bound:.1e}"
+    except ParasolError as error:  # no certificate for this operator
+        reason = str(error)
+    other = learn_sampled(found.model, tolerance, book, rng=rng)
+    notes = [f"instead of a proven bound a conformal one: {reason}", *(other.facts or {}).get("notes", [])]
+    other = replace(other, facts={**(other.facts or {}), "notes": notes})
+    return other if proven is None or other.met or other.bound < proven.bound else proven
+
+
+def _from_data(data, problem, tolerance: float, rng: int, stage: Stage) -> Outcome:
+    mus, solutions = read_data(data)
+    space = getattr(problem, "parameters", None)
+    ranges = None
+    if isinstance(space, ParameterSpace) and len(space.scalars) == mus.shape[1]:
+        ranges = {p.name: (p.low, p.high, p.scale) for p in space.scalars}
+    surrogate = fit_snapshots(
+        mus,
+        solutions,
+        tolerance=tolerance / 10,
+        ranges=ranges,
+        rng=rng,
+        progress=stage("fitting a network to the data"),
+    )
+    bound = float("inf") if surrogate.conformal is None else surrogate.conformal.quantile
+    facts = {"level": None if surrogate.conformal is None else LEVEL}
+    met = bound <= tolerance
+    return Outcome(surrogate, met, bound, "" if met else "map", ({"solves": len(mus), "error": bound},), facts)
+
+
+# ---- the account ----------------------------------------------------------------------------------------------------
+@contextmanager
+def _gathered() -> Iterator[list[str]]:
+    """Warnings on the way are told in the account, once each, not shown: they are about attempts."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ParasolWarning)
+        yield notes
+    notes += dict.fromkeys(" ".join(str(w.message).split()) for w in caught if issubclass(w.category, ParasolWarning))
+    for other in caught:
+        if not issubclass(other.category, ParasolWarning):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+
+
+def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: Limits, notes: list[str]) -> Surrogate:
+    """The surrogate with its account; a warning where the tolerance is not met."""
+    surrogate, about = outcome.surrogate, dict(outcome.facts or {})
+    error = None if found is None else found.error
+    sum_of_both = outcome.bound + (error or 0.0)
+    met = outcome.met and (not total or sum_of_both <= tolerance)
+    limit = _limit(outcome, met, error, total, tolerance, book, limits)
+    model = None if found is None else found.model
+    account = {
+        "met": met,
+        "tolerance": tolerance,
+        "total": total,
+        "bound": outcome.bound,
+        "certificate": "proven" if surrogate.reduced is not None else "conformal",
+        "limit": limit,
+        "discretisation_error": error,
+        "n_nodes": getattr(model, "n_nodes", None),
+        "refined_nodes": bool(found and found.refined),
+        "comparisons": [] if found is None else list(found.history),
+        "solves": None if book is None else book.n_solves,
+        "new_solves": None if book is None else book.n_new,
+        "seconds_per_solve": None if book is None else book.cost,
+        "n_modes": surrogate.basis.n_modes,
+        "labels": surrogate.facts["labels"],
+        "map": surrogate.facts["recipe"],
+        "seconds": limits.spent,
+        "history": list(outcome.history),
+        "notes": [*about.pop("notes", []), *notes][:8],
+        **{key: value for key, value in about.items() if key != "measured"},
+    }
+    facts = {**surrogate.facts, "tolerance": tolerance, "learn": account}
+    if "measured" in about:
+        facts["measured"] = about["measured"]
+    if isinstance(model, Model):
+        facts |= problem_words(model.problem)
+        facts |= {"fingerprint": fingerprint(model), "rebuild": rebuilding(model)}
+    if not met:
+        warnings.warn(
+            f"the tolerance {tolerance:g} is not met: the bound is {outcome.bound:.1e}"
+            + (f" and the discretisation error about {error:.1e}" if total and error else "")
+            + f", limited by {limit}. {_ADVICE[limit.split(',')[0]]}",
+            ParasolWarning,
+            stacklevel=3,
+        )
+    return replace(surrogate, facts=facts)
+
+
+def _limit(outcome: Outcome, met: bool, error, total: bool, tolerance: float, book, limits: Limits) -> str:
+    """What keeps the error above the tolerance: a budget first, then the part of the error that is too large."""
+    if met:
+        return ""
+    inner = outcome.limit or "map"
+    if total and error is not None and error > tolerance / 2:
+        return "discretisation"
+    if limits.left <= (0.0 if book is None else 2 * book.cost):
+        return f"seconds, then {inner}"
+    if book is not None and limits.solves is not None and book.affordable(4) < 4:
+        return f"solves, then {inner}"
+    return inner
+
+
+def account_rows(surrogate: Surrogate) -> dict[str, str]:
+    """The account of a learned surrogate as a table of two columns."""
+    a = surrogate.facts.get("learn")
+    if not isinstance(a, dict):
+        raise ParasolError("this surrogate was not made by learn: it has no account of it.")
+    kind = "proven" if a["certificate"] == "proven" else f"at level {a.get('level') or 0:.2g}"
+    rows = {
+        "tolerance": f"{a['tolerance']:g}, {'met' if a['met'] else 'NOT met'}" + (", total" if a["total"] else ""),
+        "bound": f"{a['bound']:.1e} relative, {kind}, on fresh parameters",
+    }
+    measured = surrogate.facts.get("measured")
+    if measured:
+        rows["measured"] = f"mean {measured['mean']:.1e}, max {measured['max']:.1e} on {measured['n']} fresh solves"
+    if a["discretisation_error"] is not None:
+        moved = ", moved to where the error is" if a["refined_nodes"] else ""
+        rows["discretisation"] = f"about {a['discretisation_error']:.1e} with {a['n_nodes']} nodes{moved}"
+    if a["solves"] is not None:
+        old = a["solves"] - a["new_solves"]
+        rows["full solves"] = f"{a['solves']}" + (f", {old} of them from the store" if old > 0 else "")
+    rows["choices"] = f"{a['n_modes']} modes, labels from {a['labels']}, map by {a['map']}"
+    if a["limit"]:
+        rows["limited by"] = a["limit"]
+    for i, note in enumerate(a["notes"][:3]):
+        rows[f"note {i + 1}" if i else "note"] = note
+    rows["seconds"] = f"{a['seconds']:.0f}"
+    return rows

@@ -1,0 +1,222 @@
+"""How many nodes a tolerance needs, and where: a coarse and a fine solution compared at a few parameters."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from parasol.checks import ParasolError
+from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
+from parasol.pde.model import Model
+from parasol.pde.problem import Problem, Settings
+from parasol.space.neighbours import Cloud
+from parasol.space.nodes import Nodes, scatter
+from parasol.space.operators import differentiate
+from parasol.space.spacing import feature_spacing
+from parasol.surrogate.learn_solves import Limits, Stage
+
+# the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
+# fall by a third, too large for the default schemes, whose errors fall by four in the plane
+_COARSE, _FINE = 1.5, 0.5
+_MOST_DOUBLINGS = 4
+_SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
+_FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
+_WORTH = 0.6  # nodes moved to where the indicator wants them are taken if they lower the error to this part
+_SHAPE = ("normals", "part", "on_part", "spacing")
+
+
+@dataclass(frozen=True, eq=False)
+class Discretised:
+    """A model, the estimate of its relative discretisation error (None: not known), and how it was found."""
+
+    model: Any
+    error: float | None
+    history: tuple[dict[str, Any], ...] = ()
+    refined: bool = False  # nodes follow an indicator of the error
+    seconds: float = 0.0  # of one full solve
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Relative differences of two discretisations, (n_parameters,), and where on the coarse nodes they are."""
+
+    errors: np.ndarray
+    local: np.ndarray  # (n_nodes,) root mean square over parameters, times and unknowns
+    seconds: float  # of one coarse solve
+
+    @property
+    def error(self) -> float:
+        """The largest one."""
+        return float(np.max(self.errors))
+
+
+def choose_nodes(
+    problem: Problem, aim: float, *, limits: Limits, n_nodes: int | None = None, rng: int = 0, stage: Stage
+) -> Discretised:
+    """A discretisation whose estimated relative error is at most `aim`, with as few nodes as that takes.
+
+    Solutions with n and 2n nodes are compared at the middle and the corners of the box, n is doubled until the estimate
+    is small enough. Where the first count is not enough, nodes are also moved to where the two solutions differ, and
+    stay there if that pays. With `n_nodes` nothing is chosen, only estimated.
+    """
+    settings = problem.settings.get("default", Settings())
+    first = DEFAULT_N_NODES[problem.domain.dimension] // 2 if settings.n_nodes is None else settings.n_nodes
+    n, spacing, history = n_nodes or first, None, []
+    models: dict[tuple[int, bool], Model] = {}
+
+    def build(count: int) -> Model:
+        key = (count, spacing is not None)
+        if key not in models:
+            models[key] = _build(problem, settings, count, spacing, rng)
+        return models[key]
+
+    for level in range(_MOST_DOUBLINGS + 1):
+        stage(f"comparing {n} nodes with {2 * n}")
+        coarse, fine = build(n), build(2 * n)
+        found = compare(coarse, fine, rng=rng)
+        history.append({"n_nodes": coarse.n_nodes, "error": _COARSE * found.error, "refined": spacing is not None})
+        if n_nodes is not None or _COARSE * found.error <= aim:
+            return Discretised(coarse, _COARSE * found.error, tuple(history), spacing is not None, found.seconds)
+        if level == 0 and settings.method == "fill":
+            stage(f"moving {n} nodes to where they are needed")
+            wanted = indicated_spacing(coarse, found.local)
+            moved = _build(problem, settings, n, wanted, rng)
+            again = compare(moved, fine, rng=rng)
+            history.append({"n_nodes": moved.n_nodes, "error": _COARSE * again.error, "refined": True})
+            if again.error <= _WORTH * found.error:
+                spacing, found = wanted, again
+                models[n, True] = moved
+                if _COARSE * again.error <= aim:
+                    return Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds)
+        last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
+        if _FINE * found.error <= aim or last:
+            fine = build(2 * n)
+            history.append({"n_nodes": fine.n_nodes, "error": _FINE * found.error, "refined": spacing is not None})
+            return Discretised(fine, _FINE * found.error, tuple(history), spacing is not None, 2.5 * found.seconds)
+        n *= 2
+    raise ParasolError("unreachable")  # the last level returns
+
+
+def estimate(model: Model, *, rng: int = 0) -> Difference:
+    """The discretisation error of a given model, from one with twice as many nodes of the program's choice."""
+    settings = model.problem.settings.get("default", Settings())
+    scheme = model.scheme
+    chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
+    finer = _build(
+        model.problem, replace(chosen, step=model.step, integrator=model.integrator), 2 * model.n_nodes, None, rng
+    )
+    found = compare(model, finer, rng=rng)
+    return replace(found, errors=_COARSE * found.errors)
+
+
+def compare(coarse: Model, fine: Model, *, rng: int = 0) -> Difference:
+    """Solve with both at a few parameters; values of the fine one, with finer steps in time, taken at the coarse nodes."""
+    zero = (0,) * coarse.nodes.dimension
+    cloud = Cloud(fine.nodes.points, fine.nodes.domain)
+    weights = differentiate(cloud, coarse.nodes.points, [zero], fine.scheme)[zero]
+    options: dict[str, Any] = {}
+    if coarse.problem.time is not None:
+        steps = {"step": fine.step / 2, "integrator": fine.integrator} if fine.step else {"tolerance": _FINER_STEPS}
+        options = {**steps, "times": coarse.problem.times}
+    errors, local, reason = [], np.zeros(coarse.n_nodes), ""
+    pairs = list(zip(probes(coarse, rng), probes(fine, rng), strict=True))
+    seconds, at = np.inf, 0
+    while at < len(pairs):
+        mu, same = pairs[at]
+        at += 1
+        try:
+            start = time.perf_counter()
+            values = coarse.solve(mu, extrapolate=True).values
+            seconds = min(seconds, time.perf_counter() - start)
+            better = fine.solve(same, extrapolate=True, **options).values
+        except (ParasolError, ArithmeticError, RuntimeError) as error:  # no solution there, or none that is found
+            reason = str(error)
+            continue
+        n_fields = len(coarse.problem.names)
+        ours = values.reshape(-1, n_fields, coarse.n_nodes)
+        theirs = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(ours.shape)
+        size = np.linalg.norm(theirs) or 1.0
+        errors.append(np.linalg.norm(ours - theirs) / size)
+        local += np.sum((ours - theirs) ** 2, axis=(0, 1)) / size**2
+        enough = 2 if seconds > _VERY_SLOW else 3 if seconds > _SLOW else len(pairs)
+        if len(errors) >= enough:
+            break
+    if not errors:
+        raise ParasolError(f"no solution was found at any of {len(pairs)} parameters: {reason}")
+    return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds)
+
+
+def probes(model: Model, rng: int = 0) -> np.ndarray:
+    """The middle of the box and its corners (eight at most), with drawn functions: the same ones whatever the nodes."""
+    n = len(model.parameters.scalars)
+    corners = list(itertools.islice(itertools.product((0.0, 1.0), repeat=n), 8)) if n else []
+    units = np.array([(0.5,) * n, *corners, *([(0.5,) * n] * (2 if model.parameters.functions else 0))])
+    out = model.sample(len(units), rng)
+    out[:, :n] = model.parameters.from_unit(units.reshape(len(units), n))
+    return out
+
+
+def indicated_spacing(model: Model, local: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A relative spacing that is finer where the error is: h ∝ h₀ (error)^(−1/4), between 0.4 and 1.
+
+    The fourth root is what equal errors everywhere ask of a scheme of order four.
+    """
+    nodes = model.nodes
+    tree = KDTree(nodes.points)
+    k = min(12, nodes.n_nodes)
+    smooth = np.sqrt(np.mean(local[tree.query(nodes.points, k)[1]] ** 2, axis=1))
+    typical = float(np.median(smooth)) or 1.0
+    factor = np.clip((np.maximum(smooth, 1e-12 * typical) / typical) ** -0.25, 0.4, 1.0)
+    base = feature_spacing(nodes.domain) if nodes.dimension == 2 else None
+
+    def spacing(points: np.ndarray) -> np.ndarray:
+        here = np.mean(factor[tree.query(points, k)[1].reshape(len(points), k)], axis=1)
+        return here if base is None else here * base(points)
+
+    return spacing
+
+
+def _build(problem: Problem, settings: Settings, n_nodes: int, spacing, rng: int) -> Model:
+    chosen = replace(settings, n_nodes=n_nodes, n_boundary=None)
+    # waves have no friction: nodes that are finer at the walls give modes that grow, even ones do hardly
+    even = problem.time_order == 2 and settings.method == "fill"
+    if spacing is None and not even:
+        return discretize_with(problem, chosen, rng=rng)
+    return discretize_on(problem, scatter(problem.domain, n_nodes=n_nodes, spacing=spacing, rng=rng), chosen)
+
+
+def discretize_on(problem: Problem, nodes: Nodes, settings: Settings) -> Model:
+    """The problem on given nodes with the settings' scheme and steps in time."""
+    names = ("kernel", "degree", "stencil_size", "neumann", "step", "integrator")
+    return discretize(problem, nodes, **{name: getattr(settings, name) for name in names})
+
+
+# ---- the same model again -------------------------------------------------------------------------------------------
+def rebuilding(model: Model) -> dict[str, Any]:
+    """What a file must hold, besides points and stencils, to make the same model again: plain data and arrays."""
+    n_fields = len(model.problem.names)
+    ghosts = model.n_unknowns > n_fields * model.n_nodes
+    arrays = {name: np.asarray(getattr(model.nodes, name)) for name in _SHAPE}
+    steps = {"step": model.step, "integrator": model.integrator}
+    return {"neumann": "ghosts" if ghosts else "one-sided", **steps, "nodes": arrays}
+
+
+def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme, held: dict[str, Any]) -> Model:
+    """The model of which `rebuilding` told, for the same problem."""
+    shape = {name: np.asarray(held["nodes"][name]) for name in _SHAPE}
+    nodes = Nodes(problem.domain, np.asarray(points), n_interior, **shape)
+    settings = Settings(
+        kernel=scheme.kernel,
+        degree=scheme.degree,
+        stencil_size=scheme.stencil_size,
+        neumann=held["neumann"],
+        step=held["step"],
+        integrator=held["integrator"],
+    )
+    return discretize_on(problem, nodes, settings)

@@ -1,0 +1,270 @@
+"""Learning from full solves alone: batches where the maps disagree, each first a test and then a lesson."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning
+from parasol.pde.parameters import ParameterSpace
+from parasol.reduction.pod import pod
+from parasol.reduction.sampling import sample
+from parasol.reduction.snapshots import Snapshots, as_snapshots
+from parasol.surrogate.features import features_of
+from parasol.surrogate.fit import accuracy, calibrated, fit_labels, project_all
+from parasol.surrogate.learn_labels import Teacher, teacher_for
+from parasol.surrogate.learn_proven import Outcome, maps_to_try
+from parasol.surrogate.learn_region import between, cuts, shortened
+from parasol.surrogate.learn_solves import Book
+from parasol.surrogate.surrogate import Surrogate
+
+LEVEL = 0.95
+_MODES = 0.1  # part of the tolerance that modes may leave of the training set
+_N_CALIBRATION, _N_CALIBRATION_SLOW, _SLOW = 60, 20, 3.0  # fresh solves for the bound; seconds of a slow one
+_MOST_ROUNDS = 12
+_N_CANDIDATES = 400
+_TRUSTED = 0.7  # of the tolerance: a reduced model this good may teach
+
+
+@dataclass
+class _Course:
+    """What is known while learning: the box, the samples, the best surrogate so far with its errors on a test."""
+
+    model: Any
+    tolerance: float
+    book: Book
+    rng: int
+    space: ParameterSpace
+    train: Snapshots
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best: Surrogate | None = None
+    tested: Snapshots | None = None  # what `best` was tested on, not used for it
+    n_fresh_sets: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def sample(self, n: int, design: str, stream: int) -> np.ndarray:
+        """Parameters of the box as it now is; functions are drawn from their laws."""
+        mus = sample(self.model if hasattr(self.model, "function_points") else self.space, n, design=design, rng=np.random.default_rng([self.rng, stream]))  # fmt: skip
+        scalars = len(self.space.scalars)
+        if scalars:
+            whole = self.model.parameters
+            mus[:, :scalars] = self.space.from_unit(whole.to_unit(mus[:, :scalars]))
+        return mus
+
+
+def learn_sampled(model, tolerance: float, book: Book, *, rng: int = 0) -> Outcome:
+    """Stop when a conformal bound at the level 0.95, from solves that nothing else has seen, is below the tolerance.
+
+    Each round solves at a batch of parameters where two maps disagree most, which tests what was learned before and then
+    joins it. Labels are the full solves, or where these are too few those of a reduced model that follows the test to
+    seven tenths of the tolerance. A set that refused the bound becomes training data; the next one is new.
+    """
+    course = _start(model, tolerance, book, rng)
+    for number in range(_MOST_ROUNDS):
+        n_batch = book.affordable(max(4, len(course.train) // 3), reserve=_reserve(book))
+        batch = _batch(course, n_batch, number) if n_batch >= 2 else None
+        if batch is None or not len(batch):
+            break
+        errors = _round(course, batch)
+        good = np.max(errors) <= tolerance or np.quantile(errors, 0.8) <= 0.5 * tolerance
+        if good:
+            outcome = _certify(course)
+            if outcome is not None and outcome.met:
+                return outcome
+        course.train = joined(course.train, batch)
+    return _last(course)
+
+
+# ---- before the first round -----------------------------------------------------------------------------------------
+def _start(model, tolerance: float, book: Book, rng: int) -> _Course:
+    """The first samples: spread towards the ends of the ranges, with the corners; the box cut where solves fail."""
+    space = model.parameters
+    p = len(space.scalars)
+    n = {0: 24, 1: 9, 2: 16, 3: 28}.get(p, 16 * p - 16)
+    course = _Course(model, tolerance, book, rng, space, None)  # type: ignore[arg-type]
+    mus = course.sample(n, "edges", 0)
+    if 1 <= p <= 3 and not space.functions:
+        mus = np.vstack([space.grid(*[2] * p), mus])
+    n = book.affordable(len(mus), reserve=_reserve(book))
+    if n < 4:
+        raise ParasolError("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
+    course.train = book.solve(mus[:n], "the first samples")
+    _cut(course)
+    return course
+
+
+def _cut(course: _Course) -> None:
+    """Shorten the box to where there are solutions, once failures say so."""
+    book, whole = course.book, course.model.parameters
+    failed = book.failures()
+    if not len(failed) or not whole.scalars:
+        return
+    for _ in range(8):
+        found = cuts(whole, course.train.mus, book.failures())
+        mus = between(whole, found, course.train.mus)
+        if not len(mus) or book.affordable(len(mus)) < len(mus):
+            break
+        try:
+            course.train = joined(course.train, book.solve(mus, "where solutions end"))
+        except ParasolError:  # none of them has a solution: the border moves inwards
+            continue
+    found = cuts(whole, course.train.mus, book.failures())
+    course.space = shortened(whole, found)
+    inside = course.space.inside(course.train.mus)
+    course.train = as_snapshots(
+        course.train.mus[inside], course.train.solutions[inside], hidden=course.train.hidden[inside]
+    )
+    ranges = ", ".join(f"{p.name} in [{p.low:.4g}, {p.high:.4g}]" for p in course.space.scalars)
+    course.notes = [f"{len(book.failures())} full solves failed; the surrogate is for {ranges}"]
+
+
+# ---- one round ------------------------------------------------------------------------------------------------------
+def _round(course: _Course, batch: Snapshots) -> np.ndarray:
+    """Fit to the training set, test on the batch; the errors of the best surrogate, which is noted."""
+    direct = _fitted(course, course.train.mus, None, "gaussian process", "full solves")
+    trials = [(direct, accuracy(direct, batch))]
+    if np.max(trials[0][1].errors) > course.tolerance:
+        taught = _taught(course, batch)
+        if taught is not None:
+            trials.append((taught, accuracy(taught, batch)))
+    elif not course.model.parameters.functions:
+        network = _fitted(course, course.train.mus, None, maps_to_try(course.model)[0], "full solves")
+        found = accuracy(network, batch)
+        if np.max(found.errors) <= max(course.tolerance, 2 * np.max(trials[0][1].errors)):
+            trials = [(network, found)]  # what every export knows, as good for the purpose
+    surrogate, found = min(trials, key=lambda pair: float(np.max(pair[1].errors)))
+    row = {"solves": course.book.n_solves, "error": float(np.max(found.errors)), "mean": found.mean}
+    row |= {"projection": float(np.max(found.projection_errors)), "n_modes": surrogate.basis.n_modes}
+    course.history.append(row | {"labels": surrogate.facts["labels"], "map": surrogate.facts["recipe"]})
+    course.best, course.tested = surrogate, batch
+    return found.errors
+
+
+def _fitted(course: _Course, mus, teacher: Teacher | None, recipe: str, origin: str) -> Surrogate:
+    told = course.book.stage(f"fitting {recipe} to {len(mus)} labels")
+    layout = course.model if hasattr(course.model, "nodes") else None
+    if teacher is not None:
+        basis, coefficients = teacher.basis, teacher.coefficients
+    else:
+        basis = pod(course.train, tolerance=_MODES * course.tolerance)
+        coefficients = project_all(basis, course.train)
+    if course.model.parameters.functions and recipe != "linear":
+        recipe = "linear" if len(mus) < 200 else recipe
+    out = fit_labels(
+        mus, coefficients, basis, course.space, recipe, model=layout, origin=origin, rng=course.rng, progress=told
+    )
+    return replace(out, solver=course.model)
+
+
+def _taught(course: _Course, batch: Snapshots) -> Surrogate | None:
+    """A map fitted to labels of a reduced model, if there is one that follows the batch closely enough."""
+    course.book.stage("making a reduced model for labels")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)
+        teacher = teacher_for(
+            course.model,
+            course.train,
+            batch,
+            most_error=_TRUSTED * course.tolerance,
+            tolerance=course.tolerance,
+            draw=lambda n: course.sample(n, "sobol", 7),
+        )
+    if teacher is None:
+        return None
+    return _fitted(course, teacher.mus, teacher, maps_to_try(course.model)[0], "reduced model")
+
+
+def _batch(course: _Course, n: int, number: int) -> Snapshots | None:
+    """Solve at n parameters where two maps disagree most, none close to another or to what is known."""
+    candidates = course.sample(_N_CANDIDATES, "random", 100 + number)
+    # functions have no box in which distances would mean much
+    chosen = candidates[:n] if course.model.parameters.functions else candidates[_spread(course, candidates, n)]
+    try:
+        return course.book.solve(chosen, f"round {number + 1}, where maps disagree")
+    except ParasolError:
+        return None
+
+
+def _spread(course: _Course, candidates: np.ndarray, n: int) -> list[int]:
+    """Indices of candidates by disagreement × distance to the nearest sample, one after the other."""
+    train = course.train
+    features = features_of(course.space, train.mus)
+    basis = pod(train, tolerance=_MODES * course.tolerance)
+    y = project_all(basis, train)
+    # two maps that share nothing but the samples: where they part, the samples say too little
+    from parasol.surrogate.kernel import GaussianProcess
+    from parasol.surrogate.random_features import RandomFeatures
+
+    x, at = features(train.mus), features(candidates)
+    found = [recipe.fit(x, y).predict(at) for recipe in (GaussianProcess(), RandomFeatures())]
+    size = np.linalg.norm(found[0], axis=1)
+    gap = np.linalg.norm(found[0] - found[1], axis=1) / np.maximum(size, 1e-3 * np.max(size))
+    gap = np.sqrt(gap / (np.max(gap) or 1.0)) + 0.05
+    nearest = np.min(np.linalg.norm(at[:, None] - x[None], axis=2), axis=1)
+    chosen: list[int] = []
+    for _ in range(n):
+        best = int(np.argmax(gap * nearest))
+        chosen.append(best)
+        nearest = np.minimum(nearest, np.linalg.norm(at - at[best], axis=1))
+    return chosen
+
+
+# ---- the bound ------------------------------------------------------------------------------------------------------
+def _reserve(book: Book) -> int:
+    """Full solves kept back for the bound where their number is limited."""
+    limit = book.limits.solves
+    return 0 if limit is None and book.limits.seconds is None else min(19, (limit or 60) // 3)
+
+
+def _certify(course: _Course) -> Outcome | None:
+    """The bound of the best surrogate from fresh solves, which become training data if it is not good enough."""
+    book, surrogate = course.book, course.best
+    assert surrogate is not None
+    n = book.affordable(_N_CALIBRATION_SLOW if book.cost > _SLOW else _N_CALIBRATION)
+    if n < 4:
+        return None
+    fresh = book.solve(course.sample(n, "random", 1000 + course.n_fresh_sets), "fresh ones for the bound")
+    course.n_fresh_sets += 1
+    outcome = _bounded(course, surrogate, fresh)
+    if not outcome.met:
+        course.train = joined(course.train, fresh)
+    return outcome
+
+
+def _bounded(course: _Course, surrogate: Surrogate, held_out: Snapshots) -> Outcome:
+    level = min(LEVEL, len(held_out) / (len(held_out) + 1))
+    found = accuracy(surrogate, held_out)
+    surrogate = calibrated(surrogate, held_out, level=level)
+    bound = surrogate.conformal.quantile  # type: ignore[union-attr]
+    measured = {"n": len(held_out), "mean": found.mean, "max": float(np.max(found.errors))}
+    facts = {"measured": measured | {"projection": found.projection}, "level": level, "notes": course.notes}
+    met = bound <= course.tolerance and level >= LEVEL
+    limit = "" if met else "projection" if found.projection > 0.5 * found.mean else "map"
+    return Outcome(surrogate, met, bound, limit, tuple(course.history), facts)
+
+
+def _last(course: _Course) -> Outcome:
+    """When rounds, solves or seconds are used up: the best there is, with the bound that can still be had."""
+    if course.best is None:
+        course.best = _fitted(course, course.train.mus, None, "gaussian process", "full solves")
+        course.tested = None
+    outcome = _certify(course)
+    if outcome is not None:
+        return outcome
+    if course.tested is not None and len(course.tested) >= 4:
+        course.notes = [*course.notes, "no solves were left for a bound of its own: it comes from the last test"]
+        return replace(_bounded(course, course.best, course.tested), met=False)
+    facts = {"notes": [*course.notes, "no solves were left to test it"], "level": None}
+    return Outcome(course.best, False, float("inf"), "map", tuple(course.history), facts)
+
+
+def joined(one: Snapshots, other: Snapshots) -> Snapshots:
+    """Both sets of samples as one, a parameter of both once."""
+    known = {mu.tobytes() for mu in one.mus}
+    new = np.array([mu.tobytes() not in known for mu in other.mus], dtype=bool)
+    parts = [(one.mus, one.solutions, one.hidden), (other.mus[new], other.solutions[new], other.hidden[new])]
+    mus, solutions, hidden = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+    return as_snapshots(mus, solutions, hidden=hidden)

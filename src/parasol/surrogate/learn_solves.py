@@ -1,0 +1,158 @@
+"""The full solves of one learning: counted, limited, and kept on disk so that nothing is solved twice."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
+from parasol.reduction.fingerprint import fingerprint
+from parasol.reduction.snapshots import Snapshots, as_snapshots, open_snapshots, solve_many
+
+Stage = Callable[[str], Callable[[float], None] | None]
+
+
+class Exhausted(Exception):
+    """The full solves or the seconds that were allowed are used up; `what` says which."""
+
+    def __init__(self, what: str):
+        super().__init__(what)
+        self.what = what
+
+
+@dataclass
+class Limits:
+    """How many full solves and how many seconds a learning may take in all; it counts while it runs."""
+
+    solves: int | None = None
+    seconds: float | None = None
+    started: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self):
+        if self.solves is not None and check_count(self.solves, "solves") < 8:
+            raise ParasolError(f"solves={self.solves} is too few to learn from. Allow at least 8.")
+        if self.seconds is not None:
+            check_positive(self.seconds, "seconds")
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return np.inf if self.seconds is None else self.seconds - self.spent
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """One full solve: values and values at ghosts, or the reason why there are none."""
+
+    values: np.ndarray | None
+    hidden: np.ndarray | None
+    reason: str = ""
+
+
+class Book:
+    """All full solves of one solver by parameter; asked twice, a parameter is solved once.
+
+    With a `store` (a folder) each solve is on disk as soon as it is done, below the fingerprint of the solver: a
+    learning that was stopped, however, asks the same questions again and gets the answers from there. Those answers
+    count as solves too, so that the second run takes the same decisions as the first.
+    """
+
+    def __init__(self, solver, limits: Limits, *, store=None, jobs: int | None = None, stage: Stage | None = None):
+        self.solver, self.limits, self.jobs = solver, limits, jobs
+        self.stage = stage or (lambda text: None)
+        self.folder: Path | None = None
+        self.n_new, self.new_seconds = 0, 0.0
+        self._asked: set[bytes] = set()
+        self._known: dict[bytes, Solved] = {}
+        if store is not None:
+            self.folder = Path(store).expanduser().absolute() / f"solves-{fingerprint(solver)[:16]}"
+            for path in sorted(self.folder.glob("batch-*")) if self.folder.exists() else ():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ParasolWarning)
+                    self._learn(open_snapshots(path))
+
+    @property
+    def n_solves(self) -> int:
+        """Full solves this learning asked for, found in the store or not."""
+        return len(self._asked)
+
+    @property
+    def cost(self) -> float:
+        """Seconds of one full solve, as far as known."""
+        return self.new_seconds / self.n_new if self.n_new else 0.0
+
+    def affordable(self, n: int, *, reserve: int = 0) -> int:
+        """How many of n more solves may be made when `reserve` of them are kept for later."""
+        if self.limits.solves is not None:
+            n = min(n, self.limits.solves - self.n_solves - reserve)
+        if self.limits.seconds is not None and self.cost > 0:
+            n = min(n, int(max(self.limits.left, 0.0) / self.cost * (self.jobs or 1)) - reserve)
+        return max(n, 0) if self.limits.left > 0 else 0
+
+    def solve(self, mus: np.ndarray, purpose: str = "") -> Snapshots:
+        """Snapshots at the parameters (n, n_parameters) that could be solved, in their order; a purpose is a stage."""
+        mus = np.ascontiguousarray(mus, dtype=float)
+        new = [mu for mu in mus if mu.tobytes() not in self._known]
+        if new:
+            self._solve(np.unique(np.array(new), axis=0), f"{len(new)} full solves: {purpose}" if purpose else "")
+        found = [(mu, self._known[mu.tobytes()]) for mu in mus]
+        self._asked.update(mu.tobytes() for mu in mus)
+        kept = [(mu, one) for mu, one in found if one.values is not None]
+        if not kept:
+            raise ParasolError(f"none of the {len(mus)} parameters could be solved: {found[0][1].reason}")
+        solutions = np.array([one.values for _, one in kept])
+        return as_snapshots(
+            np.array([mu for mu, _ in kept]), solutions, hidden=np.array([one.hidden for _, one in kept])
+        )
+
+    def failures(self) -> np.ndarray:
+        """Parameters that were asked for and could not be solved, (n, n_parameters)."""
+        rows = [np.frombuffer(key) for key in self._asked if self._known[key].values is None]
+        return np.array(sorted(rows, key=tuple)) if rows else np.empty((0, 0))
+
+    def unknowns(self, model, mu: np.ndarray) -> np.ndarray:
+        """One solution with its values at ghosts, (n_unknowns,), as the greedy search wants it."""
+        if self.affordable(1) < 1 and mu.tobytes() not in self._known:
+            raise Exhausted("seconds" if self.limits.left <= 0 else "solves")
+        found = self.solve(mu[None])
+        return model.unknowns(found.solutions[0], found.hidden[0])
+
+    def _solve(self, mus: np.ndarray, text: str) -> None:
+        path = None
+        if self.folder is not None:
+            path = self.folder / f"batch-{len(self._known):06d}-{hashlib.sha256(mus.tobytes()).hexdigest()[:12]}"
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)  # failures are told once, at the end
+            try:
+                jobs, told = min(self.jobs or 1, len(mus)), self.stage(text) if text else None
+                found = solve_many(
+                    self.solver, mus, store=path, chunk_size=1, jobs=jobs, progress=told, extrapolate=True
+                )
+            except ParasolError as error:
+                if "could be solved" not in str(error):
+                    raise
+                self._known.update((mu.tobytes(), Solved(None, None, str(error))) for mu in mus)
+                found = None
+        self.n_new += len(mus)
+        self.new_seconds += time.perf_counter() - start
+        if found is not None:
+            self._learn(found)
+
+    def _learn(self, snapshots: Snapshots) -> None:
+        hidden = snapshots.hidden
+        for i, mu in enumerate(snapshots.mus):
+            self._known[mu.tobytes()] = Solved(snapshots.solutions[i], hidden[i])
+        for failure in snapshots.failures:
+            self._known[np.asarray(failure.mu, dtype=float).tobytes()] = Solved(None, None, failure.reason)

@@ -1,0 +1,95 @@
+"""What learning keeps on disk besides full solves: the nodes it chose; and how it reads other people's data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError
+from parasol.pde.problem import Problem, Settings
+from parasol.reduction.snapshots import open_snapshots
+from parasol.space.nodes import Nodes
+from parasol.surrogate.learn_nodes import Discretised, discretize_on
+
+_ARRAYS = ("points", "normals", "part", "on_part", "spacing")
+
+
+def _path(store, problem: Problem, key: dict[str, Any]) -> Path:
+    """One file for each problem and each wish."""
+    said = [str(problem.equations), str(problem.boundary), str(problem.initial), str(problem.settings), problem.name]
+    said += [repr(problem.domain.bounds.tolist()), repr([(p.name, p.low, p.high) for p in problem.parameters.scalars])]
+    times = None if problem.times is None else [float(t) for t in problem.times]
+    text = json.dumps([said, times, key], sort_keys=True)
+    return Path(store).expanduser().absolute() / f"nodes-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
+
+
+def write_nodes(store, problem: Problem, key: dict[str, Any], found: Discretised) -> None:
+    """Keep the nodes and the estimate; the file appears complete or not at all."""
+    path = _path(store, problem, key)
+    nodes = found.model.nodes
+    about = {"error": found.error, "history": list(found.history), "refined": found.refined, "seconds": found.seconds}
+    content: dict[str, Any] = {name: np.asarray(getattr(nodes, name)) for name in _ARRAYS}
+    content |= {"n_interior": nodes.n_interior, "about": np.array(json.dumps(about))}
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            np.savez(file, **content)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ParasolError(
+            f"cannot write to the store {str(path.parent)!r}: {error.strerror}. Choose another."
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def stored_nodes(store, problem: Problem, key: dict[str, Any]) -> Discretised | None:
+    """The discretisation that was chosen for the same problem and wish before."""
+    path = _path(store, problem, key)
+    if not path.is_file():
+        return None
+    held = _read(path, ("n_interior", "about", *_ARRAYS))
+    about = json.loads(str(held["about"]))
+    arrays = {name: held[name] for name in _ARRAYS}
+    nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
+    model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
+    return Discretised(model, about["error"], tuple(about["history"]), about["refined"], about["seconds"])
+
+
+def read_data(data) -> tuple[np.ndarray, np.ndarray]:
+    """(mus, solutions) as given, or from an .npz file with these names, or from a store of snapshots."""
+    if isinstance(data, str | os.PathLike):
+        path = Path(data).expanduser()
+        if not path.exists():
+            raise ParasolError(f"there is no data at {str(data)!r}. Give an .npz with mus and solutions, or a store.")
+        if path.is_dir():
+            snapshots = open_snapshots(path)
+            return snapshots.mus, snapshots.solutions
+        held = _read(path, ("mus", "solutions"))
+        return held["mus"], held["solutions"]
+    try:
+        mus, solutions = data
+    except (TypeError, ValueError):
+        raise ParasolError("data must be a pair (mus, solutions), an .npz file with these names, or a store.") from None
+    return np.asarray(mus), np.asarray(solutions)
+
+
+def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            missing = [name for name in names if name not in getattr(file, "files", ())]
+            if missing:
+                raise ParasolError(f"{str(path)!r} has no array {missing[0]!r}. It needs: {', '.join(names)}.")
+            return {name: file[name] for name in names}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        if isinstance(error, ParasolError):
+            raise
+        raise ParasolError(f"{str(path)!r} cannot be read as an .npz file: {error}.") from None

@@ -1,0 +1,513 @@
+"""The explorer page in a real browser: the same numbers as Python, pictures that move, and no word to anybody."""
+
+import csv
+import io
+import os
+import re
+import shutil
+from base64 import b64decode
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import parasol as ps
+from parasol.cli import app
+from parasol.delivery.page import contents
+from parasol.delivery.page.equations import equation_html
+from parasol.delivery.page.lifting import lift_program
+from parasol.delivery.page.mesh import make_mesh
+from parasol.delivery.page.pack import Pack, script_text
+from parasol.networks.network import Network
+from parasol.surrogate.layout import Layout
+from parasol.surrogate.linear import FittedLinear
+from parasol.surrogate.readings import Readings
+
+CLOSE = 1e-5
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def model():
+    problem = ps.load_problem("helmholtz")
+    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=250))
+
+
+@pytest.fixture(scope="module")
+def reduced(model):
+    return ps.reduce(model, ps.pod(ps.solve_many(model, ps.sample(model, 20)), n_modes=8))
+
+
+@pytest.fixture(scope="module")
+def helmholtz(reduced):
+    return ps.fit(reduced, "polynomial", n_labels=300)
+
+
+@pytest.fixture(scope="module")
+def schrodinger():
+    problem = ps.load_problem("schrodinger")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=600))
+    return ps.fit(ps.reduce(model, ps.pod(ps.solve_many(model, model.sample(20)), n_modes=10)), "linear", n_labels=100)
+
+
+@pytest.fixture(scope="module")
+def sine_gordon():
+    problem = replace(ps.load_problem("sine-gordon"), times=np.linspace(0, 1, 6))
+    model = ps.discretize(problem, ps.lattice(problem.domain, 11))
+    known, fresh = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (12, 9))
+    basis = ps.pod(known, n_modes=5)
+    return ps.fit(known, "polynomial", basis=basis, model=model, calibration=fresh, level=0.9)
+
+
+# ---- a browser -------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    playwright = None
+    if chromium is not None:
+        with suppress(ImportError):
+            from playwright import sync_api as playwright
+    if playwright is None:
+        missing = "the tests of the page need chromium and playwright"
+        if os.environ.get("PARASOL_REQUIRE_BROWSER") == "1":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with playwright.sync_playwright() as run:
+        found = run.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--enable-unsafe-swiftshader"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """A function that opens the page of a surrogate; at the end nothing may have been asked for or complained about."""
+    opened = []
+
+    def open_page(surrogate, *, scheme="light", size=(1000, 700), **options):
+        path = ps.write_page(surrogate, tmp_path / f"page{len(opened)}.html", **options)
+        tab = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        said, asked = [], []
+        # a software renderer reports how it fetches its pixels: not the page's doing
+        tab.on("console", lambda message: "GL Driver Message" in message.text or said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.route("**/*", lambda route: (asked.append(route.request.url), route.continue_()))
+        tab.goto(path.as_uri())
+        assert tab.evaluate("() => Boolean(window.parasol)")
+        opened.append((tab, path.as_uri(), said, asked))
+        return tab
+
+    yield open_page
+    for tab, address, said, asked in opened:
+        tab.close()
+        assert said == []
+        assert [url for url in asked if url != address and not url.startswith("blob:")] == []
+
+
+def ask(tab, inputs, **options):
+    return tab.evaluate("([x, o]) => window.parasol.answer(x, o)", [np.asarray(inputs).tolist(), options])
+
+
+def picture(tab):
+    """The pixels of the drawing, before and after which others can be compared."""
+    return tab.evaluate("() => window.parasol.picture().toDataURL()")
+
+
+def check_same(tab, surrogate, inputs, mus):
+    """Coefficients, fields and bounds of the page against Python's, at several parameters."""
+    answer = surrogate(mus)
+    lost = np.array(tab.evaluate("() => Array.from(window.parasol.model.lift.loss.data)"))
+    for i, x in enumerate(inputs):
+        found = ask(tab, x)
+        c = answer.coefficients[i]
+        assert np.abs(np.array(found["coefficients"]) - c).max() < 1e-9 * np.abs(c).max()
+        field = answer.values[i][: len(found["values"])]
+        assert np.abs(np.array(found["values"]) - field).max() < CLOSE * np.abs(field).max()
+        if surrogate.reduced is not None:
+            # the page adds what single precision may change in its modes, and that is little
+            slack = np.abs(c) @ lost
+            assert slack < 1e-6 * np.linalg.norm(c)
+            assert np.isclose(found["bound"]["value"] - slack, answer.bounds.values[i], rtol=CLOSE)
+            assert found["bound"]["rigorous"] == answer.bounds.rigorous[i]
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+RECIPES = {
+    "polynomial": "polynomial",
+    "linear": "linear",
+    "random features": "random features",
+    "process": ps.GaussianProcess(nugget=1e-8),  # a smaller one has weights of 1e10, and Python's own digits go
+}
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, "gelu", "silu", "sparse"])
+def test_the_page_computes_what_python_computes(show, reduced, helmholtz, model, recipe):
+    if recipe in RECIPES:
+        surrogate = ps.fit(reduced, RECIPES[recipe], n_labels=200)
+    else:
+        surrogate = replace(helmholtz, map=FittedLinear(some_network(recipe), 0.0, 0.0))
+    mus = ps.sample(model, 5, rng=3)
+    check_same(show(surrogate), surrogate, mus, mus)
+
+
+def some_network(kind):
+    rng = np.random.default_rng(1)
+    w = [0.5 * rng.standard_normal(shape) for shape in ((6, 2), (6, 6), (8, 6))]
+    b = [rng.standard_normal(n) for n in (6, 6, 8)]
+    if kind == "sparse":
+        from scipy.sparse import csr_array
+
+        return Network((csr_array(w[0] * (w[0] > 0.4)), *w[1:]), tuple(b), "relu")
+    return Network(tuple(w), tuple(b), kind, rng.standard_normal((8, 2)), rng.random(2), 1 + rng.random(2), b[2], b[2])
+
+
+def test_a_guessed_constant_is_called_one(show, helmholtz, model):
+    # two anchors prove the constant near them only
+    known = helmholtz.reduced.certificate
+    few = replace(known, thetas=known.thetas[:2], norms=known.norms[:2], sigmas=known.sigmas[:2])
+    surrogate = replace(helmholtz, reduced=replace(helmholtz.reduced, certificate=few))
+    mus = ps.sample(model, 12, rng=3)
+    tab = show(surrogate)
+    check_same(tab, surrogate, mus, mus)
+    proven = surrogate(mus).bounds.rigorous
+    assert 0 < proven.sum() < len(proven)
+    for mu, truly in ((mus[proven][0], True), (mus[~proven][0], False)):
+        tab.evaluate("x => window.parasol.set(x)", mu.tolist())
+        assert ("proven" in tab.inner_text("#error")) == truly
+        assert ("estimated" in tab.inner_text("#error")) == (not truly)
+
+
+def test_function_parameters_in_space(show, schrodinger):
+    tab = show(schrodinger)
+    law, layout = schrodinger.parameters.functions[0].law, schrodinger.layout
+    modes = law.modes(layout.points[layout.n_interior :])
+    xis = np.random.default_rng(4).standard_normal((3, len(modes)))
+    check_same(tab, schrodinger, xis, xis @ modes)
+    # a choice of samples, and sliders of the first modes
+    before, first = picture(tab), tab.evaluate("() => Array.from(window.parasol.state.inputs)")
+    tab.select_option("#f-f", "2")
+    tab.wait_for_timeout(100)
+    second = tab.evaluate("() => Array.from(window.parasol.state.inputs)")
+    assert first != second
+    assert picture(tab) != before
+    tab.evaluate(
+        "() => { const s = document.getElementById('f-f-1'); s.value = '1000'; s.dispatchEvent(new Event('input')); }"
+    )
+    tab.wait_for_timeout(100)
+    assert tab.evaluate("() => window.parasol.state.inputs[0]") == 4
+    # turn, cut elsewhere, zoom: each changes the picture
+    seen = {picture(tab)}
+    tab.focus("#overlay")
+    for key in ("ArrowLeft", "ArrowUp", "+"):
+        tab.keyboard.press(key)
+        seen.add(picture(tab))
+    tab.select_option("#axis", "2")
+    tab.wait_for_timeout(100)
+    seen.add(picture(tab))
+    tab.select_option("#axis", "-1")
+    tab.wait_for_timeout(100)
+    seen.add(picture(tab))
+    assert len(seen) == 6
+
+
+def test_a_cut_shows_the_field_inside(show, schrodinger):
+    """On the cut, values are those of the linear interpolant between nodes: near those of the solution itself."""
+    tab = show(schrodinger)
+    found = tab.evaluate(
+        """() => { const box = document.getElementById('overlay').getBoundingClientRect();
+        const hit = window.parasol.pick(box.width / 2, box.height / 2);
+        return {at: hit.at, value: window.parasol.valueAt(hit.parts), parts: hit.parts, xi: Array.from(window.parasol.state.inputs)}; }"""
+    )
+    assert np.abs(found["at"]).max() < 0.01  # the cut through the middle, seen from the front
+    assert sum(w for _, w in found["parts"]) == pytest.approx(1)
+    points = schrodinger.layout.points
+    mean = sum(w * points[i] for i, w in found["parts"])
+    assert np.abs(mean - found["at"]).max() < 1e-3
+    law, layout = schrodinger.parameters.functions[0].law, schrodinger.layout
+    values = schrodinger(np.array(found["xi"]) @ law.modes(layout.points[layout.n_interior :])).values
+    assert found["value"] == pytest.approx(sum(w * values[i] for i, w in found["parts"]), abs=1e-6)
+
+
+def test_samples_of_ones_own(show, schrodinger):
+    n = len(schrodinger.layout.points) - schrodinger.layout.n_interior
+    own = np.random.default_rng(2).standard_normal((3, n))
+    tab = show(schrodinger, samples=own)
+    found = tab.evaluate(
+        "() => Array.from({length: 3}, (_, i) => Array.from(window.parasol.model.functions[0].samples.data.slice(3 * i, 3 * i + 3)))"
+    )
+    for xi, values in zip(found, own, strict=True):
+        assert np.allclose(ask(tab, xi)["mu"], values, atol=1e-12)
+    with pytest.raises(ps.ParasolError, match="expected"):
+        ps.explore(schrodinger, samples=own[:, 1:])
+
+
+def test_times_and_a_probable_bound(show, sine_gordon):
+    tab = show(sine_gordon)
+    mu = [0.05, -1.0]
+    fields = sine_gordon(mu).values.reshape(6, -1)
+    for time in (0, 2, 5):
+        found = ask(tab, mu, time=time)
+        assert np.abs(np.array(found["values"]) - fields[time]).max() < CLOSE * np.abs(fields).max()
+    assert found["bound"]["relative"] == sine_gordon.conformal.quantile
+    assert found["bound"]["value"] == pytest.approx(sine_gordon.certify([mu]).values[0])
+    assert "90 % probability" in tab.inner_text("#error")
+    before = picture(tab)
+    tab.focus("#time")
+    tab.keyboard.press("End")
+    tab.wait_for_timeout(100)
+    assert tab.evaluate("() => window.parasol.state.time") == 5
+    assert picture(tab) != before
+
+
+# ---- what is seen and heard ------------------------------------------------------------------------------------------
+def test_sliders_move_the_picture_and_stay_in_the_box(show, helmholtz):
+    tab = show(helmholtz)
+    before, said = picture(tab), tab.inner_text("#error")
+    tab.focus("#p-a")
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_timeout(100)
+    a, k = tab.evaluate("() => window.parasol.state.inputs")
+    assert a > np.sqrt(0.1 * 4.0) * 1.001  # one step on a logarithmic scale, from its middle
+    assert k == 1.0
+    assert picture(tab) != before
+    tab.keyboard.press("End")
+    tab.wait_for_timeout(100)
+    assert tab.evaluate("() => window.parasol.state.inputs[0]") == 4.0
+    assert tab.inner_text("#error") != said
+    tab.fill("#p-a ~ input", "1e9")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("() => window.parasol.state.inputs[0]") == 4.0
+    tab.fill("#p-a ~ input", "0.5")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("() => window.parasol.state.inputs[0]") == 0.5
+    assert tab.get_attribute("#p-a", "aria-valuetext") == "0.5"
+    tab.wait_for_timeout(700)  # what is read aloud waits until the slider rests
+    assert "proven" in tab.inner_text("#spoken")
+
+
+def test_the_value_under_the_cursor(show, helmholtz):
+    tab = show(helmholtz)
+    box = tab.locator("#overlay").bounding_box()
+    tab.mouse.move(box["x"] + 0.45 * box["width"], box["y"] + 0.4 * box["height"])
+    text = tab.inner_text("#probe").replace("−", "-").replace(" × 10⁻", "e-")
+    value, x, y = (float(found) for found in re.match(r"u = (\S+) .*x = (\S+), y = (\S+)", text).groups())
+    inside = helmholtz.restricted(points=[[x, y]])(tab.evaluate("() => window.parasol.state.inputs")).values[0]
+    assert abs(value - inside) < 0.01  # linear between 250 nodes; the field reaches 0.3
+    tab.mouse.move(box["x"] + 2, box["y"] + 2)
+    assert tab.inner_text("#probe") == ""
+    tab.focus("#overlay")
+    tab.keyboard.press("ArrowUp")
+    assert tab.inner_text("#probe").startswith("u = ")
+
+
+def test_locked_range_contours_and_what_can_be_taken_away(show, helmholtz):
+    tab = show(helmholtz)
+    seen = {picture(tab)}
+    for box in ("#lines", "#lock"):
+        tab.check(box)
+        tab.wait_for_timeout(60)
+    seen.add(picture(tab))
+    tab.select_option("#map", "sequential")
+    tab.wait_for_timeout(60)
+    seen.add(picture(tab))
+    assert len(seen) == 3
+    with tab.expect_download() as found:
+        tab.click("#csv")
+    rows = list(csv.reader(io.StringIO(found.value.path().read_text())))
+    values = helmholtz(tab.evaluate("() => window.parasol.state.inputs")).values
+    assert rows[0] == ["x", "y", "u"]
+    assert np.allclose(np.array(rows[1:], dtype=float)[:, :2], helmholtz.layout.points, rtol=1e-15)
+    assert np.allclose(np.array(rows[1:], dtype=float)[:, 2], values, atol=1e-6)
+    with tab.expect_download() as found:
+        tab.click("#png")
+    assert found.value.path().read_bytes().startswith(b"\x89PNG")
+    assert "surrogate([0.632455532034, 1])" in tab.inner_text("#python")
+
+
+def test_quantities_with_their_bounds(show, helmholtz):
+    rows = np.random.default_rng(0).standard_normal((2, 1, 8))
+    surrogate = replace(helmholtz, quantities=Readings(("average", "tip"), rows, np.array([[2.0], [0.5]])))
+    tab = show(surrogate)
+    answer = surrogate([0.5, 1.5])
+    found = ask(tab, [0.5, 1.5])
+    for q, row, norm in zip(found["quantities"], rows, (2.0, 0.5), strict=True):
+        assert q["value"] == pytest.approx(row[0] @ answer.coefficients[0], rel=1e-9)
+        assert q["bound"] == pytest.approx(norm * found["bound"]["value"])
+    assert "average" in tab.inner_text("#quantities")
+
+
+def test_several_fields_with_a_hole(show):
+    problem = ps.load_problem("elasticity")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+    known = ps.solve_many(model, ps.sample(model, 12))
+    surrogate = ps.fit(known, "polynomial", basis=ps.pod(known, n_modes=3), model=model)
+    tab = show(surrogate)
+    p, q = surrogate([2.0]).values.reshape(2, -1)
+    for which, field in enumerate((p, q)):
+        assert np.abs(np.array(ask(tab, [2.0], which=which)["values"]) - field).max() < CLOSE * np.abs(field).max()
+    before = picture(tab)
+    tab.select_option("#which", "1")
+    tab.wait_for_timeout(100)
+    assert picture(tab) != before
+    assert "no bound" in tab.inner_text("#error")
+    box = tab.locator("#overlay").bounding_box()
+    middle = [box["x"] + 46 + (box["width"] - 56) / 2, box["y"] + 10 + (box["height"] - 40) / 2]
+    tab.mouse.move(*middle)
+    assert tab.inner_text("#probe") == ""  # the middle of the hole
+
+
+def test_data_without_nodes_is_a_curve(show):
+    mus = np.linspace(0, 1, 40)[:, None]
+    surrogate = ps.fit_snapshots(mus, np.sin(mus + np.linspace(0, 6, 50)), "polynomial", tolerance=1e-8)
+    tab = show(surrogate)
+    found = ask(tab, [0.4])
+    assert np.allclose(found["values"], np.sin(0.4 + np.linspace(0, 6, 50)), atol=1e-5)
+    before = picture(tab)
+    tab.evaluate("() => window.parasol.set([0.9])")
+    assert picture(tab) != before
+
+
+def test_a_phone_in_the_dark(show, helmholtz):
+    tab = show(helmholtz, scheme="dark", size=(375, 700))
+    assert tab.evaluate("() => document.documentElement.scrollWidth") <= 375
+    assert tab.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
+    names = tab.evaluate(
+        "() => [...document.querySelectorAll('input,select,button')].filter(x => !x.labels?.length && !x.textContent && !x.ariaLabel).length"
+    )
+    assert names == 0  # everything that can be moved has a name to be read aloud
+
+
+# ---- without a browser -----------------------------------------------------------------------------------------------
+def area(mesh):
+    corners = mesh.points[mesh.cells]
+    return 0.5 * np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1])).sum()
+
+
+def test_triangles_fill_a_concave_domain_and_no_more(helmholtz, tmp_path):
+    layout = helmholtz.layout
+    loaded = ps.load(ps.save(helmholtz, tmp_path / "model.parasol")).layout
+    assert loaded.domain is None
+    truth = layout.domain.volume()
+    for known in (layout, loaded):
+        mesh = make_mesh(known)
+        assert abs(area(mesh) / truth - 1) < 0.02
+        assert np.all(layout.domain.distance(mesh.points[mesh.cells].mean(axis=1)) < 0.01)
+        assert np.array_equal(np.unique(mesh.cells), np.arange(250))
+        assert np.all(mesh.rim >= layout.n_interior)
+
+
+def test_periodic_domains_close_at_the_seam():
+    domain = ps.Box((0.0, 0.0), (1.0, 1.0), periodic=("x", "y"))
+    nodes = ps.scatter(domain, n_nodes=200)
+    layout = Layout(points=nodes.points, n_interior=nodes.n_interior, domain=domain)
+    mesh = make_mesh(layout)
+    corners = mesh.points[mesh.cells]
+    low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
+    assert np.all(low < 0)
+    assert np.all(high > 1)
+    assert np.array_equal(mesh.bounds, [[0, 0], [1, 1]])
+
+
+def test_solids_have_a_skin_that_looks_outward(schrodinger):
+    mesh = make_mesh(schrodinger.layout)
+    a, b, c = (mesh.points[mesh.rim[:, k]] for k in range(3))
+    across = np.cross(b - a, c - a)
+    assert np.all(np.einsum("ij,ij->i", across, a + b + c) > 0)
+    assert abs(0.5 * np.linalg.norm(across, axis=1).sum() / (4 * np.pi) - 1) < 0.05
+    assert (
+        abs(
+            np.abs(np.linalg.det(mesh.points[mesh.cells][:, 1:] - mesh.points[mesh.cells][:, :1])).sum()
+            / 6
+            / (4 * np.pi / 3)
+            - 1
+        )
+        < 0.1
+    )
+
+
+def test_trajectories_shrink_and_the_loss_is_known():
+    x, t = np.linspace(0, 1, 200), np.linspace(0, 1, 40)
+    table = np.array([[np.exp(-((x - c * s) ** 2) / 0.1) for s in t] for c in (0.2, 0.5, 0.9)]).reshape(3, -1)
+    modes = np.linalg.qr(table.T)[0]
+    pack = Pack()
+    found = lift_program(modes, None, 40, np.ones(3), pack)
+    assert found["space"]["shape"][1] < 40
+    assert pack.size < 0.3 * 4 / 3 * modes.astype(np.float32).nbytes
+    space, evolution, loss = (
+        np.frombuffer(b64decode(pack.texts[found[k]["array"]]), dtype=d).reshape(found[k]["shape"])
+        for k, d in (("space", "<f4"), ("evolution", "<f4"), ("loss", "<f8"))
+    )
+    gap = np.linalg.norm((space.astype(float) @ evolution).reshape(-1, 3) - modes, axis=0)
+    assert np.all(gap <= loss)
+    assert np.all(loss < 1e-6)
+
+
+def test_a_certificate_that_is_too_large_is_left_out_and_said_so(helmholtz, monkeypatch):
+    monkeypatch.setattr(contents, "_LARGEST", 100_000)
+    html = ps.explore(helmholtz).html
+    assert '"kind":"none"' in html
+    assert "MB and was left out" in html
+
+
+def test_a_page_for_helmholtz_is_small_and_whole(helmholtz, tmp_path):
+    path = ps.write_page(helmholtz, tmp_path / "page.html", title="<b>a & b</b> %SCRIPT%")
+    text = path.read_text()
+    assert path.stat().st_size < 1_000_000
+    assert "<h1>&lt;b&gt;a &amp; b&lt;/b&gt; %SCRIPT%</h1>" in text
+    assert "<math" in text
+    assert not re.findall(r"(?:src|href)=\"(?!data:)[^\"]*\"|https?://|@import|url\(", text)
+    page = ps.explore(helmholtz)
+    assert page.path is None
+    assert page._repr_html_().startswith("<iframe sandbox")
+    assert page.html.count("</script>") == 2
+    assert script_text("</script>") == '"\\u003c/script\\u003e"'
+
+
+def test_equations_are_set_as_mathematics():
+    assert equation_html("u_t = a*(b + 1)^2") == (
+        '<math display="block"><msub><mi>u</mi><mrow><mi>t</mi></mrow></msub><mo>=</mo><mi>a</mi><mspace width="0.15em"></mspace>'
+        "<msup><mrow><mrow><mo>(</mo><mi>b</mi><mo>+</mo><mn>1</mn><mo>)</mo></mrow></mrow><mrow><mn>2</mn></mrow></msup></math>"
+    )
+    assert equation_html("a - (b - c) = 0").count("<mo>(</mo>") == 1
+    assert equation_html("<script> = [1]") == "<code>&lt;script&gt; = [1]</code>"
+
+
+def test_what_a_page_cannot_do_is_refused(helmholtz, reduced, tmp_path):
+    class Mine:
+        def predict(self, x):
+            return np.zeros((len(x), 8))
+
+    with pytest.raises(ps.ParasolError, match=r"cannot compute a Mine.*Fit one of parasol's recipes"):
+        ps.explore(replace(helmholtz, map=Mine()))
+    large = Network(
+        (np.ones((600, 2)), np.ones((600, 600)), np.ones((600, 600)), np.ones((600, 600)), np.ones((8, 600))),
+        tuple(np.zeros(n) for n in (600, 600, 600, 600, 8)),
+        "relu",
+    )
+    with pytest.raises(ps.ParasolError, match="too large for a page"):
+        ps.explore(replace(helmholtz, map=FittedLinear(large, 0.0, 0.0)))
+    with pytest.raises(ps.ParasolError, match="cannot explore a ReducedModel"):
+        ps.explore(reduced)
+    with pytest.raises(ps.ParasolError, match="samples are for function parameters"):
+        ps.explore(helmholtz, samples=3)
+    with pytest.raises(ps.ParasolError, match=r"Use one of: \.html"):
+        ps.explore(helmholtz, tmp_path / "page.pdf")
+
+
+def test_the_command(helmholtz, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ps.save(helmholtz, "flower.parasol")
+    ran = CliRunner().invoke(app, ["explore", "flower.parasol", "--title", "A flower"])
+    assert ran.exit_code == 0, ran.output
+    assert "wrote flower.html (0.1 MB)" in ran.output
+    assert "<h1>A flower</h1>" in (tmp_path / "flower.html").read_text()
+    ran = CliRunner().invoke(app, ["explore", "flower.parasol", "--out", "x.html", "--json", "-"])
+    assert f'"bytes": {(tmp_path / "x.html").stat().st_size}' in ran.output
+    for words, message in (
+        (["nowhere.parasol"], "there is no file"),
+        (["flower.parasol", "--out", "x.txt"], "Use one of"),
+    ):
+        ran = CliRunner().invoke(app, ["explore", *words])
+        assert ran.exit_code == 2
+        assert message in ran.output

@@ -1,0 +1,388 @@
+"""The server says what the surrogate says, in every form, and refuses the rest with a reason."""
+
+import io
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import malformed
+import parasol as ps
+import served
+from parasol.cli import app as command
+from parasol.delivery import server_desk, server_wire
+from parasol.delivery.server import Limits, make_app
+
+MUS = [[0.9, 1.7], [3.0, 0.2], [0.1, 0.0]]
+
+
+@pytest.fixture(scope="module")
+def surrogate():
+    return served.steady()
+
+
+@pytest.fixture(scope="module")
+def client(surrogate):
+    with ps.serving(surrogate) as url, httpx.Client(base_url=url, timeout=30) as client:
+        yield client
+
+
+def inside(app, method, path, **options):
+    """One request to an application without a socket."""
+    import asyncio
+
+    async def ask():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+            return await client.request(method, path, **options)
+
+    return asyncio.run(ask())
+
+
+def npy(response):
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/x-npy"
+    return np.load(io.BytesIO(response.content), allow_pickle=False)
+
+
+def post(client, path, status=200, **body):
+    response = client.post(path, json=body)
+    assert response.status_code == status, response.text
+    return response.json()
+
+
+def test_values_bounds_and_quantities_are_those_of_python(client, surrogate):
+    got, answer = post(client, "/v1/predict", mus=MUS, bounds=True, quantities=True), surrogate(MUS)
+    assert np.array_equal(got["values"], answer.values)
+    assert got["shape"] == [1, 1, 250]
+    assert got["unknowns"] == ["u"]
+    assert got["times"] is None
+    assert got["extrapolated"] == [False] * 3
+    assert np.array_equal(got["bounds"]["relative"], answer.bounds.relative)
+    assert np.array_equal(got["bounds"]["absolute"], answer.bounds.values)
+    assert got["bounds"]["rigorous"] == [True] * 3
+    assert np.allclose(got["quantities"]["mean"], answer.values.mean(axis=1), rtol=1e-12)
+    assert np.array_equal(got["quantity_bounds"]["last"], answer.quantity_bounds["last"])
+
+
+def test_one_parameter_by_position_and_by_name(client, surrogate):
+    one = post(client, "/v1/predict", mus=MUS[0], bounds=True)
+    named = post(client, "/v1/predict", mus={"k": 1.7, "a": 0.9}, bounds=True)
+    assert one == named
+    assert np.array_equal(one["values"], surrogate(MUS[0]).values)
+    assert one["bounds"]["relative"] == surrogate(MUS[0]).bound
+    both = post(client, "/v1/predict", mus=[{"a": 0.9, "k": 1.7}, {"a": 3.0, "k": 0.2}])
+    assert np.array_equal(both["values"], surrogate(MUS[:2]).values)
+
+
+def test_selections(client, surrogate):
+    nodes, points = [7, 3, 200], [[0.1, 0.2], [-0.3, 0.05]]
+    got = post(client, "/v1/predict", mus=MUS, nodes=nodes)
+    assert np.allclose(got["values"], surrogate(MUS).values[:, nodes], rtol=1e-13, atol=1e-15)
+    got = post(client, "/v1/predict", mus=MUS, points=points)
+    assert np.array_equal(got["values"], surrogate.restricted(points=points)(MUS).values)
+    assert got["shape"] == [1, 1, 2]
+
+
+def test_points_in_many_parts_are_the_same(surrogate, monkeypatch):
+    monkeypatch.setattr(server_desk, "_AT_ONCE", 750)  # three points at once
+    points = 0.3 * np.random.default_rng(0).uniform(-1, 1, (10, 2))
+    chosen = server_desk.Desk(surrogate, Limits()).selected({"points": points.tolist()})
+    assert np.allclose(chosen(MUS).values, surrogate.restricted(points=points)(MUS).values, rtol=1e-12, atol=1e-14)
+    assert np.array_equal(chosen.layout.points, points)
+
+
+def test_selections_are_kept_within_bounds(surrogate, monkeypatch):
+    desk = server_desk.Desk(surrogate, Limits())
+    first = desk.selected({"nodes": [0]})
+    assert desk.selected({"nodes": [0]}) is first
+    for i in range(1, 40):
+        desk.selected({"nodes": [i]})
+    assert len(desk._kept) == 32
+    assert desk.selected({"nodes": [0]}) is not first
+    monkeypatch.setattr(server_desk, "_MOST_NUMBERS", 100)  # 12 values of 8 modes
+    desk.selected({"nodes": list(range(12))})
+    assert len(desk._kept) == 1
+    with pytest.raises(server_wire.Refusal, match="too many to select"):
+        desk.selected({"nodes": list(range(13))})
+
+
+def test_binary_in_and_out(client, surrogate):
+    accept = {"accept": "application/x-npy"}
+    got = npy(client.post("/v1/predict", json={"mus": MUS}, headers=accept))
+    assert np.array_equal(got, surrogate(MUS).values)
+    body = server_wire.write_npy(np.asfortranarray(MUS))
+    headers = {"content-type": "application/x-npy", **accept}
+    got = npy(client.post("/v1/predict", content=body, headers=headers, params={"dtype": "float32", "nodes": "[5]"}))
+    assert got.dtype == np.float32
+    assert np.array_equal(got, surrogate.restricted(nodes=[5])(MUS, dtype=np.float32).values)
+    got = npy(client.post("/v1/gradient", content=body, headers=headers))
+    assert np.array_equal(got, surrogate.gradient(MUS))
+    refused = client.post("/v1/predict", json={"mus": MUS, "bounds": True}, headers=accept)
+    assert refused.status_code == 422
+    assert "one array" in refused.json()["error"]
+
+
+def test_arrow_where_it_is_installed(client, surrogate):
+    headers = {"accept": server_wire.ARROW}
+    response = client.post("/v1/predict", json={"mus": MUS}, headers=headers)
+    if server_wire.ARROW not in server_wire.binary_kinds():
+        assert response.status_code == 406
+        assert "application/x-npy" in response.json()["error"]
+        return
+    import pyarrow
+
+    table = pyarrow.ipc.open_stream(response.content).read_all()
+    assert np.array_equal(np.stack(table["values"].to_numpy()), surrogate(MUS).values)
+
+
+def test_gradient_against_differences(client):
+    got = np.array(post(client, "/v1/gradient", mus=[0.9, 1.7])["gradient"])
+    assert got.shape == (250, 2)
+    for j, step in enumerate(1e-5 * np.eye(2)):
+        pair = [(np.array([0.9, 1.7]) + s * step).tolist() for s in (1, -1)]
+        ahead, behind = np.array(post(client, "/v1/predict", mus=pair)["values"])
+        assert np.allclose(got[:, j], (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-7)
+
+
+def test_bounds_and_quantities_have_their_own_routes(client, surrogate):
+    answer = surrogate(MUS[0])
+    got = post(client, "/v1/bounds", mus=MUS[0])
+    assert got == {
+        "relative": answer.bound,
+        "absolute": answer.bounds.values[0],
+        "rigorous": True,
+        "extrapolated": False,
+    }
+    got = post(client, "/v1/quantities", mus=MUS[0], bounds=True)
+    assert got["quantities"] == answer.quantities
+    assert got["quantity_bounds"] == answer.quantity_bounds
+
+
+def test_info_nodes_health_and_page(client, surrogate):
+    info = client.get("/v1/info").json()
+    assert info["parameters"][0] == {"name": "a", "low": 0.1, "high": 4.0, "scale": "log"}
+    assert info["n_values"] == 250
+    assert info["bounds"] == "proven"
+    assert info["facts"]["n_labels"] == 300
+    assert info["quantities"] == ["mean", "last"]
+    assert np.array_equal(client.get("/v1/nodes").json()["points"], surrogate.layout.points)
+    assert client.get("/health").json() == {"status": "ok", "parasol": ps.__version__}
+    for path in ("/", "/docs"):
+        page = client.get(path)
+        assert page.headers["content-type"].startswith("text/html")
+        assert "POST /v1/predict" in page.text
+        assert not re.findall(r"(?:src|href)=\"(?!openapi\.json)", page.text)  # nothing from elsewhere
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+def test_inside_another_application(surrogate):
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    whole = Starlette(routes=[Mount("/helmholtz", make_app(surrogate))])
+    got = inside(whole, "POST", "/helmholtz/v1/predict", json={"mus": MUS}).json()
+    assert np.array_equal(got["values"], surrogate(MUS).values)
+    assert inside(whole, "GET", "/helmholtz/health").status_code == 200
+    assert inside(whole, "POST", "/helmholtz/InputSizes", json={"name": "field"}).json() == {"inputSizes": [2]}
+    assert 'route="/v1/predict",status="200"} 1' in inside(whole, "GET", "/helmholtz/metrics").text
+
+
+def test_metrics_count(surrogate):
+    app = make_app(surrogate)
+    for mus in (MUS, MUS[0], [9.0, 9.0]):
+        inside(app, "POST", "/v1/predict", json={"mus": mus})
+    inside(app, "GET", "/nowhere/1")
+    inside(app, "GET", "/nowhere/2")
+    lines = inside(app, "GET", "/metrics").text.splitlines()
+    assert 'parasol_requests_total{route="/v1/predict",status="200"} 2' in lines
+    assert 'parasol_requests_total{route="/v1/predict",status="422"} 1' in lines
+    assert 'parasol_requests_total{route="other",status="404"} 2' in lines
+    assert 'parasol_parameters_total{route="/v1/predict"} 4' in lines
+    assert 'parasol_request_seconds_bucket{route="/v1/predict",le="+Inf"} 3' in lines
+    assert 'parasol_request_seconds_count{route="/v1/predict"} 3' in lines
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "options"),
+    [
+        (422, r"a=9 is outside its range \[0.1, 4\]", {"json": {"mus": [9.0, 1.0]}}),
+        (422, "mus must be a list of numbers", {"json": {"mus": ["0.9", "1.7"]}}),
+        (422, "has length 1, expected 2: a, k", {"json": {"mus": [0.9]}}),
+        (422, "must be a, k, got a", {"json": {"mus": {"a": 0.9}}}),
+        (422, "unknown name 'mu'", {"json": {"mu": [0.9, 1.7]}}),
+        (422, "no parameters", {"json": {}}),
+        (422, "far from all nodes", {"json": {"mus": [1, 1], "points": [[5, 5]]}}),
+        (422, "whole numbers from 0 to 249", {"json": {"mus": [1, 1], "nodes": [250]}}),
+        (422, "this one is steady", {"json": {"mus": [1, 1], "times": [0.0]}}),
+        (422, "Select by one of them", {"json": {"mus": [1, 1], "points": [[0, 0]], "nodes": [0]}}),
+        (422, "does not extrapolate", {"json": {"mus": [9, 1], "extrapolate": True}}),
+        (422, "float64 or float32", {"json": {"mus": [1, 1], "dtype": "float16"}}),
+        (422, "in the query and in the body", {"json": {"mus": [1, 1], "nodes": [0]}, "params": {"nodes": "[1]"}}),
+        (422, "more than 200 entries", {"json": {"mus": [1, 1]}, "params": {"nodes": str([0] * 201)}}),
+        (400, "it has NaN", {"content": b'{"mus": [NaN, 1]}', "headers": {"content-type": "application/json"}}),
+        (400, "not an npy array", {"content": b"\x93NUMPY", "headers": {"content-type": "application/x-npy"}}),
+        (415, "-H 'Content-Type: application/json'", {"data": {"mus": "1"}}),
+        (406, "application/json, application/x-npy", {"json": {"mus": [1, 1]}, "headers": {"accept": "text/html"}}),
+        (413, "10001 parameters", {"json": {"mus": [[1, 1]] * 10_001}}),
+    ],
+)
+def test_refusals_say_what_is_wrong(client, status, words, options):
+    response = client.post("/v1/predict", **options)
+    assert response.status_code == status, response.text
+    assert list(response.json()) == ["error"]
+    assert re.search(words, response.json()["error"])
+    assert "\n" not in response.json()["error"]
+
+
+def test_unknown_routes_and_methods(client):
+    assert "no '/v3'" in client.get("/v3").json()["error"]
+    response = client.get("/v1/predict")
+    assert response.status_code == 405
+    assert response.headers["allow"] == "POST"
+
+
+def test_limits_of_size(surrogate):
+    small = make_app(surrogate, limits=Limits(body=1000, response=20_000, batch=5, points=3))
+    for status, words, body in (
+        (413, "more than 0 KiB|more than 1 KiB", {"mus": [[1.0, 1.0]] * 200}),
+        (413, "more than 5 at once", {"mus": [[1.0, 1.0]] * 6}),
+        (413, "the answer would have", {"mus": [[1.0, 1.0]] * 4}),
+        (413, "more than 3 at once", {"mus": [1.0, 1.0], "nodes": [0, 1, 2, 3]}),
+        (200, "values", {"mus": [[1.0, 1.0]] * 3}),
+    ):
+        response = inside(small, "POST", "/v1/predict", json=body)
+        assert response.status_code == status
+        assert re.search(words, response.text)
+    accept = {"accept": "application/x-npy"}  # the same numbers are shorter in binary
+    assert inside(small, "POST", "/v1/predict", json={"mus": [[1.0, 1.0]] * 4}, headers=accept).status_code == 200
+    assert inside(small, "POST", "/v1/gradient", json={"mus": [[1.0, 1.0]] * 2}).status_code == 413
+    with pytest.raises(ps.ParasolError, match="the limit 'batch'"):
+        Limits(batch=0)
+
+
+def test_a_long_body_is_heard_out(client):
+    assert client.post("/v1/predict", content=bytes(20 * 2**20), headers={"content-type": "application/json"}).status_code == 413  # fmt: skip
+
+
+def test_a_slow_body_is_cut_off(surrogate):
+    with ps.serving(surrogate, limits=Limits(seconds=1)) as url:
+        port = int(url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as sock:
+            sock.sendall(
+                b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+            )
+            assert sock.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+def test_extrapolation_where_the_server_allows_it(surrogate):
+    app = make_app(surrogate, extrapolate=True)
+    ask = lambda **body: inside(app, "POST", "/v1/predict", json=body)  # noqa: E731
+    got = ask(mus=[[4.1, 1.0], [1.0, 1.0]], extrapolate=True, bounds=True).json()
+    assert got["extrapolated"] == [True, False]
+    assert np.array_equal(got["values"], surrogate([[4.1, 1.0], [1.0, 1.0]], extrapolate=True).values)
+    assert "outside its range" in ask(mus=[4.1, 1.0]).json()["error"]
+    for wild in ([-1.0, 1.0], [1e300, 1.0], [1.0, -1e300], [1e-300, 1e150]):
+        response = ask(mus=wild, extrapolate=True, bounds=True, quantities=True)
+        assert response.status_code in (200, 422), wild
+        assert "NaN" not in response.text
+
+
+def test_in_time_without_bounds():
+    surrogate = served.in_time()
+    app = make_app(surrogate)
+    ask = lambda path="/v1/predict", **body: inside(app, "POST", path, json=body)  # noqa: E731
+    got = ask(mus=[1.5]).json()
+    assert got["shape"] == [3, 2, 5]
+    assert got["unknowns"] == ["p", "q"]
+    assert np.array_equal(got["values"], surrogate([1.5]).values)
+    late = ask(mus=[1.5], times=[1.0], nodes=[4]).json()
+    assert late["times"] == [1.0]
+    assert np.allclose(late["values"], np.reshape(got["values"], (3, 2, 5))[2, :, 4], rtol=1e-12)
+    assert "not a stored time" in ask(mus=[1.5], times=[0.7]).json()["error"]
+    assert "nothing is known about the errors" in ask(mus=[1.5], bounds=True).json()["error"]
+    assert "no quantities" in ask(mus=[1.5], quantities=True).json()["error"]
+    assert ask("/v1/bounds", mus=[1.5]).status_code == 404
+    paths = inside(app, "GET", "/openapi.json").json()["paths"]
+    assert "/v1/bounds" not in paths
+    assert "/v1/quantities" not in paths
+
+
+def test_infinite_bounds_are_null():
+    assert json.loads(server_wire.write_json(server_wire.plain({"b": np.array([1.0, np.inf]), "c": np.inf}))) == {
+        "b": [1.0, None],
+        "c": None,
+    }
+
+
+def test_many_at_once(client, surrogate):
+    mus = np.random.default_rng(1).uniform(0.2, 1.9, (60, 2))
+    with ThreadPoolExecutor(12) as pool:
+        got = list(pool.map(lambda mu: post(client, "/v1/predict", mus=mu.tolist(), points=[[0.1, 0.2]]), mus))
+    wanted = surrogate.restricted(points=[[0.1, 0.2]])(mus).values
+    assert np.allclose([g["values"] for g in got], wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_malformed_requests_never_break_it(client):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        bad = malformed.draw(rng)
+        response = client.request(bad.method, bad.path, content=bad.content, headers=bad.headers)
+        assert 400 <= response.status_code < 500, (bad.why, bad.path, bad.content[:200], response.text)
+    for path in malformed.POSTS:  # what they are made from is fine
+        assert client.post(path, json=malformed.GOOD).status_code == 200
+
+
+def test_what_cannot_be_served_or_listened_to(surrogate, tmp_path):
+    with pytest.raises(ps.ParasolError, match="cannot serve a str"):
+        make_app("model.parasol")  # type: ignore[arg-type]
+    with pytest.raises(ps.ParasolError, match="0 to 65535"):
+        ps.serve(surrogate, port=70_000)
+    with pytest.raises(ps.ParasolError, match="no address 'no host'"):
+        ps.serve(surrogate, host="no host")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ps.ParasolError, match=f"port {port}: Address already in use"):
+            ps.serve(surrogate, port=port)
+        result = CliRunner().invoke(
+            command, ["serve", str(ps.save(surrogate, tmp_path / "m.parasol")), "--port", str(port)]
+        )
+        assert result.exit_code == 2
+        assert result.stderr.count("\n") == 1
+        assert "Choose another port" in result.stderr
+
+
+def test_advice_where_the_extra_is_missing(surrogate, monkeypatch):
+    monkeypatch.setattr(server_wire, "find_spec", lambda name: None)
+    with pytest.raises(ps.ParasolError, match=r"parasol-pde\[serve\]"):
+        make_app(surrogate)
+
+
+def test_the_command_serves_and_ends_cleanly(surrogate, tmp_path):
+    path, places = ps.save(surrogate, tmp_path / "m.parasol"), tmp_path / "places.json"
+    words = [sys.executable, "-m", "parasol.cli", "serve", str(path), "--port", "0", "--json", str(places)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            first = process.stdout.readline()  # type: ignore[union-attr]
+            address = json.loads(places.read_text())["address"]
+            assert address.startswith("http://127.0.0.1:")
+            assert address in first
+            got = httpx.post(f"{address}/v1/predict", json={"mus": MUS}, timeout=30).json()
+            assert np.array_equal(got["values"], surrogate(MUS).values)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    assert "/docs" in out
+    assert out.endswith("stopped\n")
+    assert err == ""
