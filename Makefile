@@ -14,8 +14,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	mkdir -p $(OUT)
-	$(BIN)/parasol solve helmholtz a=0.927 k=1.697 --out $(OUT)/helmholtz.png --nodes-out $(OUT)/nodes.png
+	$(BIN)/parasol paper helmholtz --preset few --out $(OUT)/demo
 
 test: setup
 	$(BIN)/python -m pytest -n auto

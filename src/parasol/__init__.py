@@ -64,7 +64,7 @@ _HOME = {
         "parasol.surrogate.operator_nets": "DirectNetwork DeepONet PodDeepONet",
         "parasol.delivery.artifact": "save load",
         "parasol.delivery.files": "write_field",
-        "parasol.delivery.server": "make_app serve serving",
+        "parasol.delivery.server.app": "make_app serve serving",
         "parasol.delivery.onnx_export": "export",
         "parasol.delivery.answers": "as_solution write_answer",
         "parasol.delivery.datasets": "to_xarray",

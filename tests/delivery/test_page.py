@@ -5,23 +5,17 @@ import io
 import os
 import re
 import shutil
-from base64 import b64decode
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from sympy import cos, exp
 
 import parasol as ps
-from parasol.cli import app
 from parasol.delivery.page import contents
-from parasol.delivery.page.equations import equation_html
-from parasol.delivery.page.lifting import lift_program
-from parasol.delivery.page.mesh import make_mesh
-from parasol.delivery.page.pack import Pack, script_text
+from parasol.delivery.page.pack import script_text
 from parasol.networks.network import Network
-from parasol.surrogate.layout import Layout
 from parasol.surrogate.linear import FittedLinear
 from parasol.surrogate.readings import Readings
 
@@ -48,7 +42,7 @@ def helmholtz(reduced):
 @pytest.fixture(scope="module")
 def schrodinger():
     problem = ps.load_problem("schrodinger")
-    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=600))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=500))
     return ps.fit(ps.reduce(model, ps.pod(ps.solve_many(model, model.sample(20)), n_modes=10)), "linear", n_labels=100)
 
 
@@ -56,7 +50,8 @@ def schrodinger():
 def sine_gordon():
     problem = replace(ps.load_problem("sine-gordon"), times=np.linspace(0, 1, 6))
     model = ps.discretize(problem, ps.lattice(problem.domain, 11))
-    known, fresh = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (12, 9))
+    with pytest.warns(ps.ParasolWarning, match="initial state violates"):
+        known, fresh = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (12, 9))
     basis = ps.pod(known, n_modes=5)
     return ps.fit(known, "polynomial", basis=basis, model=model, calibration=fresh, level=0.9)
 
@@ -135,8 +130,7 @@ def check_same(tab, surrogate, inputs, mus):
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 RECIPES = {
     "polynomial": "polynomial",
-    "linear": "linear",
-    "random features": "random features",
+    "random features": ps.RandomFeatures(n_features=100, scale=1.0),
     "process": ps.GaussianProcess(nugget=1e-8),  # a smaller one has weights of 1e10, and Python's own digits go
 }
 
@@ -160,6 +154,20 @@ def some_network(kind):
 
         return Network((csr_array(w[0] * (w[0] > 0.4)), *w[1:]), tuple(b), "relu")
     return Network(tuple(w), tuple(b), kind, rng.standard_normal((8, 2)), rng.random(2), 1 + rng.random(2), b[2], b[2])
+
+
+def test_coefficients_that_the_equation_does_not_separate(show):
+    x, y = ps.coordinates("x y")
+    (a,) = ps.parameters(a=(0.0, 2.0))
+    u = ps.unknown("u", x, y)
+    problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u) + exp(a * x) * u, cos(a * y)), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150))
+    found = ps.reduce(model, ps.pod(ps.solve_many(model, ps.sample(model, 8)), n_modes=4))
+    assert found.operator_theta.rows
+    assert found.load_theta.rows
+    surrogate = ps.fit(found, "polynomial", n_labels=100)
+    mus = ps.sample(model, 4, rng=3)
+    check_same(show(surrogate), surrogate, mus, mus)
 
 
 def test_a_guessed_constant_is_called_one(show, helmholtz, model):
@@ -209,6 +217,17 @@ def test_function_parameters_in_space(show, schrodinger):
     tab.wait_for_timeout(100)
     seen.add(picture(tab))
     assert len(seen) == 6
+
+
+def test_what_is_copied_is_python_that_gives_the_same(show, schrodinger, tmp_path, monkeypatch, capsys):
+    tab = show(schrodinger)
+    ps.save(schrodinger, tmp_path / "model.parasol")
+    monkeypatch.chdir(tmp_path)
+    exec(tab.inner_text("#python"), {})
+    low, high, bound = (float(word) for word in capsys.readouterr().out.split())
+    found = ask(tab, tab.evaluate("() => Array.from(window.parasol.state.inputs)"))
+    assert np.allclose([min(found["values"]), max(found["values"])], [low, high], atol=1e-6)
+    assert bound == pytest.approx(found["bound"]["relative"], rel=1e-3)
 
 
 def test_a_cut_shows_the_field_inside(show, schrodinger):
@@ -339,8 +358,8 @@ def test_quantities_with_their_bounds(show, helmholtz):
 
 def test_several_fields_with_a_hole(show):
     problem = ps.load_problem("elasticity")
-    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
-    known = ps.solve_many(model, ps.sample(model, 12))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=200))
+    known = ps.solve_many(model, ps.sample(model, 8))
     surrogate = ps.fit(known, "polynomial", basis=ps.pod(known, n_modes=3), model=model)
     tab = show(surrogate)
     p, q = surrogate([2.0]).values.reshape(2, -1)
@@ -368,6 +387,16 @@ def test_data_without_nodes_is_a_curve(show):
     assert picture(tab) != before
 
 
+def test_a_notebook_shows_the_same(browser, helmholtz):
+    tab = browser.new_page()
+    tab.set_content(ps.explore(helmholtz)._repr_html_())
+    frame = tab.frames[1]
+    frame.wait_for_load_state()
+    found = frame.evaluate("() => window.parasol.answer([0.5, 1.5])")
+    assert np.allclose(found["values"], helmholtz([0.5, 1.5]).values, atol=1e-6)
+    tab.close()
+
+
 def test_a_phone_in_the_dark(show, helmholtz):
     tab = show(helmholtz, scheme="dark", size=(375, 700))
     assert tab.evaluate("() => document.documentElement.scrollWidth") <= 375
@@ -379,68 +408,6 @@ def test_a_phone_in_the_dark(show, helmholtz):
 
 
 # ---- without a browser -----------------------------------------------------------------------------------------------
-def area(mesh):
-    corners = mesh.points[mesh.cells]
-    return 0.5 * np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1])).sum()
-
-
-def test_triangles_fill_a_concave_domain_and_no_more(helmholtz, tmp_path):
-    layout = helmholtz.layout
-    loaded = ps.load(ps.save(helmholtz, tmp_path / "model.parasol")).layout
-    assert loaded.domain is None
-    truth = layout.domain.volume()
-    for known in (layout, loaded):
-        mesh = make_mesh(known)
-        assert abs(area(mesh) / truth - 1) < 0.02
-        assert np.all(layout.domain.distance(mesh.points[mesh.cells].mean(axis=1)) < 0.01)
-        assert np.array_equal(np.unique(mesh.cells), np.arange(250))
-        assert np.all(mesh.rim >= layout.n_interior)
-
-
-def test_periodic_domains_close_at_the_seam():
-    domain = ps.Box((0.0, 0.0), (1.0, 1.0), periodic=("x", "y"))
-    nodes = ps.scatter(domain, n_nodes=200)
-    layout = Layout(points=nodes.points, n_interior=nodes.n_interior, domain=domain)
-    mesh = make_mesh(layout)
-    corners = mesh.points[mesh.cells]
-    low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
-    assert np.all(low < 0)
-    assert np.all(high > 1)
-    assert np.array_equal(mesh.bounds, [[0, 0], [1, 1]])
-
-
-def test_solids_have_a_skin_that_looks_outward(schrodinger):
-    mesh = make_mesh(schrodinger.layout)
-    a, b, c = (mesh.points[mesh.rim[:, k]] for k in range(3))
-    across = np.cross(b - a, c - a)
-    assert np.all(np.einsum("ij,ij->i", across, a + b + c) > 0)
-    assert abs(0.5 * np.linalg.norm(across, axis=1).sum() / (4 * np.pi) - 1) < 0.05
-    assert (
-        abs(
-            np.abs(np.linalg.det(mesh.points[mesh.cells][:, 1:] - mesh.points[mesh.cells][:, :1])).sum()
-            / 6
-            / (4 * np.pi / 3)
-            - 1
-        )
-        < 0.1
-    )
-
-
-def test_trajectories_shrink_and_the_loss_is_known():
-    x, t = np.linspace(0, 1, 200), np.linspace(0, 1, 40)
-    table = np.array([[np.exp(-((x - c * s) ** 2) / 0.1) for s in t] for c in (0.2, 0.5, 0.9)]).reshape(3, -1)
-    modes = np.linalg.qr(table.T)[0]
-    pack = Pack()
-    found = lift_program(modes, None, 40, np.ones(3), pack)
-    assert found["space"]["shape"][1] < 40
-    assert pack.size < 0.3 * 4 / 3 * modes.astype(np.float32).nbytes
-    space, evolution, loss = (
-        np.frombuffer(b64decode(pack.texts[found[k]["array"]]), dtype=d).reshape(found[k]["shape"])
-        for k, d in (("space", "<f4"), ("evolution", "<f4"), ("loss", "<f8"))
-    )
-    gap = np.linalg.norm((space.astype(float) @ evolution).reshape(-1, 3) - modes, axis=0)
-    assert np.all(gap <= loss)
-    assert np.all(loss < 1e-6)
 
 
 def test_a_certificate_that_is_too_large_is_left_out_and_said_so(helmholtz, monkeypatch):
@@ -462,52 +429,3 @@ def test_a_page_for_helmholtz_is_small_and_whole(helmholtz, tmp_path):
     assert page._repr_html_().startswith("<iframe sandbox")
     assert page.html.count("</script>") == 2
     assert script_text("</script>") == '"\\u003c/script\\u003e"'
-
-
-def test_equations_are_set_as_mathematics():
-    assert equation_html("u_t = a*(b + 1)^2") == (
-        '<math display="block"><msub><mi>u</mi><mrow><mi>t</mi></mrow></msub><mo>=</mo><mi>a</mi><mspace width="0.15em"></mspace>'
-        "<msup><mrow><mrow><mo>(</mo><mi>b</mi><mo>+</mo><mn>1</mn><mo>)</mo></mrow></mrow><mrow><mn>2</mn></mrow></msup></math>"
-    )
-    assert equation_html("a - (b - c) = 0").count("<mo>(</mo>") == 1
-    assert equation_html("<script> = [1]") == "<code>&lt;script&gt; = [1]</code>"
-
-
-def test_what_a_page_cannot_do_is_refused(helmholtz, reduced, tmp_path):
-    class Mine:
-        def predict(self, x):
-            return np.zeros((len(x), 8))
-
-    with pytest.raises(ps.ParasolError, match=r"cannot compute a Mine.*Fit one of parasol's recipes"):
-        ps.explore(replace(helmholtz, map=Mine()))
-    large = Network(
-        (np.ones((600, 2)), np.ones((600, 600)), np.ones((600, 600)), np.ones((600, 600)), np.ones((8, 600))),
-        tuple(np.zeros(n) for n in (600, 600, 600, 600, 8)),
-        "relu",
-    )
-    with pytest.raises(ps.ParasolError, match="too large for a page"):
-        ps.explore(replace(helmholtz, map=FittedLinear(large, 0.0, 0.0)))
-    with pytest.raises(ps.ParasolError, match="cannot explore a ReducedModel"):
-        ps.explore(reduced)
-    with pytest.raises(ps.ParasolError, match="samples are for function parameters"):
-        ps.explore(helmholtz, samples=3)
-    with pytest.raises(ps.ParasolError, match=r"Use one of: \.html"):
-        ps.explore(helmholtz, tmp_path / "page.pdf")
-
-
-def test_the_command(helmholtz, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    ps.save(helmholtz, "flower.parasol")
-    ran = CliRunner().invoke(app, ["explore", "flower.parasol", "--title", "A flower"])
-    assert ran.exit_code == 0, ran.output
-    assert "wrote flower.html (0.1 MB)" in ran.output
-    assert "<h1>A flower</h1>" in (tmp_path / "flower.html").read_text()
-    ran = CliRunner().invoke(app, ["explore", "flower.parasol", "--out", "x.html", "--json", "-"])
-    assert f'"bytes": {(tmp_path / "x.html").stat().st_size}' in ran.output
-    for words, message in (
-        (["nowhere.parasol"], "there is no file"),
-        (["flower.parasol", "--out", "x.txt"], "Use one of"),
-    ):
-        ran = CliRunner().invoke(app, ["explore", *words])
-        assert ran.exit_code == 2
-        assert message in ran.output

@@ -19,8 +19,8 @@ import malformed
 import parasol as ps
 import served
 from parasol.cli import app as command
-from parasol.delivery import server_desk, server_wire
-from parasol.delivery.server import Limits, make_app
+from parasol.delivery.server import desk, wire
+from parasol.delivery.server.app import Limits, make_app
 
 MUS = [[0.9, 1.7], [3.0, 0.2], [0.1, 0.0]]
 
@@ -93,33 +93,33 @@ def test_selections(client, surrogate):
 
 
 def test_points_in_many_parts_are_the_same(surrogate, monkeypatch):
-    monkeypatch.setattr(server_desk, "_AT_ONCE", 750)  # three points at once
+    monkeypatch.setattr(desk, "_AT_ONCE", 750)  # three points at once
     points = 0.3 * np.random.default_rng(0).uniform(-1, 1, (10, 2))
-    chosen = server_desk.Desk(surrogate, Limits()).selected({"points": points.tolist()})
+    chosen = desk.Desk(surrogate, Limits()).selected({"points": points.tolist()})
     assert np.allclose(chosen(MUS).values, surrogate.restricted(points=points)(MUS).values, rtol=1e-12, atol=1e-14)
     assert np.array_equal(chosen.layout.points, points)
 
 
 def test_selections_are_kept_within_bounds(surrogate, monkeypatch):
-    desk = server_desk.Desk(surrogate, Limits())
-    first = desk.selected({"nodes": [0]})
-    assert desk.selected({"nodes": [0]}) is first
+    kept = desk.Desk(surrogate, Limits())
+    first = kept.selected({"nodes": [0]})
+    assert kept.selected({"nodes": [0]}) is first
     for i in range(1, 40):
-        desk.selected({"nodes": [i]})
-    assert len(desk._kept) == 32
-    assert desk.selected({"nodes": [0]}) is not first
-    monkeypatch.setattr(server_desk, "_MOST_NUMBERS", 100)  # 12 values of 8 modes
-    desk.selected({"nodes": list(range(12))})
-    assert len(desk._kept) == 1
-    with pytest.raises(server_wire.Refusal, match="too many to select"):
-        desk.selected({"nodes": list(range(13))})
+        kept.selected({"nodes": [i]})
+    assert len(kept._kept) == 32
+    assert kept.selected({"nodes": [0]}) is not first
+    monkeypatch.setattr(desk, "_MOST_NUMBERS", 100)  # 12 values of 8 modes
+    kept.selected({"nodes": list(range(12))})
+    assert len(kept._kept) == 1
+    with pytest.raises(wire.Refusal, match="too many to select"):
+        kept.selected({"nodes": list(range(13))})
 
 
 def test_binary_in_and_out(client, surrogate):
     accept = {"accept": "application/x-npy"}
     got = npy(client.post("/v1/predict", json={"mus": MUS}, headers=accept))
     assert np.array_equal(got, surrogate(MUS).values)
-    body = server_wire.write_npy(np.asfortranarray(MUS))
+    body = wire.write_npy(np.asfortranarray(MUS))
     headers = {"content-type": "application/x-npy", **accept}
     got = npy(client.post("/v1/predict", content=body, headers=headers, params={"dtype": "float32", "nodes": "[5]"}))
     assert got.dtype == np.float32
@@ -132,9 +132,9 @@ def test_binary_in_and_out(client, surrogate):
 
 
 def test_arrow_where_it_is_installed(client, surrogate):
-    headers = {"accept": server_wire.ARROW}
+    headers = {"accept": wire.ARROW}
     response = client.post("/v1/predict", json={"mus": MUS}, headers=headers)
-    if server_wire.ARROW not in server_wire.binary_kinds():
+    if wire.ARROW not in wire.binary_kinds():
         assert response.status_code == 406
         assert "application/x-npy" in response.json()["error"]
         return
@@ -317,7 +317,7 @@ def test_in_time_without_bounds():
 
 
 def test_infinite_bounds_are_null():
-    assert json.loads(server_wire.write_json(server_wire.plain({"b": np.array([1.0, np.inf]), "c": np.inf}))) == {
+    assert json.loads(wire.write_json(wire.plain({"b": np.array([1.0, np.inf]), "c": np.inf}))) == {
         "b": [1.0, None],
         "c": None,
     }
@@ -361,7 +361,7 @@ def test_what_cannot_be_served_or_listened_to(surrogate, tmp_path):
 
 
 def test_advice_where_the_extra_is_missing(surrogate, monkeypatch):
-    monkeypatch.setattr(server_wire, "find_spec", lambda name: None)
+    monkeypatch.setattr(wire, "find_spec", lambda name: None)
     with pytest.raises(ps.ParasolError, match=r"parasol-pde\[serve\]"):
         make_app(surrogate)
 

@@ -101,7 +101,7 @@ def test_a_client_that_hopes_for_shared_memory_falls_back(url, surrogate, capsys
 def test_kinks_have_no_second_derivative():
     from dataclasses import replace
 
-    from parasol.delivery.server_umbridge import has_hessian
+    from parasol.delivery.server.umbridge import has_hessian
     from parasol.networks.network import Network
     from parasol.surrogate.linear import FittedLinear
 

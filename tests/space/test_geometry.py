@@ -151,6 +151,17 @@ def test_cloud_is_dense_and_on_the_boundary(name):
     assert (np.abs(domain.distance(points)) <= tree.query(points)[0] + 1e-12).all()
 
 
+@pytest.mark.parametrize("name", ["rectangle", "disc", "flower", "curve", "polygon", "plate"])
+def test_far_points_are_far_and_those_beyond_numbers_are_refused(name):
+    domain = DOMAINS[name]()
+    far = np.array([[1e100, -1e100], [0.0, 1e149]])
+    assert np.allclose(domain.distance(far), [np.sqrt(2) * 1e100, 1e149], rtol=1e-12)
+    assert not domain.contains(far).any()
+    for ask in (domain.distance, domain.contains, domain.project, domain.normal):
+        with pytest.raises(ParasolError, match=r"coordinate 1e\+300, too far off"):
+            ask([[0.0, 0.0], [-1e300, 1.0]])
+
+
 def test_flower_measures():
     flower = Star(FLOWER)
     assert flower.perimeter() == pytest.approx(5.805614, abs=5e-7)

@@ -33,7 +33,7 @@ CONTRACT = [
     "solvers",
     "paper",
 ]
-FILES = {"results.json", "report.html", "model.parasol", "figures"}
+FILES = {"results.json", "report.html", "explore.html", "model.parasol", "figures"}
 FIGURES = {"nodes.png", "spectrum.png", "solution.png", "budget.png", "efficiency.png"}
 
 

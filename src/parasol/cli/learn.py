@@ -31,6 +31,12 @@ def learn(
     nodes: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Number of nodes; if not given, as many as it takes.")
     ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The map: best, compact, polynomial, gaussian process, linear; if not given, ours."
+        ),
+    ] = None,
     store: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Keep full solves there: a run that was stopped goes on, others reuse them."),
@@ -81,7 +87,7 @@ def learn(
                 found = learning.plan(declared, **wish, progress=stage)
                 facts, rows = found.facts(), found.rows()
             else:
-                limits = {"solves": solves, "seconds": seconds, "data": data, "jobs": jobs}
+                limits = {"solves": solves, "seconds": seconds, "data": data, "jobs": jobs, "recipe": recipe}
                 surrogate = learning.learn(declared, **wish, **limits, progress=stage)
                 stage("writing the model")
                 save(surrogate, out)

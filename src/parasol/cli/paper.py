@@ -70,6 +70,6 @@ def paper(
         write_json(results, json_file)
     if not quiet:
         show_rows(paper_rows(results))
-        for name in ("results.json", "report.html", "model.parasol"):
+        for name in ("results.json", "model.parasol", "report.html", "explore.html"):
             say(f"wrote {Path(out) / name}")
-        say(f"read {Path(out) / 'report.html'} in a browser")
+        say("open report.html in a browser: it leads to explore.html, where you move the parameters yourself")

@@ -35,7 +35,7 @@ def serve(
     """
     from parasol.delivery.artifact import load
     from parasol.delivery.files import check_output
-    from parasol.delivery.server import Limits, serve
+    from parasol.delivery.server.app import Limits, serve
     from parasol.study.outputs import write_json
 
     if json_file not in (None, "-"):

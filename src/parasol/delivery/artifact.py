@@ -27,6 +27,7 @@ VERSION = 2  # 1 was never released
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 4 * 2**20  # what is large is in arrays; parsed JSON takes twenty times its size
 _LONGEST_EMPTY = 10_000  # an array without numbers may have no longer axis
+_WIDEST = 2**23  # numbers in the slopes of a layer up to which derivatives are tried out
 _TYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no dates: the same surrogate gives the same bytes
 # what does not go into a file, and what stands there instead after loading
@@ -116,7 +117,7 @@ def load(path: str | Path) -> Surrogate:
     """
     path = Path(path)
     try:
-        with zipfile.ZipFile(path) as file:
+        with _Honest(path) as whole, zipfile.ZipFile(whole) as file:
             return _read(file, path)
     except FileNotFoundError:
         raise ParasolError(f"there is no file {str(path)!r}.") from None
@@ -129,6 +130,18 @@ def load(path: str | Path) -> Surrogate:
         raise ParasolError(f"{str(path)!r} is not a surrogate, or is damaged: {error}.") from None
     except (TypeError, ValueError, AttributeError, LookupError, MemoryError, ArithmeticError) as error:
         raise ParasolError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}.") from None
+
+
+class _Honest(io.BufferedReader):
+    """A file of which nobody gets more than there is: zipfile reserves memory for whatever a file declares."""
+
+    def __init__(self, path: Path):
+        super().__init__(io.FileIO(path))
+        self._size = path.stat().st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(0, self._size - self.tell())
+        return super().read(left if size is None or size < 0 else min(size, left))
 
 
 def _read(file: zipfile.ZipFile, path: Path) -> Surrogate:
@@ -178,7 +191,7 @@ def _check_version(manifest, path: Path) -> None:
 
 
 def _try_out(surrogate: Surrogate) -> None:
-    """One answer in the middle of the box, with its bound: parts that do not fit together are found now, not in use."""
+    """One answer in the middle of the box, with bound and slopes: parts that do not fit together are found now, not in use."""
     scalars = [p.middle for p in surrogate.parameters.scalars]
     n_functions = surrogate.n_parameters - len(scalars)
     if n_functions < 0 or (n_functions > 0) != bool(surrogate.parameters.functions):
@@ -192,6 +205,9 @@ def _try_out(surrogate: Surrogate) -> None:
             raise ParasolError(f"its map gives {c.shape[-1]} coefficients for {surrogate.basis.n_modes} modes.")
         if surrogate.reduced is not None or surrogate.conformal is not None:
             surrogate.certify(mu, c)
+        widest = max(getattr(getattr(surrogate.map, "network", None), "widths", (0,)))
+        if widest * surrogate.n_parameters < _WIDEST:
+            surrogate.jacobian(mu)
 
 
 def _name(i: int) -> str:
@@ -225,7 +241,8 @@ def _array(data: bytes, name: str) -> np.ndarray:
 
 def _npy(array: np.ndarray) -> bytes:
     buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    # rows or columns first, as it was: products are then the same to the last bit
+    np.save(buffer, array if array.flags.forc else np.ascontiguousarray(array), allow_pickle=False)
     return buffer.getvalue()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import betabinom
 
 from parasol.checks import ParasolError, check_count, check_positive
 from parasol.pde.model import Model
@@ -20,7 +20,6 @@ from parasol.surrogate.fit import accuracy
 from parasol.surrogate.learn_nodes import discretize_on, estimate, probes
 from parasol.surrogate.surrogate import Surrogate
 
-_LEVEL = 0.95  # of a promise that says no level of its own
 _CHANCE = 0.01  # that a promise which holds is found broken
 _N_WORST = 3
 _N_PROBES = 3  # parameters at which another kernel is tried
@@ -39,6 +38,7 @@ class Budget:
     tolerance: float | None  # promised
     total: bool  # whether the promise includes the discretisation
     level: float  # at which the promise is made; 1 where it is proven
+    n_calibration: int | None  # solves behind a conformal bound
     refinement: float | None  # discretisation error, by twice as many nodes
     kernel: float | None  # the same, by another kernel on the same nodes
     n_failed: int  # fresh parameters without a solution, left out
@@ -70,21 +70,34 @@ class Budget:
         return np.argsort(self.errors)[::-1][:_N_WORST]
 
     @property
+    def allowed(self) -> int:
+        """How many of the errors may miss before a conformal promise is found broken by more than chance.
+
+        The share of misses of one calibration set of m solves, of which the k-th smallest error is the bound, follows
+        the law Beta(m + 1 − k, k). A proven promise may not miss, but for parameters where its constant is guessed.
+        """
+        n, m = len(self.errors), self.n_calibration
+        if m is None:
+            return 0
+        k = min(int(np.ceil((m + 1) * self.level - 1e-9)), m)
+        return int(betabinom.ppf(1 - _CHANCE, n, m + 1 - k, k))
+
+    @property
     def broken(self) -> str:
         """Why the promise does not hold, in one sentence; empty where it does."""
         n = len(self.errors)
         if self.tolerance is not None:
             extra = self.discretisation or 0.0 if self.total else 0.0
             above = int(np.count_nonzero(self.errors + extra > self.tolerance))
-            if above > _allowed(n, self.level):
+            if above > self.allowed:
                 return f"{above} of {n} errors exceed the promised {self.tolerance:g}, the largest is {np.max(self.errors):.1e}"
         if self.bounds is not None and self.rigorous is not None:
             false = int(np.count_nonzero((self.errors > self.bounds) & self.rigorous))
             if false:
                 return f"{false} of {n} errors exceed a bound that claims to be proven"
             missed = int(np.count_nonzero((self.errors > self.bounds) & ~self.rigorous))
-            if missed > _allowed(n, min(self.level, _LEVEL)):
-                return f"{missed} of {n} errors exceed their bound, at level {min(self.level, _LEVEL):g}"
+            if missed > self.allowed:
+                return f"{missed} of {n} errors exceed their bound, at level {self.level:g}"
         return ""
 
     @property
@@ -175,9 +188,8 @@ def check(
     bounds = None
     if surrogate.reduced is not None or surrogate.conformal is not None:
         bounds = surrogate.certify(truth.mus)
-    level = 1.0 if surrogate.reduced is not None else _LEVEL
-    if surrogate.reduced is None and surrogate.conformal is not None:
-        level = surrogate.conformal.level
+    conformal = surrogate.conformal if surrogate.reduced is None else None
+    level, n_calibration = (1.0, None) if conformal is None else (conformal.level, conformal.n_calibration)
     refinement, kernel = learned.get("discretisation_error"), None
     if isinstance(solver, Model):
         stage("estimating the discretisation error")
@@ -193,6 +205,7 @@ def check(
         tolerance=promised,
         total=bool(learned.get("total")) and tolerance is None,
         level=level,
+        n_calibration=n_calibration,
         refinement=refinement,
         kernel=kernel,
         n_failed=n_failed,
@@ -235,11 +248,6 @@ def _fresh(surrogate: Surrogate, solver, n: int, rng: int, jobs, stage) -> tuple
             f"the solver gives {truth.n_values} values, the surrogate {surrogate.basis.n_values}: they do not belong together."
         )
     return truth, len(truth.failures)
-
-
-def _allowed(n: int, level: float) -> int:
-    """How many of n may miss before a promise at this level is found broken by more than chance."""
-    return 0 if level >= 1 else int(binom.ppf(1 - _CHANCE, n, 1 - level))
 
 
 def _spread(values: np.ndarray) -> dict[str, float]:

@@ -73,6 +73,6 @@ def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> dict[str,
             "the file does not say where the ghosts of its boundary conditions were. In Python: check(surrogate, model=model)."
         )
     edge = describe(problem.domain, points[n_interior:])
-    spacing = KDTree(points).query(points, 2)[0][:, 1]
-    nodes = {"normals": edge.normals, "part": edge.part, "on_part": edge.on_part, "spacing": spacing}
-    return {"neumann": "one-sided", "step": None, "integrator": None, "nodes": nodes}
+    spacing = KDTree(points).query(points[n_interior:], 2)[0][:, 1] if len(points) > n_interior else []
+    boundary = {"normals": edge.normals, "part": edge.part, "on_part": edge.on_part, "spacing": spacing}
+    return {"neumann": "one-sided", "step": None, "integrator": None, "boundary": boundary}

@@ -42,11 +42,8 @@ from parasol.surrogate.surrogate import Surrogate
 from parasol.surrogate.training import NetworkRecipe
 
 Stage = Callable[[str], Callable[[float], None] | None]
-_N_TEST, _N_TEST_LARGE, _LARGE = (
-    1000,
-    200,
-    15,
-)  # parameters tested; fewer for that many modes, where one answer takes long
+_N_TEST = 1000  # random parameters
+_LARGE, _N_TEST_LARGE = 15, 200  # with so many modes one answer takes long, and fewer are asked for
 _MOST_CORNERS = 10  # parameters whose corners are all tested
 _WIDTHS = ((4,), (8,), (16,), (8, 16), (16, 32), (32, 64))
 _N_LABELS = 1000
@@ -91,7 +88,8 @@ def examine(
         raise ParasolError(f"n_snapshots={n_snapshots} cannot give n_modes={n_modes} modes. Solve at least as often.")
     check_provable(problem)
     progress("discretising")
-    settings = problem.settings.get("paper", Settings()) if settings is None else settings
+    if settings is None:
+        settings = problem.settings.get("paper", problem.settings.get("default", Settings()))
     model = discretize_with(problem, settings, rng=seed)
     check_representable(model)
     whole = _basis(model, n_modes, n_snapshots, seed, progress("solving"))

@@ -8,6 +8,9 @@ from parasol.study.facts import Facts
 def theorem_rows(facts: Facts) -> list[tuple[str, str]]:
     """What was found, for a table of names and words."""
     network, test, constants = facts["network"], facts["test"], facts["constants"]
+    layers = "1 layer" if network["depth"] == 1 else f"{network['depth']} layers"
+    exact = network["depth"] == 1 and facts["system"]["exact"]
+    asked = "none: c is affine in mu" if exact else f"{facts['accuracy']:.1e} of the largest ||c||"
     rows = [
         (
             "problem",
@@ -26,9 +29,9 @@ def theorem_rows(facts: Facts) -> list[tuple[str, str]]:
     rows += [
         (
             "network",
-            f"{network['depth']} layers, {network['n_weights']:,} weights, built in {network['build_seconds']:.1f} s",
+            f"{layers}, {network['n_weights']:,} weights, built in {network['build_seconds']:.1f} s",
         ),
-        ("error asked for", f"{facts['accuracy']:.1e} of the largest ||c||"),
+        ("error allowed", asked),
         (
             "largest error measured",
             f"{test['error']:.1e} over {test['n_random']} random parameters and {test['n_corners']} corners",

@@ -186,17 +186,15 @@ def plan_construction(
     compress: bool = True,
     precondition: str = "solve",
     reference=None,
-    design: Design | None = None,
 ) -> Plan:
     """What the network μ ↦ c(μ) of a steady linear model in a basis would be, without building it.
 
     c(μ) is the least-squares solution of A(μ) V c = f(μ), `accuracy` is relative to its largest norm over the box. See
     `reduced_system` for `compress`, `precondition` and `reference`, `Design` for what `powers` stands for.
     """
-    check_accuracy(accuracy)
-    chosen = Design.named(powers) if design is None else design
+    accuracy, design = check_accuracy(accuracy), Design.named(powers)
     system = reduced_system(model, basis, compress=compress, precondition=precondition, reference=reference)
-    return Plan(system, stability(system), float(accuracy), chosen)
+    return Plan(system, stability(system), accuracy, design)
 
 
 def construct(
@@ -214,10 +212,16 @@ def construct(
 
     Options are those of `plan_construction`. With a `reduced` model of the same basis its answers have error bounds.
     """
-    options = {"accuracy": accuracy, "powers": powers, "compress": compress, "precondition": precondition}
-    return build_surrogate(
-        plan_construction(model, basis, reference=reference, **options), model, basis, reduced=reduced
+    planned = plan_construction(
+        model,
+        basis,
+        accuracy=accuracy,
+        powers=powers,
+        compress=compress,
+        precondition=precondition,
+        reference=reference,
     )
+    return build_surrogate(planned, model, basis, reduced=reduced)
 
 
 def build_surrogate(planned: Plan, model: Model, basis: Basis, *, reduced: ReducedModel | None = None) -> Surrogate:

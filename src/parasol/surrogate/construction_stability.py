@@ -23,7 +23,7 @@ _BATCH = 2048
 class Stability:
     """β ≤ σ(B_μ) ≤ α and ||f_μ|| ≤ γ for all μ in the box; proven up to rounding, by cells of the box.
 
-    `smallest` is the least σ_min that was computed and `mu` where: β is at most 3 % below it.
+    `smallest` is the least σ_min that was computed and `mu` where: β is 3 % below it at most, if the cells sufficed.
     """
 
     alpha: float
@@ -115,8 +115,14 @@ def _largest(system: System, evaluate: Callable[[_Cells], tuple[np.ndarray, np.n
             best, where = float(seen[top]), cells.mus[top]
         open_ = bound > (1 + _SLACK) * best
         settled = max(settled, float(np.max(bound[~open_], initial=-np.inf)))
-        if count > _MOST_CELLS:
-            raise ParasolError(_rank_deficient(_named(system, where), None))
+        if count > _MOST_CELLS and np.any(open_):
+            top = int(np.argmax(bound))
+            if np.isfinite(bound[top]):  # proven, if less sharp
+                return max(settled, float(bound[top])), (best, where), count
+            raise ParasolError(
+                f"{count} cells of the parameter box are not enough to prove that the reduced operator has independent "
+                f"columns, for instance at {_named(system, cells.mus[top])}. Narrow the ranges, or use fewer parameters or modes."
+            )
         low, high = _halves(low[open_], high[open_])
     return settled, (best, where), count
 
@@ -238,13 +244,8 @@ def _named(system: System, mu: np.ndarray) -> str:
     return ", ".join(f"{name}={value:.6g}" for name, value in zip(system.parameters.names, mu, strict=False))
 
 
-def _rank_deficient(where: str, ratio: float | None) -> str:
-    how = (
-        "no positive lower bound of its singular values is found"
-        if ratio is None
-        else (f"its smallest singular value is {ratio:.1e} of the largest")
-    )
+def _rank_deficient(where: str, ratio: float) -> str:
     return (
-        f"the reduced operator has (nearly) dependent columns at {where}: {how}, so beta = 0. "
-        "Narrow the ranges of the parameters, or use fewer modes."
+        f"the reduced operator has dependent columns at {where}: its smallest singular value is {ratio:.1e} of the largest, "
+        "so beta = 0. Narrow the ranges of the parameters, or use fewer modes."
     )

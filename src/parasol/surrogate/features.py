@@ -26,6 +26,8 @@ class Features:
                 raise ParasolError(f"{name} of the features does not fit the others.")
         if np.asarray(self.logs).dtype != bool:
             raise ParasolError("logs of the features must be truth values.")
+        for name in ("shift", "scale"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
 
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """Features (n_samples, n_parameters) of parameter vectors of the same shape."""

@@ -20,7 +20,7 @@ from parasol.surrogate.fit import fit_snapshots
 from parasol.surrogate.learn_nodes import Discretised, choose_nodes, estimate, rebuilding
 from parasol.surrogate.learn_proven import Outcome, learn_proven
 from parasol.surrogate.learn_sampled import LEVEL, learn_sampled
-from parasol.surrogate.learn_solves import Book, Limits, Stage
+from parasol.surrogate.learn_solves import Book, Exhausted, Limits, Stage
 from parasol.surrogate.learn_store import read_data, stored_nodes, write_nodes
 from parasol.surrogate.surrogate import Surrogate
 
@@ -77,6 +77,7 @@ def learn(
     seconds: float | None = None,
     model: Model | None = None,
     n_nodes: int | None = None,
+    recipe=None,
     data=None,
     store=None,
     rng: int = 0,
@@ -91,7 +92,7 @@ def learn(
     account is `surrogate.facts["learn"]`. If the tolerance is not met within `solves` full solves or `seconds`, the best
     surrogate is returned with a warning that says how far it got and what limits it.
 
-    `model` or `n_nodes` is the user's discretisation. `problem` may also be a solver of one's own: an object with
+    `model` or `n_nodes` is the user's discretisation, `recipe` the map of his choice (as in `fit`). `problem` may also be a solver of one's own: an object with
     `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with these names, or a store of snapshots: then
     nothing is solved. With a `store` (a folder) every full solve is kept: a call that was stopped goes on, and one with a
     smaller tolerance uses what there is. `progress` is told the stages.
@@ -100,7 +101,7 @@ def learn(
     >>> x, y = ps.coordinates("x y")
     >>> u, (a,) = ps.unknown("u", x, y), ps.parameters(a=(1.0, 2.0))
     >>> plate = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u), 4), ps.Dirichlet(0))  # u = (1 − r²) / a
-    >>> surrogate = learn(plate, 1e-3, n_nodes=200)
+    >>> surrogate = learn(plate, 1e-3, n_nodes=200, recipe="polynomial")
     >>> surrogate.facts["learn"]["met"], surrogate.basis.n_modes
     (True, 1)
     """
@@ -113,11 +114,16 @@ def learn(
         raise ParasolError(f"rng={rng!r} must be a whole number from 0 on, such as rng=0.")
     with _gathered() as notes:
         if data is not None:
-            found, outcome, book = None, _from_data(data, problem, tolerance, rng, stage), None
+            found, outcome, book = None, _from_data(data, problem, tolerance, recipe, rng, stage), None
         else:
             found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage)
-            book = Book(found.model, limits, store=store, jobs=jobs, stage=stage)
-            outcome = _outcome(found, _share(tolerance, found, total), book, rng)
+            book = Book(found.model, limits, store=store, jobs=jobs, expected=found.seconds, stage=stage)
+            try:
+                outcome = _outcome(found, _share(tolerance, found, total), book, recipe, rng)
+            except Exhausted as end:
+                raise ParasolError(
+                    f"the {end.what} allowed are used up before anything was learned. Allow more."
+                ) from None
     return _told(outcome, found, book, tolerance, total, limits, notes)
 
 
@@ -204,24 +210,24 @@ def _check_times(problem: Problem) -> None:
         )
 
 
-def _outcome(found: Discretised, tolerance: float, book: Book, rng: int) -> Outcome:
+def _outcome(found: Discretised, tolerance: float, book: Book, recipe, rng: int) -> Outcome:
     if not _provable(found.model):
-        return learn_sampled(found.model, tolerance, book, rng=rng)
+        return learn_sampled(found.model, tolerance, book, recipe=recipe, rng=rng)
     reason, proven = "", None
     try:
-        proven = learn_proven(found.model, tolerance, book, rng=rng)
+        proven = learn_proven(found.model, tolerance, book, recipe=recipe, rng=rng)
         if proven.met or book.affordable(20) < 20:
             return proven
         reason = f"the proven bound is {proven.bound:.1e}"
     except ParasolError as error:  # no certificate for this operator
         reason = str(error)
-    other = learn_sampled(found.model, tolerance, book, rng=rng)
+    other = learn_sampled(found.model, tolerance, book, recipe=recipe, rng=rng)
     notes = [f"instead of a proven bound a conformal one: {reason}", *(other.facts or {}).get("notes", [])]
     other = replace(other, facts={**(other.facts or {}), "notes": notes})
     return other if proven is None or other.met or other.bound < proven.bound else proven
 
 
-def _from_data(data, problem, tolerance: float, rng: int, stage: Stage) -> Outcome:
+def _from_data(data, problem, tolerance: float, recipe, rng: int, stage: Stage) -> Outcome:
     mus, solutions = read_data(data)
     space = getattr(problem, "parameters", None)
     ranges = None
@@ -230,6 +236,7 @@ def _from_data(data, problem, tolerance: float, rng: int, stage: Stage) -> Outco
     surrogate = fit_snapshots(
         mus,
         solutions,
+        recipe or "best",
         tolerance=tolerance / 10,
         ranges=ranges,
         rng=rng,

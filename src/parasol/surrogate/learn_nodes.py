@@ -28,7 +28,6 @@ _MOST_DOUBLINGS = 4
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
 _FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
 _WORTH = 0.6  # nodes moved to where the indicator wants them are taken if they lower the error to this part
-_SHAPE = ("normals", "part", "on_part", "spacing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,24 +198,33 @@ def discretize_on(problem: Problem, nodes: Nodes, settings: Settings) -> Model:
 
 # ---- the same model again -------------------------------------------------------------------------------------------
 def rebuilding(model: Model) -> dict[str, Any]:
-    """What a file must hold, besides points and stencils, to make the same model again: plain data and arrays."""
-    n_fields = len(model.problem.names)
-    ghosts = model.n_unknowns > n_fields * model.n_nodes
-    arrays = {name: np.asarray(getattr(model.nodes, name)) for name in _SHAPE}
+    """What a file must hold, besides points and stencils, to make the same model again: numbers, texts and lists."""
+    nodes = model.nodes
+    ghosts = model.n_unknowns > len(model.problem.names) * model.n_nodes
+    boundary = {"normals": nodes.normals, "part": nodes.part, "on_part": nodes.on_part}
+    boundary |= {"spacing": nodes.spacing[nodes.n_interior :]}
     steps = {"step": model.step, "integrator": model.integrator}
-    return {"neumann": "ghosts" if ghosts else "one-sided", **steps, "nodes": arrays}
+    lists = {name: np.asarray(values).tolist() for name, values in boundary.items()}
+    return {"neumann": "ghosts" if ghosts else "one-sided", **steps, "boundary": lists}
 
 
 def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme, held: dict[str, Any]) -> Model:
     """The model of which `rebuilding` told, for the same problem."""
-    shape = {name: np.asarray(held["nodes"][name]) for name in _SHAPE}
-    nodes = Nodes(problem.domain, np.asarray(points), n_interior, **shape)
-    settings = Settings(
-        kernel=scheme.kernel,
-        degree=scheme.degree,
-        stencil_size=scheme.stencil_size,
-        neumann=held["neumann"],
-        step=held["step"],
-        integrator=held["integrator"],
+    n, given = len(points) - n_interior, held["boundary"]
+    try:
+        normals = np.array(given["normals"], dtype=float).reshape(n, points.shape[1])
+        part = np.array(given["part"], dtype=int).reshape(n)
+        on_part = np.array(given["on_part"], dtype=bool).reshape(n, len(problem.domain.part_names))
+        at_boundary = np.array(given["spacing"], dtype=float).reshape(n)
+    except (KeyError, TypeError, ValueError):
+        raise ParasolError(
+            "the file's account of its boundary nodes does not fit the problem: is it another one?"
+        ) from None
+    # ghosts depend on the spacing at the boundary; inside it has done its work
+    inside = np.full(n_interior, float(np.mean(at_boundary)) if n else 1.0)
+    nodes = Nodes(
+        problem.domain, np.asarray(points), n_interior, normals, part, on_part, np.concatenate([inside, at_boundary])
     )
-    return discretize_on(problem, nodes, settings)
+    chosen = {"kernel": scheme.kernel, "degree": scheme.degree, "stencil_size": scheme.stencil_size}
+    steps = {"neumann": held["neumann"], "step": held["step"], "integrator": held["integrator"]}
+    return discretize_on(problem, nodes, Settings(**chosen, **steps))

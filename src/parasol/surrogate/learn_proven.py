@@ -20,6 +20,8 @@ _N_LABELS = (1024, 4096)
 _N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
 _N_MEASURED = 12
 _MOST_SOLVES = 400
+_N_ANCHORS, _FEWEST_ANCHORS = 100, 8
+_ANCHOR = 10.0  # what an anchor of the certificate costs, in full solves
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +43,24 @@ def maps_to_try(model) -> tuple[str, ...]:
     return ("linear", *networks) if functions else (*networks, "polynomial")
 
 
-def learn_proven(model: Model, tolerance: float, book: Book, *, rng: int = 0) -> Outcome:
+def named(recipe) -> str:
+    """A recipe in words."""
+    return recipe if isinstance(recipe, str) else type(recipe).__name__
+
+
+def learn_proven(model: Model, tolerance: float, book: Book, *, recipe=None, rng: int = 0) -> Outcome:
     """Stop when the bound of the map's answers is below the tolerance at all of 2000 parameters nobody has seen.
 
     The basis takes four tenths of the tolerance, the map the rest. If no map is good enough, it gets more labels, another
     recipe is tried, and at last a basis is made that needs a tenth only.
     """
     fresh = fresh_parameters(model, rng)
+    recipes = maps_to_try(model) if recipe is None else (recipe,)
     best: Outcome | None = None
     for share in _SHARES:
         found = _greedy(model, share * tolerance, book)
         history = tuple({"solves": i + 1, "bound": bound} for i, bound in enumerate(found.history))
-        surrogate, worst, proven = _best_map(found, tolerance, fresh, book, rng)
+        surrogate, worst, proven = _best_map(found, recipes, tolerance, fresh, book, rng)
         facts = {"basis_bound": found.history[-1], "proven": proven, "n_fresh": len(fresh)}
         facts |= {"n_factorizations": found.n_factorizations}
         limit = "" if worst <= tolerance else "projection" if found.history[-1] > 0.5 * tolerance else "map"
@@ -81,24 +89,29 @@ def _greedy(model: Model, tolerance: float, book: Book) -> Greedy:
         return out
 
     most = max(book.affordable(_MOST_SOLVES, reserve=min(_N_MEASURED, 3)), 1)
+    n_anchors = _N_ANCHORS
+    if book.limits.seconds is not None and book.cost > 0:  # a quarter of the time for the constants of the certificate
+        n_anchors = int(np.clip(book.limits.left / (4 * _ANCHOR * book.cost), _FEWEST_ANCHORS, _N_ANCHORS))
     progress = book.stage("greedy search: full solves where the bound is largest")
     try:
-        return greedy(model, tolerance=tolerance, max_solves=most, solve=solve, progress=progress)
+        return greedy(model, tolerance=tolerance, max_solves=most, n_anchors=n_anchors, solve=solve, progress=progress)
     except Exhausted:
         if not solved:
             raise
         known = list(solved)
-        return greedy(model, known, n_modes=len(known), solve=lambda mu: book.unknowns(model, mu))
+        return greedy(
+            model, known, n_modes=len(known), n_anchors=_FEWEST_ANCHORS, solve=lambda mu: book.unknowns(model, mu)
+        )
 
 
 def _best_map(
-    found: Greedy, tolerance: float, fresh: np.ndarray, book: Book, rng: int
+    found: Greedy, recipes: tuple, tolerance: float, fresh: np.ndarray, book: Book, rng: int
 ) -> tuple[Surrogate, float, float]:
     """The first map good enough, or the best one; its largest bound on fresh parameters, and the part that is proven."""
     best: tuple[Surrogate, float, float] | None = None
     for n_labels in _N_LABELS:
-        for recipe in maps_to_try(found.reduced.model):
-            stage = book.stage(f"fitting {recipe} to {n_labels} labels")
+        for recipe in recipes:
+            stage = book.stage(f"fitting {named(recipe)} to {n_labels} labels")
             surrogate = fit(found.reduced, recipe, n_labels=n_labels, rng=rng, progress=stage)
             bounds = surrogate.certify(fresh)
             worst = float(np.max(bounds.relative))

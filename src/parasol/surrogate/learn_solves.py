@@ -68,8 +68,17 @@ class Book:
     count as solves too, so that the second run takes the same decisions as the first.
     """
 
-    def __init__(self, solver, limits: Limits, *, store=None, jobs: int | None = None, stage: Stage | None = None):
-        self.solver, self.limits, self.jobs = solver, limits, jobs
+    def __init__(
+        self,
+        solver,
+        limits: Limits,
+        *,
+        store=None,
+        jobs: int | None = None,
+        expected: float = 0.0,  # seconds of a solve, before the first
+        stage: Stage | None = None,
+    ):
+        self.solver, self.limits, self.jobs, self.expected = solver, limits, jobs, expected
         self.stage = stage or (lambda text: None)
         self.folder: Path | None = None
         self.n_new, self.new_seconds = 0, 0.0
@@ -77,7 +86,7 @@ class Book:
         self._known: dict[bytes, Solved] = {}
         if store is not None:
             self.folder = Path(store).expanduser().absolute() / f"solves-{fingerprint(solver)[:16]}"
-            for path in sorted(self.folder.glob("batch-*")) if self.folder.exists() else ():
+            for path in sorted(file.parent for file in self.folder.glob("batch-*/manifest.json")):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ParasolWarning)
                     self._learn(open_snapshots(path))
@@ -90,7 +99,7 @@ class Book:
     @property
     def cost(self) -> float:
         """Seconds of one full solve, as far as known."""
-        return self.new_seconds / self.n_new if self.n_new else 0.0
+        return self.new_seconds / self.n_new if self.n_new else self.expected
 
     def affordable(self, n: int, *, reserve: int = 0) -> int:
         """How many of n more solves may be made when `reserve` of them are kept for later."""

@@ -48,7 +48,7 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
             reason = f"The certificate takes {1e-6 * (mine.size - pack.size):.1f} MB and was left out of this page."
         except ParasolError as error:
             reason = f"The certificate was left out of this page: {error}"
-    if surrogate.conformal is not None:
+    if surrogate.conformal is not None and np.isfinite(surrogate.conformal.quantile):
         facts = surrogate.conformal
         return {
             "kind": "conformal",

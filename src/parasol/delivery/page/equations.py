@@ -10,8 +10,7 @@ _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν",
     "omega": "ω", "phi": "φ", "psi": "ψ", "rho": "ρ", "sigma": "σ", "tau": "τ", "theta": "θ", "xi": "ξ", "pi": "π",
 }  # fmt: skip
-_TIGHT = {ast.Add: 1, ast.Sub: 1, ast.Mult: 2, ast.Div: 2, ast.Pow: 4}
-_MINUS = 2  # binds like a product
+_TIGHT = {ast.Add: 10, ast.Sub: 10, ast.Mult: 20, ast.Div: 20, ast.Pow: 40}
 
 
 def equation_html(text: str) -> str:
@@ -41,13 +40,14 @@ def _set(node: ast.AST, outer: int) -> str:
     if isinstance(node, ast.Name):
         return _name(node.id)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return _brackets(f"<mo>−</mo>{_set(node.operand, _MINUS)}", outer > 1)
+        # at the head of a sum or a product a minus needs no brackets
+        return _brackets(f"<mo>−</mo>{_set(node.operand, 20)}", outer not in (0, 10, 20))
     if isinstance(node, ast.BinOp) and type(node.op) in _TIGHT:
         tight = _TIGHT[type(node.op)]
         if isinstance(node.op, ast.Div):
             return f"<mfrac><mrow>{_set(node.left, 0)}</mrow><mrow>{_set(node.right, 0)}</mrow></mfrac>"
         if isinstance(node.op, ast.Pow):
-            return f"<msup><mrow>{_set(node.left, 5)}</mrow><mrow>{_set(node.right, 0)}</mrow></msup>"
+            return f"<msup><mrow>{_set(node.left, 50)}</mrow><mrow>{_set(node.right, 0)}</mrow></msup>"
         left, right = _set(node.left, tight), _set(node.right, tight + (not isinstance(node.op, ast.Add)))
         sign = {ast.Add: "<mo>+</mo>", ast.Sub: "<mo>−</mo>", ast.Mult: _times(node)}[type(node.op)]
         return _brackets(left + sign + right, tight < outer)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from parasol.delivery.page.pack import Pack
 
 _TOLERANCE = 3e-7  # relative, of fields of usual size: what single precision leaves
-_FIRST_RANK = 48
+_FIRST_RANK = 32
 _SINGLE = float(np.finfo(np.float32).eps) / 2
 
 
@@ -30,7 +31,8 @@ def lift_program(modes: np.ndarray, weights: np.ndarray | None, n_times: int, si
 
     `sizes` (n_modes,) are the usual sizes of the coefficients: modes that hardly count need few digits.
     """
-    shapes = _shapes(modes, n_times, sizes) if n_times > 1 else None
+    with threadpool_limits(1):  # several BLAS threads lose tenfold when the machine is busy
+        shapes = _shapes(modes, n_times, sizes) if n_times > 1 else None
     if shapes is None:
         kept = modes.astype(np.float32)
         out = {"modes": pack.add(kept, "f4")}
@@ -62,5 +64,5 @@ def _shapes(modes: np.ndarray, n_times: int, sizes: np.ndarray) -> Shapes | None
             few = int(np.count_nonzero(tail > 0.5 * _TOLERANCE * total))
             space = span @ left[:, :few]
             return Shapes(space, np.einsum("nr,tnd->trd", space, here, optimize=True))
-        rank = int(1.6 * rank)
+        rank *= 2
     return None

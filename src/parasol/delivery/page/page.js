@@ -112,6 +112,7 @@
       big.words.textContent = ` ${found.words}`;
       const digits = Number.isFinite(answer.bound.relative) ? Math.min(1, Math.max(0, (Math.log10(Math.max(answer.bound.relative, 1e-300)) + 10) / 10)) : 1;
       big.meter.style.width = `${100 * digits}%`;
+      big.meter.parentElement.hidden = found.kind === "unknown";
       quietly.textContent = found.note;
     },
     make() {
@@ -255,12 +256,12 @@
     axis.querySelector("select").addEventListener("change", tellPlace);
     cut();
     tellPlace();
-    return [make("div", { class: "row" }, make("span", {}, "at"), bar, shown), make("div", { class: "options" }, axis)];
+    return [make("div", { class: "options" }, axis), make("div", { class: "row" }, make("span", {}, "at"), bar, shown)];
   }
 
   function buildProvenance() {
     const a = model.about, n = model.lift.n_nodes;
-    const line = `Made by parasol ${a.parasol}: ${n} nodes, ${a.n_modes} modes, ${a.map}. Everything is computed in this page; nothing is loaded or sent.`;
+    const line = `Made by parasol ${a.parasol}: ${n} nodes, ${a.n_modes} modes, ${a.map}. Everything is computed in this page; nothing is loaded or sent. Between nodes values are interpolated linearly; what follows ± holds at the nodes.`;
     const rows = Object.entries(a.facts).flatMap(([key, value]) => [make("dt", {}, key), make("dd", {}, typeof value === "number" ? words(value) : String(value))]);
     $("provenance").append(make("p", {}, line), ...(rows.length ? [make("details", {}, make("summary", {}, "How it was made"), make("dl", {}, ...rows))] : []));
   }
@@ -293,7 +294,7 @@
     pad.addEventListener("wheel", (event) => { if (view.dimension === 3) { event.preventDefault(); zoom(Math.exp(-event.deltaY / 600)); } }, { passive: false });
     pad.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-      if (step) { event.preventDefault(); if (view.dimension === 3) turnBy(0.08 * step[0], -0.08 * step[1]); else stepProbe(step); }
+      if (step) { event.preventDefault(); if (view.dimension === 3) turnBy(0.08 * step[0], 0.08 * step[1]); else stepProbe(step); }
       if (view.dimension === 3 && (event.key === "+" || event.key === "-")) zoom(event.key === "+" ? 1.1 : 1 / 1.1);
     });
     new ResizeObserver(() => { if (answer) { view.resize(); show(); } }).observe($("field"));
@@ -367,10 +368,9 @@
   // ---- begin --------------------------------------------------------------------------------------------------------
   build();
   listen();
-  if (!view.works) {
-    $("problem").hidden = false;
-    $("problem").textContent = "This browser offers no WebGL2, so the field cannot be drawn. Numbers, bounds and files are right all the same.";
-  }
+  const complain = (text) => { $("problem").hidden = false; $("problem").textContent = text; };
+  if (!view.works) complain("This browser offers no WebGL2, so the field cannot be drawn. Numbers, bounds and files are right all the same.");
+  $("field").addEventListener("webglcontextlost", () => complain("The browser has taken the graphics away from this page. Load it again to see the field."));
   repaint();
   window.parasol = {
     model, state, timings, repaint, picture,

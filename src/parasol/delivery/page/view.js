@@ -84,7 +84,7 @@ const View = (() => {
       if (!paint) return dimension === 1 ? drawCurve() : undefined;
       const plane = [0, 0, 0, 1], span = look.range[1] - look.range[0], high = box, low = box.map((x) => -x);
       if (slice.axis >= 0) { plane[slice.axis] = 1; plane[3] = slice.height + LIP; }
-      const base = { view: matrix(), map: look.map, low, high, plane, solid: dimension === 3, shade: dimension === 3 ? 0.28 : 0,
+      const base = { view: matrix(), map: look.map, low, high, plane, solid: dimension === 3, shade: dimension === 3 ? 0.18 : 0,
         lines: look.lines ? span / look.lines : 0, offset: look.lines ? -look.range[0] / span : 0 };
       paint.clear();
       paint.draw(scene.body, base);
@@ -149,7 +149,7 @@ const View = (() => {
 
     function drawAxes(g, x, y, xs, ys, labels) {
       const bottom = Math.round(y(ys[0])) + 5.5, left = Math.round(x(xs[0])) - 5.5;
-      const across = Geometry.ticks(...xs, Math.max(2, (x(xs[1]) - x(xs[0])) / 70)), up = Geometry.ticks(...ys, Math.max(2, (y(ys[0]) - y(ys[1])) / 55));
+      const across = Geometry.ticks(...xs, Math.max(3, (x(xs[1]) - x(xs[0])) / 70)), up = Geometry.ticks(...ys, Math.max(3, (y(ys[0]) - y(ys[1])) / 55));
       g.beginPath();
       for (const v of across.values) { g.moveTo(x(v), bottom); g.lineTo(x(v), bottom + 4); g.fillText(across.label(v), x(v), bottom + 13); }
       g.textAlign = "right";

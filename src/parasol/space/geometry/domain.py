@@ -14,6 +14,7 @@ from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.expressions import as_function, parse
 
 AXES = ("x", "y", "z")
+_FARTHEST = 1e150  # the square of what is farther is no number any more
 Condition = sympy.Basic | Callable[[np.ndarray], np.ndarray]  # which points belong to a part
 Predicate = Condition | str  # the same as a reader may write it
 
@@ -137,7 +138,13 @@ class Domain(ABC):
 
     def check_points(self, points) -> np.ndarray:
         """Points as a finite (n, dimension) float array, or a clear error."""
-        return check_finite(check_shape(points, (None, self.dimension), "points"), "points")
+        points = check_finite(check_shape(points, (None, self.dimension), "points"), "points")
+        if np.any(np.abs(points) > _FARTHEST):
+            raise ParasolError(
+                f"points has the coordinate {np.abs(points).max():.3g}, too far off to measure a distance. "
+                f"Keep coordinates below {_FARTHEST:g}."
+            )
+        return points
 
     def __or__(self, other: Domain) -> Domain:
         return _combine("union", self, other)

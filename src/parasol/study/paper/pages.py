@@ -18,6 +18,8 @@ from parasol.study.paper.words import conclusion, not_reproduced, theory_words
 from parasol.study.report import Figure, Section, Table
 from parasol.study.spectra import draw_spectrum
 
+PAGE = "explore.html"
+_EXPLORE = f"[Move the parameters yourself]({PAGE}): the surrogate computes in the page, with its bound."
 _ROUNDING = 1e-12  # modes are orthonormal to 1e-13 or so: below, V Vᵀ u is not the best approximation
 _MEANING = {
     "paper": "the paper's data and recipe",
@@ -31,7 +33,7 @@ def sections_of(run: Run, found: Outcome, results: Facts) -> list[Section]:
     run.progress("figures")
     run.figure("nodes").parent.mkdir(parents=True, exist_ok=True)
     return [
-        Section("In short", (conclusion(run, results), _solvers(run.stated, results))),
+        Section("In short", (conclusion(run, results), _solvers(run.stated, results), _EXPLORE)),
         Section("The problem and its nodes", tuple(_nodes(run, found, results))),
         Section("How many modes", tuple(_spectrum(run, found, results))),
         Section("One solution, every solver", tuple(_shown(run, found))),

@@ -10,13 +10,14 @@ from pathlib import Path
 from parasol import __version__
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
 from parasol.delivery.artifact import save
+from parasol.delivery.page.explore import write_page
 from parasol.pde.model import Model
 from parasol.study.canvas import require_matplotlib
 from parasol.study.facts import Facts, machine_facts
 from parasol.study.outputs import write_json
 from parasol.study.paper.helmholtz import run_helmholtz
 from parasol.study.paper.numbers import PRESETS, PROBLEMS
-from parasol.study.paper.pages import preset_words, sections_of
+from parasol.study.paper.pages import PAGE, preset_words, sections_of
 from parasol.study.paper.run import Outcome, Run, Stage
 from parasol.study.paper.schrodinger import run_schrodinger
 from parasol.study.paper.sine_gordon import run_sine_gordon
@@ -40,7 +41,7 @@ def reproduce(
     command: str = "",
     progress: Stage = lambda text: None,
 ) -> Facts:
-    """Run one experiment and write `results.json`, `report.html`, `figures/*.png` and `model.parasol` into a folder.
+    """Run one experiment and write results.json, report.html, explore.html, figures and model.parasol into a folder.
 
     `preset` "paper" is the paper's data and recipe, "best" its data and our training, "few" our way with few full solves.
     Full solves and fitted maps are kept in `store` (default: `snapshots` beside the folder), shared between presets and
@@ -72,6 +73,7 @@ def reproduce(
     facts = {key: results[key] for key in ("error", "n_modes", "projection_error", "pde_solves")}
     surrogate = replace(found.surrogate, facts={**found.surrogate.facts, **facts, "problem": problem, "preset": preset})
     save(surrogate, out / "model.parasol")
+    write_page(surrogate, out / PAGE, title=run.stated.title)
     words = f"{preset_words(preset)}{', a small version' if quick else ''}"
     title = f"{run.stated.title}, again"
     write_report(out / "report.html", title, words, sections, command=command, facts=results["machine"])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.delivery.server_wire import BYTES_PER_NUMBER, JSON, Limits, Refusal, numbers
+from parasol.delivery.server.wire import BYTES_PER_NUMBER, JSON, Limits, Refusal, numbers
 from parasol.surrogate.surrogate import Surrogate
 
 SELECTORS = ("nodes", "points", "times")

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from parasol import __version__
-from parasol.delivery.server_desk import Desk
-from parasol.delivery.server_umbridge import model_names
-from parasol.delivery.server_wire import JSON, binary_kinds, plain
+from parasol.delivery.server.desk import Desk
+from parasol.delivery.server.umbridge import model_names
+from parasol.delivery.server.wire import JSON, binary_kinds, plain
 
 
 def describe(desk: Desk) -> dict[str, Any]:

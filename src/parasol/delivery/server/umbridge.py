@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.delivery.server_desk import SELECTORS, Desk
-from parasol.delivery.server_wire import Refusal, numbers
+from parasol.delivery.server.desk import SELECTORS, Desk
+from parasol.delivery.server.wire import Refusal, numbers
 from parasol.surrogate.surrogate import Surrogate
 
 PROTOCOL = 1.0

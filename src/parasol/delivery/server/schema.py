@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from parasol import __version__
-from parasol.delivery.server_desk import SELECTORS, Desk
-from parasol.delivery.server_umbridge import CONFIG, has_hessian, model_names
-from parasol.delivery.server_wire import JSON, NPY, binary_kinds, plain
+from parasol.delivery.server.desk import SELECTORS, Desk
+from parasol.delivery.server.umbridge import CONFIG, has_hessian, model_names
+from parasol.delivery.server.wire import JSON, NPY, binary_kinds, plain
 
 Schema = dict[str, Any]
 MOST_IN_QUERY = 200  # entries of a list: the head of a request has a limit too

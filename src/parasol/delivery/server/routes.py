@@ -22,12 +22,12 @@ from starlette.routing import Route
 
 from parasol import __version__
 from parasol.checks import ParasolError
-from parasol.delivery import server_umbridge as umbridge
-from parasol.delivery.server_desk import Desk
-from parasol.delivery.server_metrics import Metrics
-from parasol.delivery.server_page import describe, page
-from parasol.delivery.server_schema import MOST_IN_QUERY, openapi, questions
-from parasol.delivery.server_wire import (
+from parasol.delivery.server import umbridge
+from parasol.delivery.server.desk import Desk
+from parasol.delivery.server.metrics import Metrics
+from parasol.delivery.server.page import describe, page
+from parasol.delivery.server.schema import MOST_IN_QUERY, openapi, questions
+from parasol.delivery.server.wire import (
     JSON,
     NPY,
     Refusal,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from parasol.checks import ParasolError
-from parasol.delivery.server_desk import Desk
-from parasol.delivery.server_wire import Limits, require_starlette
+from parasol.delivery.server.desk import Desk
+from parasol.delivery.server.wire import Limits, require_starlette
 from parasol.surrogate.surrogate import Surrogate
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def make_app(surrogate: Surrogate, *, limits: Limits | None = None, extrapolate:
         raise ParasolError(f"cannot serve a {type(surrogate).__name__}. Pass a surrogate.")
     desk = Desk(surrogate, limits or Limits(), extrapolate)
     _ = surrogate(desk.middle).values  # a surrogate that cannot answer should say so now
-    from parasol.delivery.server_routes import Routes  # needs what has just been required
+    from parasol.delivery.server.routes import Routes  # needs what has just been required
 
     return Routes(desk).app()
 
