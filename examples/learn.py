@@ -8,7 +8,7 @@ import numpy as np
 import parasol as ps
 
 (x,) = ps.coordinates("x")
-nu, wind = ps.parameters(nu=(0.1, 1.0, "log"), wind=(0.0, 5.0))
+nu, wind = ps.parameters(nu=(0.2, 1.0, "log"), wind=(0.0, 1.0))
 u = ps.unknown("u", x)
 chimney = ps.Problem(
     name="chimney",

@@ -151,14 +151,16 @@ def reworded(data, rng):
     manifest = json.loads(parts["manifest.json"])
     try:
         for _ in range(rng.integers(1, 3)):
-            where = manifest if rng.random() < 0.1 else manifest["content"]
+            where = manifest if rng.random() < 0.1 else manifest.get("content")
+            if not isinstance(where, dict | list) or not where:  # the first change has hit the root
+                where = manifest
             holder, key, old = random_place(where, rng)
             if isinstance(holder, dict) and rng.random() < 0.15:
                 del holder[key]
             elif isinstance(old, int | float) and not isinstance(old, bool) and rng.random() < 0.5:
                 holder[key] = old * float(rng.choice([-1, 0, 1e6, 1e300])) if rng.random() < 0.5 else old + 1
             else:
-                holder[key] = hostile_value(rng, manifest["content"])
+                holder[key] = hostile_value(rng, manifest)
         return rehashed(parts, manifest)
     except RecursionError:  # json cannot write what it would not read; by hand one can
         text = parts["manifest.json"].replace(b'"kind"', b'"deep":' + b"[" * 20000 + b"]" * 20000 + b',"kind"', 1)

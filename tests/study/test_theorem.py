@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 import parasol as ps
 from parasol.cli import app
 from parasol.networks.bounds import LARGEST_ACCURACY
-from parasol.study import theorem
 from parasol.study.facts import as_json
-from parasol.study.theorem_growth import BOUNDS
-from parasol.study.theorem_words import comparison_rows, growth_rows, saving_rows, theorem_rows
+from parasol.study.theorem import examine as theorem
+from parasol.study.theorem.growth import BOUNDS
+from parasol.study.theorem.words import comparison_rows, growth_rows, saving_rows, theorem_rows
 
 MINE = """
 import parasol as ps

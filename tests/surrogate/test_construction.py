@@ -7,12 +7,13 @@ import sympy
 
 import parasol as ps
 from parasol.networks.products import MAX_LEVELS
-from parasol.surrogate import construction, construction_stability
-from parasol.surrogate.construction import Design, Plan, build_surrogate, plan_construction
-from parasol.surrogate.construction_chain import error_chain
-from parasol.surrogate.construction_stability import Stability, stability
-from parasol.surrogate.construction_system import reduced_system
-from parasol.surrogate.construction_theta import denominator_range, rational
+from parasol.surrogate.construction import construct as construction
+from parasol.surrogate.construction import stability as construction_stability
+from parasol.surrogate.construction.chain import error_chain
+from parasol.surrogate.construction.construct import Design, Plan, build_surrogate, plan_construction
+from parasol.surrogate.construction.stability import Stability, stability
+from parasol.surrogate.construction.system import reduced_system
+from parasol.surrogate.construction.theta import denominator_range, rational
 
 x, y = ps.coordinates("x y")
 a, k = ps.parameters(a=(1.0, 2.0), k=(0.0, 1.0))

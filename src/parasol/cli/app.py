@@ -12,9 +12,41 @@ from typer.core import TyperGroup
 
 import parasol
 
+# the commands as the help shows them: in the order in which they are needed
+_PATH = {
+    "From an equation to a model": ("problems", "solve", "learn"),
+    "What a model is for": ("predict", "check", "info", "explore", "serve", "export"),
+    "What is behind it": ("theorem", "paper", "bench"),
+}
+_HELP = """Write down a parametric PDE, learn a model that answers any parameter at once and says how wrong it can be.
+
+[bold]parasol problems[/bold]                                      [dim]what there is[/dim]
+[bold]parasol solve helmholtz a=0.927 k=1.697 --out u.png[/bold]   [dim]one full solve[/dim]
+[bold]parasol learn helmholtz --out model.parasol[/bold]           [dim]learn from many[/dim]
+[bold]parasol predict model.parasol a=0.927 k=1.697[/bold]         [dim]ask, with a bound[/dim]
+[bold]parasol check model.parasol[/bold]                           [dim]errors, measured[/dim]
+[bold]parasol explore model.parasol[/bold]                         [dim]a page of sliders[/dim]
+"""
+_EPILOG = (
+    "Every command has [bold]--help[/bold], [bold]--json FILE[/bold] for machines and [bold]--quiet[/bold]. "
+    "Exit status: 0 done, 1 not possible or a promise that does not hold, 2 wrong input, 3 learned less well than asked, "
+    "130 stopped by Ctrl-C."
+)
+
 
 class _Group(TyperGroup):
-    """Turns what goes wrong into one line on stderr and an exit status."""
+    """Shows the commands in their order, and turns what goes wrong into one line on stderr and an exit status."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        for panel, names in _PATH.items():
+            for name in names:
+                if name in self.commands:
+                    self.commands[name].rich_help_panel = panel  # type: ignore[attr-defined]
+
+    def list_commands(self, ctx) -> list[str]:  # for the help and for tab completion
+        order = [name for names in _PATH.values() for name in names]
+        return [name for name in dict.fromkeys([*order, *self.commands]) if name in self.commands]
 
     def make_context(self, *args, **options) -> Any:  # reads the words before the name of the command
         with _one_line_errors():
@@ -60,16 +92,11 @@ def _fail(message: str, status: int) -> typer.Exit:
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help=(
-        "Declare a parametric PDE, solve it mesh-free on any geometry. List the problems, then solve one:\n\n"
-        "[bold]parasol problems[/bold]\n\n"
-        "[bold]parasol solve helmholtz a=0.927 k=1.697 --out u.png[/bold]\n\n"
-        "[bold]parasol solve sine-gordon beta=0.05 rho=-1 --out u.gif[/bold]"
-    ),
+    help=_HELP,
+    epilog=_EPILOG,
 )
 
 

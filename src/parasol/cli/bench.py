@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, show_rows, stages
+from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
 
 bench = typer.Typer(no_args_is_help=True, help="Measure: every figure beside what it is compared with, in one run.")
 app.add_typer(bench, name="bench")
@@ -21,7 +21,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but wa
 
 @bench.command()
 def offline(json_file: JsonFile = None, quick: Quick = False, quiet: Quiet = False) -> None:
-    """Bases, reduced models, error bounds and sampling on the paper's Helmholtz problem; about two minutes."""
+    """Bases, reduced models, error bounds and sampling on the paper's Helmholtz problem; about two minutes.
+
+    [dim]parasol bench offline --json offline.json[/dim]
+    """
     from parasol.study.offline import measure_offline, offline_rows
 
     _measure(lambda stage: measure_offline(quick=quick, progress=stage), offline_rows, json_file, quiet)
@@ -46,6 +49,8 @@ def online(
     quiet: Quiet = False,
 ) -> None:
     """Maps from parameters to solutions on the paper's problems, beside the floor, and how fast they answer.
+
+    [dim]parasol bench online helmholtz --store runs --json online.json[/dim]
 
     Most of the time goes into full solves: 10 000 of Helmholtz (two minutes), 1174 of sine-Gordon (ten minutes).
     """
@@ -76,7 +81,9 @@ def _measure(run, rows, json_file: str | None, quiet: bool) -> None:
     if json_file == "-":
         print_json({"machine": machine_facts(), **facts})
         return
-    if not quiet:
-        show_rows(rows(facts))
     if json_file is not None:
         write_json({"machine": machine_facts(), **facts}, json_file)
+    if not quiet:
+        show_rows(rows(facts))
+        if json_file is not None:
+            say(f"wrote {json_file}")

@@ -13,10 +13,10 @@ from parasol.cli.terminal import one_line_warnings, print_json, say, stages
 
 @app.command()
 def explore(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A surrogate, as parasol learn or ps.save writes it.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
     out: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The page to write, .html; left out, it has the name of the model."),
+        typer.Option("--out", "-o", metavar="FILE", help="The page, .html; left out, it has the name of the model."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="What stands at the top; left out, the name of the problem.")
@@ -30,6 +30,8 @@ def explore(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
 ) -> None:
     """One self-contained HTML page: sliders for the parameters, the field in colour, its error bound live.
+
+    [dim]parasol explore model.parasol --out page.html[/dim]
 
     The page computes by itself. It needs no server and no network, and opens from a mail attachment.
     """
@@ -53,3 +55,5 @@ def explore(
         write_json(facts, json_file)
     if not quiet:
         say(f"wrote {path} ({1e-6 * facts['bytes']:.1f} MB): open it in a browser, or mail it")
+        if json_file is not None:
+            say(f"wrote {json_file}")

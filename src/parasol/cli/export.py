@@ -13,7 +13,9 @@ from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, 
 @app.command()
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", metavar="FILE", help="Where the ONNX model goes, like model.onnx.")],
+    to: Annotated[
+        str, typer.Option("--to", "--out", "-o", metavar="FILE", help="Where the ONNX model goes, like model.onnx.")
+    ],
     dtype: Annotated[
         Literal["float64", "float32"], typer.Option(help="Type of mu and u; float32 halves the file.")
     ] = "float64",
@@ -51,4 +53,6 @@ def export(
         write_json(facts, json_file)
     if not quiet:
         show_rows(export_rows(facts).items())
-        say(f"wrote {to}")
+        for path in (to, json_file):
+            if path is not None:
+                say(f"wrote {path}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import print_json, show_rows
+from parasol.cli.terminal import print_json, say, show_rows
 
 
 @app.command()
@@ -24,8 +24,8 @@ def info(
     """
     from parasol.delivery.artifact import load
     from parasol.delivery.files import check_output
-    from parasol.study.models import model_facts, model_rows
     from parasol.study.outputs import write_json
+    from parasol.surrogate.words import model_facts, model_rows
 
     if json_file not in (None, "-"):
         check_output(str(json_file), None)
@@ -37,3 +37,5 @@ def info(
         write_json(facts, json_file)
     if not quiet:
         show_rows(model_rows(facts).items())
+        if json_file is not None:
+            say(f"wrote {json_file}")

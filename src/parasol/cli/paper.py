@@ -16,7 +16,9 @@ from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, 
 @app.command()
 def paper(
     problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="helmholtz, sine-gordon or schrodinger.")],
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where results, report, figures and model go.")],
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="DIR", help="Where results, report, figures and model go.")
+    ],
     preset: Annotated[
         str,
         typer.Option(
@@ -40,6 +42,8 @@ def paper(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
 ) -> None:
     """A section of the paper again: every solver, table and figure, beside the paper's numbers, in one report.
+
+    [dim]parasol paper helmholtz --preset few --out runs/helmholtz[/dim]
 
     A run that is stopped goes on where it was when started again; full solves are shared between presets.
     """
@@ -72,4 +76,6 @@ def paper(
         show_rows(paper_rows(results))
         for name in ("results.json", "model.parasol", "report.html", "explore.html"):
             say(f"wrote {Path(out) / name}")
+        if json_file is not None:
+            say(f"wrote {json_file}")
         say("open report.html in a browser: it leads to explore.html, where you move the parameters yourself")

@@ -7,16 +7,22 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import print_json, show_rows
+from parasol.cli.terminal import print_json, say, show_rows
 
 
 @app.command()
 def problems(
     json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write the list as JSON; - is stdout.")
+        str | None, typer.Option("--json", metavar="FILE", help="Write the list as JSON; - is stdout.")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
 ) -> None:
-    """List the catalogue: equations, domains, parameters."""
+    """List the catalogue: equations, domains, parameters.
+
+    [dim]parasol problems[/dim]
+
+    What is not in it is a file that declares a ps.Problem: wherever a command wants a PROBLEM, give path/to/file.py.
+    """
     from parasol.delivery.files import check_output
     from parasol.pde.catalogue import load_problem, problem_names
     from parasol.study.facts import problem_facts, problem_lines
@@ -28,8 +34,10 @@ def problems(
     if json_file == "-":
         print_json(facts)
         return
-    show_rows(
-        [(fact["name"], "\n".join(problem_lines(fact))) for fact in facts], "problem", "equation, domain and parameters"
-    )
     if json_file is not None:
         write_json(facts, json_file)
+    if not quiet:
+        rows = [(fact["name"], "\n".join(problem_lines(fact))) for fact in facts]
+        show_rows(rows, "problem", "equation, domain and parameters")
+        if json_file is not None:
+            say(f"wrote {json_file}")

@@ -13,7 +13,7 @@ from parasol.cli.terminal import one_line_warnings, print_json, say
 
 @app.command()
 def serve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file written by parasol learn, or by ps.save.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
     port: Annotated[int, typer.Option(metavar="PORT", help="Where to listen; 0 takes any free port.")] = 8000,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="This machine only, unless told: 0.0.0.0 listens to everybody.")
@@ -31,7 +31,9 @@ def serve(
 ) -> None:
     """Answer over HTTP: fields, gradients, bounds, as JSON or NumPy, and UM-Bridge for samplers. Ctrl-C ends it.
 
-    [bold]curl -H 'Content-Type: application/json' -d '{"mus": {"a": 0.9, "k": 1.7}, "bounds": true}' http://127.0.0.1:8000/v1/predict[/bold]
+    [dim]parasol serve model.parasol --port 8000[/dim]
+
+    [dim]curl -H 'Content-Type: application/json' -d '{"mus": {"a": 0.9, "k": 1.7}, "bounds": true}' http://127.0.0.1:8000/v1/predict[/dim]
     """
     from parasol.delivery.artifact import load
     from parasol.delivery.files import check_output

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import catalogue_names, one_line_warnings, print_json, say, show_rows, stages
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     from parasol.pde.problem import Problem, Settings
@@ -19,7 +19,12 @@ if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --he
 def solve(
     problem: Annotated[
         str,
-        typer.Argument(metavar="PROBLEM", help="Name in the catalogue, or path/to/file.py[:name].", show_default=False),
+        typer.Argument(
+            metavar="PROBLEM",
+            help="Name in the catalogue, or path/to/file.py[:name].",
+            show_default=False,
+            autocompletion=catalogue_names,
+        ),
     ],
     values: Annotated[
         list[str] | None,

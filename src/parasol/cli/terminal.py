@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from parasol.study.facts import Facts
 
 
+def catalogue_names(incomplete: str) -> list[str]:
+    """Names of the catalogue that begin like this, for tab completion: there is no time to load it.
+
+    >>> catalogue_names("helm")
+    ['helmholtz']
+    """
+    from importlib.util import find_spec
+    from pkgutil import iter_modules
+
+    found = find_spec("parasol.pde.catalogue")
+    folders = (found and found.submodule_search_locations) or []
+    names = [module.name.replace("_", "-") for module in iter_modules(folders)]
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 def print_json(facts: Facts | list[Facts]) -> None:
     """Facts as JSON on stdout."""
     from parasol.study.facts import as_json

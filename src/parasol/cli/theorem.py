@@ -56,9 +56,9 @@ def theorem(
     from parasol.study.canvas import require_matplotlib
     from parasol.study.figures import FIGURE_SUFFIXES
     from parasol.study.outputs import write_json
-    from parasol.study.theorem import examine, save_examined
-    from parasol.study.theorem_figure import draw_theorem
-    from parasol.study.theorem_words import comparison_rows, growth_rows, saving_rows, theorem_rows
+    from parasol.study.theorem.examine import examine, save_examined
+    from parasol.study.theorem.figure import draw_theorem
+    from parasol.study.theorem.words import comparison_rows, growth_rows, saving_rows, theorem_rows
 
     if out is not None:
         check_output(out, FIGURE_SUFFIXES)

@@ -46,7 +46,7 @@ _KINDS = {
         "parasol.surrogate.features": "Features",
         "parasol.surrogate.readings": "Readings",
         "parasol.surrogate.training": "TrainedNetwork",
-        "parasol.surrogate.construction": "ConstructedNetwork",
+        "parasol.surrogate.construction.construct": "ConstructedNetwork",
         "parasol.surrogate.linear": "FittedLinear",
         "parasol.surrogate.polynomial": "FittedPolynomial",
         "parasol.surrogate.process": "FittedProcess",

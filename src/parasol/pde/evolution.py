@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning
-from parasol.pde.steady import Solution
+from parasol.pde.notebook import card, field_rows
+from parasol.pde.steady import Solution, describe
 from parasol.pde.transient import MOST_GROWTH, integrate
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class Evolution:
     def __repr__(self) -> str:
         name, first, last = self.model.problem.name, self.times[0], self.times[-1]
         return f"<Evolution {name}: {self.values.shape[1]} values at {len(self.times)} times in [{first:g}, {last:g}]>"
+
+    def _repr_html_(self) -> str:
+        rows = field_rows(self.fields)
+        rows["times"] = f"{len(self.times)} from {self.times[0]:g} to {self.times[-1]:g}"
+        rows |= {"steps": f"{self.n_steps} of {self.integrator}", "seconds": f"{self.seconds:.2g}"}
+        return card(f"{self.model.problem.name or 'evolution'} at {describe(self.model, self.mu)}", rows)
 
     @property
     def flat(self) -> np.ndarray:

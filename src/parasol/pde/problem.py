@@ -324,6 +324,17 @@ class Problem:
     def __repr__(self) -> str:
         return f"<Problem {self.name or self.equation}>"
 
+    def _repr_html_(self) -> str:
+        from parasol.pde.words import problem_html  # which needs this class
+
+        return problem_html(self)
+
+    def _repr_latex_(self) -> str:
+        from parasol.pde.words import equation_latex
+
+        lines = r" \\ ".join(equation_latex(self))
+        return rf"$\displaystyle \begin{{gathered}} {lines} \end{{gathered}}$"
+
 
 def _find_unknowns(equations) -> tuple[AppliedUndef, ...]:
     found: set[AppliedUndef] = set()

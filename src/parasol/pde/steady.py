@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.pde.newton import solve_steady_nonlinear
+from parasol.pde.notebook import card, field_rows
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
 from parasol.pde.system import System
 from parasol.space.neighbours import Cloud
@@ -52,6 +53,13 @@ class Solution:
 
     def __repr__(self) -> str:
         return f"<Solution {self.model.problem.name} at {describe(self.model, self.mu)}: {len(self.values)} values>"
+
+    def _repr_html_(self) -> str:
+        rows = field_rows(self.fields) | {"residual": f"{self.residual_norm:.1e}", "seconds": f"{self.seconds:.2g}"}
+        if self.error is not None:
+            rows["error"] = f"{self.error:.1e} against the exact solution"
+        at = describe(self.model, self.mu) + ("" if self.time is None else f", t={self.time:g}")
+        return card(f"{self.model.problem.name or 'solution'} at {at}", rows)
 
     def at(self, points) -> np.ndarray:
         """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils."""

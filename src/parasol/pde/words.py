@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import sympy
 
-from parasol.pde.problem import Problem
+from parasol.pde.notebook import card, parameter_text
+from parasol.pde.problem import Dirichlet, Neumann, Problem, Robin
 from parasol.space.geometry.combine import Combination
-from parasol.space.geometry.domain import Domain, Named
+from parasol.space.geometry.domain import AXES, Domain, Named
 
 
 def problem_words(problem: Problem) -> dict[str, str]:
@@ -47,6 +50,43 @@ def equation_latex(problem: Problem) -> list[str]:
     """
     sides = [_short(problem, equation, "{}_{{{}}}") for equation in problem.equations]
     return [" = ".join(sympy.latex(side) for side in pair) for pair in sides]
+
+
+def problem_html(problem: Problem) -> str:
+    """A problem for a notebook: the equations in LaTeX, where and when they hold, its conditions and parameters."""
+    rows = {"domain": problem_words(problem)["domain"]}
+    seams = [axis for axis, period in zip(AXES, problem.domain.periods, strict=False) if period]
+    if seams:
+        rows["domain"] += f", periodic in {', '.join(seams)}"
+    if problem.boundary is not None:
+        rows["conditions"] = _conditions_text(problem.boundary)
+    rows["parameters"] = parameter_text(problem.parameters)
+    if problem.time is not None:
+        span = (
+            ""
+            if problem.times is None
+            else f", {len(problem.times)} times, {problem.times[0]:g} to {problem.times[-1]:g}"
+        )
+        rows["in time"] = f"order {problem.time_order}{span}"
+    rows["kind"] = (
+        f"{'linear' if problem.linear else 'nonlinear'}, {'' if problem.affine else 'not '}affine in the parameters"
+    )
+    if problem.quantities:
+        rows["quantities"] = ", ".join(problem.quantities)
+    return card(problem.name or "problem", rows, formulas=equation_latex(problem))
+
+
+def _conditions_text(conditions) -> str:
+    """Conditions as they were declared: one, one for each unknown, or by part."""
+    if isinstance(conditions, Mapping):
+        return "; ".join(f"{part}: {_conditions_text(condition)}" for part, condition in conditions.items())
+    if isinstance(conditions, Sequence):
+        return ", ".join(map(_conditions_text, conditions))
+    if isinstance(conditions, sympy.Equality):
+        return f"{conditions.lhs} = {conditions.rhs}"
+    if isinstance(conditions, Dirichlet | Neumann | Robin):
+        return f"{type(conditions).__name__}({', '.join(str(value) for value in vars(conditions).values())})"
+    return str(conditions)
 
 
 def _short(problem: Problem, equation, derivative: str) -> list[sympy.Basic]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parasol.checks import ParasolError, check_count, check_finite, check_shape
+from parasol.pde.notebook import card, spectrum_svg
 
 _MOST_DEFECT = 1e-8  # beyond it projections are visibly not projections
 _BLOCK = 2**22  # numbers worked on at a time: 32 MB
@@ -60,6 +61,17 @@ class Basis:
     def __repr__(self) -> str:
         product = "" if self.weights is None else ", weighted"
         return f"<Basis {self.n_modes} modes of {self.n_values} values by {self.method}{product}>"
+
+    def _repr_html_(self) -> str:
+        rows = {"values": str(self.n_values), "inner product": "plain" if self.weights is None else "weighted"}
+        if self.n_snapshots:
+            rows["snapshots"] = str(self.n_snapshots)
+        if len(self.singular_values) >= self.n_modes:
+            rows["discarded"] = f"{self.energy_discarded[self.n_modes]:.1e} of the snapshots"
+        if self.held_out_error is not None:
+            rows["projection error"] = f"{self.held_out_error:.1e} on snapshots not used"
+        picture = spectrum_svg(self.singular_values, self.n_modes)
+        return card(f"{self.n_modes} modes by {self.method}", rows, picture=picture)
 
     @property
     def n_modes(self) -> int:

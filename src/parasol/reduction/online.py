@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.pde.box import ParameterSpace
+from parasol.pde.notebook import card, parameter_text
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.certificate import Certificate, Constants
 from parasol.reduction.frames import Frame
@@ -67,6 +68,17 @@ class ReducedModel:
             f"<ReducedModel {self.basis.n_modes} modes, {self.frames[0].triangle.shape[0]} rows, "
             f"{len(self.frames)} frames, {self.certificate.n_anchors} anchors>"
         )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "parameters": parameter_text(self.parameters),
+            "least squares": f"{self.frames[0].triangle.shape[0]} rows, {self.operator_theta.n_terms} + "
+            f"{self.load_theta.n_terms} terms, {len(self.frames)} frames",
+            "error bound": f"from the residual; constants known at {self.certificate.n_anchors} parameters",
+        }
+        if self.interpolation_error:
+            rows["interpolation error"] = f"{self.interpolation_error:.1e} of the coefficients of the equation"
+        return card(f"reduced model of {self.n_modes} modes", rows)
 
     @property
     def n_modes(self) -> int:

@@ -19,6 +19,7 @@ from parasol.study.canvas import require_matplotlib
 from parasol.study.facts import Facts
 from parasol.study.outputs import Stage, write_json
 from parasol.surrogate.surrogate import Answer, Surrogate
+from parasol.surrogate.words import bound_words
 
 _PICTURES = (*figures.FIGURE_SUFFIXES, *ANIMATION_SUFFIXES)
 
@@ -138,15 +139,6 @@ def answer_rows(facts: Facts) -> dict[str, str]:
 def known_bounds(surrogate: Surrogate) -> bool:
     """Whether anything is known about the errors of its answers."""
     return surrogate.reduced is not None or surrogate.conformal is not None
-
-
-def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:
-    """What a bound of its errors means; `rigorous` where the constant behind it is proven."""
-    if surrogate.reduced is not None:
-        return "proven" if rigorous else "from the residual, with a stability constant that is estimated"
-    if surrogate.conformal is not None:
-        return f"{surrogate.conformal.level:.3g} likely, by {surrogate.conformal.n_calibration} solves kept aside"
-    return "not known"
 
 
 def _range(values: Any) -> Facts:

@@ -18,7 +18,7 @@ from parasol.pde.words import problem_words
 from parasol.reduction.fingerprint import fingerprint
 from parasol.surrogate.fit import fit_snapshots
 from parasol.surrogate.learn_nodes import Discretised, choose_nodes, estimate, rebuilding
-from parasol.surrogate.learn_proven import Outcome, learn_proven
+from parasol.surrogate.learn_proven import PROVEN, Outcome, learn_proven
 from parasol.surrogate.learn_sampled import LEVEL, learn_sampled
 from parasol.surrogate.learn_solves import Book, Exhausted, Limits, Stage
 from parasol.surrogate.learn_store import read_data, stored_nodes, write_nodes
@@ -88,14 +88,15 @@ def learn(
 
     Nodes are chosen so that the estimated discretisation error is below the tolerance too; the tolerance itself is
     against the discrete solution, and `total=True` asks that both errors together stay below it. Linear steady problems
-    get a proven bound at every one of 2000 fresh parameters; others a conformal bound that holds 95 times in 100. The
-    account is `surrogate.facts["learn"]`. If the tolerance is not met within `solves` full solves or `seconds`, the best
-    surrogate is returned with a warning that says how far it got and what limits it.
+    get a bound from the residual, proven where its constants are, at every one of 2000 fresh parameters; others a
+    conformal bound that holds 95 times in 100. The account is `surrogate.facts["learn"]`. If the tolerance is not met
+    within `solves` full solves or `seconds`, the best surrogate is returned with a warning that says how far it got and
+    what limits it.
 
-    `model` or `n_nodes` is the user's discretisation, `recipe` the map of his choice (as in `fit`). `problem` may also be a solver of one's own: an object with
-    `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with these names, or a store of snapshots: then
-    nothing is solved. With a `store` (a folder) every full solve is kept: a call that was stopped goes on, and one with a
-    smaller tolerance uses what there is. `progress` is told the stages.
+    `model` or `n_nodes` is the user's discretisation, `recipe` the map of his choice (as in `fit`). `problem` may also
+    be a solver of one's own: an object with `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with
+    these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
+    call that was stopped goes on, and one with a smaller tolerance uses what there is. `progress` is told the stages.
 
     >>> import parasol as ps
     >>> x, y = ps.coordinates("x y")
@@ -275,7 +276,7 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
         "tolerance": tolerance,
         "total": total,
         "bound": outcome.bound,
-        "certificate": "proven" if surrogate.reduced is not None else "conformal",
+        "certificate": _certificate(surrogate, about),
         "limit": limit,
         "discretisation_error": error,
         "n_nodes": getattr(model, "n_nodes", None),
@@ -309,6 +310,13 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
     return replace(surrogate, facts=facts)
 
 
+def _certificate(surrogate: Surrogate, about: dict[str, Any]) -> str:
+    """What kind of bound it is: "proven", from the "residual" with some constants guessed, or "conformal"."""
+    if surrogate.reduced is None:
+        return "conformal"
+    return "proven" if about.get("proven", 0.0) >= PROVEN else "residual"
+
+
 def _limit(outcome: Outcome, met: bool, error, total: bool, tolerance: float, book, limits: Limits) -> str:
     """What keeps the error above the tolerance: a budget first, then the part of the error that is too large."""
     if met:
@@ -328,10 +336,14 @@ def account_rows(surrogate: Surrogate) -> dict[str, str]:
     a = surrogate.facts.get("learn")
     if not isinstance(a, dict):
         raise ParasolError("this surrogate was not made by learn: it has no account of it.")
-    kind = "proven" if a["certificate"] == "proven" else f"at level {a.get('level') or 0:.2g}"
+    kind = f"at level {a.get('level') or 0:.2g}"
+    if a["certificate"] == "residual":
+        kind = f"proven at {100 * a['proven']:.0f} % of them, elsewhere with guessed constants"
+    elif a["certificate"] == "proven":
+        kind = "proven"
     rows = {
         "tolerance": f"{a['tolerance']:g}, {'met' if a['met'] else 'NOT met'}" + (", total" if a["total"] else ""),
-        "bound": f"{a['bound']:.1e} relative, {kind}, on fresh parameters",
+        "bound": f"{a['bound']:.1e} relative, on fresh parameters, {kind}",
     }
     measured = surrogate.facts.get("measured")
     if measured:

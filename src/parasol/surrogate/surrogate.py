@@ -83,6 +83,11 @@ class Surrogate:
             f"<Surrogate of ({names}): {self.basis.n_modes} modes, {self.n_values} values, {type(self.map).__name__}>"
         )
 
+    def _repr_html_(self) -> str:
+        from parasol.surrogate.words import model_html  # which needs this class
+
+        return model_html(self)
+
     @property
     def n_parameters(self) -> int:
         """Length of a parameter vector."""
@@ -296,6 +301,11 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"<Answer to {len(self.mus)} parameters>"
+
+    def _repr_html_(self) -> str:
+        from parasol.surrogate.words import answer_html
+
+        return answer_html(self)
 
     @cached_property
     def values(self) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from parasol.checks import check_choice
 from parasol.networks.bounds import accuracies
-from parasol.surrogate.construction_stability import Stability
+from parasol.surrogate.construction.stability import Stability
 
 CHAINS = ("sharp", "paper")
 _BELOW_QUARTER = 0.2499  # accuracies of an inverse lie in (0, 1/4)

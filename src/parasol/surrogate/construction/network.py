@@ -22,9 +22,9 @@ from parasol.networks.products import (
 )
 from parasol.networks.products import product as scalar_product
 from parasol.networks.sizes import Size
-from parasol.surrogate.construction_chain import Chain
-from parasol.surrogate.construction_system import System
-from parasol.surrogate.construction_theta import Rational, denominator_range, numerator_bound
+from parasol.surrogate.construction.chain import Chain
+from parasol.surrogate.construction.system import System
+from parasol.surrogate.construction.theta import Rational, denominator_range, numerator_bound
 
 
 class Builder:

@@ -15,7 +15,7 @@ from parasol.reduction.affine import AffineForm, affine_form
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.frames import FrameBuilder
 from parasol.reduction.reduced import modes_on_unknowns
-from parasol.surrogate.construction_theta import Rational, denominator_range, distinct, rational
+from parasol.surrogate.construction.theta import Rational, denominator_range, distinct, rational
 
 PRECONDITIONERS = ("solve", "basis", "none")
 _BATCH = 512

@@ -21,16 +21,16 @@ from parasol.reduction.reduced import reduce
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import solve_many
 from parasol.study.facts import Facts, machine_facts
-from parasol.study.theorem_growth import BOUNDS, PAPER, SHARED, bound_of, growth, savings, size_facts
-from parasol.surrogate.construction import (
+from parasol.study.theorem.growth import BOUNDS, PAPER, SHARED, bound_of, growth, savings, size_facts
+from parasol.surrogate.construction.construct import (
     POWERS,
     Design,
     Plan,
     build_surrogate,
     check_accuracy,
 )
-from parasol.surrogate.construction_stability import stability
-from parasol.surrogate.construction_system import (
+from parasol.surrogate.construction.stability import stability
+from parasol.surrogate.construction.system import (
     PRECONDITIONERS,
     System,
     check_provable,

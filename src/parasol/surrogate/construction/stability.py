@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.surrogate.construction_system import System
+from parasol.surrogate.construction.system import System
 
 _SLACK = 0.03  # a bound may be this much worse than the best value seen
 _MOST_CELLS = 200_000

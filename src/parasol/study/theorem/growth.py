@@ -11,11 +11,11 @@ from parasol.networks.bounds import SizeBound, map_bound
 from parasol.pde.model import Model
 from parasol.reduction.basis import Basis
 from parasol.study.facts import Facts
-from parasol.surrogate.construction import Design, Plan
-from parasol.surrogate.construction_chain import error_chain
-from parasol.surrogate.construction_network import Counter, parameter_networks
-from parasol.surrogate.construction_stability import Stability, stability
-from parasol.surrogate.construction_system import System, reduced_system
+from parasol.surrogate.construction.chain import error_chain
+from parasol.surrogate.construction.construct import Design, Plan
+from parasol.surrogate.construction.network import Counter, parameter_networks
+from parasol.surrogate.construction.stability import Stability, stability
+from parasol.surrogate.construction.system import System, reduced_system
 
 PAPER = Design.named("paper")
 SHARED = Design.named("shared")

@@ -19,10 +19,10 @@ from parasol.networks.sizes import Size
 from parasol.pde.model import Model
 from parasol.reduction.basis import Basis
 from parasol.reduction.reduced import ReducedModel
-from parasol.surrogate.construction_chain import Chain, error_chain
-from parasol.surrogate.construction_network import Builder, Counter, assemble, assemble_linear
-from parasol.surrogate.construction_stability import Stability, stability
-from parasol.surrogate.construction_system import System, reduced_system
+from parasol.surrogate.construction.chain import Chain, error_chain
+from parasol.surrogate.construction.network import Builder, Counter, assemble, assemble_linear
+from parasol.surrogate.construction.stability import Stability, stability
+from parasol.surrogate.construction.system import System, reduced_system
 from parasol.surrogate.features import Features
 from parasol.surrogate.layout import Layout
 from parasol.surrogate.linear import NetworkMap
