@@ -15,9 +15,9 @@ from parasol.study.budget_solver import solver_of
 _OWN = """
 import parasol as ps
 (x,) = ps.coordinates("x")
-(nu,) = ps.parameters(nu=(0.05, 1.0, "log"))
+(nu,) = ps.parameters(nu=(0.8, 1.0))
 u = ps.unknown("u", x)
-problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-nu * u.diff(x, 2) + u.diff(x), RIGHT), BOUNDARY)
+problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-nu * u.diff(x, 2) + u, RIGHT), BOUNDARY)
 """
 
 

@@ -29,6 +29,7 @@ _ADVICE = {
     "seconds": "Allow more time; with a store the solves made so far are kept.",
     "discretisation": "Give more nodes with n_nodes, or accept a larger error.",
     "projection": "The solutions need more modes than the solves made so far have: narrow the ranges of the parameters.",
+    "confirmation": "The bound rests on guessed constants that full solves did not confirm.",
     "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or allow more solves.",
 }
 
@@ -144,13 +145,14 @@ def plan(
     with _gathered():
         limits, stage = Limits(), progress or (lambda text: None)
         found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage)
-    p = len(found.model.parameters.scalars)
-    digits = max(1.0, -np.log10(tolerance))
+    # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
+    work = max(len(found.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
+    if found.model.parameters.functions:
+        work *= 8
     proven = _provable(found.model)
-    fewest = int(3 * digits ** min(p, 3) / 3 ** (min(p, 3) - 1)) if p else 20
-    first = (5, 12 + 3 * fewest) if proven else (30, 90 + 12 * fewest)
-    road = "greedy full solves, proven bounds" if proven else "batches of full solves, conformal bound"
-    return Plan(found, tolerance, road, first)
+    road = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
+    guess = (14, int(14 + 5 * work)) if proven else (45, int(45 + 20 * work))
+    return Plan(found, tolerance, road, guess)
 
 
 def _check_tolerance(tolerance) -> float:
@@ -302,6 +304,7 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
     if not met:
         warnings.warn(
             f"the tolerance {tolerance:g} is not met: the bound is {outcome.bound:.1e}"
+            + (" but not confirmed" if "confirmation" in limit else "")
             + (f" and the discretisation error about {error:.1e}" if total and error else "")
             + f", limited by {limit}. {_ADVICE[limit.split(',')[0]]}",
             ParasolWarning,

@@ -135,11 +135,12 @@ def _measured(outcome: Outcome, model: Model, book: Book, rng: int) -> Outcome:
     guessed = facts["proven"] < PROVEN
     n = book.affordable(_N_MEASURED_GUESSED if guessed else _N_MEASURED)
     if not n:
-        return replace(outcome, met=outcome.met and not guessed)
+        return replace(outcome, met=False, limit=outcome.limit or "confirmation") if guessed else outcome
     mus = sample(model, n, design="random", rng=np.random.default_rng([rng, 72]))
     truth = book.solve(mus, "to measure the error")
     found = accuracy(outcome.surrogate, truth)
     worst = float(np.max(found.errors))
     measured = {"n": len(truth), "mean": found.mean, "max": worst, "projection": found.projection}
     kept = not guessed or bool(np.all(found.errors <= outcome.bound))
-    return replace(outcome, met=outcome.met and kept, facts={**facts, "measured": measured})
+    limit = outcome.limit if kept else "confirmation"
+    return replace(outcome, met=outcome.met and kept, limit=limit, facts={**facts, "measured": measured})

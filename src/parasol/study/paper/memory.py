@@ -14,20 +14,15 @@ import numpy as np
 
 from parasol import __version__
 from parasol.checks import ParasolError
-from parasol.delivery.artifact import load, save
-from parasol.networks.network import Network
-from parasol.pde.parameters import ParameterSpace
-from parasol.reduction.basis import Basis
+from parasol.delivery.container import pack, unpack
 from parasol.reduction.reduced import ReducedModel
 from parasol.study.facts import Facts
 from parasol.study.outputs import write_json
-from parasol.surrogate.features import Features
-from parasol.surrogate.linear import FittedLinear
 from parasol.surrogate.operator_nets import TrainedOperator
-from parasol.surrogate.surrogate import Surrogate
 from parasol.surrogate.training import Adam
 
-_NO_MAP = FittedLinear(Network((np.zeros((1, 1)),), (np.zeros(1),), "relu"), 0.0, 0.0)
+_FORM = "parasol-memory"
+_OPERATOR = ("branch", "values", "shift", "best_epoch", "validation_error")  # what is kept of a trained operator
 _MOST_BYTES = 2**28  # larger maps are fitted again: the network without POD of a problem in time has 0.7 GB
 
 
@@ -55,16 +50,14 @@ class Memory:
         path = self.folder / f"{_digest(*key)}.parasol"
         if path.exists():
             try:
-                found = load(path)
+                return unpack(path, lambda reduced, facts: Made(reduced, facts["seconds"]), form=_FORM)
             except ParasolError:  # damaged, or of another version: made again
                 path.unlink()
-            else:
-                return Made(found.reduced, found.facts["seconds"])  # type: ignore[arg-type]
         start = time.perf_counter()
         reduced = make()
         made = Made(reduced, time.perf_counter() - start)
         self.folder.mkdir(parents=True, exist_ok=True)
-        _save(path, made.reduced.basis, _NO_MAP, {"seconds": made.seconds}, made.reduced)
+        pack(made.reduced, path, form=_FORM, facts={"seconds": made.seconds})
         return made
 
 
@@ -142,28 +135,20 @@ def _interrupted(recipe, fitted) -> bool:
 
 
 def _write(path: Path, fitted, fitting: Fitting) -> None:
-    facts: dict[str, Any] = {"seconds": fitting.seconds, "device": fitting.device}
     network = getattr(fitted, "network", getattr(fitted, "branch", None))
     if network is not None and network.dtype.itemsize * sum(w.size for w in network.weights) > _MOST_BYTES:
         return
+    kept: Any = fitted
     if isinstance(fitted, TrainedOperator):
-        rest = {"values": fitted.values, "shift": fitted.shift, "error": fitted.validation_error}
-        facts |= {**rest, "branch": fitted.branch, "best_epoch": fitted.best_epoch}
-        fitted = _NO_MAP  # it is in the facts
-    _save(path, Basis(np.eye(1)), fitted, facts)
-
-
-def _save(path: Path, basis: Basis, fitted, facts: Facts, reduced: ReducedModel | None = None) -> None:
-    """A file of the same form as a surrogate's, with what is to be kept in it."""
-    nothing = Features(np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0))
-    save(Surrogate(basis, fitted, nothing, ParameterSpace(()), reduced=reduced, facts=facts), path)
+        kept = {name: getattr(fitted, name) for name in _OPERATOR}
+    pack(kept, path, form=_FORM, facts={"seconds": fitting.seconds, "device": fitting.device})
 
 
 def _read(path: Path) -> tuple[Any, Fitting]:
-    found = load(path)
-    facts = found.facts
-    fitting = Fitting(facts["seconds"], facts["device"], True)
-    if "branch" not in facts:
-        return found.map, fitting
-    rest = (None, (), facts["seconds"], facts["device"], facts["best_epoch"], facts["error"])
-    return TrainedOperator(facts["branch"], facts["values"], facts["shift"], *rest), fitting
+    def made(kept: Any, facts: Facts) -> tuple[Any, Fitting]:
+        fitting = Fitting(facts["seconds"], facts["device"], True)
+        if isinstance(kept, dict):
+            kept = TrainedOperator(trunk=None, history=(), seconds=fitting.seconds, device=fitting.device, **kept)
+        return kept, fitting
+
+    return unpack(path, made, form=_FORM)

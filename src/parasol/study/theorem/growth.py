@@ -35,9 +35,8 @@ _FITTED_MODES = 5
 def bound_of(planned: Plan, kind: str) -> SizeBound:
     """A bound of the size of the network for this system and accuracy, with the parameter networks that it needs."""
     c, system = planned.constants, planned.scaled
-    relaxation = 1.0 if kind in ("theorem", "kutyniok") else 2.0
     exact = {"exact_operator": system.exact_operator, "exact_load": system.exact_load}
-    chain = error_chain(c, planned.accuracy, kind="paper", relaxation=relaxation, **exact)
+    chain = error_chain(c, planned.accuracy, kind="paper", **exact)
     operator, load = (SizeBound(s.depth, s.n_weights) for s in parameter_networks(Counter(), system, chain))
     return map_bound(
         kind,

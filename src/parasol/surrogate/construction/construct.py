@@ -14,7 +14,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_choice
 from parasol.networks.network import Network
-from parasol.networks.products import MAX_LEVELS
+from parasol.networks.products import MAX_LEVELS, rounded_up
 from parasol.networks.sizes import Size
 from parasol.pde.model import Model
 from parasol.reduction.basis import Basis
@@ -29,7 +29,7 @@ from parasol.surrogate.linear import NetworkMap
 from parasol.surrogate.surrogate import Surrogate
 
 POWERS = ("shared", "paper")
-_FINEST = 1e-13  # below it nobody can ask: float64 ends
+_FINEST = 1e-13  # below it nothing is built: float64 ends
 _SPARE = 300 * 2**20  # bytes that evaluation and Python itself take beside the network
 
 
@@ -104,10 +104,8 @@ class Plan:
     @property
     def representable(self) -> bool:
         """Whether float64 resolves all its products."""
-        try:
-            return self.size.levels <= MAX_LEVELS
-        except ParasolError:  # a polynomial in it is not resolved, and so not counted
-            return False
+        exact = self.chain is None and self.system.exact_load
+        return exact or (self.accuracy >= _FINEST and self.size.levels <= MAX_LEVELS)
 
     @property
     def n_bytes(self) -> int:
@@ -131,9 +129,11 @@ class Plan:
         """The network; refused before anything is built where float64 or memory does not allow it."""
         if not self.representable:
             least = self.smallest_accuracy
-            advice = f"Ask for accuracy >= {1.01 * least:.2g}" if math.isfinite(least) else "No accuracy below 1/4 does"
+            advice = f"Ask for accuracy >= {rounded_up(least)}" if math.isfinite(least) else "No accuracy below 1/4 does"
+            # far below nothing can be counted either: numbers vanish
+            needs = f"{self.size.levels} sawtooth levels" if self.accuracy >= _FINEST else "too many sawtooth levels"
             raise ParasolError(
-                f"accuracy={self.accuracy:g} needs {self.size.levels} sawtooth levels, float64 resolves {MAX_LEVELS}. {advice}; "
+                f"accuracy={self.accuracy:g} needs {needs}, float64 resolves {MAX_LEVELS}. {advice}; "
                 "powers='shared', preconditioning and fewer modes need fewer levels."
             )
         there = available_memory()

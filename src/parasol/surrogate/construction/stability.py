@@ -51,19 +51,25 @@ def stability(system: System) -> Stability:
     In a cell with centre m, B_μ = (I + E) B_m with E = Σ_j (ξ_j − m_j) B_j B_m⁺, so that σ_min(B_μ) ≥ (1 − ||E||) σ_min(B_m);
     ||E||, ||B|| and ||f|| are convex in ξ, hence largest at corners.
     """
+    gamma = _gamma(system)
+    if gamma == 0:
+        raise ParasolError(
+            "the right-hand side is zero for all parameters, and so is the solution: there is nothing to approximate. "
+            "Give the equation or its boundary a value."
+        )
     if system.constant:
         values = np.linalg.svd(system.operators[0], compute_uv=False)
         if values[-1] <= _SINGULAR * values[0]:
             raise ParasolError(_rank_deficient("all parameters", values[-1] / values[0]))
         top, bottom = float(values[0]), float(values[-1])
-        return Stability(top, bottom, _gamma(system), bottom, (), _size(system), 1)
+        return Stability(top, bottom, gamma, bottom, (), _size(system), 1)
     small = _few_rows(system)
     alpha, _, _ = _largest(system, lambda cells: _norms(small, cells))
     inverse, (seen, mu), count = _largest(system, lambda cells: _inverse_smallest(small, cells, alpha))
     return Stability(
         alpha=alpha * (1 + _ROUNDING),
         beta=(1 - _ROUNDING) / inverse,
-        gamma=_gamma(system),
+        gamma=gamma,
         smallest=1.0 / seen,
         mu=tuple(mu.tolist()),
         size=_size(system),
