@@ -107,6 +107,8 @@ def test_the_facts_are_plain_and_have_words(examined, tmp_path):
     assert len(comparison_rows(facts)) == len(facts["rows"]) == 9
     assert len(saving_rows(facts)) == 11
     assert len(growth_rows(facts)) == 5
+    alone = facts["growth"] | {"exponent_of_modes": dict.fromkeys(facts["growth"]["exponent_of_modes"])}  # one mode
+    assert all(words.startswith("M ~ log(1/eps)^") for _, words in growth_rows(facts | {"growth": alone}))
     assert ps.draw_theorem(facts, tmp_path / "growth.png").stat().st_size > 20_000
     with pytest.raises(ps.ParasolError, match="growth was not counted"):
         ps.draw_theorem(facts | {"growth": None}, tmp_path / "none.png")

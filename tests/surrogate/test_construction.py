@@ -239,13 +239,44 @@ def test_accuracy_outside_the_theorem_is_refused(affine, accuracy):
 
 
 def test_float64_ends_and_says_where(affine):
-    with pytest.raises(ps.ParasolError, match=rf"sawtooth levels, float64 resolves {MAX_LEVELS}") as caught:
+    with pytest.raises(
+        ps.ParasolError, match=rf"alpha/beta=.* sawtooth levels, float64 resolves {MAX_LEVELS}"
+    ) as caught:
         ps.construct(*affine, accuracy=1e-13)
     least = float(re.search(r"accuracy >= ([\d.e-]+)", str(caught.value))[1])
     plan = plan_construction(*affine, accuracy=least)
     assert plan.representable
     assert not replace(plan, accuracy=least / 1.1).representable
     assert relative_error(build_surrogate(plan, *affine), plan, n=3) <= least
+
+
+@pytest.mark.parametrize("powers", ["shared", "paper"])
+@pytest.mark.parametrize("accuracy", [1e-14, 1e-300, 5e-324])
+def test_below_rounding_nothing_is_counted_but_the_advice_works(affine, accuracy, powers):
+    with pytest.raises(ps.ParasolError, match=r"alpha/beta=[\d.]+ needs too many sawtooth levels") as caught:
+        ps.construct(*affine, accuracy=accuracy, powers=powers)
+    least = float(re.search(r"accuracy >= ([\d.e-]+)", str(caught.value))[1])
+    assert plan_construction(*affine, accuracy=least, powers=powers).representable
+
+
+def test_the_accuracy_advised_is_never_rounded_down(affine, monkeypatch):
+    plan = plan_construction(*affine, accuracy=1e-14)
+    monkeypatch.setattr(Plan, "smallest_accuracy", 1.33e-9)
+    with pytest.raises(ps.ParasolError, match=r"accuracy >= 1\.4e-09"):
+        plan.build()
+
+
+def test_an_exact_layer_has_no_smallest_accuracy():
+    model, basis = instance(1, 2, 1 + a * x + k * y, 2)
+    assert ps.construct(model, basis, accuracy=1e-300).map.network.depth == 1
+
+
+def test_a_solution_that_is_zero_is_refused():
+    model, _ = instance(a, 1 + k, 1, 1)
+    zero = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u) + (1 + k) * u, 0), ps.Dirichlet(0))
+    flat = ps.Basis(np.ones((model.n_nodes, 1)) / np.sqrt(model.n_nodes))
+    with pytest.raises(ps.ParasolError, match="right-hand side is zero for all parameters"):
+        ps.construct(ps.discretize(zero, model.nodes), flat, accuracy=0.1)
 
 
 def test_too_little_memory_is_said_before_anything_is_built(affine, monkeypatch):

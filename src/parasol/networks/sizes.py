@@ -28,7 +28,7 @@ class Size:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of its sparse layers if no two layers were shared: what a file of it holds; in memory it is less."""
+        """Bytes of its sparse layers if no two layers were shared, at most: a built network and its file take less."""
         return 12 * self.n_weights + 12 * self.n_neurons + 4 * self.depth  # a number and its column; row ends; biases
 
 

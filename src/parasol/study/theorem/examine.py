@@ -12,6 +12,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
 from parasol.delivery.artifact import save
+from parasol.networks.inverse import POWERS
 from parasol.pde.discretize import discretize_with
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
@@ -23,7 +24,6 @@ from parasol.reduction.snapshots import solve_many
 from parasol.study.facts import Facts, machine_facts
 from parasol.study.theorem.growth import BOUNDS, PAPER, SHARED, bound_of, growth, savings, size_facts
 from parasol.surrogate.construction.construct import (
-    POWERS,
     Design,
     Plan,
     build_surrogate,
@@ -206,7 +206,7 @@ def network_facts(planned: Plan, surrogate: Surrogate) -> Facts:
         "counted_n_weights": planned.size.n_weights,
         "levels": planned.size.levels,
         "n_bytes": network.n_bytes,
-        "file_bytes": planned.size.n_bytes,
+        "counted_n_bytes": planned.size.n_bytes,
         "build_seconds": built.seconds,  # type: ignore[attr-defined]
     }
 

@@ -12,16 +12,17 @@ from parasol.delivery.files import check_output, replacing
 from parasol.study.canvas import INK, require_matplotlib
 from parasol.study.facts import Facts
 from parasol.study.figures import FIGURE_SUFFIXES
+from parasol.study.theorem.growth import CURVES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CURVES = {  # name, words, style
-    "bound_theorem": ("the paper's bound", {"color": "C3", "ls": "--"}),
-    "bound_counting": ("sharper bound, paper's network", {"color": "C1", "ls": "--"}),
-    "paper": ("the paper's network, counted", {"color": "C1", "marker": "s", "ms": 4}),
-    "bound_shared": ("sharper bound, shared powers", {"color": "C0", "ls": "--"}),
-    "shared": ("shared powers, counted", {"color": "C0", "marker": "o", "ms": 4}),
+_STYLES = {
+    "bound_theorem": {"color": "C3", "ls": "--"},
+    "bound_counting": {"color": "C1", "ls": "--"},
+    "paper": {"color": "C1", "marker": "s", "ms": 4},
+    "bound_shared": {"color": "C0", "ls": "--"},
+    "shared": {"color": "C0", "marker": "o", "ms": 4},
 }
 
 
@@ -46,9 +47,9 @@ def draw_theorem(facts: Facts, path: str | Path | None = None) -> Path | Figure:
         (right, modes, found["over_modes"], found["exponent_of_modes"], "modes d"),
     )
     for axes, x, rows, exponents, label in panels:
-        for name, (words, style) in _CURVES.items():
+        for name, words in CURVES.items():
             power = "" if exponents[name] is None else f"  (exponent {exponents[name]:.2f})"
-            axes.plot(x, [row[name] for row in rows], lw=1.6, label=f"{words}{power}", **style)
+            axes.plot(x, [row[name] for row in rows], lw=1.6, label=f"{words}{power}", **_STYLES[name])
         axes.set(xscale="log", yscale="log", xlabel=label)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

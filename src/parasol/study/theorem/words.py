@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from parasol.study.facts import Facts
+from parasol.study.theorem.growth import CURVES
 
 
 def theorem_rows(facts: Facts) -> list[tuple[str, str]]:
@@ -69,18 +70,6 @@ def growth_rows(facts: Facts) -> list[tuple[str, str]]:
     found = facts["growth"]
     if found is None:
         return []
-    names = {
-        "shared": "shared powers, counted",
-        "paper": "the paper's network, counted",
-        "bound_theorem": "the paper's bound",
-        "bound_counting": "sharper bound, paper's network",
-        "bound_shared": "sharper bound, shared powers",
-    }
-    return [
-        (
-            words,
-            f"M ~ d^{found['exponent_of_modes'][name]:.2f}, M ~ log(1/eps)^{found['exponent_of_log'][name]:.2f}",
-        )
-        for name, words in names.items()
-        if found["exponent_of_modes"][name] is not None
-    ]
+    exponents = (("d", found["exponent_of_modes"]), ("log(1/eps)", found["exponent_of_log"]))
+    fitted = {name: [f"M ~ {of}^{by[name]:.2f}" for of, by in exponents if by[name] is not None] for name in CURVES}
+    return [(words, ", ".join(fitted[name])) for name, words in CURVES.items()]

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from parasol.checks import ParasolError, check_choice
+from parasol.networks.inverse import POWERS
 from parasol.networks.network import Network
 from parasol.networks.products import MAX_LEVELS, rounded_up
 from parasol.networks.sizes import Size
@@ -28,7 +29,6 @@ from parasol.surrogate.layout import Layout
 from parasol.surrogate.linear import NetworkMap
 from parasol.surrogate.surrogate import Surrogate
 
-POWERS = ("shared", "paper")
 _FINEST = 1e-13  # below it nothing is built: float64 ends
 _SPARE = 300 * 2**20  # bytes that evaluation and Python itself take beside the network
 
@@ -129,11 +129,12 @@ class Plan:
         """The network; refused before anything is built where float64 or memory does not allow it."""
         if not self.representable:
             least = self.smallest_accuracy
-            advice = f"Ask for accuracy >= {rounded_up(least)}" if math.isfinite(least) else "No accuracy below 1/4 does"
+            advice = f"Ask for accuracy >= {rounded_up(least)}" if least < 0.24 else "No accuracy below 1/4 does"
             # far below nothing can be counted either: numbers vanish
             needs = f"{self.size.levels} sawtooth levels" if self.accuracy >= _FINEST else "too many sawtooth levels"
             raise ParasolError(
-                f"accuracy={self.accuracy:g} needs {needs}, float64 resolves {MAX_LEVELS}. {advice}; "
+                f"accuracy={self.accuracy:g} with alpha/beta={self.stability.kappa:.3g} needs {needs}, float64 resolves "
+                f"{MAX_LEVELS}. {advice}; "
                 "powers='shared', preconditioning and fewer modes need fewer levels."
             )
         there = available_memory()
