@@ -109,7 +109,7 @@ def test_answers_are_short(surrogate):
     shown = _Reader(one._repr_html_())
     assert shown.texts == ["answer at a=0.9, k=1.7"]
     assert shown.rows["u"] == f"from {one.values.min():.6g} to {one.values.max():.6g}"
-    assert shown.rows["relative error"] == f"at most {one.bound:.1e}, proven"
+    assert shown.rows["relative error"] == f"at most {one.bound:.1e} against its solver, proven"
     assert shown.rows["mean"] == f"{one.quantities['mean']:.6g}"
     shown = _Reader(many._repr_html_())
     assert shown.rows == {"values": "3 × 250", "outside the box": "1 of 3: nothing is promised there", "by": "map"}

@@ -251,6 +251,19 @@ def test_outside_the_box_when_asked_to(model, here):
     assert "nothing is promised" in result.stdout
     assert json.loads((here / "facts.json").read_text())["extrapolated"] == 1
     assert "positive" in refused("predict", model, "a=-1", "--extrapolate")
+    # every file that has names says so; where nothing is extrapolated, none speaks of it
+    (here / "two.csv").write_text("1,1\n5,1\n")
+    for given in (["--mus", "two.csv"], ["a=5"], ["a=1"]):
+        outputs = [word for name in ("e.npz", "e.nc", "e.csv") for word in ("--out", name)]
+        assert run("predict", model, *given, "--extrapolate", *outputs).exit_code == 0
+        wanted = {"two.csv": [False, True], "a=5": True}.get(given[-1])
+        with np.load("e.npz") as arrays, h5py.File("e.nc") as netcdf:
+            for found in (arrays, netcdf):
+                assert ("extrapolated" in found) == (wanted is not None)
+                assert wanted is None or np.array_equal(np.asarray(found["extrapolated"]).astype(bool), wanted)
+        if given[0] == "--mus":
+            table = np.genfromtxt("e.csv", delimiter=",", names=True)
+            assert np.array_equal(table["extrapolated"], table["a"] > 4)
 
 
 def test_info(model, heat, here):

@@ -264,6 +264,12 @@ def test_hostile_files_are_refused_at_once(surrogate, tmp_path):
             ps.load(edited(path, lambda m, p=place: m["content"]["fields"]["basis"]["fields"]["modes"].update(array=p)))
     with pytest.raises(ps.ParasolError, match="is a str"):
         ps.load(edited(path, lambda m: m["content"]["fields"].update(basis="hello")))
+    # what nobody computes with is looked at as well: it is shown
+    for name, value in {"held_out_error": "x", "n_snapshots": True, "lost_energy": [], "method": 3}.items():
+        with pytest.raises(ps.ParasolError, match=f"{name} of a Basis in it is a"):
+            ps.load(edited(path, lambda m, n=name, v=value: m["content"]["fields"]["basis"]["fields"].update({n: v})))
+    with pytest.raises(ps.ParasolError, match="scheme of a Layout in it is a float"):
+        ps.load(edited(path, lambda m: m["content"]["fields"]["layout"]["fields"].update(scheme=1.5)))
     with pytest.raises(ps.ParasolError, match="version"):
         ps.load(edited(path, lambda m: m.update(version=-5)))
     with pytest.raises(ps.ParasolError, match="not a surrogate"):

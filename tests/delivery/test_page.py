@@ -16,6 +16,7 @@ import parasol as ps
 from parasol.delivery.page import contents
 from parasol.delivery.page.pack import script_text
 from parasol.networks.network import Network
+from parasol.reduction.conformal import ConformalBound
 from parasol.surrogate.linear import FittedLinear
 from parasol.surrogate.readings import Readings
 
@@ -259,6 +260,23 @@ def test_samples_of_ones_own(show, schrodinger):
         assert np.allclose(ask(tab, xi)["mu"], values, atol=1e-12)
     with pytest.raises(ps.ParasolError, match="expected"):
         ps.explore(schrodinger, samples=own[:, 1:])
+
+
+def test_a_probable_bound_ends_where_the_law_of_a_function_does(show, schrodinger):
+    likely = replace(schrodinger, reduced=None, conformal=ConformalBound(level=0.9, n_calibration=40, quantile=0.02))
+    law, layout = schrodinger.parameters.functions[0].law, schrodinger.layout
+    modes = law.modes(layout.points[layout.n_interior :])
+    xis = np.random.default_rng(5).standard_normal((2, len(modes))) * [[1.0], [3.0]]
+    tab = show(likely)
+    for xi, wanted in zip(xis, [0.02, np.inf], strict=True):
+        assert ask(tab, xi)["bound"]["relative"] == wanted == likely(xi @ modes).bound
+    assert "90 %" in tab.inner_text("#error")
+    tab.evaluate("x => window.parasol.set(x)", xis[1].tolist())
+    assert "unlike those" in tab.inner_text("#error")
+    # samples of one's own are looked at too
+    noise = np.random.default_rng(2).standard_normal((3, modes.shape[1]))
+    assert "unlike those" in show(likely, samples=noise).inner_text("#error")
+    assert "90 %" in show(likely, samples=xis[:1] @ modes).inner_text("#error")
 
 
 def test_times_and_a_probable_bound(show, sine_gordon):

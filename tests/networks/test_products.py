@@ -12,8 +12,6 @@ from parasol.networks.arithmetic import (
     gram_size,
     matrix_product,
     matrix_product_size,
-    matrix_vector_product,
-    matrix_vector_product_size,
     product,
     product_size,
     size_of,
@@ -118,10 +116,10 @@ def test_counts_of_the_notes_improved():
 def test_matrix_times_vector():
     rng = np.random.default_rng(4)
     a, b = spectral(rng, 40, (4, 3), 2.0), spectral(rng, 40, (3, 1), 5.0)
-    net = matrix_vector_product(4, 3, 1e-4, 2.0, 5.0)
+    net = matrix_product(4, 3, 1, 1e-4, 2.0, 5.0)
     out = net(np.hstack([vec(a), b[:, :, 0]]))
     assert np.max(np.linalg.norm(out - np.einsum("sij,sj->si", a, b[:, :, 0]), axis=1)) <= 1e-4
-    size = matrix_vector_product_size(4, 3, 1e-4, 2.0, 5.0)
+    size = matrix_product_size(4, 3, 1, 1e-4, 2.0, 5.0)
     assert size == size_of(net, size.levels)
 
 

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 import parasol as ps
 from parasol.cli import app
-from parasol.study.budget import check
-from parasol.study.budget_figure import draw_budget
-from parasol.study.budget_solver import solver_of
+from parasol.study.budget.check import check
+from parasol.study.budget.figure import draw_budget
+from parasol.study.budget.solver import solver_of
 
 _OWN = """
 import parasol as ps
@@ -210,7 +210,7 @@ def test_wrong_input_is_one_line(arguments, message):
 
 
 def test_an_interrupted_command_says_how_to_go_on(own, tmp_path, monkeypatch):
-    from parasol.surrogate import learn as learning
+    from parasol.surrogate.learning import learn as learning
 
     def stop(*given, **options):
         raise KeyboardInterrupt

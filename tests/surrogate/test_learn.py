@@ -12,11 +12,11 @@ import pytest
 from sympy import exp, sin
 
 import parasol as ps
-from parasol.surrogate.learn import account_rows, learn, plan
-from parasol.surrogate.learn_labels import teacher_for
-from parasol.surrogate.learn_nodes import choose_nodes, indicated_spacing
-from parasol.surrogate.learn_region import between, cuts, shortened
-from parasol.surrogate.learn_solves import Book, Limits
+from parasol.surrogate.learning.labels import teacher_for
+from parasol.surrogate.learning.learn import account_rows, learn, plan
+from parasol.surrogate.learning.nodes import choose_nodes, indicated_spacing
+from parasol.surrogate.learning.region import between, cuts, shortened
+from parasol.surrogate.learning.solves import Book, Limits
 
 quick = {"recipe": "polynomial"}  # no network to train
 

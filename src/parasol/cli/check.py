@@ -42,8 +42,8 @@ def check(
     """
     from parasol.delivery.artifact import load
     from parasol.delivery.files import check_output
-    from parasol.study import budget
-    from parasol.study.budget_figure import draw_budget
+    from parasol.study.budget import check as budget
+    from parasol.study.budget.figure import draw_budget
     from parasol.study.figures import FIGURE_SUFFIXES
     from parasol.study.outputs import write_json
 

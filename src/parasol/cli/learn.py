@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import catalogue_names, one_line_warnings, print_json, say, show_rows, stages
 
 _NOT_MET = 3  # exit status
 
@@ -17,7 +18,12 @@ _NOT_MET = 3  # exit status
 def learn(
     problem: Annotated[
         str | None,
-        typer.Argument(metavar="PROBLEM", help="Name in the catalogue, or path/to/file.py[:name].", show_default=False),
+        typer.Argument(
+            metavar="PROBLEM",
+            help="Name in the catalogue, or path/to/file.py[:name].",
+            show_default=False,
+            autocompletion=catalogue_names,
+        ),
     ] = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
@@ -69,7 +75,7 @@ def learn(
     from parasol.delivery.files import check_output
     from parasol.pde.catalogue import load_problem
     from parasol.study.outputs import write_json
-    from parasol.surrogate import learn as learning
+    from parasol.surrogate.learning import learn as learning
 
     if problem is None and data is None:
         raise ParasolError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
@@ -103,14 +109,15 @@ def learn(
         write_json(facts, json_file)
     if json_file != "-" and not quiet:
         show_rows(rows.items())
-        if surrogate is not None:
-            say(f"wrote {out}")
+        for path in (out if surrogate is not None else None, json_file):
+            if path is not None:
+                say(f"wrote {path}")
     if surrogate is not None and not surrogate.facts["learn"]["met"]:
         raise typer.Exit(_NOT_MET)
 
 
 def _say_how_to_go_on(store: str | None) -> None:
-    if store is None:
+    if store is None or not Path(store).exists():
         line = "nothing is kept. With --store DIR a run that is stopped goes on where it was"
     else:
         line = f"the full solves made so far are in {store}. Run the same command again to go on"

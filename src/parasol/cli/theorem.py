@@ -7,14 +7,19 @@ from typing import Annotated, Literal
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import catalogue_names, one_line_warnings, print_json, say, show_rows, stages
 
 
 @app.command()
 def theorem(
     problem: Annotated[
         str,
-        typer.Argument(metavar="PROBLEM", help="Name in the catalogue, or path/to/file.py[:name].", show_default=False),
+        typer.Argument(
+            metavar="PROBLEM",
+            help="Name in the catalogue, or path/to/file.py[:name].",
+            show_default=False,
+            autocompletion=catalogue_names,
+        ),
     ],
     modes: Annotated[int, typer.Option(min=1, metavar="D", help="Modes of the basis.")] = 5,
     accuracy: Annotated[

@@ -30,7 +30,8 @@ def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> P
     The answer to one parameter makes the files that `write_field` makes of a full solve. To several: `.npy` holds the
     values (n_samples, n_values); `.npz` mus, points, times and each unknown by its name (n_samples, [n_times,] n_nodes);
     `.csv` the table of each sample beneath that of the one before, with its number and its parameters first. With `bounds`
-    the relative error bounds go along in `.npz`, `.csv` (of several) and `.nc`. The file appears complete or not at all.
+    the relative error bounds go along in `.npz`, `.csv` (of several) and `.nc`. These say as well which samples are
+    `extrapolated`, where any is. The file appears complete or not at all.
     """
     path = check_output(path, ANSWER_SUFFIXES if answer.single else MANY_SUFFIXES)
     suffix = path.suffix.lower()
@@ -154,6 +155,8 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
         arrays["times"] = layout.times
     if bounds:
         arrays["bound"] = np.asarray(answer.bound)
+    if np.any(answer.extrapolated):
+        arrays["extrapolated"] = np.asarray(answer.extrapolated)
     for i, name in enumerate(layout.names):
         field = values[..., i, :] if layout.times is not None else values[..., 0, i, :]
         arrays[f"{name}_" if name in arrays else name] = field
@@ -163,7 +166,9 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
 
 
 def _write_tables(answer: Answer, path: Path, bounds: bool) -> None:
-    known = answer.bounds.relative if bounds else None
+    extra = {"bound": answer.bounds.relative} if bounds else {}
+    if np.any(answer.extrapolated):
+        extra["extrapolated"] = np.asarray(answer.extrapolated)
     scalars = answer.surrogate.parameters.names  # a function has too many values for a table
     model = Answering(answer.surrogate)
     fields = (values for block in answer.blocks(64) for values in block)
@@ -171,7 +176,7 @@ def _write_tables(answer: Answer, path: Path, bounds: bool) -> None:
         for i, (mu, values) in enumerate(zip(answer.mus, fields, strict=True)):
             names, table = table_of(_as_solution(model, mu, values))
             if i == 0:
-                file.write(",".join(["sample", *scalars, *(["bound"] if bounds else []), *names]) + "\n")
-            told = [i, *mu[: len(scalars)], *([] if known is None else [known[i]])]
+                file.write(",".join(["sample", *scalars, *extra, *names]) + "\n")
+            told = [i, *mu[: len(scalars)], *[column[i] for column in extra.values()]]
             rows = np.column_stack([np.tile(told, (len(table), 1)), table])
             np.savetxt(file, rows, delimiter=",", fmt=["%d", *["%.17g"] * (rows.shape[1] - 1)])

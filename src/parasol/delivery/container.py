@@ -66,6 +66,15 @@ _KINDS = {
     }.items()
     for name in names.split()
 }
+# how fields are declared that hold nothing of these kinds, and what may stand in them
+_SIMPLE = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "str": (str,),
+    "np.ndarray": (np.ndarray,),
+    "None": (type(None),),
+}
 # symbols of an equation, and the plain kinds that stand for them in files
 _PLAIN = {"Parameter": ("PlainParameter", "name low high scale"), "FunctionParameter": ("PlainFunction", "name law on")}
 
@@ -281,7 +290,22 @@ def _decode(tree: Any, arrays: list[np.ndarray]) -> Any:
         raise ParasolError(f"the file holds a {kind!r}, which this version of parasol does not know.")
     made = getattr(import_module(_KINDS[kind]), kind)
     found = {name: _decode(item, arrays) for name, item in tree["fields"].items()}
+    for f in fields(made):
+        if f.name in found and found[f.name] is not f.default and not _fits(found[f.name], str(f.type)):
+            raise ParasolError(f"{f.name} of a {kind} in it is a {type(found[f.name]).__name__}.")
     return made(**(found | _LEFT_OUT.get(kind, {})))
+
+
+def _fits(value: Any, declared: str) -> bool:
+    """Whether a value is what its field is declared as, where that says so simply: a constructor looks at the rest.
+
+    >>> _fits(1, "float | None"), _fits("1", "float | None"), _fits(True, "int"), _fits((), "tuple[str, ...]")
+    (True, False, False, True)
+    """
+    names = declared.split(" | ")
+    if not all(name in _SIMPLE or name in _KINDS for name in names):
+        return True
+    return any(type(value) in _SIMPLE.get(name, ()) or type(value).__name__ == name for name in names)
 
 
 def _sparse(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple[int, ...]):

@@ -18,7 +18,8 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
     """The answer as an xarray Dataset: each unknown and each quantity by its name, dimensions sample, time and node.
 
     Nodes have the coordinates x, y, z, samples the parameters. An answer to one parameter has no dimension sample, a
-    steady one no time. With `bounds` the variable `bound` holds the bounds of the relative errors.
+    steady one no time. With `bounds` the variable `bound` holds the bounds of the relative errors. Where a sample
+    lies outside the box, the variable `extrapolated` says which.
     """
     xarray = require_xarray()
     layout, space = answer.surrogate.layout, answer.surrogate.parameters
@@ -42,6 +43,9 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
     if bounds:
         words = {"long_name": "bound of the relative error of the whole field"}
         variables[_free("bound", coordinates, variables)] = (samples, answer.bound, words)
+    if np.any(answer.extrapolated):
+        words = {"long_name": "whether the parameters lie where nothing is promised"}
+        variables[_free("extrapolated", coordinates, variables)] = (samples, answer.extrapolated, words)
     for j, p in enumerate(space.scalars):
         words = {"low": p.low, "high": p.high, "scale": p.scale}
         coordinates[_free(p.name, coordinates, variables)] = (samples, mus[..., j], words)

@@ -77,16 +77,6 @@ def matrix_product_size(m: int, n: int, k: int, accuracy: float, z_a: float, z_b
     return product_network_size(matrix_wiring(m, n, k), levels, z_a, z_b)
 
 
-def matrix_vector_product(m: int, n: int, accuracy: float, z_a: float, z_b: float) -> Network:
-    """(vec A, b) ↦ A b within `accuracy`, for A (m, n), ‖A‖₂ ≤ z_a, ‖b‖₂ ≤ z_b."""
-    return matrix_product(m, n, 1, accuracy, z_a, z_b)
-
-
-def matrix_vector_product_size(m: int, n: int, accuracy: float, z_a: float, z_b: float) -> Size:
-    """Size of `matrix_vector_product`."""
-    return matrix_product_size(m, n, 1, accuracy, z_a, z_b)
-
-
 @dataclass(frozen=True, eq=False)
 class Wiring:
     """Which inputs are multiplied and which products are added: output = Σ_p sums[:, p] · x[left_p] · (x[right_p] + shift_p)."""

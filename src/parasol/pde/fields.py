@@ -9,6 +9,8 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_shape
 
+_LARGEST = 128  # degree of spherical harmonics: 16641 of them
+
 
 class RandomField(ABC):
     """A centred Gaussian field, f = sum_k xi_k m_k with independent standard normal xi_k."""
@@ -63,8 +65,8 @@ class SphereField(RandomField):
     degree: int = 8
 
     def __post_init__(self):
-        if int(self.degree) != self.degree or self.degree < 0:
-            raise ParasolError(f"degree={self.degree} of SphereField must be a non-negative integer.")
+        if int(self.degree) != self.degree or not 0 <= self.degree <= _LARGEST:  # a file may come from anywhere
+            raise ParasolError(f"degree={self.degree} of SphereField must be an integer from 0 to {_LARGEST}.")
 
     def modes(self, points: np.ndarray) -> np.ndarray:  # noqa: D102
         l = np.repeat(np.arange(self.degree + 1), 2 * np.arange(self.degree + 1) + 1)  # noqa: E741

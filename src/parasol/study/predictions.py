@@ -19,7 +19,7 @@ from parasol.study.canvas import require_matplotlib
 from parasol.study.facts import Facts
 from parasol.study.outputs import Stage, write_json
 from parasol.surrogate.surrogate import Answer, Surrogate
-from parasol.surrogate.words import bound_words
+from parasol.surrogate.words import bound_words, error_text
 
 _PICTURES = (*figures.FIGURE_SUFFIXES, *ANIMATION_SUFFIXES)
 
@@ -90,7 +90,7 @@ def answer_facts(
     names = surrogate.parameters.names
     values = np.reshape(answer.values, (len(answer.mus), layout.n_times, len(layout.names), -1))
     sizes = np.linalg.norm(answer.coefficients, axis=1)  # the basis is orthonormal: that of the whole field
-    found = answer.bounds if bounds or known_bounds(surrogate) else None
+    found = answer.bounds if bounds or surrogate.has_bounds else None
     return {
         "problem": surrogate.facts.get("problem"),
         "n_samples": len(answer.mus),
@@ -122,23 +122,18 @@ def answer_rows(facts: Facts) -> dict[str, str]:
     if several:
         rows["samples"] = str(facts["n_samples"])
     if facts["extrapolated"]:
-        which = f"{facts['extrapolated']} of {facts['n_samples']}" if several else "the parameter lies"
-        rows["outside the box"] = f"{which}: nothing is promised there"
+        which = f"{facts['extrapolated']} of {facts['n_samples']}: " if several else ""
+        rows["outside the box"] = f"{which}nothing is promised there"
     rows |= {name: f"from {r['minimum']:.6g} to {r['maximum']:.6g}" for name, r in facts["fields"].items()}
     rows["norm"] = f"{_words(facts['norm'])} of the whole field"
     if facts["bound"] is None:
         rows["relative error"] = "not known: there is no bound"
     else:
-        rows["relative error"] = f"at most {facts['bound']['maximum']:.1e}, {facts['bound_is']}"
+        rows["relative error"] = error_text(facts["bound"]["maximum"], facts["bound_is"])
     for name, found in facts["quantities"].items():
         bound = facts["quantity_bounds"].get(name)
-        rows[name] = _words(found) + ("" if bound is None else f", off by at most {bound:.1e}")
+        rows[name] = _words(found) + ("" if bound is None or np.isinf(bound) else f", off by at most {bound:.1e}")
     return rows | {"seconds": f"{facts['seconds']:.2g}"}
-
-
-def known_bounds(surrogate: Surrogate) -> bool:
-    """Whether anything is known about the errors of its answers."""
-    return surrogate.reduced is not None or surrogate.conformal is not None
 
 
 def _range(values: Any) -> Facts:

@@ -15,6 +15,7 @@ from parasol.reduction.basis import Basis, slices
 from parasol.reduction.conformal import ConformalBound
 from parasol.reduction.online import Bounds, ReducedModel
 from parasol.surrogate.features import Features
+from parasol.surrogate.laws import Laws
 from parasol.surrogate.layout import Layout, check_nodes
 from parasol.surrogate.readings import Readings
 
@@ -97,6 +98,11 @@ class Surrogate:
     def n_values(self) -> int:
         """Length of an answer."""
         return len(self._modes)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether anything is known about the errors of its answers."""
+        return self.reduced is not None or self.conformal is not None
 
     @property
     def _modes(self) -> np.ndarray:
@@ -188,6 +194,12 @@ class Surrogate:
         bounds = self.parameters.bounds
         return bounds[0], bounds[1]
 
+    @cached_property
+    def laws(self) -> Laws:
+        """What is known of functions among the parameters; nothing where the nodes are not known."""
+        points = None if self.readout is not None else self.layout.points
+        return Laws(self.parameters, points, self.layout.n_interior)
+
     def lift(self, coefficients: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """V c, (n_samples, n_values), in the type of the coefficients, into `out` where given."""
         return np.matmul(coefficients, self._transposed[coefficients.dtype.type], out=out)
@@ -211,9 +223,9 @@ class Surrogate:
         if self.reduced is not None:
             return self.reduced.certify(mus, c, extrapolate=extrapolate)
         if self.conformal is not None:
-            relative = np.full(len(mus), self.conformal.quantile)
-            if outside is not None:
-                relative[outside] = np.inf  # the level holds for the law of the calibration set, which ends at the box
+            relative = np.full(len(mus), float(self.conformal.quantile))
+            # the level holds for the law of the calibration set, which ends at the box
+            relative[self.laws.unlike(mus) if outside is None else outside | self.laws.unlike(mus)] = np.inf
             # relative to the solution, whose norm is at most that of the answer over 1 − relative
             size = np.linalg.norm(c, axis=1)
             values = np.full(len(mus), np.inf)
@@ -246,7 +258,9 @@ class Surrogate:
             modes = np.einsum("pn,tfnd->tfpd", self._weights(points), modes, optimize=True)
             layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), n_interior=0)
         readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
-        return replace(self, readout=readout, layout=layout, quantities=quantities)
+        made = replace(self, readout=readout, layout=layout, quantities=quantities)
+        vars(made)["laws"] = self.laws  # functions are given at all nodes still
+        return made
 
     def _weights(self, points) -> np.ndarray:
         from parasol.space.neighbours import Cloud  # here: only values between nodes need SciPy
@@ -370,8 +384,9 @@ class Answer:
 
     @property
     def extrapolated(self) -> np.ndarray | bool:
-        """Whether a parameter lies outside the box, (n_samples,) or one truth value."""
-        outside = np.zeros(len(self.mus), dtype=bool) if self.outside is None else self.outside
+        """Whether a number lies outside the box, or a function is unlike its law: (n_samples,) or one truth value."""
+        unlike = self.surrogate.laws.unlike(self.mus)
+        outside = unlike if self.outside is None else self.outside | unlike
         return bool(outside[0]) if self.single else outside
 
     @property

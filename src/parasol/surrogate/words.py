@@ -126,12 +126,21 @@ def answer_html(answer: Answer) -> str:
     if not answer.single:
         return card(f"answers to {len(answer.mus)} parameters", rows)
     rows |= field_rows({", ".join(surrogate.layout.names): answer.values})
-    if surrogate.reduced is not None or surrogate.conformal is not None:
+    if surrogate.has_bounds:
         words = bound_words(surrogate, rigorous=bool(answer.bounds.rigorous.all()))
-        rows["relative error"] = f"at most {answer.bound:.1e}, {words}"
+        rows["relative error"] = error_text(float(answer.bound), words)
     rows |= {name: f"{value:.6g}" for name, value in answer.quantities.items() if isinstance(value, float)}
     at = ", ".join(f"{name}={value:g}" for name, value in zip(names, answer.mus[0], strict=False))
     return card(f"answer at {at or 'a function'}", rows)
+
+
+def error_text(bound: float, words: str) -> str:
+    """A bound of a relative error in one line; `words` say how sure it is.
+
+    >>> error_text(1e-3, "proven"), error_text(float("inf"), "0.9 likely")
+    ('at most 1.0e-03 against its solver, proven', 'no bound here')
+    """
+    return f"at most {bound:.1e} against its solver, {words}" if np.isfinite(bound) else "no bound here"
 
 
 def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:

@@ -13,6 +13,7 @@ from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import map_program
+from parasol.surrogate.laws import largest_square
 from parasol.surrogate.surrogate import Surrogate
 
 _LARGEST = 5_000_000  # characters of a page that still takes its certificate along
@@ -32,6 +33,7 @@ class PageFunction:
     span: Span
     samples: np.ndarray
     given: bool  # by the caller, not drawn from a law
+    largest_square: float  # of its coordinates, where a bound that was calibrated on the law still counts
 
 
 def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
@@ -95,11 +97,16 @@ def page_functions(surrogate: Surrogate, samples) -> list[PageFunction]:
         points = layout.points[layout.n_interior :] if f.on == "boundary" else layout.points
         if given:
             modes, chosen = _coordinates(samples, len(points))
+            vectors = [
+                np.concatenate([surrogate.parameters.vector({}), row]) for row in np.asarray(samples, dtype=float)
+            ]
+            square = 0.0 if surrogate.laws.unlike(np.array(vectors)).any() else largest_square(len(modes))
         else:
             count = _N_SAMPLES if samples is None else check_count(samples, "samples")
             modes = f.law.modes(points)
             chosen = np.random.default_rng(0).standard_normal((count, len(modes)))
-        out.append(PageFunction(f.name, f.on, Span(place, modes), chosen, given))
+            square = largest_square(len(modes))
+        out.append(PageFunction(f.name, f.on, Span(place, modes), chosen, given, square))
         place += len(points)
     return out
 
@@ -128,6 +135,7 @@ def _listed(functions: list[PageFunction], first: int, pack: Pack) -> list[dict]
                 "samples": pack.add(function.samples),
                 "n_sliders": min(_N_SLIDERS, n_modes),
                 "given": function.given,
+                "largest_square": function.largest_square,
             }
         )
         first += n_modes

@@ -168,8 +168,11 @@ const Numbers = (() => {
       return relative((norm(residual) + allowance) / known.sigma, norm(c), known.rigorous);
     },
     conformal(model, bound, inputs, mu, c) {
-      const value = bound.quantile < 1 ? (norm(c) * bound.quantile) / (1 - bound.quantile) : Infinity;
-      return { value, relative: bound.quantile, rigorous: false };
+      // the level holds for functions as their law draws them
+      const usual = model.functions.every((f) => norm(inputs.slice(f.input, f.input + f.modes.shape[0])) ** 2 <= f.largest_square);
+      const quantile = usual ? bound.quantile : Infinity;
+      const value = quantile < 1 ? (norm(c) * quantile) / (1 - quantile) : Infinity;
+      return { value, relative: quantile, rigorous: false };
     },
     none: () => ({ value: Infinity, relative: Infinity, rigorous: false }),
   };

@@ -7,6 +7,8 @@ import json
 
 import numpy as np
 
+from parasol.checks import ParasolError
+
 _TYPES = {"f4": "<f4", "f8": "<f8", "i4": "<i4", "u2": "<u2"}
 
 
@@ -41,5 +43,8 @@ class Pack:
 
 def script_text(data) -> str:
     """Plain data as JSON that can stand in a script element: no character in it ends the element."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    try:
+        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        raise ParasolError("a number of this surrogate is NaN or infinite, so it makes no page.") from None
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

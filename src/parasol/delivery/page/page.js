@@ -81,7 +81,7 @@
   }
 
   function tell(found) {
-    const name = model.lift.names[state.which], rows = { min: found.low, mean: found.mean, max: found.high };
+    const name = model.lift.names[state.which], rows = { min: found.low, "mean of the nodes": found.mean, max: found.high };
     $("statistics").replaceChildren(...Object.entries(rows).map(([key, value]) => make("div", {}, make("dt", {}, key), make("dd", {}, words(value)))));
     const error = Words.errorWords(answer.bound, model.bound);
     fill.error(error);

@@ -25,6 +25,9 @@ const Words = (() => {
         ? { kind: "proven", big: `≤ ${number(bound.relative, 2)}`, words: "proven for these parameters", note: `Relative error ${of}.` }
         : { kind: "guessed", big: `≲ ${number(bound.relative, 2)}`, words: "estimated: no proof reaches these parameters", note: `Relative error ${of}.` };
     }
+    if (program.kind === "conformal" && !Number.isFinite(bound.relative)) {
+      return { kind: "unknown", big: "no bound here", words: "this function is unlike those that the bound was calibrated with", note: "" };
+    }
     if (program.kind === "conformal") {
       const percent = number(100 * program.level, 3);
       return { kind: "likely", big: `≤ ${number(program.quantile, 2)}`, words: `with ${percent} % probability`, note: `Relative error ${of}. ${program.meaning} ${program.reason}` };

@@ -61,15 +61,13 @@ class Desk:
     @cached_property
     def middle(self) -> np.ndarray:
         """A parameter vector inside the box, for examples: the middle of every range, functions that vanish."""
-        out = np.zeros(self.surrogate.n_parameters)
-        for j, p in enumerate(self.surrogate.parameters.scalars):
-            out[j] = np.sqrt(p.low * p.high) if p.scale == "log" else (p.low + p.high) / 2
-        return out
+        scalars = self.surrogate.parameters.vector({})
+        return np.pad(scalars, (0, self.surrogate.n_parameters - len(scalars)))
 
     @property
     def has_bounds(self) -> bool:
         """Whether anything is known about errors."""
-        return self.surrogate.reduced is not None or self.surrogate.conformal is not None
+        return self.surrogate.has_bounds
 
     def question(self, given: Mapping[str, Any], allowed: tuple[str, ...]) -> Question:
         """The question in a JSON object (or in query and npy body); 4xx with the reason where it is none."""
@@ -193,7 +191,9 @@ class Desk:
         shape = (n_times, len(layout.names), -1, self.surrogate.basis.n_modes)
         rows = np.concatenate([part.readout.reshape(shape) for part in parts], axis=2)  # type: ignore[union-attr]
         readout = np.ascontiguousarray(rows.reshape(-1, shape[-1]))
-        return replace(parts[0], readout=readout, layout=replace(parts[0].layout, points=points))
+        made = replace(parts[0], readout=readout, layout=replace(parts[0].layout, points=points))
+        vars(made)["laws"] = self.surrogate.laws  # as restricting does
+        return made
 
     def _check_near(self, points: np.ndarray) -> None:
         """Refuse points away from all nodes: a file may not know its domain, and stencils would extrapolate wildly."""

@@ -10,27 +10,23 @@ from parasol import __version__
 from parasol.delivery.server.desk import Desk
 from parasol.delivery.server.umbridge import model_names
 from parasol.delivery.server.wire import JSON, binary_kinds, plain
+from parasol.surrogate.words import model_facts
+
+_SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_nodes", "dimension", "quantities")
 
 
 def describe(desk: Desk) -> dict[str, Any]:
     """What is served, as plain data: /v1/info."""
-    surrogate, layout = desk.surrogate, desk.surrogate.layout
-    parameters = surrogate.parameters
+    surrogate, times = desk.surrogate, desk.surrogate.layout.times
+    facts = model_facts(surrogate)
     bounds = "proven" if surrogate.reduced is not None else "conformal" if surrogate.conformal is not None else None
     return {
         "parasol": __version__,
-        "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in parameters.scalars],
-        "functions": [f.name for f in parameters.functions],
-        "n_parameters": surrogate.n_parameters,
-        "unknowns": list(layout.names),
-        "n_values": surrogate.n_values,
-        "n_modes": surrogate.basis.n_modes,
-        "n_nodes": None if layout.points is None else len(layout.points),
-        "dimension": None if layout.points is None else layout.points.shape[1],
-        "times": None if layout.times is None else plain(layout.times),
-        "map": type(surrogate.map).__name__,
+        **{name: facts[name] for name in _SHARED},
+        "functions": [f["name"] for f in facts["functions"]],
+        "times": None if times is None else plain(times),
+        "map": facts["map"]["kind"],
         "bounds": bounds,
-        "quantities": [] if surrogate.quantities is None else list(surrogate.quantities.names),
         "facts": plain(surrogate.facts),
         "umbridge": model_names(surrogate),
         "limits": vars(desk.limits),

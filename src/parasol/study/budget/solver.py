@@ -13,7 +13,7 @@ from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
 from parasol.reduction.fingerprint import fingerprint
 from parasol.space.boundary import describe
-from parasol.surrogate.learn_nodes import rebuilt
+from parasol.surrogate.learning.nodes import rebuilt
 from parasol.surrogate.surrogate import Surrogate
 
 _ASK = "Give the problem: --problem path/to/file.py[:name], in Python problem=... or model=..."

@@ -16,10 +16,10 @@ from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.surrogate.features import features_of
 from parasol.surrogate.fit import accuracy, calibrated, fit_labels, project_all
 from parasol.surrogate.kernel import GaussianProcess
-from parasol.surrogate.learn_labels import Teacher, teacher_for
-from parasol.surrogate.learn_proven import Outcome, maps_to_try, named
-from parasol.surrogate.learn_region import between, cuts, shortened
-from parasol.surrogate.learn_solves import Book
+from parasol.surrogate.learning.labels import Teacher, teacher_for
+from parasol.surrogate.learning.proven import Outcome, maps_to_try, named
+from parasol.surrogate.learning.region import between, cuts, shortened
+from parasol.surrogate.learning.solves import Book
 from parasol.surrogate.random_features import RandomFeatures
 from parasol.surrogate.surrogate import Surrogate
 

@@ -12,7 +12,7 @@ from parasol.pde.model import Model
 from parasol.reduction.greedy import Greedy, greedy
 from parasol.reduction.sampling import sample
 from parasol.surrogate.fit import accuracy, fit
-from parasol.surrogate.learn_solves import Book, Exhausted
+from parasol.surrogate.learning.solves import Book, Exhausted
 from parasol.surrogate.surrogate import Surrogate
 
 _SHARES = (0.4, 0.1)  # of the tolerance, for the basis: the rest is the map's

@@ -17,11 +17,11 @@ from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
 from parasol.reduction.fingerprint import fingerprint
 from parasol.surrogate.fit import fit_snapshots
-from parasol.surrogate.learn_nodes import Discretised, choose_nodes, estimate, rebuilding
-from parasol.surrogate.learn_proven import PROVEN, Outcome, learn_proven
-from parasol.surrogate.learn_sampled import LEVEL, learn_sampled
-from parasol.surrogate.learn_solves import Book, Exhausted, Limits, Stage
-from parasol.surrogate.learn_store import read_data, stored_nodes, write_nodes
+from parasol.surrogate.learning.nodes import Discretised, choose_nodes, estimate, rebuilding
+from parasol.surrogate.learning.proven import PROVEN, Outcome, learn_proven
+from parasol.surrogate.learning.sampled import LEVEL, learn_sampled
+from parasol.surrogate.learning.solves import Book, Exhausted, Limits, Stage
+from parasol.surrogate.learning.store import read_data, stored_nodes, write_nodes
 from parasol.surrogate.surrogate import Surrogate
 
 _ADVICE = {

@@ -16,7 +16,7 @@ from parasol.checks import ParasolError
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import open_snapshots
 from parasol.space.nodes import Nodes
-from parasol.surrogate.learn_nodes import Discretised, discretize_on
+from parasol.surrogate.learning.nodes import Discretised, discretize_on
 
 _ARRAYS = ("points", "normals", "part", "on_part", "spacing")
 

@@ -14,10 +14,10 @@ from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
 from parasol.space.kernels import PHS
-from parasol.study.budget_solver import solver_of
+from parasol.study.budget.solver import solver_of
 from parasol.study.facts import Facts
 from parasol.surrogate.fit import accuracy
-from parasol.surrogate.learn_nodes import discretize_on, estimate, probes
+from parasol.surrogate.learning.nodes import discretize_on, estimate, probes
 from parasol.surrogate.surrogate import Surrogate
 
 _CHANCE = 0.01  # that a promise which holds is found broken

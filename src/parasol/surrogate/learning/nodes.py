@@ -19,7 +19,7 @@ from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import differentiate
 from parasol.space.spacing import feature_spacing
-from parasol.surrogate.learn_solves import Limits, Stage
+from parasol.surrogate.learning.solves import Limits, Stage
 
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane

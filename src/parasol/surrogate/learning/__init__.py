@@ -1,0 +1,1 @@
+"""One call from an equation to a surrogate that meets a tolerance."""

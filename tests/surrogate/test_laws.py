@@ -1,0 +1,56 @@
+"""Functions unlike their law are told from draws of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import parasol as ps
+from parasol.reduction.conformal import ConformalBound
+from parasol.surrogate.laws import largest_square
+
+
+@pytest.fixture(scope="module")
+def model():
+    problem = ps.load_problem("schrodinger")
+    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+
+
+@pytest.fixture(scope="module")
+def surrogate(model):
+    snapshots = ps.solve_many(model, model.sample(12))
+    fitted = ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=6), model=model)
+    return replace(fitted, conformal=ConformalBound(level=0.9, n_calibration=20, quantile=0.5))
+
+
+def test_the_square_is_exceeded_as_rarely_as_said():
+    from scipy.stats import chi2
+
+    for n in (1, 9, 81, 1089):
+        assert 1e-12 < chi2.sf(largest_square(n), n) < 1e-6
+
+
+def test_draws_are_known_and_others_are_not(model, surrogate):
+    drawn = model.sample(200, rng=3)
+    assert not surrogate(drawn).extrapolated.any()
+    assert np.all(surrogate(drawn).bound == 0.5)
+    rough = np.random.default_rng(0).standard_normal((5, model.n_parameters)) * np.std(drawn)
+    for mus in (4 * drawn[:5], drawn[:5] + 5, rough):
+        answer = surrogate(mus)
+        assert answer.extrapolated.all()
+        assert np.isinf(answer.bound).all()
+        assert np.isinf(surrogate(mus[0]).bound)
+    # what a table with few digits leaves is no other shape
+    assert not surrogate(drawn.round(4)).extrapolated.any()
+
+
+def test_it_is_known_at_few_nodes_and_after_loading_too(model, surrogate, tmp_path):
+    drawn = model.sample(2, rng=3)
+    mus = np.vstack([drawn, drawn + 5])
+    for other in (
+        surrogate.restricted(nodes=[0, 5]),
+        surrogate.restricted(points=np.zeros((1, 3))),
+        ps.load(ps.save(surrogate, tmp_path / "model.parasol")),
+    ):
+        assert other(mus).extrapolated.tolist() == [False, False, True, True]
+        assert other(mus).bound.tolist() == [0.5, 0.5, np.inf, np.inf]
