@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out
 
-.PHONY: setup demo test check format bench clean
+.PHONY: setup demo test check format bench stress clean
 
 setup: $(VENV)/.ready
 
@@ -42,7 +42,15 @@ bench: setup
 	$(BIN)/python benchmarks/trajectories.py
 	$(BIN)/python benchmarks/pod.py
 	$(BIN)/python benchmarks/stores.py
+	$(BIN)/python benchmarks/page.py
+	$(BIN)/python benchmarks/server.py --requests 2000
 	$(BIN)/parasol bench offline
+
+# what takes too long for every day: ten thousand hostile files, a hundred thousand requests, ten thousand malformed ones
+stress: setup
+	$(BIN)/python tests/stress/artifact_fuzz.py 10000
+	PARASOL_STRESS=1 $(BIN)/python -m pytest tests/stress/test_server_load.py
+	$(BIN)/python benchmarks/server.py --requests 100000
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers $(OUT)

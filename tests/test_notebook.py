@@ -58,7 +58,7 @@ def test_a_problem_is_its_equation_its_domain_and_its_parameters():
     shown = _Reader(system._repr_html_())
     assert len(shown.texts) == 3
     assert shown.rows["domain"].endswith("periodic in x, y")
-    assert shown.rows["in time"] == "order 1, 11 times, 0 to 500"
+    assert shown.rows["in time"] == "order 1, 11 times, 0 to 200"
     assert system._repr_latex_().count(r" \\ ") == 1
 
 

@@ -126,6 +126,7 @@ def test_netcdf_has_names_on_its_axes(model, heat, helmholtz, here):
         assert np.array_equal(found["bound"], answer.bound)
         assert found["k"].attrs["high"] == 2.0
         assert np.array_equal(found["at the centre"], answer.quantities["at the centre"])
+        assert np.array_equal(found["bound of at the centre"], answer.quantity_bounds["at the centre"])
         assert found.attrs["problem"] == "helmholtz"
     one = ps.to_xarray(ps.load(heat)([0.3]))
     assert one["u"].dims == ("time", "node")
@@ -145,6 +146,7 @@ def test_many_parameters(model, helmholtz, here):
     assert np.array_equal(arrays["mus"], mus)
     assert np.array_equal(arrays["u"], answer.values)
     assert np.array_equal(arrays["bound"], answer.bound)
+    assert np.array_equal(arrays["bound of quantity: average"], answer.quantity_bounds["average"])
     assert (here / "u.csv").open().readline() == "sample,a,k,bound,x,y,u\n"
     table = np.loadtxt("u.csv", delimiter=",", skiprows=1).reshape(5, 250, 7)
     assert np.array_equal(table[:, 0, 0], np.arange(5))

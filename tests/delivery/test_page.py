@@ -16,6 +16,7 @@ import parasol as ps
 from parasol.delivery.page import contents
 from parasol.delivery.page.pack import script_text
 from parasol.networks.network import Network
+from parasol.pde.box import ParameterSpace, PlainParameter
 from parasol.reduction.conformal import ConformalBound
 from parasol.surrogate.linear import FittedLinear
 from parasol.surrogate.readings import Readings
@@ -229,6 +230,16 @@ def test_what_is_copied_is_python_that_gives_the_same(show, schrodinger, tmp_pat
     found = ask(tab, tab.evaluate("() => Array.from(window.parasol.state.inputs)"))
     assert np.allclose([min(found["values"]), max(found["values"])], [low, high], atol=1e-6)
     assert bound == pytest.approx(found["bound"]["relative"], rel=1e-3)
+
+
+def test_what_is_copied_at_the_end_of_a_range_stays_inside(show, helmholtz):
+    high = 1.997209935789209  # to twelve digits it is more
+    space = ParameterSpace((*helmholtz.parameters.scalars[:1], PlainParameter("k", 0.0, high)))
+    tab = show(replace(helmholtz, parameters=space, reduced=None))
+    tab.evaluate("x => window.parasol.set(x)", [4.0, high])
+    assert f"surrogate([4, {high!r}])" in tab.inner_text("#python")
+    tab.evaluate("x => window.parasol.set(x)", [1 / 3, 1.0])
+    assert "surrogate([0.333333333333, 1])" in tab.inner_text("#python")
 
 
 def test_a_cut_shows_the_field_inside(show, schrodinger):

@@ -288,6 +288,12 @@ def test_extrapolation_where_the_server_allows_it(surrogate):
     ask = lambda **body: inside(app, "POST", "/v1/predict", json=body)  # noqa: E731
     got = ask(mus=[[4.1, 1.0], [1.0, 1.0]], extrapolate=True, bounds=True).json()
     assert got["extrapolated"] == [True, False]
+    for path in ("/v1/predict", "/v1/gradient"):  # an array has no place for it, its header has
+        for mus, wanted in (([[4.1, 1.0], [1.0, 1.0]], "1"), ([4.1, 1.0], "1"), ([1.0, 1.0], None)):
+            body, accept = {"mus": mus, "extrapolate": True}, {"accept": "application/x-npy"}
+            assert inside(app, "POST", path, json=body, headers=accept).headers.get("x-extrapolated") == wanted
+    gradient = inside(app, "POST", "/v1/gradient", json={"mus": [4.1, 1.0], "extrapolate": True}).json()
+    assert gradient["extrapolated"] is True
     assert np.array_equal(got["values"], surrogate([[4.1, 1.0], [1.0, 1.0]], extrapolate=True).values)
     assert "outside its range" in ask(mus=[4.1, 1.0]).json()["error"]
     for wild in ([-1.0, 1.0], [1e300, 1.0], [1.0, -1e300], [1e-300, 1e150]):

@@ -41,5 +41,7 @@ def test_samples_are_deterministic():
 
 
 def test_bad_degree():
-    with pytest.raises(ParasolError, match="non-negative integer"):
+    with pytest.raises(ParasolError, match="integer from 0 to 128"):
         ps.SphereField(-1)
+    with pytest.raises(ParasolError, match="integer from 0 to 128"):  # from a hostile file, say
+        ps.SphereField(10**9)

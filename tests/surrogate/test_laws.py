@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.delivery.server.desk import Desk
+from parasol.delivery.server.umbridge import ProtocolError, answer
+from parasol.delivery.server.wire import Limits
 from parasol.reduction.conformal import ConformalBound
 from parasol.surrogate.laws import largest_square
+from parasol.surrogate.readings import Readings
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +58,23 @@ def test_it_is_known_at_few_nodes_and_after_loading_too(model, surrogate, tmp_pa
     ):
         assert other(mus).extrapolated.tolist() == [False, False, True, True]
         assert other(mus).bound.tolist() == [0.5, 0.5, np.inf, np.inf]
+
+
+def test_a_server_says_so_or_refuses(model, surrogate):
+    mu = model.sample(1, rng=3)[0]
+    desk = Desk(surrogate, Limits())
+    asked = {"mus": [mu.tolist(), (mu + 5).tolist()], "bounds": True, "nodes": [0]}
+    found = desk.values(desk.question(asked, tuple(asked)), "application/json")
+    assert found["extrapolated"].tolist() == [False, True]
+    assert found["bounds"]["relative"].tolist() == [0.5, np.inf]
+    # UM-Bridge has no word for it
+    assert len(answer(desk, "Evaluate", {"name": "field", "input": [mu.tolist()]})["output"][0]) == 300
+    with pytest.raises(ProtocolError, match="unlike its law"):
+        answer(desk, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()]})
+    bold = Desk(surrogate, Limits(), extrapolate=True)
+    answer(bold, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()], "config": {"extrapolate": True}})
+
+
+def test_a_quantity_of_nothing_is_never_off():
+    readings = Readings(("nothing", "all"), np.ones((2, 1, 1)), np.array([[0.0], [2.0]]))
+    assert readings.bounds(np.array([np.inf, 3.0])).tolist() == [[[0.0], [0.0]], [[np.inf], [6.0]]]

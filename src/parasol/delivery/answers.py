@@ -30,7 +30,8 @@ def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> P
     The answer to one parameter makes the files that `write_field` makes of a full solve. To several: `.npy` holds the
     values (n_samples, n_values); `.npz` mus, points, times and each unknown by its name (n_samples, [n_times,] n_nodes);
     `.csv` the table of each sample beneath that of the one before, with its number and its parameters first. With `bounds`
-    the relative error bounds go along in `.npz`, `.csv` (of several) and `.nc`. These say as well which samples are
+    the relative error bounds go along in `.npz`, `.csv` (of several) and `.nc`, in the first and the last those of the
+    quantities too. These say as well which samples are
     `extrapolated`, where any is. The file appears complete or not at all.
     """
     path = check_output(path, ANSWER_SUFFIXES if answer.single else MANY_SUFFIXES)
@@ -162,6 +163,8 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
         arrays[f"{name}_" if name in arrays else name] = field
     for name, found in answer.quantities.items() if surrogate.quantities is not None else ():
         arrays[f"quantity: {name.replace('/', ' per ')}"] = np.asarray(found)
+        if bounds:
+            arrays[f"bound of quantity: {name.replace('/', ' per ')}"] = np.asarray(answer.quantity_bounds[name])
     return arrays
 
 

@@ -39,7 +39,13 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
         variables[_free(name, coordinates)] = ((*samples, *times, "node"), field)
     for name, found in answer.quantities.items():
         # a slash would make a group of it in the file
-        variables[_free(name.replace("/", " per "), coordinates, variables)] = ((*samples, *times), found)
+        told = name.replace("/", " per ")
+        variables[_free(told, coordinates, variables)] = ((*samples, *times), found)
+        if bounds:
+            variables[_free(f"bound of {told}", coordinates, variables)] = (
+                (*samples, *times),
+                answer.quantity_bounds[name],
+            )
     if bounds:
         words = {"long_name": "bound of the relative error of the whole field"}
         variables[_free("bound", coordinates, variables)] = (samples, answer.bound, words)

@@ -44,6 +44,15 @@ def is_plain_latex(text: str) -> bool:
     return commands <= set(_COMMANDS.split()) and "$" not in text and len(text) <= _LONGEST
 
 
+def range_text(name: str, low: float, high: float, scale: str) -> str:
+    """A parameter and its range.
+
+    >>> range_text("a", 0.1, 4.0, "log")
+    'a in [0.1, 4] (log)'
+    """
+    return f"{name} in [{low:g}, {high:g}]{' (log)' if scale == 'log' else ''}"
+
+
 def parameter_text(space: ParameterSpace) -> str:
     """The parameters and their ranges in one line.
 
@@ -51,7 +60,7 @@ def parameter_text(space: ParameterSpace) -> str:
     >>> parameter_text(ParameterSpace((PlainParameter("a", 0.1, 4.0, "log"), PlainParameter("k", 0.0, 2.0))))
     'a in [0.1, 4] (log), k in [0, 2]'
     """
-    words = [f"{p.name} in [{p.low:g}, {p.high:g}]{' (log)' if p.scale == 'log' else ''}" for p in space.scalars]
+    words = [range_text(p.name, p.low, p.high, p.scale) for p in space.scalars]
     words += [f"{f.name}: a function on the {f.on}, {f.law}" for f in space.functions]
     return ", ".join(words) or "none"
 

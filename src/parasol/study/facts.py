@@ -15,6 +15,7 @@ import numpy as np
 from parasol import __version__
 from parasol.pde import catalogue
 from parasol.pde.evolution import Evolution
+from parasol.pde.notebook import range_text
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
 from parasol.pde.words import domain_text, equation_texts
@@ -125,10 +126,7 @@ def problem_lines(facts: Facts) -> list[str]:
     seams = [axis for axis, period in zip("xyz", facts["periods"], strict=False) if period]
     where = f"{facts['domain']} in {box}" + (f", periodic in {', '.join(seams)}" if seams else "")
     where += f", boundary: {', '.join(facts['parts']) or 'none'}"
-    names = [
-        f"{p['name']} in [{p['low']:g}, {p['high']:g}]{' (log)' if p['scale'] == 'log' else ''}"
-        for p in facts["parameters"]
-    ]
+    names = [range_text(**p) for p in facts["parameters"]]
     names += [f"{f['name']}: a function on the {f['on']}, {f['law']}" for f in facts["functions"]]
     presets = [name for name in facts["presets"] if name != "default"]
     return [

@@ -40,7 +40,8 @@ class Readings:
 
     def bounds(self, errors: np.ndarray) -> np.ndarray:
         """How far they can be off where fields are off by `errors` (n_samples,): (n_quantities, n_samples, n_times)."""
-        return self.norms[:, None, :] * np.asarray(errors)[None, :, None]
+        norms, errors = np.broadcast_arrays(self.norms[:, None, :], np.asarray(errors, dtype=float)[None, :, None])
+        return np.multiply(norms, errors, out=np.zeros(norms.shape), where=norms > 0)  # 0, not 0 · ∞
 
     def at(self, times: np.ndarray) -> Readings:
         """The same at some of the times, given by their places."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.pde.notebook import card, field_rows, is_plain_latex
+from parasol.pde.notebook import card, field_rows, is_plain_latex, range_text
 from parasol.surrogate.surrogate import Answer, Surrogate
 
 Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
@@ -57,10 +57,7 @@ def model_rows(facts: Facts) -> dict[str, str]:
     """A surrogate as a table of two columns."""
     rows: dict[str, str] = {}
     rows |= {name: str(facts[name]) for name in ("problem", "equation", "domain") if facts[name]}
-    names = [
-        f"{p['name']} in [{p['low']:g}, {p['high']:g}]{' (log)' if p['scale'] == 'log' else ''}"
-        for p in facts["parameters"]
-    ]
+    names = [range_text(**p) for p in facts["parameters"]]
     names += [f"{f['name']}: a function on the {f['on']}, {f['law']}" for f in facts["functions"]]
     rows["parameters"] = ", ".join(names) or "none"
     rows["answers"] = _answers_text(facts)

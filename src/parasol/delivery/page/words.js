@@ -38,8 +38,10 @@ const Words = (() => {
   }
 
   function python(model, inputs, time) {
-    const list = (values) => `[${Array.from(values, (x) => String(Number(x.toPrecision(12)))).join(", ")}]`;
-    const names = model.parameters.map((p) => p.name), scalars = list(inputs.slice(0, names.length));
+    const short = (x) => Number(x.toPrecision(12)), list = (values) => `[${Array.from(values, short).join(", ")}]`;
+    const names = model.parameters.map((p) => p.name);
+    // at the end of a range all digits count: rounded, the number would lie outside
+    const scalars = `[${model.parameters.map((p, j) => (short(inputs[j]) < p.low || short(inputs[j]) > p.high ? inputs[j] : short(inputs[j]))).join(", ")}]`;
     const lines = ["import parasol as ps"];
     if (model.functions.length) lines.push("import numpy as np");
     lines.push("", 'surrogate = ps.load("model.parasol")');

@@ -256,7 +256,8 @@ class Desk:
         found = surrogate.gradient(question.mus, extrapolate=question.extrapolate)
         if not np.isfinite(found).all():
             raise ParasolError("the derivatives are not finite. Ask inside the box.")
-        return {"gradient": found}
+        answer = surrogate(question.mus, extrapolate=question.extrapolate)
+        return {"gradient": found, "extrapolated": answer.extrapolated}
 
     def bounds(self, question: Question, kind: str) -> dict[str, Any]:
         """Bounds of the errors of whole fields."""

@@ -102,29 +102,32 @@ class Routes:
         body = await self._body(request)
         given = _merged(query, _read(body, form)) if len(body) <= _SMALL_BODY else None
 
-        def work() -> tuple[bytes, int]:
+        def work() -> tuple[bytes, int, int]:
             asked = _merged(query, _read(body, form)) if given is None else given
             with _careful():
                 return self._answer(path, asked, kind)
 
-        content, n_samples = await self._run(work, light=given is not None and self._desk.is_light(given))
+        found = await self._run(work, light=given is not None and self._desk.is_light(given))
+        content, n_samples, n_extrapolated = found
         self._metrics.answered(path, n_samples)
-        return _response(content, kind)
+        # an array alone could not say it
+        return _response(content, kind, headers={"X-Extrapolated": str(n_extrapolated)} if n_extrapolated else {})
 
-    def _answer(self, path: str, asked: Mapping[str, Any], kind: str) -> tuple[bytes, int]:
-        """The bytes of an answer, and how many parameters it is for."""
+    def _answer(self, path: str, asked: Mapping[str, Any], kind: str) -> tuple[bytes, int, int]:
+        """The bytes of an answer, how many parameters it is for, and how many of them are extrapolated."""
         question = self._desk.question(asked, self._questions[path])
         if kind != JSON and (question.bounds or question.quantities):
             raise Refusal(
                 422, f"{kind} holds one array: no bounds or quantities beside it. Ask other routes, or for JSON."
             )
         found = self._answers[path](question, kind)
+        counts = question.n_samples, int(np.count_nonzero(found["extrapolated"]))
         if kind == JSON:
-            return write_json(plain(found)), question.n_samples
+            return write_json(plain(found)), *counts
         array = found["values" if "values" in found else "gradient"]
         if kind == NPY:
-            return write_npy(array), question.n_samples
-        return write_arrow(array[None] if question.mus.ndim == 1 else array), question.n_samples
+            return write_npy(array), *counts
+        return write_arrow(array[None] if question.mus.ndim == 1 else array), *counts
 
     async def _protocol(self, verb: str, request: Request) -> Response:
         """UM-Bridge. Its clients are many, so the form of a body is not held against them."""

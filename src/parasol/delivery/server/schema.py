@@ -211,7 +211,7 @@ def _answer(desk: Desk, route: str) -> Schema:
     named = {"type": "object", "additionalProperties": {"type": ["number", "array", "null"]}}
     readings = {"quantities": named, "quantity_bounds": named}
     if route == "/v1/gradient":
-        return _object({"gradient": {"type": "array"}})
+        return _object({"gradient": {"type": "array"}, "extrapolated": many(truth)})
     if route == "/v1/bounds":
         return _object({**bounds, "extrapolated": many(truth)})
     if route == "/v1/quantities":

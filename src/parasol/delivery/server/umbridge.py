@@ -80,6 +80,8 @@ def _computed(desk: Desk, verb: str, given: Mapping[str, Any]) -> dict[str, Any]
         raise Refusal(422, f"input must be a list of one parameter vector, got {str(inputs)[:80]}.")
     mu = desk.vector(inputs[0])
     surrogate = desk.surrogate
+    if not extrapolate and surrogate.laws.unlike(mu[None])[0]:  # the protocol has no place to say so in an answer
+        raise Refusal(422, "a function among the parameters is unlike its law. Ask for one as the law draws them.")
     if verb == "Evaluate":
         desk.check_size(len(matrix))
         return {"output": [_finite(matrix @ surrogate.coefficients(mu, extrapolate=extrapolate))]}
