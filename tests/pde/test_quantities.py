@@ -142,12 +142,17 @@ def test_quantities_of_full_solves_are_those_of_the_full_solve(pipe):
     assert repaired.road == "full solve"
     truth = pipe.solver.quantities.rows @ pipe.solver.solve([1.0]).values
     assert np.allclose(list(repaired.quantities.values()), truth, rtol=1e-12)
+    loss = pipe.solver.solve([1.0]).quantities["heat loss"]
+    assert loss == pytest.approx(2 * np.pi / (1 + np.log(2.5)), rel=3e-3)
     assert repaired.quantity_bounds["skin"] == 0
 
 
 def test_quantities_in_time():
     problem = replace(ps.load_problem("heat"), quantities={"mean": ps.Average(), "left": ps.Flux("left")})
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=200))
+    solved = model.solve([0.1])
+    assert solved.quantities["mean"].shape == (11,)
+    assert solved.quantities["mean"][10] == pytest.approx(solved.at(0.5).quantities["mean"], rel=1e-12)
     snapshots = ps.solve_many(model, ps.sample(model, 8))
     for product in (None, ps.value_weights(model)):
         basis = ps.pod(snapshots, n_modes=6, weights=product)

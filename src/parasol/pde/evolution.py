@@ -51,6 +51,12 @@ class Evolution:
         """The unknown functions by name, each (n_times, n_nodes)."""
         return self.model.fields(self.values)
 
+    @property
+    def quantities(self) -> dict[str, np.ndarray]:
+        """What the problem wants to know of its solution, by name, each (n_times,)."""
+        wanted = self.model.quantities
+        return dict(zip(wanted.names, wanted.rows @ self.values.T, strict=True))
+
     def at(self, t: float) -> Solution:
         """The state at time t, between stored times by a cubic through the four nearest."""
         first, last = self.times[0], self.times[-1]

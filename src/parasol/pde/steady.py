@@ -45,6 +45,12 @@ class Solution:
         return self.model.fields(self.values)
 
     @property
+    def quantities(self) -> dict[str, float]:
+        """What the problem wants to know of its solution, by name."""
+        wanted = self.model.quantities
+        return dict(zip(wanted.names, (wanted.rows @ self.values).tolist(), strict=True))
+
+    @property
     def extrapolated(self) -> bool:
         """Whether the parameter lies outside the declared ranges."""
         low, high = self.model.parameters.bounds

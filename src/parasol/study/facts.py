@@ -112,6 +112,7 @@ def solution_facts(
             name: {"minimum": float(values.min()), "maximum": float(values.max())}
             for name, values in solution.fields.items()
         },
+        "quantities": {name: np.asarray(value).tolist() for name, value in solution.quantities.items()},
         "error": solution.error,
         "seed": seed,
         "discretise_seconds": discretise_seconds,
@@ -169,6 +170,8 @@ def solution_rows(facts: Facts) -> dict[str, str]:
     else:
         rows["relative residual"] = f"{facts['relative_residual']:.1e}"
     rows |= {name: f"from {f['minimum']:.6g} to {f['maximum']:.6g}" for name, f in facts["fields"].items()}
+    for name, value in facts["quantities"].items():
+        rows[name] = f"{value:.6g}" if isinstance(value, float) else f"{value[-1]:.6g} at the last time"
     return rows | {"relative error": _error_text(facts)}
 
 
