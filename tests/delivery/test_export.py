@@ -125,6 +125,14 @@ def test_many_inputs_and_data_of_others(tmp_path):
     assert made.n_parameters == 14
 
 
+@pytest.mark.parametrize("recipe", [ps.Linear(), ps.RandomFeatures(40)], ids=["linear", "features"])
+def test_one_parameter_loses_nothing(recipe, tmp_path):
+    # ONNX Runtime fuses a single factor into the product that follows, in single precision
+    mus = np.linspace(0.3, 1.7, 40)[:, None]
+    line = ps.fit_snapshots(mus, np.sin(mus * [1.0, 1.3, 0.7]), recipe, level=None)
+    check_export(line, mus, tmp_path)
+
+
 def test_the_metadata_say_what_the_numbers_mean(surrogate, model, tmp_path):
     made = ps.export(surrogate, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(made.path), providers=["CPUExecutionProvider"])

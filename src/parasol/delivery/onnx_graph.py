@@ -62,8 +62,12 @@ class Graph:
         return out
 
     def affine(self, x: str, shift: np.ndarray, scale: np.ndarray) -> str:
-        """(x − shift) · scale."""
-        return self.add("Mul", self.add("Sub", x, shift), scale)
+        """(x − shift) · scale.
+
+        One number is multiplied as a matrix: ONNX Runtime would fuse a factor into the next product, in single precision.
+        """
+        centred = self.add("Sub", x, shift)
+        return self.add("MatMul", centred, scale[:, None]) if len(scale) == 1 else self.add("Mul", centred, scale)
 
     def activation(self, name: str, h: str) -> str:
         """σ(h), composed as networks/network.py does."""
