@@ -35,7 +35,6 @@ def shortened(words: list[str]) -> list[str]:
 
 def test_the_code_blocks_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert len(blocks) >= 2
     names: dict = {}
