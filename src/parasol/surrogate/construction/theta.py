@@ -76,7 +76,6 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str) -> Rationa
     Traceback (most recent call last):
     parasol.checks.ParasolError: sin(a) in the operator is neither a polynomial nor a quotient of polynomials in a: ...
     """
-    expression = sympy.sympify(expression)
     parts = sympy.fraction(sympy.together(expression))
     try:
         polynomials = [sympy.Poly(part, *symbols) if symbols else sympy.Poly(part, sympy.Dummy()) for part in parts]
