@@ -19,17 +19,6 @@ from parasol.surrogate.linear import FittedLinear
 
 
 @pytest.fixture(scope="module")
-def model():
-    problem = ps.load_problem("helmholtz")
-    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=250))
-
-
-@pytest.fixture(scope="module")
-def reduced(model):
-    return ps.reduce(model, ps.pod(ps.solve_many(model, ps.sample(model, 20)), n_modes=8))
-
-
-@pytest.fixture(scope="module")
 def surrogate(reduced):
     return ps.fit(reduced, "polynomial", n_labels=200)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import check_json, one_line_warnings, stages, tell
 
 bench = typer.Typer(no_args_is_help=True, help="Measure: every figure beside what it is compared with, in one run.")
 app.add_typer(bench, name="bench")
@@ -70,20 +70,9 @@ def online(
 
 
 def _measure(run, rows, json_file: str | None, quiet: bool) -> None:
-    from parasol.delivery.files import check_output
     from parasol.study.facts import machine_facts
-    from parasol.study.outputs import write_json
 
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     with one_line_warnings(), stages(quiet) as stage:
         facts = run(stage)
-    if json_file == "-":
-        print_json({"machine": machine_facts(), **facts})
-        return
-    if json_file is not None:
-        write_json({"machine": machine_facts(), **facts}, json_file)
-    if not quiet:
-        show_rows(rows(facts))
-        if json_file is not None:
-            say(f"wrote {json_file}")
+    tell({"machine": machine_facts(), **facts}, json_file, quiet, rows(facts))

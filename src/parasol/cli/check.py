@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import check_json, one_line_warnings, stages, tell
 
 
 @app.command()
@@ -45,10 +45,8 @@ def check(
     from parasol.study.budget import check as budget
     from parasol.study.budget.figure import draw_budget
     from parasol.study.figures import FIGURE_SUFFIXES
-    from parasol.study.outputs import write_json
 
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     if out is not None:
         check_output(out, FIGURE_SUFFIXES)
     with one_line_warnings(), stages(quiet) as stage:
@@ -56,13 +54,6 @@ def check(
         if out is not None:
             draw_budget(found, out)
     facts = {"model": model, **found.facts()}
-    if json_file == "-":
-        print_json(facts)
-    elif json_file is not None:
-        write_json(facts, json_file)
-    if json_file != "-" and not quiet:
-        show_rows(found.rows().items())
-        if out is not None:
-            say(f"wrote {out}")
+    tell(facts, json_file, quiet, found.rows().items(), wrote=(out,))
     if not found.holds:
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, stages
+from parasol.cli.terminal import check_json, one_line_warnings, stages, tell
 
 
 @app.command()
@@ -38,22 +38,13 @@ def explore(
     from parasol.delivery.artifact import load
     from parasol.delivery.files import check_output
     from parasol.delivery.page.explore import write_page
-    from parasol.study.outputs import write_json
 
     path = check_output(Path(model).with_suffix(".html").name if out is None else out, (".html", ".htm"))
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     with one_line_warnings(), stages(quiet) as stage:
         surrogate = load(model)
         stage("preparing the page")
         write_page(surrogate, path, title=title, samples=samples)
     facts = {"page": str(path), "bytes": path.stat().st_size}
-    if json_file == "-":
-        print_json(facts)
-        return
-    if json_file is not None:
-        write_json(facts, json_file)
-    if not quiet:
-        say(f"wrote {path} ({1e-6 * facts['bytes']:.1f} MB): open it in a browser, or mail it")
-        if json_file is not None:
-            say(f"wrote {json_file}")
+    page = f"{path} ({1e-6 * facts['bytes']:.1f} MB): open it in a browser, or mail it"
+    tell(facts, json_file, quiet, wrote=(page,))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import check_json, one_line_warnings, stages, tell
 
 
 @app.command()
@@ -36,23 +36,12 @@ def export(
     from parasol.delivery.onnx_export import EXPORT_SUFFIXES
     from parasol.delivery.onnx_export import export as export_onnx
     from parasol.study.models import export_facts, export_rows
-    from parasol.study.outputs import write_json
 
     check_output(to, EXPORT_SUFFIXES)
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     with one_line_warnings(), stages(quiet) as stage:
         stage("reading the model")
         surrogate = load(model)
         stage("writing and comparing")
         facts = export_facts(export_onnx(surrogate, to, dtype=dtype))
-    if json_file == "-":
-        print_json(facts)
-        return
-    if json_file is not None:
-        write_json(facts, json_file)
-    if not quiet:
-        show_rows(export_rows(facts).items())
-        for path in (to, json_file):
-            if path is not None:
-                say(f"wrote {path}")
+    tell(facts, json_file, quiet, export_rows(facts).items(), wrote=(to,))

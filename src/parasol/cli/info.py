@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import print_json, say, show_rows
+from parasol.cli.terminal import check_json, tell
 
 
 @app.command()
@@ -23,19 +23,8 @@ def info(
     [dim]parasol info model.parasol[/dim]
     """
     from parasol.delivery.artifact import load
-    from parasol.delivery.files import check_output
-    from parasol.study.outputs import write_json
     from parasol.surrogate.words import model_facts, model_rows
 
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     facts = model_facts(load(model), model)
-    if json_file == "-":
-        print_json(facts)
-        return
-    if json_file is not None:
-        write_json(facts, json_file)
-    if not quiet:
-        show_rows(model_rows(facts).items())
-        if json_file is not None:
-            say(f"wrote {json_file}")
+    tell(facts, json_file, quiet, model_rows(facts).items())

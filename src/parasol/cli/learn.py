@@ -9,7 +9,13 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import catalogue_names, one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import (
+    catalogue_names,
+    check_json,
+    one_line_warnings,
+    stages,
+    tell,
+)
 
 _NOT_MET = 3  # exit status
 
@@ -74,13 +80,11 @@ def learn(
     from parasol.delivery.artifact import save
     from parasol.delivery.files import check_output
     from parasol.pde.catalogue import load_problem
-    from parasol.study.outputs import write_json
     from parasol.surrogate.learning import learn as learning
 
     if problem is None and data is None:
         raise ParasolError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     if not dry_run:
         check_output(out, None)
     wish = {"tolerance": tolerance, "total": total, "n_nodes": nodes, "store": store, "rng": seed}
@@ -103,15 +107,7 @@ def learn(
         except KeyboardInterrupt:
             _say_how_to_go_on(store)
             raise
-    if json_file == "-":
-        print_json(facts)
-    elif json_file is not None:
-        write_json(facts, json_file)
-    if json_file != "-" and not quiet:
-        show_rows(rows.items())
-        for path in (out if surrogate is not None else None, json_file):
-            if path is not None:
-                say(f"wrote {path}")
+    tell(facts, json_file, quiet, rows.items(), wrote=() if surrogate is None else (out,))
     if surrogate is not None and not surrogate.facts["learn"]["met"]:
         raise typer.Exit(_NOT_MET)
 

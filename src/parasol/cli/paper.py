@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import check_json, one_line_warnings, say, stages, tell
 
 
 @app.command()
@@ -47,12 +47,9 @@ def paper(
 
     A run that is stopped goes on where it was when started again; full solves are shared between presets.
     """
-    from parasol.delivery.files import check_output
-    from parasol.study.outputs import write_json
     from parasol.study.paper.reproduce import paper_rows, reproduce
 
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     with one_line_warnings(), stages(quiet) as stage:
         results = reproduce(
             problem,
@@ -67,15 +64,7 @@ def paper(
             command=shlex.join(["parasol", *sys.argv[1:]]),
             progress=stage,
         )
-    if json_file == "-":
-        print_json(results)
-        return
-    if json_file is not None:
-        write_json(results, json_file)
-    if not quiet:
-        show_rows(paper_rows(results))
-        for name in ("results.json", "model.parasol", "report.html", "explore.html"):
-            say(f"wrote {Path(out) / name}")
-        if json_file is not None:
-            say(f"wrote {json_file}")
+    files = [Path(out) / name for name in ("results.json", "model.parasol", "report.html", "explore.html")]
+    tell(results, json_file, quiet, paper_rows(results), wrote=files)
+    if json_file != "-" and not quiet:
         say("open report.html in a browser: it leads to explore.html, where you move the parameters yourself")

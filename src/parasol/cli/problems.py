@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import print_json, say, show_rows
+from parasol.cli.terminal import check_json, tell
 
 
 @app.command()
@@ -23,21 +23,10 @@ def problems(
 
     What is not in it is a file that declares a ps.Problem: wherever a command wants a PROBLEM, give path/to/file.py.
     """
-    from parasol.delivery.files import check_output
     from parasol.pde.catalogue import load_problem, problem_names
     from parasol.study.facts import problem_facts, problem_lines
-    from parasol.study.outputs import write_json
 
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     facts = [problem_facts(name, load_problem(name)) for name in problem_names()]
-    if json_file == "-":
-        print_json(facts)
-        return
-    if json_file is not None:
-        write_json(facts, json_file)
-    if not quiet:
-        rows = [(fact["name"], "\n".join(problem_lines(fact))) for fact in facts]
-        show_rows(rows, "problem", "equation, domain and parameters")
-        if json_file is not None:
-            say(f"wrote {json_file}")
+    rows = [(fact["name"], "\n".join(problem_lines(fact))) for fact in facts]
+    tell(facts, json_file, quiet, rows, "problem", "equation, domain and parameters")

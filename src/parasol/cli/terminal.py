@@ -34,6 +34,34 @@ def print_json(facts: Facts | list[Facts]) -> None:
     sys.stdout.write(as_json(facts))
 
 
+def check_json(json_file: str | None) -> None:
+    """Refuse a name for the JSON that cannot be written, before any work is done."""
+    from parasol.delivery.files import check_output
+
+    if json_file not in (None, "-"):
+        check_output(str(json_file), None)
+
+
+def tell(
+    facts, json_file: str | None, quiet: bool, rows: Iterable[tuple[str, str]] = (), *headers: str, wrote=()
+) -> None:
+    """Facts as JSON where that is asked for; for people a table, and the files that were written."""
+    from parasol.study.outputs import write_json
+
+    if json_file == "-":
+        print_json(facts)
+        return
+    if json_file is not None:
+        write_json(facts, json_file)
+    if quiet:
+        return
+    if rows:
+        show_rows(rows, *headers)
+    for path in (*wrote, json_file):
+        if path is not None:
+            say(f"wrote {path}")
+
+
 @contextmanager
 def one_line_warnings() -> Iterator[list[str]]:
     """Show each of our warnings once, as one line without Python's source line; collects them."""
