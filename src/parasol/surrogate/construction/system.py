@@ -106,7 +106,7 @@ def check_provable(problem: Problem) -> None:
     if problem.time is not None:
         raise ParasolError(
             f"{name} depends on time: the theorem is about steady linear problems A(mu) u = f(mu), whose reduced solution is "
-            "one least-squares problem. Learn it instead: ps.solve_many, ps.pod, ps.fit."
+            "one least-squares problem. Learn it instead: ps.learn(problem, tolerance=1e-3)."
         )
     if not (problem.parameters.scalars or problem.parameters.functions):
         raise ParasolError(f"{name} has no parameters, so there is no map to build. Declare some with ps.parameters.")
@@ -147,7 +147,7 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
     if model.nonlinear:
         raise ParasolError(
             f"{model.problem.name or 'the problem'} is nonlinear in its unknown: the theorem is about A(mu) u = f(mu). "
-            "Learn it instead: ps.solve_many, ps.pod, ps.fit."
+            "Learn it instead: ps.learn(problem, tolerance=1e-3)."
         )
     symbols = model.parameters.scalars
     for part in (*model.varying_operator, *[part for part in model.varying_load if part.function is None]):
