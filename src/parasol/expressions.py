@@ -136,6 +136,11 @@ class Function:
     def __getstate__(self) -> dict:  # what is compiled cannot go to another process, what it is made from can
         return {"expression": self.expression, "symbols": self.symbols}
 
+    @property
+    def constant(self) -> bool:
+        """Whether none of its symbols occurs in it."""
+        return not self.expression.free_symbols
+
     @cached_property
     def _compiled(self) -> Callable[..., np.ndarray]:
         try:

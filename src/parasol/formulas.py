@@ -63,6 +63,11 @@ class Formula:
         """The text, for messages."""
         return self.text
 
+    @property
+    def constant(self) -> bool:
+        """Whether no variable occurs in it."""
+        return not _has_columns(self._tree)
+
     @cached_property
     def _tree(self):
         if len(self.text) > _LONGEST:
@@ -109,6 +114,10 @@ class Formula:
         with np.errstate(all="ignore"):
             values = _evaluate(self._tree, columns)
         return np.array(np.broadcast_to(values, shape), dtype=float)
+
+
+def _has_columns(tree) -> bool:
+    return any(_has_columns(part) for part in tree[1:]) if isinstance(tree, tuple) else isinstance(tree, int)
 
 
 def _evaluate(tree, columns):

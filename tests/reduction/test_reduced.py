@@ -11,7 +11,7 @@ from parasol.pde.discretize import discretize_with
 from parasol.pde.problem import Settings
 from parasol.reduction.affine import affine_form
 from parasol.reduction.basis import Basis
-from parasol.reduction.certificate import operator_norm
+from parasol.reduction.certificate import lanczos_margin, norm_after, operator_norm
 from parasol.reduction.reduced import prepare
 
 PERTURBATIONS = [0.0, 1e-1, 1e-4, 1e-8]
@@ -80,6 +80,20 @@ def test_bounds_hold_for_any_coefficients(model, truth, basis, weighting):
             assert np.median(bounds.values / error) < 10
 
 
+def test_relative_bounds_are_relative_to_the_solution_not_to_the_answer(model):
+    """An answer twice as long as the solution: its error over its own length would be half of what is true."""
+    snapshots = ps.solve_many(model, ps.sample(model, 4, rng=3))
+    reduced = ps.reduce(model, ps.pod(snapshots, n_modes=4), n_anchors=60)
+    mus = snapshots.mus
+    for factor in (0.9, 1.1, 1.9):
+        bounds = reduced.certify(mus, factor * reduced.coefficients(mus))
+        assert np.all(bounds.relative >= abs(factor - 1) * (1 - 1e-6))
+        size = np.linalg.norm(factor * reduced.coefficients(mus), axis=1)
+        finite = bounds.values < size
+        assert np.allclose(bounds.relative[finite], (bounds.values / (size - bounds.values))[finite], rtol=1e-12)
+        assert np.all(np.isinf(bounds.relative[~finite]))
+
+
 def test_bound_at_a_snapshot_is_at_rounding(model):
     """The expanded square of the residual would stop at 1e-8."""
     snapshots = ps.solve_many(model, ps.sample(model, 8, rng=3))
@@ -116,11 +130,45 @@ def test_truncated_model_is_that_of_the_truncated_basis(model, basis, reduced, t
     assert np.allclose(fewer.solve(truth.mus).bounds.values, fresh.solve(truth.mus).bounds.values, rtol=1e-6)
 
 
-def test_operator_norm_of_a_matrix_without_pattern():
-    a = np.random.default_rng(0).standard_normal((60, 40))
-    found = operator_norm(lambda x: a @ x, lambda y: a.T @ y, np.ones(40))
-    largest = np.linalg.norm(a, 2)
-    assert 0.95 * largest < found <= largest * (1 + 1e-12)
+def test_operator_norm_is_below_the_norm_and_its_margin_above():
+    """On the spectra Lanczos' method finds hardest: many singular values just below the largest one."""
+    for spectrum in (np.linspace(0, 1, 400), 1 - np.linspace(0, 1, 400) ** 2, np.r_[1.0, np.full(399, 0.97)]):
+        starts = np.random.default_rng(0).standard_normal((30, 400))
+        values = [operator_norm(lambda x, s=spectrum: s * x, lambda y, s=spectrum: s * y, x)[0] for x in starts]
+        assert max(values) <= 1 + 1e-12
+        assert min(values) * lanczos_margin(400) >= 1
+
+
+def test_operator_norm_knows_when_it_is_exact():
+    a = np.random.default_rng(0).standard_normal((60, 12))
+    value, exact = operator_norm(lambda x: a @ x, lambda y: a.T @ y, np.ones(12))
+    assert exact
+    assert value == pytest.approx(np.linalg.norm(a, 2), rel=1e-12)
+
+
+def test_a_term_without_effect_on_the_unknowns_that_carry_errors_has_norm_zero(model):
+    nothing = 0 * model.operators[0]
+    assert norm_after(model.factors([1.0, 1.0]), nothing, np.ones(model.n_unknowns), np.ones(model.n_unknowns)) == 0
+
+
+@pytest.mark.parametrize("width", [1e-4, 0.05])
+def test_a_coefficient_that_changes_between_the_candidates_only_is_not_taken_for_constant(width):
+    """Samples cannot show that a coefficient is constant: this one is 0 but for a narrow peak."""
+    (x,) = ps.coordinates("x")
+    u = ps.unknown("u", x)
+    (a,) = ps.parameters(a=(0.0, 1.0))
+    peak = sympy.Max(0, 1 - sympy.Abs(a - sympy.Rational(3, 7)) / width)
+    problem = ps.Problem(ps.Box((0,), (1,)), ps.Eq(-u.diff(x, 2) + a * u - 9.55 * peak * u, 1 + x), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=80))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        reduced = ps.greedy(model, tolerance=1e-3).reduced
+    assert reduced.operator_theta.constant.tolist() == [True, False, False]
+    mus = 3 / 7 + width * np.linspace(-1, 1, 21)[:, None]
+    answers = reduced.solve(mus)
+    truth = ps.solve_many(model, mus)
+    error = np.linalg.norm(truth.solutions - answers.values, axis=1) / np.linalg.norm(truth.solutions, axis=1)
+    assert np.all((answers.bounds.relative >= error) | ~answers.bounds.rigorous)
 
 
 @pytest.mark.parametrize("name", ["cooled-pipe", "elasticity", "graded-material", "boundary-layer"])
@@ -183,6 +231,14 @@ def test_coefficient_that_mixes_space_and_parameter_is_interpolated():
     assert not np.any(answers.bounds.rigorous)
 
 
+def test_error_of_an_interpolated_coefficient_counts_at_parameters_it_was_not_made_from():
+    """A narrow bump whose centre moves: few samples interpolate themselves exactly and everything else badly."""
+    s = ps.parameters(s=(0.0, 1.0))[0]
+    model = box_problem(ps.Eq(-ps.laplacian(u) + u, sympy.exp(-500 * (x - s) ** 2)), n_nodes=200)
+    form = affine_form(model, np.linspace(0.05, 0.95, 4)[:, None])
+    assert form.error > 0.1
+
+
 def test_collocation_at_points_reproduces_solutions_in_the_span(model):
     snapshots = ps.solve_many(model, ps.sample(model, 6, rng=3))
     points = ps.collocate(model, ps.pod(snapshots, n_modes=6))
@@ -240,7 +296,7 @@ def test_guessed_constants_are_not_far_off_for_convection():
     model = box_problem(ps.Eq(-nu * ps.laplacian(u) + u.diff(x) + b * u.diff(y), 1), n_nodes=400)
     basis = ps.pod(ps.solve_many(model, ps.sample(model, 40)), n_modes=15)
     mus = ps.sample(model, 60, design="random", rng=3)
-    with pytest.warns(ps.ParasolWarning, match="of the parameters only"):
+    with pytest.warns(ps.ParasolWarning, match="% of 2005 sampled parameters"):
         reduced = ps.reduce(model, basis)
     truth = ps.solve_many(model, mus)
     answers = reduced.solve(mus)

@@ -232,6 +232,40 @@ def test_types_are_those_asked_for_and_bounds_know_them(surrogate, truth):
         single(truth.mus, dtype=np.float32, tolerance=1e-4)
 
 
+def test_single_precision_is_inside_the_bounds(model):
+    """Where the bound itself is near rounding, what float32 loses is most of the error, absolute and relative."""
+    snapshots = ps.solve_many(model, ps.sample(model, 6, rng=3))
+    reduced = ps.reduce(model, ps.pod(snapshots, n_modes=6), n_anchors=20)
+    surrogate = ps.fit(reduced, "polynomial", n_labels=50)
+    exact = surrogate(snapshots.mus, tolerance=1e-6)
+    answer = replace(exact, coefficients=exact.coefficients.astype(np.float32))
+    error = np.linalg.norm(answer.values - snapshots.solutions, axis=1)
+    assert np.all(error > 10 * exact.bounds.values)
+    assert np.all(error <= answer.bounds.values)
+    assert np.all(error / np.linalg.norm(snapshots.solutions, axis=1) <= answer.bounds.relative)
+    half = replace(
+        answer, coefficients=np.float32(1.2) * answer.coefficients
+    )  # so wrong that ‖c‖ and ‖c‖ − bound differ
+    plain = replace(half, coefficients=half.coefficients.astype(float)).bounds
+    size = np.linalg.norm(half.coefficients.astype(float), axis=1) - plain.values
+    lost = half.bounds.values - plain.values
+    assert np.any(size > 0)
+    assert np.allclose((half.bounds.relative - plain.relative)[size > 0], (lost / size)[size > 0], rtol=1e-3)
+
+
+def test_the_kind_of_a_bound_is_said(surrogate, model, snapshots, truth):
+    assert set(surrogate(truth.mus).bound_kind) == {"proven"}
+    assert surrogate(truth.mus[0]).bound_kind == "proven"
+    guessed = ps.fit(ps.reduce(model, surrogate.basis, n_anchors=1), "polynomial", n_labels=100)
+    assert "estimated" in guessed(truth.mus).bound_kind
+    repaired = guessed(truth.mus, tolerance=1e-13)
+    assert set(repaired.road) == {"full solve"}
+    assert set(repaired.bound_kind) == {"proven"}
+    assert np.all(repaired.bound == 0)
+    data = ps.fit_snapshots(truth.mus, truth.solutions, "polynomial", level=0.8)
+    assert data(truth.mus[0]).bound_kind == "calibrated"
+
+
 def smooth(mus):
     z = np.linspace(0, 1, 50)
     return np.exp(-((z - 0.3 - 0.4 * mus[:, :1]) ** 2) / 0.05) + mus[:, 1:] * np.sin(3 * z)

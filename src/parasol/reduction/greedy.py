@@ -25,7 +25,8 @@ class Greedy:
     mus: np.ndarray  # (n_solves, n_parameters)
     history: tuple[float, ...]  # largest relative bound over the candidates with 1, 2, ... modes
     n_factorizations: int  # spent on the certificate, besides the full solves
-    reached: bool  # whether the last bound is below the tolerance
+    reached: bool  # whether the bound is below the tolerance at every candidate, proven or not
+    proven: float = 1.0  # part of the candidates at which the constant behind the bound is proven
 
     @property
     def basis(self) -> Basis:
@@ -38,7 +39,8 @@ class Greedy:
         return len(self.mus)
 
     def __repr__(self) -> str:
-        return f"<Greedy {self.n_solves} full solves, largest relative bound {self.history[-1]:.1e}>"
+        kind = "proven" if self.proven == 1.0 else f"proven at {100 * self.proven:.0f} %"
+        return f"<Greedy {self.n_solves} full solves, largest relative bound {self.history[-1]:.1e} ({kind} of the candidates)>"
 
 
 def greedy(
@@ -54,10 +56,10 @@ def greedy(
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Greedy:
-    """Solve where the certified bound is largest, until it is below `tolerance` everywhere or there are `n_modes`.
+    """Solve where the bound is largest, until it is below `tolerance` at every candidate or there are `n_modes`.
 
-    Bounds are relative, min over c of ||f_μ − A_μ V c|| in the chosen weighting over a lower bound of σ_min, and so are
-    upper bounds of the error at every candidate (n_candidates, n_parameters). Without candidates, spread ones are
+    Bounds are relative, min over c of ||f_μ − A_μ V c|| in the chosen weighting over a lower bound of σ_min, which is
+    proven at the part `proven` of the candidates (n_candidates, n_parameters) and guessed at the others. Without candidates, spread ones are
     used, and it only stops once a fresh set of them asks for no further solve. Solutions are orthonormalised twice.
     `weighting="none"` is the residual of the bare rows: the classical greedy least-squares reduced collocation.
     `solve` may answer full solves instead of the model, (n_unknowns,) of mu: from a store, for instance.
@@ -107,7 +109,10 @@ def greedy(
         raise ParasolError("the solutions are zero at all candidates, so there is nothing to build a basis from.")
     # a candidate that brought nothing new was passed over in the search, but its bound counts
     history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
-    found = Greedy(reduced, np.array(chosen), tuple(history), bench.covered.n_factorizations, history[-1] <= aim)
+    proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]
+    found = Greedy(
+        reduced, np.array(chosen), tuple(history), bench.covered.n_factorizations, history[-1] <= aim, proven
+    )
     if tolerance is not None and not found.reached:
         warnings.warn(
             f"{found.n_solves} full solves left a relative bound of {history[-1]:.1e}, above the tolerance {tolerance:g}. "

@@ -26,8 +26,9 @@ _BATCH = 2048
 class Bounds:
     """Upper bounds of the error ||u_μ − V c|| for each parameter, in the norm of the basis.
 
-    `rigorous` says where the constant behind the bound is proven: up to rounding, and to a margin of 5 % on norms found
-    by Lanczos. Elsewhere it is guessed from the nearest parameter at which it was computed and from the basis.
+    `rigorous` says where the constant behind the bound is proven: for the discrete problem, up to rounding, and but for a
+    probability of 1e-6 per norm that a random start of Lanczos' method misleads it (`certificate.lanczos_margin`).
+    Elsewhere the constant is guessed from the nearest parameter at which it was computed and from the basis.
     """
 
     values: np.ndarray  # (n_samples,)
@@ -149,7 +150,7 @@ class ReducedModel:
         for rows in slices(len(mus), _BATCH):
             theta = self.operator_theta(mus[rows])
             constants = self.certificate.constants(theta, self.frames)
-            # norms of terms that do not change in the box are not known: outside it nothing is proven
+            # outside the declared ranges nothing is claimed, even where the theorem would still hold
             constants.rigorous[:] &= self.parameters.inside(mus[rows])
             yield rows, theta, self.load_theta(mus[rows]), constants
 

@@ -106,8 +106,8 @@ def prepare(
     )
     if form.exact and found.proven < 1:
         warnings.warn(
-            f"error bounds are proven at {100 * found.proven:.0f} % of the parameters only: elsewhere they rest on a guessed "
-            f"constant and say rigorous=False. Narrow the ranges of the parameters, or allow more than n_anchors={n_anchors}.",
+            f"error bounds are proven at {100 * found.proven:.3g} % of {len(candidates)} sampled parameters: elsewhere they rest "
+            f"on a guessed constant and say rigorous=False. Narrow the ranges of the parameters, or allow more than n_anchors={n_anchors}.",
             ParasolWarning,
             stacklevel=4,
         )

@@ -27,6 +27,12 @@ class Theta:
         """Number of functions, Q."""
         return len(self.formulas) + sum(len(function.columns[0]) for function, _ in self.rows)
 
+    @property
+    def constant(self) -> np.ndarray:
+        """(Q,) bool: whose formula holds no parameter. Decided from the expression: samples may miss where it changes."""
+        formulas = [function.constant for function in self.formulas]
+        return np.array([*formulas, *[False] * (self.n_terms - len(formulas))], dtype=bool)
+
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """θ_q at parameter vectors (n_samples, n_parameters): (n_samples, Q)."""
         out = np.empty((len(mus), self.n_terms))

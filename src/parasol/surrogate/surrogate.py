@@ -347,13 +347,25 @@ class Answer:
         found = self.surrogate.certify(self.mus, c, extrapolate=True)
         if c.dtype == np.float32:  # what rounding does to the product V c, entry by entry at most
             slack = (c.shape[1] + 4) * np.finfo(np.float32).eps * np.sum(np.abs(c), axis=1, dtype=float)
-            found.values[:] += slack
-            size = np.linalg.norm(c, axis=1)
+            size = np.linalg.norm(c, axis=1) - found.values  # no more than the norm of the solution
             found.relative[:] += np.divide(slack, size, out=np.full(len(c), np.inf), where=size > 0)
-        if self.solved:
+            found.values[:] += slack
+        if self.solved:  # the error is measured against the full solve, which these are
             exact = np.fromiter(self.solved, dtype=int)
             found.values[exact] = found.relative[exact] = 0.0
+            found.rigorous[exact] = True
         return found
+
+    @property
+    def bound_kind(self) -> list[str] | str:
+        """What is known of each bound, of the field and of its quantities alike.
+
+        "proven" (theorem, for the discrete problem, see `Bounds.rigorous`), "estimated" (from the residual, with a guessed
+        constant), or "calibrated" (it holds for new parameters of the calibration set's distribution at the stated level).
+        """
+        other = "estimated" if self.surrogate.reduced is not None else "calibrated"
+        kinds = ["proven" if rigorous else other for rigorous in self.bounds.rigorous]
+        return kinds[0] if self.single else kinds
 
     @property
     def bound(self) -> np.ndarray | float:
@@ -373,7 +385,7 @@ class Answer:
 
     @cached_property
     def quantity_bounds(self) -> dict[str, Any]:
-        """How far each quantity can be off, in the shapes of `quantities`; proven where the bounds are."""
+        """How far each quantity can be off, in the shapes of `quantities`; `bound_kind` says what is known of these bounds."""
         readings = self.surrogate.quantities
         return {} if readings is None else self._by_name(readings.names, readings.bounds(self.bounds.values))
 
