@@ -218,7 +218,7 @@ def test_bare_data(folder, here):
 
 
 def test_wrong_input_gets_one_line_and_leaves_nothing(model, here):
-    assert "parameter a=9 is outside its range [0.1, 4]" in refused("predict", model, "a=9", "--out", "u.npy")
+    assert "parameter a=9 is outside its range [0.1, 4]" in refused("predict", model, "a=9", "k=1", "--out", "u.npy")
     assert "unknown parameter 'b'" in refused("predict", model, "b=1")
     assert "not an assignment" in refused("predict", model, "a")
     assert "there is no file 'nowhere.parasol'" in refused("predict", "nowhere.parasol")
@@ -252,7 +252,7 @@ def test_outside_the_box_when_asked_to(model, here):
     assert result.exit_code == 0, result.output
     assert "nothing is promised" in result.stdout
     assert json.loads((here / "facts.json").read_text())["extrapolated"] == 1
-    assert "positive" in refused("predict", model, "a=-1", "--extrapolate")
+    assert "positive" in refused("predict", model, "a=-1", "k=1", "--extrapolate")
     # every file that has names says so; where nothing is extrapolated, none speaks of it
     (here / "two.csv").write_text("1,1\n5,1\n")
     for given in (["--mus", "two.csv"], ["a=5"], ["a=1"]):

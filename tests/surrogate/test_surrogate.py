@@ -267,6 +267,57 @@ def test_the_kind_of_a_bound_is_said(surrogate, model, snapshots, truth):
     assert data(truth.mus[0]).bound_kind == "calibrated"
 
 
+def test_parameters_by_name(surrogate):
+    pandas = pytest.importorskip("pandas")
+    mus = np.array([[0.5, 1.0], [2.0, 0.25]])
+    expected = surrogate(mus).values
+    table = pandas.DataFrame({"k": mus[:, 1], "remark": ["x", "y"], "a": mus[:, 0]})
+    structured = np.array([(k, a) for a, k in mus], dtype=[("k", float), ("a", float)])
+    for many in (table, table[["a", "k"]], {"k": mus[:, 1], "a": mus[:, 0]}, structured):
+        assert np.array_equal(surrogate(many).values, expected)
+    for one in (table[["k", "a"]].iloc[0], {"k": 1.0, "a": 0.5}):
+        assert np.allclose(surrogate(one).values, expected[0], rtol=0, atol=1e-12)
+    assert np.allclose(surrogate(a=0.5, k=1.0).values, expected[0], rtol=0, atol=1e-12)
+    assert np.array_equal(surrogate(k=mus[:, 1], a=mus[:, 0]).values, expected)
+    assert np.array_equal(surrogate.gradient({"k": 1.0, "a": 0.5}), surrogate.gradient(mus[0]))
+    with pytest.warns(ps.ParasolWarning, match="k=1 was not given"):
+        assert np.allclose(surrogate(a=0.5).values, expected[0], rtol=0, atol=1e-12)
+    with pytest.raises(ps.ParasolError, match="no column 'a'"):
+        surrogate(table[["k", "remark"]])
+    with pytest.raises(ps.ParasolError, match="two columns 'a'"):
+        surrogate(pandas.concat([table, table["a"]], axis=1))
+    for wrong in ({"a": 0.5, "q": 1.0}, {"a": "x", "k": 1.0}):
+        with pytest.raises(ps.ParasolError):
+            surrogate(wrong)
+    with pytest.raises(ps.ParasolError, match="once"):
+        surrogate(mus[0], a=0.5)
+    with pytest.raises(ps.ParasolError, match="once"):
+        surrogate()
+
+
+def test_data_with_named_columns_are_matched_by_name():
+    pandas = pytest.importorskip("pandas")
+    mus = np.random.default_rng(0).uniform(0.1, 1, (60, 2))
+    table = pandas.DataFrame({"width": mus[:, 1], "centre": mus[:, 0]})
+    ranges = {"centre": (0.05, 1.0), "width": (0.05, 1.1)}
+    expected = ps.fit_snapshots(mus, smooth(mus), "polynomial", ranges=ranges, level=None)
+    found = ps.fit_snapshots(table, smooth(mus), "polynomial", ranges=ranges, level=None)
+    assert np.array_equal(found(table).values, expected(mus).values)
+    free = ps.fit_snapshots(table, smooth(mus), "polynomial", level=None)
+    assert free.parameters.names == ("width", "centre")
+    assert np.allclose(free(centre=0.5, width=0.7).values, smooth(np.array([[0.5, 0.7]]))[0], atol=1e-3)
+    with pytest.raises(ps.ParasolError, match="Name each column once"):
+        ps.fit_snapshots(table, smooth(mus), "polynomial", ranges={"centre": (0, 1), "k": (0, 1)})
+
+
+def test_rounding_at_the_end_of_a_range_is_not_outside(surrogate):
+    assert surrogate([4.000000000001, 2.0]).extrapolated is False
+    assert surrogate([4.000000000001, 2.0]).bound_kind == "proven"
+    with pytest.raises(ps.ParasolError, match="extrapolate=True"):
+        surrogate([4.0001, 2.0])
+    assert surrogate([4.0001, 2.0], extrapolate=True).extrapolated is True
+
+
 def smooth(mus):
     z = np.linspace(0, 1, 50)
     return np.exp(-((z - 0.3 - 0.4 * mus[:, :1]) ** 2) / 0.05) + mus[:, 1:] * np.sin(3 * z)

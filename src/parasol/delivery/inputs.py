@@ -19,9 +19,7 @@ def named_vector(surrogate: Surrogate, given: Mapping[str, float], *, rng=0) -> 
     The numbers may lie outside their ranges: the surrogate will say so.
     """
     space, layout = surrogate.parameters, surrogate.layout
-    strange = {name: value for name, value in given.items() if name not in space.names}
-    middle = space.vector(strange)  # refuses them
-    mu = np.array([given.get(name, value) for name, value in zip(space.names, middle, strict=True)])
+    mu = space.ordered(given)
     if not space.functions:
         return mu
     if layout.points is None:
@@ -72,6 +70,9 @@ def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:
     first = [word.strip() for word in lines[0].split(",")]
     if all(_is_number(word) for word in first):
         return np.loadtxt(lines, delimiter=",", ndmin=2)
+    twice = [name for name in names if first.count(name) > 1]
+    if twice:
+        raise ParasolError(f"{str(path)!r} has two columns {twice[0]!r}. Name each column once.")
     missing = [name for name in names if name not in first]
     if missing or len(names) != width:
         wanted = f"it has no column {missing[0]!r}" if missing else f"give {width} columns without names"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import keyword
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite, check_shape
 from parasol.pde.fields import RandomField
+
+_ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
 
 
 def check_name(name: str) -> str:
@@ -19,6 +22,22 @@ def check_name(name: str) -> str:
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise ParasolError(f"parameter name {name!r} is not a plain name. Use letters, digits and underscores.")
     return name
+
+
+def named_columns(table) -> dict[str, np.ndarray] | None:
+    """The columns of a data frame or structured array, the entries of a series, by name; None of what has no names."""
+    if isinstance(table, np.ndarray) and table.dtype.names is not None:
+        return {name: table[name] for name in table.dtype.names}
+    labels = getattr(table, "columns", getattr(table, "index", None))
+    if labels is None or callable(labels) or not hasattr(table, "__getitem__"):
+        return None
+    labels = list(labels)
+    if not labels or not all(isinstance(label, str) for label in labels):
+        return None
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise ParasolError(f"the table of parameters has two columns {twice!r}. Name each column once.")
+    return {label: np.asarray(table[label]) for label in labels}
 
 
 def check_range(name: str, low, high, scale: str) -> tuple[float, float]:
@@ -108,8 +127,45 @@ class ParameterSpace:
         """(2, n_scalars): lower and upper ends."""
         return np.array([[p.low for p in self.scalars], [p.high for p in self.scalars]])
 
+    @property
+    def limits(self) -> np.ndarray:
+        """(2, n_scalars): the ends up to rounding, beyond which a value counts as outside."""
+        low, high = self.bounds.copy()
+        log = np.array([p.scale == "log" for p in self.scalars], dtype=bool)
+        slack = _ROUNDING * np.where(log, [np.abs(low), np.abs(high)], high - low)
+        return np.array([low - slack[0], high + slack[1]])
+
     def vector(self, values: Mapping[str, float]) -> np.ndarray:
-        """Named values as a vector; a parameter left out takes the middle of its range."""
+        """Named values as a vector inside the box; without any, the middle of every range."""
+        return self.check(self._named(values)[None])[0]
+
+    def ordered(self, given):
+        """Parameters given by name, as an array with one column per parameter in this space's order; all else unchanged.
+
+        Names come with a mapping (numbers, or columns of them), with the columns of a data frame, the index of a series,
+        the fields of a structured array. A table must have every parameter; its other columns are passed over.
+
+        >>> space = ParameterSpace((PlainParameter("a", 0.1, 4.0), PlainParameter("k", 0.0, 2.0)))
+        >>> space.ordered({"k": [1.0, 2.0], "a": 3.0})
+        array([[3., 1.],
+               [3., 2.]])
+        """
+        if isinstance(given, Mapping):
+            return self._named(given)
+        columns = named_columns(given)
+        if columns is None:
+            return given
+        missing = [name for name in self.names if name not in columns]
+        if missing or self.functions:
+            wanted = f"it has no column {missing[0]!r}" if missing else "functions are given as plain vectors"
+            raise ParasolError(f"the table of parameters has the columns {', '.join(columns)}: {wanted}.")
+        return self._named({name: columns[name] for name in self.names})
+
+    def _named(self, values: Mapping[str, Any]) -> np.ndarray:
+        """(n_scalars,) of named numbers, or (n_samples, n_scalars) where some of them are columns.
+
+        A parameter left out takes the middle of its range, which is said unless none is given at all.
+        """
         for name in values:
             if name in [f.name for f in self.functions]:
                 raise ParasolError(
@@ -118,11 +174,18 @@ class ParameterSpace:
             if name not in self.names:
                 known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
                 raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
+        left_out = [f"{p.name}={p.middle:g}" for p in self.scalars if p.name not in values] if values else []
+        if left_out:
+            warnings.warn(
+                f"{', '.join(left_out)} was not given: the middle of its range is used. Give every parameter.",
+                ParasolWarning,
+                stacklevel=4,
+            )
         try:
-            mu = np.array([float(values.get(p.name, p.middle)) for p in self.scalars])
+            columns = [np.asarray(values.get(p.name, p.middle), dtype=float) for p in self.scalars]
+            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.empty(0)
         except (TypeError, ValueError):
             raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
-        return self.check(mu[None])[0]
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
@@ -132,13 +195,14 @@ class ParameterSpace:
                 f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
             )
         if not extrapolate:
+            low, high = self.limits
             for j, p in enumerate(self.scalars):
-                outside = (mus[:, j] < p.low) | (mus[:, j] > p.high)
+                outside = (mus[:, j] < low[j]) | (mus[:, j] > high[j])
                 if np.any(outside):
                     value = mus[np.argmax(outside), j]
                     raise ParasolError(
                         f"parameter {p.name}={value:.10g} is outside its range [{p.low:g}, {p.high:g}]. "
-                        f"Choose a value inside, or declare a wider range."
+                        f"Choose a value inside, declare a wider range, or pass extrapolate=True."
                     )
         return mus
 
@@ -155,7 +219,7 @@ class ParameterSpace:
 
     def inside(self, mus: np.ndarray) -> np.ndarray:
         """Which of the vectors have all their scalars in the box, (n_samples,) bool."""
-        low, high = self.bounds
+        low, high = self.limits
         scalars = mus[:, : len(self.scalars)]
         return np.all((scalars >= low) & (scalars <= high), axis=1)
 

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from parasol import __version__
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
+from parasol.pde.box import named_columns
 from parasol.pde.model import Model
 from parasol.pde.parameters import Parameter, ParameterSpace
 from parasol.pde.words import problem_words
@@ -133,10 +134,15 @@ def fit_snapshots(
     """A surrogate of other people's data: solutions (n_samples, n_values) at parameters (n_samples, n_parameters).
 
     `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
-    out, they are those of the data. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
+    out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
+    `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
     samples, drawn at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the law
     of the samples; None keeps none. `quantities` names what is wanted of a solution: weights (n_values,) each.
     """
+    columns = named_columns(mus)
+    if columns is not None:
+        ranges = _ranges_of(columns, ranges)
+        mus = np.column_stack([columns[name] for name in ranges])
     mus = check_finite(check_shape(mus, (None, None), "mus"), "mus")
     solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
     if len(mus) < 4:
@@ -160,6 +166,17 @@ def fit_snapshots(
     if n_aside == 0 or level is None:
         return surrogate
     return calibrated(surrogate, as_snapshots(mus[aside], solutions[aside]), level=level)
+
+
+def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | None) -> Mapping[str, tuple]:
+    """The ranges of named columns: as given, every column once, or those of the data."""
+    if ranges is None:
+        return {name: (float(np.min(values)), float(np.max(values))) for name, values in columns.items()}
+    if set(ranges) != set(columns):
+        raise ParasolError(
+            f"ranges names {', '.join(ranges)}, the table has the columns {', '.join(columns)}. Name each column once."
+        )
+    return ranges
 
 
 def _warn_of_gaps(parameters: ParameterSpace, mus: np.ndarray) -> None:

@@ -114,14 +114,27 @@ class Surrogate:
         return {kind: np.ascontiguousarray(self._modes.T, dtype=kind) for kind in (np.float32, np.float64)}
 
     def __call__(
-        self, mus, *, dtype: type = np.float64, extrapolate: bool = False, tolerance: float | None = None
+        self,
+        mus=None,
+        *,
+        dtype: type = np.float64,
+        extrapolate: bool = False,
+        tolerance: float | None = None,
+        **named,
     ) -> Answer:
         """Answers for one parameter vector (n_parameters,) or several (n_samples, n_parameters), in float64 or float32.
+
+        By name too: `surrogate(a=0.9, k=1.7)`, a mapping of names to numbers or columns of them, a data frame whose columns
+        have the parameters' names in any order.
 
         With a `tolerance`, answers whose relative bound exceeds it are repaired: by the reduced model, and where that is
         not enough by a full solve; `answer.road` says how each one came about. Repaired answers are float64.
         """
-        mus, outside, single = self._checked(mus, extrapolate)
+        if (mus is None) == (not named):
+            raise ParasolError(
+                f"give the parameters ({', '.join(self.parameters.names)}) once: as a vector, as a table, or by name."
+            )
+        mus, outside, single = self._checked(named if mus is None else mus, extrapolate)
         if tolerance is None:
             return Answer(self, mus, self._coefficients(mus, dtype), single, outside)
         if np.dtype(dtype) != np.float64:
@@ -167,9 +180,13 @@ class Surrogate:
     def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """Parameter vectors on axis 0 as floats, which of them lie outside the box (None: none), and whether it was one."""
         try:
-            mus = np.asarray(mus, dtype=float)
-        except (TypeError, ValueError):
+            mus = np.asarray(self.parameters.ordered(mus), dtype=float)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, ParasolError):
+                raise
             raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
+        if mus.ndim == 0:
+            mus = mus[None]
         single = mus.ndim == 1
         if single:
             mus = mus[None]
@@ -191,8 +208,8 @@ class Surrogate:
 
     @cached_property
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
-        bounds = self.parameters.bounds
-        return bounds[0], bounds[1]
+        low, high = self.parameters.limits
+        return low, high
 
     @cached_property
     def laws(self) -> Laws:
