@@ -267,6 +267,24 @@ def test_the_kind_of_a_bound_is_said(surrogate, model, snapshots, truth):
     assert data(truth.mus[0]).bound_kind == "calibrated"
 
 
+def test_gradients_of_single_precision_networks_are_those_of_their_answers(surrogate):
+    """Values are computed in float64: differences of them show a gradient computed in float32."""
+    single = ps.fit(surrogate.reduced, ps.NetworkRecipe.compact(iterations=30), n_labels=400)
+    mu, step = np.array([1.3, 0.7]), 1e-4
+    for i, e in enumerate(np.eye(2)):
+        ahead, behind = (single(mu + sign * step * e).values for sign in (1, -1))
+        slope = single.gradient(mu)[:, i]
+        assert np.linalg.norm((ahead - behind) / (2 * step) - slope) < 1e-7 * np.linalg.norm(slope)
+
+
+def test_repairs_outside_the_box_where_asked_for(surrogate, model):
+    mu = np.array([4.5, 2.2])
+    answer = surrogate(mu, extrapolate=True, tolerance=1e-12)
+    assert answer.road == "full solve"
+    assert answer.extrapolated is True
+    assert np.allclose(answer.values, model.solve(mu, extrapolate=True).values, rtol=0, atol=1e-12)
+
+
 def test_parameters_by_name(surrogate):
     pandas = pytest.importorskip("pandas")
     mus = np.array([[0.5, 1.0], [2.0, 0.25]])

@@ -225,7 +225,9 @@ class Surrogate:
         """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
         mus, _, single = self._checked(mus, extrapolate)
         x = self.features(mus)
-        slopes = getattr(self.map, "jacobian", None)
+        # a network trained in float32 answers in float64, and so do its derivatives
+        exact = self._predictors[np.float64]
+        slopes = getattr(exact, "jacobian", getattr(self.map, "jacobian", None))
         out = (_differences(self.map, x) if slopes is None else slopes(x)) * self.features.slope(mus)[:, None, :]
         return out[0] if single else out
 
@@ -310,7 +312,8 @@ class Surrogate:
                     "surrogate has no solver at hand. Use dataclasses.replace(surrogate, solver=model)."
                 )
             for i in bad:
-                solution = self.solver.solve(mus[i])
+                beyond = answer.outside is not None and answer.outside[i]
+                solution = self.solver.solve(mus[i], **({"extrapolate": True} if beyond else {}))
                 solved[int(i)] = np.asarray(
                     getattr(solution, "flat", getattr(solution, "values", solution)), dtype=float
                 )
