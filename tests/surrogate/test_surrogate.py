@@ -328,6 +328,42 @@ def test_data_with_named_columns_are_matched_by_name():
         ps.fit_snapshots(table, smooth(mus), "polynomial", ranges={"centre": (0, 1), "k": (0, 1)})
 
 
+def trajectories(n, rng):
+    """n trajectories at 21 times each, as rows (a, b, t) -> values: neighbouring times are almost the same row."""
+    a, b = np.random.default_rng(rng).uniform(0, 1, (2, n, 1))
+    t = np.linspace(0, 1, 21)
+    rows = np.stack(np.broadcast_arrays(a, b, t), axis=-1).reshape(-1, 3)
+    z = np.linspace(0, 1, 30)
+    return rows, np.sin(5 * rows[:, :1] * z + 3 * rows[:, 1:2] ** 2 + rows[:, 2:]) + 2
+
+
+def test_rows_of_one_trajectory_are_kept_together():
+    """Otherwise the bound is calibrated at times of trajectories that were learned, and fails on new ones."""
+    rows, values = trajectories(60, 0)
+    fresh, truth = trajectories(200, 1)
+    ranges = dict.fromkeys("abt", (0, 1))
+    with pytest.warns(ps.ParasolWarning, match="taken for 60 groups"):
+        found = ps.fit_snapshots(rows, values, "polynomial", ranges=ranges)
+    named = ps.fit_snapshots(rows, values, "polynomial", ranges=ranges, groups=np.repeat(np.arange(60), 21))
+    for surrogate in (found, named):
+        errors = ps.accuracy(surrogate, ps.as_snapshots(fresh, truth)).errors.reshape(200, 21)
+        assert surrogate.conformal.n_calibration == 19
+        assert np.mean(errors.max(axis=1) <= surrogate.conformal.quantile) > 0.85
+    apart = ps.fit_snapshots(rows, values, "polynomial", ranges=ranges, groups=np.arange(1260))
+    errors = ps.accuracy(apart, ps.as_snapshots(fresh, truth)).errors
+    assert np.mean(errors <= apart.conformal.quantile) < 0.85  # what is promised there is 0.95
+    with pytest.raises(ps.ParasolError, match="one label for each"):
+        ps.fit_snapshots(rows, values, "polynomial", groups=[1, 2])
+
+
+def test_a_lattice_calibrates_nothing():
+    mus = np.stack(np.meshgrid(*[np.linspace(0.1, 1, 10)] * 2), axis=-1).reshape(-1, 2)
+    with pytest.warns(ps.ParasolWarning, match="lattice"):
+        found = ps.fit_snapshots(mus, smooth(mus), "polynomial")
+    assert found.conformal is None
+    assert not found.has_bounds
+
+
 def test_rounding_at_the_end_of_a_range_is_not_outside(surrogate):
     assert surrogate([4.000000000001, 2.0]).extrapolated is False
     assert surrogate([4.000000000001, 2.0]).bound_kind == "proven"

@@ -26,6 +26,7 @@ from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.space.outline import outline_of
 from parasol.surrogate.features import Features, features_of
+from parasol.surrogate.groups import group_labels
 from parasol.surrogate.maps import fit_map, predictions
 from parasol.surrogate.polynomial import Polynomial
 from parasol.surrogate.readings import readings_of
@@ -128,6 +129,7 @@ def fit_snapshots(
     weights: np.ndarray | None = None,
     quantities: Mapping[str, Any] | None = None,
     level: float | None = 0.95,
+    groups=None,
     rng: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Surrogate:
@@ -137,7 +139,9 @@ def fit_snapshots(
     out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
     `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
     samples, drawn at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the law
-    of the samples; None keeps none. `quantities` names what is wanted of a solution: weights (n_values,) each.
+    of the samples; None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels
+    in `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
+    `quantities` names what is wanted of a solution: weights (n_values,) each.
     """
     columns = named_columns(mus)
     if columns is not None:
@@ -152,9 +156,13 @@ def fit_snapshots(
     _warn_of_gaps(parameters, mus)
     if level is not None and not (isinstance(level, float) and 0 < level < 1):
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
-    order = np.random.default_rng(rng).permutation(len(mus))
-    n_aside = 0 if level is None else _n_aside(len(mus), level)
-    aside, train = np.sort(order[:n_aside]), np.sort(order[n_aside:])
+    group = None if level is None else group_labels(mus, groups)
+    n_aside, is_aside = 0, np.zeros(len(mus), dtype=bool)
+    if group is not None and level is not None:
+        n_groups = int(group.max()) + 1
+        n_aside = _n_aside(n_groups, level)
+        is_aside = np.isin(group, np.random.default_rng(rng).permutation(n_groups)[:n_aside])
+    aside, train = np.flatnonzero(is_aside), np.flatnonzero(~is_aside)
     if tolerance is None and n_modes is None:
         tolerance = 1e-4
     basis = pod(solutions[train], tolerance=tolerance, n_modes=n_modes, weights=weights)
@@ -163,9 +171,12 @@ def fit_snapshots(
     if quantities:
         rows = [check_shape(w, (basis.n_values,), f"weights of the quantity {n!r}") for n, w in quantities.items()]
         surrogate = replace(surrogate, quantities=readings_of(tuple(quantities), np.array(rows), basis.modes, weights))
-    if n_aside == 0 or level is None:
+    if n_aside == 0 or level is None or group is None:
         return surrogate
-    return calibrated(surrogate, as_snapshots(mus[aside], solutions[aside]), level=level)
+    errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside])).errors
+    worst = np.zeros(int(group.max()) + 1)
+    np.maximum.at(worst, group[aside], errors)
+    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level))
 
 
 def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | None) -> Mapping[str, tuple]:
