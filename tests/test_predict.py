@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import parasol as ps
 from parasol.cli import app
+from parasol.delivery.answers import write_answer
 from parasol.delivery.files import cells
 from parasol.delivery.inputs import named_vector
 
@@ -158,6 +159,42 @@ def test_many_parameters(model, helmholtz, here):
     assert facts["n_samples"] == 5
     assert facts["bound"]["maximum"] == answer.bound.max()
     assert facts["parameters"]["k"]["minimum"] == mus[:, 1].min()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".nc", ".vtkhdf"])
+def test_a_disk_without_room_is_one_line_and_leaves_nothing(model, here, suffix, capfd):
+    resource = pytest.importorskip("resource")
+    surrogate = ps.load(model)
+    answer = surrogate([1.0, 1.0]) if suffix == ".vtkhdf" else surrogate(np.tile([1.0, 1.0], (300, 1)))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            write_answer(answer, here / f"u{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    del answer
+    assert len(str(caught.value).splitlines()) == 1
+    assert not list(here.glob("*u*"))
+    assert not capfd.readouterr().err
+
+
+def test_columns_have_different_names_and_are_read_back(folder, here):
+    """Parameters called like the columns that the program adds."""
+    mus = np.random.default_rng(0).uniform(0, 1, (30, 2))
+    surrogate = ps.fit_snapshots(
+        mus, mus @ [[1.0, 2.0], [3.0, 4.0]], "linear", level=0.8, ranges={"bound": (0, 1), "sample": (0, 1)}
+    )
+    path = ps.save(surrogate, folder / "clash.parasol")
+    (here / "mus.csv").write_text("sample,bound\n0.1,0.2\n0.3,0.4\n")
+    assert run("predict", path, "--mus", "mus.csv", "--bounds", "--out", "u.csv").exit_code == 0
+    header = (here / "u.csv").open().readline().strip().split(",")
+    assert len(set(header)) == len(header)
+    assert run("predict", path, "--mus", "u.csv", "--out", "again.npy").exit_code == 0
+    again = np.load(here / "again.npy")
+    assert np.allclose(again[::2], np.array([[0.2, 0.1], [0.4, 0.3]]) @ [[1.0, 2.0], [3.0, 4.0]])
+    (here / "twice.csv").write_text("sample,bound,sample\n0.1,0.2,0.5\n")
+    assert "two columns 'sample'" in refused("predict", path, "--mus", "twice.csv", "--out", "v.npy")
 
 
 def test_values_at_points(model, helmholtz, here):

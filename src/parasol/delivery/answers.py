@@ -46,11 +46,7 @@ def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> P
         if suffix == ".npz":
             write_arrays(_arrays(answer, bounds), temporary)
         elif suffix == ".npy":
-            shape = (len(answer.mus), answer.surrogate.n_values)
-            dtype = answer.coefficients.dtype
-            out = np.lib.format.open_memmap(temporary, "w+", dtype, shape)
-            answer.lift(out)
-            out.flush()
+            _write_values(answer, temporary)
         else:
             _write_tables(answer, temporary, bounds)
     return path
@@ -168,6 +164,31 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _distinct(scalars: tuple[str, ...], first: list[str], *others: list[str]) -> list[str]:
+    """Names of columns, each once: the parameters keep theirs, for they are read back by name, others get a mark.
+
+    >>> _distinct(("a", "x"), ["sample"], ["bound"], ["x", "y", "u"])
+    ['sample', 'a', 'x', 'bound', 'x_', 'y', 'u']
+    """
+    taken, out = set(scalars), []
+    for name in [*first, *[name for some in others for name in some]]:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        out.append(name)
+    return [*out[: len(first)], *scalars, *out[len(first) :]]
+
+
+def _write_values(answer: Answer, path: Path) -> None:
+    """All values as one array, a block at a time; a memory map would end the process where the disk is full."""
+    shape, kind = (len(answer.mus), answer.surrogate.n_values), answer.coefficients.dtype
+    with path.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in answer.blocks():
+            file.write(np.ascontiguousarray(block, dtype=kind).data)
+
+
 def _write_tables(answer: Answer, path: Path, bounds: bool) -> None:
     extra = {"bound": answer.bounds.relative} if bounds else {}
     if np.any(answer.extrapolated):
@@ -179,7 +200,7 @@ def _write_tables(answer: Answer, path: Path, bounds: bool) -> None:
         for i, (mu, values) in enumerate(zip(answer.mus, fields, strict=True)):
             names, table = table_of(_as_solution(model, mu, values))
             if i == 0:
-                file.write(",".join(["sample", *scalars, *extra, *names]) + "\n")
+                file.write(",".join(_distinct(scalars, ["sample"], list(extra), names)) + "\n")
             told = [i, *mu[: len(scalars)], *[column[i] for column in extra.values()]]
             rows = np.column_stack([np.tile(told, (len(table), 1)), table])
             np.savetxt(file, rows, delimiter=",", fmt=["%d", *["%.17g"] * (rows.shape[1] - 1)])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -69,8 +71,13 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
-    except OSError as error:  # the reader knows the path he gave, not ours
-        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+    except (OSError, RuntimeError) as error:
+        # HDF5 hides the reason in an account of its own; and the reader knows the path he gave, not ours
+        hidden = re.search(r"errno = (\d+)", str(error))
+        if hidden is None and not isinstance(error, OSError):
+            raise
+        code = int(hidden[1]) if hidden else error.errno or errno.EIO  # type: ignore[union-attr]
+        raise OSError(code, os.strerror(code), str(path)) from None
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
@@ -133,7 +140,9 @@ def _write_vtkhdf(solution: Solution | Evolution, path: Path) -> None:
         arrays[f"FieldData/{parameter.name}"] = np.array([value])
     if isinstance(solution, Evolution):
         arrays |= _vtkhdf_steps(solution)
-    with h5py.File(path, "w") as file:
+    # in memory first: HDF5 complains on its own account, past every handler, where the disk is full
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0], dtype=np.int64)
         root.attrs.create("Type", b"UnstructuredGrid", dtype=h5py.string_dtype("ascii", len("UnstructuredGrid")))
@@ -141,6 +150,7 @@ def _write_vtkhdf(solution: Solution | Evolution, path: Path) -> None:
             root.create_dataset(name, data=array)
         if isinstance(solution, Evolution):
             root["Steps"].attrs["NSteps"] = np.int64(len(solution.times))
+    path.write_bytes(buffer.getbuffer())
 
 
 def _vtkhdf_steps(solution: Evolution) -> dict[str, np.ndarray]:
