@@ -200,10 +200,10 @@ def test_columns_have_different_names_and_are_read_back(folder, here):
 def test_values_at_points(model, helmholtz, here):
     points = np.array([[0.1, 0.2], [-0.3, 0.1]])
     (here / "points.csv").write_text("y,x\n0.2,0.1\n0.1,-0.3\n")
-    assert run("predict", model, "a=1.5", "--points", "points.csv", "--out", "u.csv").exit_code == 0
+    assert run("predict", model, "a=1.5", "k=1", "--points", "points.csv", "--out", "u.csv").exit_code == 0
     table = np.loadtxt("u.csv", delimiter=",", skiprows=1)
     assert np.array_equal(table[:, :2], points)
-    assert np.allclose(table[:, 2], helmholtz.solve({"a": 1.5}).at(points), rtol=0, atol=1e-4)
+    assert np.allclose(table[:, 2], helmholtz.solve({"a": 1.5, "k": 1.0}).at(points), rtol=0, atol=1e-4)
     assert "not values at chosen points" in refused("predict", model, "--points", "points.csv", "--out", "u.png")
 
 
@@ -285,14 +285,14 @@ def test_wrong_input_gets_one_line_and_leaves_nothing(model, here):
 
 
 def test_outside_the_box_when_asked_to(model, here):
-    result = run("predict", model, "a=4.1", "--extrapolate", "--json", "facts.json", "--out", "u.npy")
+    result = run("predict", model, "a=4.1", "k=1", "--extrapolate", "--json", "facts.json", "--out", "u.npy")
     assert result.exit_code == 0, result.output
     assert "nothing is promised" in result.stdout
     assert json.loads((here / "facts.json").read_text())["extrapolated"] == 1
     assert "positive" in refused("predict", model, "a=-1", "k=1", "--extrapolate")
     # every file that has names says so; where nothing is extrapolated, none speaks of it
     (here / "two.csv").write_text("1,1\n5,1\n")
-    for given in (["--mus", "two.csv"], ["a=5"], ["a=1"]):
+    for given in (["--mus", "two.csv"], ["k=1", "a=5"], ["k=1", "a=1"]):
         outputs = [word for name in ("e.npz", "e.nc", "e.csv") for word in ("--out", name)]
         assert run("predict", model, *given, "--extrapolate", *outputs).exit_code == 0
         wanted = {"two.csv": [False, True], "a=5": True}.get(given[-1])

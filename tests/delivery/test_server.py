@@ -229,6 +229,17 @@ def test_metrics_count(surrogate):
         (422, "in the query and in the body", {"json": {"mus": [1, 1], "nodes": [0]}, "params": {"nodes": "[1]"}}),
         (422, "more than 200 entries", {"json": {"mus": [1, 1]}, "params": {"nodes": str([0] * 201)}}),
         (400, "it has NaN", {"content": b'{"mus": [NaN, 1]}', "headers": {"content-type": "application/json"}}),
+        (
+            400,
+            "'mus' twice",
+            {"content": b'{"mus": [1, 1], "mus": [2, 2]}', "headers": {"content-type": "application/json"}},
+        ),
+        (
+            400,
+            "'a' twice",
+            {"content": b'{"mus": {"a": 1, "k": 1, "a": 2}}', "headers": {"content-type": "application/json"}},
+        ),
+        (415, "encoded as 'gzip'", {"json": {"mus": [1, 1]}, "headers": {"content-encoding": "gzip"}}),
         (400, "not an npy array", {"content": b"\x93NUMPY", "headers": {"content-type": "application/x-npy"}}),
         (415, "-H 'Content-Type: application/json'", {"data": {"mus": "1"}}),
         (406, "application/json, application/x-npy", {"json": {"mus": [1, 1]}, "headers": {"accept": "text/html"}}),
@@ -281,6 +292,55 @@ def test_a_slow_body_is_cut_off(surrogate):
                 b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
             )
             assert sock.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+def test_half_sent_heads_keep_nobody_out_and_are_cut_off(surrogate):
+    with ps.serving(surrogate, limits=Limits(seconds=1)) as url:
+        port = int(url.rpartition(":")[2])
+        held = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(300)]
+        for sock in held:
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost:")
+        assert httpx.get(f"{url}/health").status_code == 200
+        with httpx.Client(base_url=url) as slow:  # a connection that is used now and then stays
+            for _ in range(4):
+                assert slow.get("/health").status_code == 200
+                time.sleep(0.5)
+        for sock in held:
+            assert sock.recv(1) == b""
+            sock.close()
+
+
+def test_too_many_requests_at_a_time_are_told_to_come_back(surrogate):
+    with ps.serving(surrogate, limits=Limits(requests=2)) as url:
+        port = int(url.rpartition(":")[2])
+        head = b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+        held = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
+        for sock in held:
+            sock.sendall(head)
+        time.sleep(0.3)
+        response = httpx.get(f"{url}/health")
+        assert response.status_code == 503
+        assert "Ask again" in response.json()["error"]
+        for sock in held:
+            sock.close()
+        time.sleep(0.3)
+        assert httpx.get(f"{url}/health").status_code == 200
+
+
+def test_a_long_answer_keeps_nobody_waiting(surrogate):
+    """JSON is written in pieces, so that the thread that listens gets its turn."""
+    mus = np.random.default_rng(0).uniform(0.2, 1.9, (8000, 2)).tolist()
+    with ps.serving(surrogate) as url, ThreadPoolExecutor(1) as pool:
+        long = pool.submit(lambda: httpx.post(f"{url}/v1/predict", json={"mus": mus}, timeout=120))
+        waits = []
+        while not long.done():
+            start = time.perf_counter()
+            assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+            waits.append(time.perf_counter() - start)
+        got = long.result().json()
+    assert np.array_equal(got["values"], surrogate(mus).values)
+    assert len(waits) > 5
+    assert max(waits) < 0.25 * sum(waits)
 
 
 def test_extrapolation_where_the_server_allows_it(surrogate):

@@ -298,8 +298,8 @@ def test_parameters_by_name(surrogate):
     assert np.allclose(surrogate(a=0.5, k=1.0).values, expected[0], rtol=0, atol=1e-12)
     assert np.array_equal(surrogate(k=mus[:, 1], a=mus[:, 0]).values, expected)
     assert np.array_equal(surrogate.gradient({"k": 1.0, "a": 0.5}), surrogate.gradient(mus[0]))
-    with pytest.warns(ps.ParasolWarning, match="k=1 was not given"):
-        assert np.allclose(surrogate(a=0.5).values, expected[0], rtol=0, atol=1e-12)
+    with pytest.raises(ps.ParasolError, match=r"k in \[0, 2\] is missing"):
+        surrogate(a=0.5)
     with pytest.raises(ps.ParasolError, match="no column 'a'"):
         surrogate(table[["k", "remark"]])
     with pytest.raises(ps.ParasolError, match="two columns 'a'"):

@@ -23,7 +23,9 @@ def predict(
     values: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME=VALUE", help="Parameters; those left out take the middle of their range.", show_default=False
+            metavar="NAME=VALUE",
+            help="Parameters: all of them, or none for the middle of every range.",
+            show_default=False,
         ),
     ] = None,
     mus: Annotated[

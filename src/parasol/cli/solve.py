@@ -30,7 +30,7 @@ def solve(
         list[str] | None,
         typer.Argument(
             metavar="NAME=VALUE",
-            help="Parameters; those left out take the middle of their range.",
+            help="Parameters: all of them, or none for the middle of every range.",
             show_default=False,
         ),
     ] = None,

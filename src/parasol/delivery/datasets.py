@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,11 @@ def write_netcdf(dataset: Any, path: str | Path) -> Path:
         import h5netcdf  # noqa: F401
     except ImportError:
         raise ParasolError("NetCDF needs h5netcdf. Install it with: pip install 'parasol-pde[xarray]'.") from None
+    # in memory first: HDF5 does not survive a disk that is full
+    buffer = io.BytesIO()
+    dataset.to_netcdf(buffer, engine="h5netcdf")
     with replacing(path) as temporary:
-        dataset.to_netcdf(temporary, engine="h5netcdf")
+        temporary.write_bytes(buffer.getbuffer())
     return path
 
 

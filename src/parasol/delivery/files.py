@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -71,13 +70,8 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
-    except (OSError, RuntimeError) as error:
-        # HDF5 hides the reason in an account of its own; and the reader knows the path he gave, not ours
-        hidden = re.search(r"errno = (\d+)", str(error))
-        if hidden is None and not isinstance(error, OSError):
-            raise
-        code = int(hidden[1]) if hidden else error.errno or errno.EIO  # type: ignore[union-attr]
-        raise OSError(code, os.strerror(code), str(path)) from None
+    except OSError as error:  # the reader knows the path he gave, not ours
+        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
@@ -140,7 +134,7 @@ def _write_vtkhdf(solution: Solution | Evolution, path: Path) -> None:
         arrays[f"FieldData/{parameter.name}"] = np.array([value])
     if isinstance(solution, Evolution):
         arrays |= _vtkhdf_steps(solution)
-    # in memory first: HDF5 complains on its own account, past every handler, where the disk is full
+    # in memory first: HDF5 complains on its own account, past every handler, and does not survive a full disk
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
         root = file.create_group("VTKHDF")

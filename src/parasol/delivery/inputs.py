@@ -14,7 +14,7 @@ INPUT_SUFFIXES = (".csv", ".npy")
 
 
 def named_vector(surrogate: Surrogate, given: Mapping[str, float], *, rng=0) -> np.ndarray:
-    """A parameter vector from named numbers, the middle of the range where not named, and functions drawn at random.
+    """A parameter vector from named numbers (all, or none for the middle of every range) and functions drawn at random.
 
     The numbers may lie outside their ranges: the surrogate will say so.
     """

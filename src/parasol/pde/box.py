@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import keyword
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite, check_shape
+from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
 from parasol.pde.fields import RandomField
 
 _ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
@@ -162,10 +161,7 @@ class ParameterSpace:
         return self._named({name: columns[name] for name in self.names})
 
     def _named(self, values: Mapping[str, Any]) -> np.ndarray:
-        """(n_scalars,) of named numbers, or (n_samples, n_scalars) where some of them are columns.
-
-        A parameter left out takes the middle of its range, which is said unless none is given at all.
-        """
+        """(n_scalars,) of named numbers, or (n_samples, n_scalars) where some of them are columns; without any, the middle."""
         for name in values:
             if name in [f.name for f in self.functions]:
                 raise ParasolError(
@@ -174,12 +170,10 @@ class ParameterSpace:
             if name not in self.names:
                 known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
                 raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
-        left_out = [f"{p.name}={p.middle:g}" for p in self.scalars if p.name not in values] if values else []
-        if left_out:
-            warnings.warn(
-                f"{', '.join(left_out)} was not given: the middle of its range is used. Give every parameter.",
-                ParasolWarning,
-                stacklevel=4,
+        left_out = [f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars if p.name not in values]
+        if values and left_out:
+            raise ParasolError(
+                f"{', '.join(left_out)} is missing. Give every parameter, or none for the middle of all ranges."
             )
         try:
             columns = [np.asarray(values.get(p.name, p.middle), dtype=float) for p in self.scalars]

@@ -16,8 +16,6 @@ from parasol.surrogate.surrogate import Surrogate
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-_MOST_CONNECTIONS = 256  # each may hold a body
-
 
 def make_app(surrogate: Surrogate, *, limits: Limits | None = None, extrapolate: bool = False) -> Starlette:
     """The server as an ASGI application, for any server that runs one.
@@ -53,7 +51,7 @@ def serve(
     with _listening(host, port) as found, threadpool_limits(1):  # requests are many: threads of BLAS would only quarrel
         if announce is not None:
             announce(_address(found))
-        _uvicorn(app).run(sockets=[found])
+        _uvicorn(app, limits).run(sockets=[found])
 
 
 @contextmanager
@@ -63,7 +61,7 @@ def serving(
     """A server in a thread of this process while the block lasts; gives its address, on this machine only."""
     app = make_app(surrogate, limits=limits, extrapolate=extrapolate)
     with _listening("127.0.0.1", port) as found:
-        server = _uvicorn(app)
+        server = _uvicorn(app, limits)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [found]}, daemon=True)
         thread.start()
         try:
@@ -73,8 +71,26 @@ def serving(
             thread.join()
 
 
-def _uvicorn(app: Starlette):
+def _uvicorn(app: Starlette, limits: Limits | None):
+    import h11
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    seconds = (limits or Limits()).seconds
+
+    class HeadsInTime(H11Protocol):
+        """Closes a connection on which no head of a request has come to its end for some time: uvicorn would wait for ever."""
+
+        def connection_made(self, transport) -> None:
+            super().connection_made(transport)
+            self._watch(None)
+
+        def _watch(self, answered) -> None:
+            waiting = self.conn.their_state is h11.IDLE
+            if waiting and answered is not None and self.cycle is answered[0]:
+                self.transport.close()
+            elif not self.transport.is_closing():
+                self.loop.call_later(seconds / 2, self._watch, (self.cycle,) if waiting else None)
 
     return uvicorn.Server(
         uvicorn.Config(
@@ -85,7 +101,7 @@ def _uvicorn(app: Starlette):
             lifespan="off",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            http=HeadsInTime,
             h11_max_incomplete_event_size=2**18,  # bytes of a head: selections may stand in the query
             timeout_graceful_shutdown=5,
         )

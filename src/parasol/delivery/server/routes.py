@@ -35,7 +35,6 @@ from parasol.delivery.server.wire import (
     binary_kinds,
     one_line,
     parse_json,
-    plain,
     read_json,
     read_npy,
     write_arrow,
@@ -72,7 +71,7 @@ class Routes:
         app = Starlette(
             routes=routes,
             exception_handlers=handlers,  # type: ignore[arg-type]
-            middleware=[Middleware(_Counting, metrics=self._metrics, known=known)],
+            middleware=[Middleware(_Counting, metrics=self._metrics, known=known, most=self._desk.limits.requests)],
         )
         app.router.redirect_slashes = False
         return app
@@ -86,7 +85,7 @@ class Routes:
         plain_data["/health"] = {"status": "ok", "parasol": __version__}
         layout = self._desk.surrogate.layout
         if layout.points is not None:
-            plain_data["/v1/nodes"] = {"points": plain(layout.points), "n_interior": layout.n_interior}
+            plain_data["/v1/nodes"] = {"points": layout.points, "n_interior": layout.n_interior}
         return out | {path: (write_json(data), JSON) for path, data in plain_data.items()}
 
     async def _counts(self, request: Request) -> Response:
@@ -123,7 +122,7 @@ class Routes:
         found = self._answers[path](question, kind)
         counts = question.n_samples, int(np.count_nonzero(found["extrapolated"]))
         if kind == JSON:
-            return write_json(plain(found)), *counts
+            return write_json(found), *counts
         array = found["values" if "values" in found else "gradient"]
         if kind == NPY:
             return write_npy(array), *counts
@@ -159,6 +158,9 @@ class Routes:
     async def _body(self, request: Request) -> bytes:
         """The body, refused where it is too long or too slow; too long ones are read on a little, so that clients hear it."""
         limits, parts, size = self._desk.limits, [], 0
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding != "identity":
+            raise Refusal(415, f"the body is encoded as {coding[:40]!r}. Send it as it is.")
         try:
             async with asyncio.timeout(limits.seconds):
                 async for part in request.stream():
@@ -192,10 +194,10 @@ class Routes:
 
 
 class _Counting:
-    """Counts every request with its status and its seconds; unknown paths share one name."""
+    """Counts every request with its status and its seconds; unknown paths share one name. Refuses too many at a time."""
 
-    def __init__(self, app, metrics: Metrics, known: set[str]):
-        self.app, self.metrics, self.known = app, metrics, known
+    def __init__(self, app, metrics: Metrics, known: set[str], most: int):
+        self.app, self.metrics, self.known, self.most, self.open = app, metrics, known, most, 0
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] != "http":
@@ -208,11 +210,19 @@ class _Counting:
             status = message.get("status", status)
             await send(message)
 
+        app = self.app if self.open < self.most else _busy
+        self.open += 1
         try:
-            await self.app(scope, receive, watched)
+            await app(scope, receive, watched)
         finally:
+            self.open -= 1
             route = scope["path"].removeprefix(scope.get("root_path", ""))
             self.metrics.count(route if route in self.known else "other", status, time.perf_counter() - start)
+
+
+async def _busy(scope, receive, send) -> None:
+    message = {"error": "the server has too much to do at once. Ask again in a moment."}
+    await _response(write_json(message), JSON, 503, {"Retry-After": "1"})(scope, receive, send)
 
 
 async def _constant(content: bytes, kind: str, request: Request) -> Response:

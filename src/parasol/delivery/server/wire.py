@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -17,6 +18,7 @@ JSON, NPY, ARROW = "application/json", "application/x-npy", "application/vnd.apa
 BYTES_PER_NUMBER = {JSON: 24, NPY: 8, ARROW: 8}  # at most, in float64
 _NPY_TYPES = ("<f4", "<f8", "<i4", "<i8")
 _LONGEST_MESSAGE = 400
+_AT_ONCE = 4096  # numbers
 
 
 class Refusal(Exception):
@@ -35,7 +37,8 @@ class Limits:
     response: int = 64 * 2**20  # bytes of an answer
     batch: int = 10_000  # parameter vectors
     points: int = 10_000  # selected points, nodes or times
-    seconds: int = 30  # for a body to arrive; not for the answer
+    seconds: int = 30  # for a head to arrive, and then for a body; not for the answer
+    requests: int = 256  # answered at a time; each may hold a body
 
     def __post_init__(self):
         for name, value in vars(self).items():
@@ -55,7 +58,7 @@ def one_line(message: str) -> str:
 def parse_json(data: bytes | str) -> Any:
     """What JSON says; what is not JSON, too deep, or uses NaN (which JSON has not) is refused with 400."""
     try:
-        return json.loads(data, parse_constant=_no_constant)
+        return json.loads(data, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
     except RecursionError:
         raise Refusal(400, "the body is nested too deeply. Send an object of plain lists.") from None
     except ValueError as error:  # broken text, broken UTF-8, whole numbers of thousands of digits
@@ -72,6 +75,15 @@ def read_json(data: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Refusal(422, f"the body is a JSON {_kind(found)}, expected an object. /docs shows examples.")
     return found
+
+
+def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs; JSON leaves open which of two equal names counts, so there may be none."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it has the name {next(n for n in names if names.count(n) > 1)[:40]!r} twice")
+    return out
 
 
 def _no_constant(name: str) -> float:
@@ -135,12 +147,33 @@ def _kind(value: Any) -> str:
 
 
 def write_json(content: Any) -> bytes:
-    """Compact JSON; what is not finite became null before.
+    """Compact JSON; NaN and infinity, which it has not, become null.
 
-    >>> write_json({"values": plain(np.array([1.5, np.inf]))})
+    >>> write_json({"values": np.array([1.5, np.inf])})
     b'{"values":[1.5,null]}'
     """
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    return b"".join(_pieces(content))
+
+
+def _pieces(content: Any) -> Iterator[bytes]:
+    """JSON in pieces of a few thousand numbers: between them other threads, the one that listens among them, get a turn."""
+    if isinstance(content, dict):
+        for i, (name, value) in enumerate(content.items()):
+            yield (b"," if i else b"{") + json.dumps(str(name)).encode() + b":"
+            yield from _pieces(value)
+        yield b"}" if content else b"{}"
+    elif isinstance(content, np.ndarray) and content.size > _AT_ONCE:
+        step = max(1, _AT_ONCE * len(content) // content.size)
+        for start in range(0, len(content), step):
+            part = content[start : start + step]
+            yield b"," if start else b"["
+            if part.size > _AT_ONCE:  # one row, and it is long itself
+                yield from _pieces(part[0])
+            else:
+                yield json.dumps(plain(part), allow_nan=False, separators=(",", ":"))[1:-1].encode()
+        yield b"]"
+    else:
+        yield json.dumps(plain(content), allow_nan=False, separators=(",", ":")).encode()
 
 
 def plain(value: Any) -> Any:
