@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
+from parasol.cache import disk
 from parasol.checks import ParasolError
 from parasol.reduction import store
 from parasol.reduction.snapshots import open_snapshots, solve_many
@@ -226,7 +227,7 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     def full(path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, "_to_disk", full)
+    monkeypatch.setattr(disk, "_to_disk", full)
     with pytest.raises(ParasolError, match=r"cannot write .*No space left on device\. Finished chunks are kept"):
         solve_many(waves, MUS, store=tmp_path / "s")
     assert list(files(tmp_path / "s")) == []

@@ -11,7 +11,7 @@ from parasol.checks import ParasolError
 from parasol.pde.catalogue import load_problem, problem_names
 from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
-from parasol.reduction.fingerprint import fingerprint
+from parasol.reduction.fingerprint import problem_fingerprint
 from parasol.space.boundary import describe
 from parasol.surrogate.learning.nodes import rebuilt
 from parasol.surrogate.surrogate import Surrogate
@@ -39,11 +39,12 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
     if held is None:
         held = _guessed(declared, layout.points, layout.n_interior)
     found = rebuilt(declared, layout.points, layout.n_interior, layout.scheme, held)
-    known = surrogate.facts.get("fingerprint")
-    if known is not None and fingerprint(found) != known:
+    known = str(surrogate.facts.get("fingerprint"))
+    # files of version 0.1.0 have another kind of fingerprint, which says nothing here
+    if known.startswith("problem ") and problem_fingerprint(declared) != known:
         raise ParasolError(
-            "the solver made from this problem is not the one the surrogate was learned from: the equation, its "
-            "parameters or its times have changed. Check against the problem it was learned from."
+            "the solver made from this problem is not the one the surrogate was learned from: the domain, the equation, "
+            "the boundary conditions, the parameters or the times have changed. Check against the problem it was learned from."
         )
     return found
 
