@@ -109,6 +109,8 @@ class _Encoder:
             return self._code(thing)
         if isinstance(thing, types.FunctionType):
             return self._function(thing)
+        if type(thing) is functools.partial:
+            return _join("partial", "", [self.digest(part) for part in (thing.func, thing.args, thing.keywords)])
         if isinstance(thing, types.MethodType):
             return _join("method", thing.__func__.__name__, [self.digest(thing.__func__), self.digest(thing.__self__)])
         if isinstance(thing, types.BuiltinFunctionType):

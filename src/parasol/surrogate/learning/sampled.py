@@ -27,6 +27,7 @@ LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _N_CALIBRATION, _N_CALIBRATION_SLOW, _SLOW = 40, 20, 3.0  # fresh solves for the bound; seconds of a slow one
 _MOST_ROUNDS = 12
+_PATIENCE = 2  # rounds without progress after which a map that was asked for is taken as it is
 _N_CANDIDATES = 400
 _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
 _FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
@@ -41,7 +42,8 @@ class _Course:
     model: Any
     tolerance: float
     book: Book
-    recipe: Any  # of the map that is kept if it is good enough
+    recipe: Any  # of the map: the one that was asked for, or one that is taken if it is good enough
+    chosen: bool  # whether the recipe was asked for: then no other is used
     rng: int
     space: ParameterSpace
     train: Snapshots
@@ -67,9 +69,10 @@ def learn_sampled(model, tolerance: float, book: Book, *, recipe=None, rng: int 
     Each round solves at a batch of parameters where two maps disagree most, which tests what was learned before and then
     joins it. Labels are the full solves, or where these are too few those of a reduced model that follows the test to
     seven tenths of the tolerance. A fresh set with an error above the tolerance becomes training data, and the next one
-    is new; if it was above at less than 5 % of the set, that is what is returned when nothing better comes.
+    is new; if it was above at less than 5 % of the set, that is what is returned when nothing better comes. A `recipe`
+    is obeyed: where more solves no longer help it, the search ends.
     """
-    course = _start(model, tolerance, book, maps_to_try(model)[0] if recipe is None else recipe, rng)
+    course = _start(model, tolerance, book, recipe, rng)
     enough: Outcome | None = None
     for number in range(_MOST_ROUNDS):
         n_batch = book.affordable(max(4, len(course.train) // 3), reserve=_reserve(book))
@@ -85,7 +88,17 @@ def learn_sampled(model, tolerance: float, book: Book, *, recipe=None, rng: int 
                     return outcome
                 enough = outcome
         course.train = joined(course.train, batch)
+        if course.chosen and _stalled(course.history):
+            break
     return _last(course) if enough is None else enough
+
+
+def _stalled(history: list[dict[str, Any]]) -> bool:
+    """Whether the last rounds brought little although the modes would allow more: the map is the limit."""
+    errors = [row["error"] for row in history]
+    if len(errors) <= _PATIENCE:
+        return False
+    return min(errors[-_PATIENCE:]) > 0.7 * min(errors[:-_PATIENCE]) and history[-1]["projection"] < 0.5 * errors[-1]
 
 
 # ---- before the first round -----------------------------------------------------------------------------------------
@@ -94,7 +107,8 @@ def _start(model, tolerance: float, book: Book, recipe, rng: int) -> _Course:
     space = model.parameters
     p = len(space.scalars)
     n = {0: 24, 1: 9, 2: 16, 3: 28}.get(p, 16 * p - 16)
-    course = _Course(model, tolerance, book, recipe, rng, space, None)  # type: ignore[arg-type]
+    usual = maps_to_try(model)[0] if recipe is None else recipe
+    course = _Course(model, tolerance, book, usual, recipe is not None, rng, space, None)  # type: ignore[arg-type]
     mus = course.sample(n, "edges", 0)
     if 1 <= p <= 3 and not space.functions:
         mus = np.vstack([space.grid(*[2] * p), mus])
@@ -135,14 +149,15 @@ def _cut(course: _Course) -> None:
 def _round(course: _Course, batch: Snapshots) -> np.ndarray:
     """Fit to the training set, test on the batch; the errors of the best surrogate, which is noted."""
     worst = lambda pair: float(np.max(pair[1].errors))  # noqa: E731
-    direct = [_fitted(course, course.train.mus, None, recipe, "full solves") for recipe in (GaussianProcess(), _ROUGH)]
+    recipes = (course.recipe,) if course.chosen else (GaussianProcess(), _ROUGH)
+    direct = [_fitted(course, course.train.mus, None, recipe, "full solves") for recipe in recipes]
     trials = [(one, accuracy(one, batch)) for one in direct]
     least = min(map(worst, trials))
     if least > course.tolerance:
         taught = _taught(course, batch)
         if taught is not None:
             trials.append((taught, accuracy(taught, batch)))
-    elif not course.model.parameters.functions:
+    elif not course.chosen and not course.model.parameters.functions:
         network = _fitted(course, course.train.mus, None, course.recipe, "full solves")
         found = accuracy(network, batch)
         if np.max(found.errors) <= max(course.tolerance, 2 * least):
@@ -163,7 +178,7 @@ def _fitted(course: _Course, mus, teacher: Teacher | None, recipe, origin: str) 
     else:
         basis = pod(course.train, tolerance=_MODES * course.tolerance)
         coefficients = project_all(basis, course.train)
-    if course.model.parameters.functions and len(mus) < _FEW_FUNCTIONS:
+    if course.model.parameters.functions and len(mus) < _FEW_FUNCTIONS and not course.chosen:
         recipe = "linear"
     out = fit_labels(
         mus, coefficients, basis, course.space, recipe, model=layout, origin=origin, rng=course.rng, progress=told
@@ -260,7 +275,8 @@ def _bounded(course: _Course, surrogate: Surrogate, held_out: Snapshots) -> Outc
 def _last(course: _Course) -> Outcome:
     """When rounds, solves or seconds are used up: the best there is, with the bound that can still be had."""
     if course.best is None:
-        course.best = _fitted(course, course.train.mus, None, "gaussian process", "full solves")
+        usual = course.recipe if course.chosen else "gaussian process"
+        course.best = _fitted(course, course.train.mus, None, usual, "full solves")
         course.tested = None
     outcome = _certify(course)
     if outcome is not None:
