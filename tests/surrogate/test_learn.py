@@ -16,7 +16,7 @@ import parasol as ps
 from parasol.cache.disk import claim
 from parasol.pde.discretize import discretize_with
 from parasol.surrogate.learning.labels import teacher_for
-from parasol.surrogate.learning.learn import account_rows, learn, plan
+from parasol.surrogate.learning.learn import account_rows, failures_text, learn, plan
 from parasol.surrogate.learning.nodes import choose_nodes, indicated_spacing
 from parasol.surrogate.learning.region import between, cuts, shortened
 from parasol.surrogate.learning.solves import Book, Limits
@@ -210,14 +210,50 @@ class Fold(Wave):
         return np.exp(-np.sqrt(0.6 - mu[0]) * np.linspace(1, 2, 20))
 
 
-def test_the_box_ends_where_solutions_end():
-    surrogate = learn(Fold(), 1e-2, **quick)
-    (a,) = surrogate.parameters.scalars
-    assert 0.58 < a.high <= 0.6
-    assert a.low == 0.0
-    assert "solves failed" in surrogate.facts["learn"]["notes"][0]
-    with pytest.raises(ps.ParasolError):
-        surrogate([0.8])
+def test_the_declared_box_stays_and_answers_end_where_solutions_end(tmp_path):
+    said = r"\d+ full solves failed, at a=0\.\d+ \(no solution\).* answers for a in \[0, 0\.\d+\]; elsewhere it refuses"
+    with pytest.warns(ps.ParasolWarning, match=said):
+        surrogate = learn(Fold(), 1e-2, **quick)
+    assert re.match(said, surrogate.facts["learn"]["notes"][0])
+    ps.save(surrogate, tmp_path / "fold.parasol")
+    for one in (surrogate, ps.load(tmp_path / "fold.parasol")):
+        assert one.parameters.bounds.tolist() == [[0.0], [1.0]]
+        ((low, high),) = one.parameters.solved
+        assert low == 0.0
+        assert 0.58 < high <= 0.6
+        assert not one([high]).extrapolated
+        with pytest.raises(
+            ps.ParasolError, match=r"a=0\.8 .*where full solves failed \(no solution\).*extrapolate=True"
+        ):
+            one([0.8])
+        answer = one([[0.3], [0.8]], extrapolate=True)
+        assert answer.extrapolated.tolist() == [False, True]
+        assert np.isinf(answer.bounds.relative).tolist() == [False, True]
+        with pytest.raises(ps.ParasolError, match=r"outside its range \[0, 1\]"):
+            one([1.2])
+    assert 0 < surrogate.parameters.vector({})[0] < 0.6  # the middle of the part with solutions
+    report = ps.check(surrogate, n=20)
+    assert report.n_failed == 0
+
+
+class Gap(Wave):
+    """No solutions in the middle: no box around it would help."""
+
+    parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+    fingerprint = "gap"
+
+    def solve(self, mu):
+        if np.hypot(mu[0] - 2, mu[1] - 0.5) < 0.05:
+            raise np.linalg.LinAlgError("singular")
+        return super().solve(mu)
+
+
+def test_failures_inside_the_box_are_named():
+    book = Book(Gap(), Limits())
+    book.solve(np.array([[1.0, 0.0], [2.0, 0.5]]))
+    text = failures_text(Gap.parameters, book)
+    assert text.startswith("1 full solves failed, at a=2, b=0.5 (singular).")
+    assert "Around 1 of them it answers all the same" in text
 
 
 def test_cuts_take_the_side_that_loses_least():
@@ -427,7 +463,7 @@ def test_other_times_are_another_problem(tmp_path):
         return ps.discretize(problem, ps.lattice(problem.domain, 30))
 
     ps.solve_many(heat((0.0, 0.1)), [[0.5]], store=tmp_path / "s")
-    with pytest.raises(ps.ParasolError, match="belongs to another problem.*times differs"):
+    with pytest.raises(ps.ParasolError, match=r"belongs to another problem.*times differs"):
         ps.solve_many(heat((0.0, 0.2)), [[0.5]], store=tmp_path / "s")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,9 @@ class PlainFunction:
 class ParameterSpace:
     """The box of all parameter values: scalars in order of declaration, then functions.
 
+    Where full solves failed in a part of the box, `solved` has the range of each scalar in which they did not, and `why`
+    what failed: vectors outside of that are refused like those outside the box.
+
     >>> space = ParameterSpace((PlainParameter("a", 0.1, 4.0), PlainParameter("k", 0.0, 2.0)))
     >>> space.grid(3, 2).shape
     (6, 2)
@@ -91,12 +95,27 @@ class ParameterSpace:
 
     scalars: tuple[Any, ...] = ()  # Parameter, or PlainParameter
     functions: tuple[Any, ...] = ()  # FunctionParameter, or PlainFunction
+    solved: tuple[tuple[float, float], ...] = field(default=(), metadata={"optional": True})  # () is everywhere
+    why: str = field(default="", metadata={"optional": True})
 
     def __post_init__(self):
         for needed, given in (("low", self.scalars), ("law", self.functions)):
             for p in given:
                 if not hasattr(p, needed):
                     raise ParasolError(f"a parameter space is made of parameters, got a {type(p).__name__}.")
+        if self.solved and len(self.solved) != len(self.scalars):
+            raise ParasolError(f"{len(self.solved)} ranges of solutions for {len(self.scalars)} parameters.")
+        for p, (low, high) in zip(self.scalars, self.solved, strict=False):
+            if not p.low <= low < high <= p.high:
+                raise ParasolError(f"solutions from {low:g} to {high:g} are not in the range of {p.name}.")
+
+    @cached_property
+    def answered(self) -> ParameterSpace:
+        """The part of the box in which full solves succeeded: all of it unless some failed."""
+        if not self.solved:
+            return self
+        pairs = zip(self.scalars, self.solved, strict=True)
+        return ParameterSpace(tuple(PlainParameter(p.name, *ends, p.scale) for p, ends in pairs), self.functions)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,7 +128,7 @@ class ParameterSpace:
         return np.array([[p.low for p in self.scalars], [p.high for p in self.scalars]])
 
     def vector(self, values: Mapping[str, float]) -> np.ndarray:
-        """Named values as a vector; a parameter left out takes the middle of its range."""
+        """Named values as a vector; a parameter left out takes the middle of its range, of the part with solutions."""
         for name in values:
             if name in [f.name for f in self.functions]:
                 raise ParasolError(
@@ -119,7 +138,7 @@ class ParameterSpace:
                 known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
                 raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
         try:
-            mu = np.array([float(values.get(p.name, p.middle)) for p in self.scalars])
+            mu = np.array([float(values.get(p.name, p.middle)) for p in self.answered.scalars])
         except (TypeError, ValueError):
             raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
         return self.check(mu[None])[0]
@@ -140,6 +159,14 @@ class ParameterSpace:
                         f"parameter {p.name}={value:.10g} is outside its range [{p.low:g}, {p.high:g}]. "
                         f"Choose a value inside, or declare a wider range."
                     )
+            for j, (p, (low, high)) in enumerate(zip(self.scalars, self.solved, strict=False)):
+                outside = (mus[:, j] < low) | (mus[:, j] > high)
+                if np.any(outside):
+                    value = mus[np.argmax(outside), j]
+                    raise ParasolError(
+                        f"parameter {p.name}={value:.10g} is in the part of its range [{p.low:g}, {p.high:g}] where full solves "
+                        f"failed ({self.why}). Choose a value in [{low:g}, {high:g}], or pass extrapolate=True."
+                    )
         return mus
 
     def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
@@ -154,8 +181,8 @@ class ParameterSpace:
         return mus
 
     def inside(self, mus: np.ndarray) -> np.ndarray:
-        """Which of the vectors have all their scalars in the box, (n_samples,) bool."""
-        low, high = self.bounds
+        """Which of the vectors have all their scalars in the box where it has solutions, (n_samples,) bool."""
+        low, high = self.answered.bounds
         scalars = mus[:, : len(self.scalars)]
         return np.all((scalars >= low) & (scalars <= high), axis=1)
 

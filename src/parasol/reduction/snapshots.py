@@ -48,6 +48,14 @@ class Failure:
     reason: str
 
 
+class NothingSolved(ParasolError):
+    """None of the parameters could be solved."""
+
+    def __init__(self, text: str, failures: tuple[Failure, ...] = ()):
+        super().__init__(text)
+        self.failures = failures
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshots:
     """Solutions at many parameters, in memory or in a store; what could not be solved is in `failures`.
@@ -313,7 +321,7 @@ def _report(snapshots: Snapshots, names: tuple[str, ...]) -> None:
 
     if not len(snapshots):
         reasons = "; ".join(told(f) for f in failures[:_QUOTED])
-        raise ParasolError(f"none of the {len(failures)} parameters could be solved. {reasons}")
+        raise NothingSolved(f"none of the {len(failures)} parameters could be solved. {reasons}", failures)
     warnings.warn(
         f"{len(failures)} of {len(failures) + len(snapshots)} parameters could not be solved and are left out; {told(failures[0])}",
         ParasolWarning,

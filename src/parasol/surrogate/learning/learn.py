@@ -18,6 +18,7 @@ from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
 from parasol.reduction.fingerprint import problem_fingerprint
+from parasol.surrogate.descent import require_jax
 from parasol.surrogate.fit import fit_snapshots
 from parasol.surrogate.learning.nodes import Discretised, choose_nodes, estimate, rebuilding
 from parasol.surrogate.learning.proven import PROVEN, Outcome, learn_proven
@@ -27,7 +28,9 @@ from parasol.surrogate.learning.store import read_data, stored_nodes, write_node
 from parasol.surrogate.maps import fit_map
 from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Surrogate
+from parasol.surrogate.training import NetworkRecipe
 
+_QUOTED, _LONGEST = 3, 120  # failures named in a warning, characters of a reason
 _ADVICE = {
     "solves": "Allow more full solves.",
     "seconds": "Allow more time; with a store the solves made so far are kept.",
@@ -171,10 +174,29 @@ def plan(
     return Plan(found, tolerance, road, guess)
 
 
+def failures_text(space: ParameterSpace, book: Book) -> str:
+    """Which full solves failed and why, and what that means for the surrogate; empty where none did."""
+    failed = book.failures()
+    if not len(failed):
+        return ""
+    values = [", ".join(f"{n}={v:.6g}" for n, v in zip(space.names, mu, strict=False)) for mu in failed]
+    named = [f"{at or 'a function'} ({book.reason(mu)[:_LONGEST]})" for at, mu in zip(values, failed, strict=True)]
+    more = f" and {len(named) - _QUOTED} more" if len(named) > _QUOTED else ""
+    text = f"{len(failed)} full solves failed, at {'; '.join(named[:_QUOTED])}{more}."
+    if space.solved:
+        pairs = zip(space.scalars, space.solved, strict=True)
+        ranges = [f"{p.name} in [{a:.4g}, {b:.4g}]" for p, (a, b) in pairs if (a, b) != (p.low, p.high)]
+        text += f" The surrogate answers for {', '.join(ranges)}; elsewhere it refuses unless extrapolate=True."
+    inside = int(np.count_nonzero(space.inside(failed)))
+    return text + (f" Around {inside} of them it answers all the same, without a solve to rely on." if inside else "")
+
+
 def _usable(recipe):
     """The recipe, if it is one: known before the first solve, not after the last."""
     recipe = recipe_named(recipe)
-    if not type(recipe).__module__.startswith("parasol."):  # somebody's regressor: two outputs for three inputs
+    if isinstance(recipe, NetworkRecipe):
+        require_jax()
+    elif not type(recipe).__module__.startswith("parasol."):  # somebody's regressor: two outputs for three inputs
         x = np.random.default_rng(0).uniform(-1, 1, (24, 3))
         fit_map(recipe, x, np.stack([x.sum(axis=1), x[:, 0] ** 2], axis=1))
     return recipe
@@ -325,6 +347,10 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
         "notes": [*about.pop("notes", []), *notes][:8],
         **{key: value for key, value in about.items() if key != "measured"},
     }
+    failures = "" if book is None else failures_text(surrogate.parameters, book)
+    if failures:
+        account["notes"] = [failures, *account["notes"]]
+        warnings.warn(failures, ParasolWarning, stacklevel=3)
     facts = {**surrogate.facts, "tolerance": tolerance, "learn": account}
     if "measured" in about:
         facts["measured"] = about["measured"]

@@ -78,3 +78,9 @@ def shortened(space: ParameterSpace, found: list[Cut]) -> ParameterSpace:
         for p, a, b in zip(space.scalars, *ends, strict=True)
     ]
     return ParameterSpace(tuple(scalars), space.functions)
+
+
+def marked(whole: ParameterSpace, part: ParameterSpace, why: str) -> ParameterSpace:
+    """The declared box, with the part of it in which no solve failed."""
+    solved = tuple((p.low, p.high) for p in part.scalars)
+    return ParameterSpace(whole.scalars, whole.functions, solved, why)

@@ -12,16 +12,18 @@ from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
-from parasol.reduction.snapshots import Snapshots, as_snapshots
+from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.surrogate.features import features_of
 from parasol.surrogate.fit import accuracy, calibrated, fit_labels, project_all
 from parasol.surrogate.kernel import GaussianProcess
 from parasol.surrogate.learning.labels import Teacher, teacher_for
 from parasol.surrogate.learning.proven import Outcome, maps_to_try, named
-from parasol.surrogate.learning.region import between, cuts, shortened
+from parasol.surrogate.learning.region import between, cuts, marked, shortened
 from parasol.surrogate.learning.solves import Book
+from parasol.surrogate.maps import fit_map
 from parasol.surrogate.random_features import RandomFeatures
 from parasol.surrogate.surrogate import Surrogate
+from parasol.surrogate.training import NetworkRecipe
 
 LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
@@ -29,6 +31,7 @@ _N_CALIBRATION, _N_CALIBRATION_SLOW, _SLOW = 40, 20, 3.0  # fresh solves for the
 _MOST_ROUNDS = 12
 _PATIENCE = 2  # rounds without progress after which a map that was asked for is taken as it is
 _N_CANDIDATES = 400
+_LONGEST = 120  # characters of the reason of a failure
 _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
 _FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
@@ -73,6 +76,17 @@ def learn_sampled(model, tolerance: float, book: Book, *, recipe=None, rng: int 
     is obeyed: where more solves no longer help it, the search ends.
     """
     course = _start(model, tolerance, book, recipe, rng)
+    outcome = _learned(course)
+    failed = book.failures()
+    if course.space is model.parameters or not len(failed):
+        return outcome
+    # answers outside of what was learned are refused, and the declared box stays what it was declared
+    box = marked(model.parameters, course.space, book.reason(failed[0])[:_LONGEST])
+    return replace(outcome, surrogate=replace(outcome.surrogate, parameters=box))
+
+
+def _learned(course: _Course) -> Outcome:
+    book, tolerance = course.book, course.tolerance
     enough: Outcome | None = None
     for number in range(_MOST_ROUNDS):
         n_batch = book.affordable(max(4, len(course.train) // 3), reserve=_reserve(book))
@@ -115,6 +129,8 @@ def _start(model, tolerance: float, book: Book, recipe, rng: int) -> _Course:
     n = book.affordable(len(mus), reserve=_reserve(book))
     if n < 4:
         raise ParasolError("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
+    if course.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
+        fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
     course.train = book.solve(mus[:n], "the first samples")
     _cut(course)
     return course
@@ -133,7 +149,7 @@ def _cut(course: _Course) -> None:
             break
         try:
             course.train = joined(course.train, book.solve(mus, "where solutions end"))
-        except ParasolError:  # none of them has a solution: the border moves inwards
+        except NothingSolved:  # the border moves inwards
             continue
     found = cuts(whole, course.train.mus, book.failures())
     course.space = shortened(whole, found)
@@ -141,8 +157,6 @@ def _cut(course: _Course) -> None:
     course.train = as_snapshots(
         course.train.mus[inside], course.train.solutions[inside], hidden=course.train.hidden[inside]
     )
-    ranges = ", ".join(f"{p.name} in [{p.low:.4g}, {p.high:.4g}]" for p in course.space.scalars)
-    course.notes = [f"{len(book.failures())} full solves failed; the surrogate is for {ranges}"]
 
 
 # ---- one round ------------------------------------------------------------------------------------------------------
@@ -213,7 +227,7 @@ def _batch(course: _Course, n: int, number: int) -> Snapshots | None:
     chosen = candidates[:n] if course.model.parameters.functions else candidates[_spread(course, candidates, n)]
     try:
         return course.book.solve(chosen, f"round {number + 1}, where maps disagree")
-    except ParasolError:
+    except NothingSolved:
         return None
 
 

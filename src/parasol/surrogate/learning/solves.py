@@ -16,7 +16,15 @@ from parasol.cache.disk import publish
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
 from parasol.pde.model import Model
 from parasol.reduction.fingerprint import Parts, difference, parts_of
-from parasol.reduction.snapshots import Snapshots, as_snapshots, in_words, open_snapshots, solve_many
+from parasol.reduction.snapshots import (
+    Failure,
+    NothingSolved,
+    Snapshots,
+    as_snapshots,
+    in_words,
+    open_snapshots,
+    solve_many,
+)
 
 Stage = Callable[[str], Callable[[float], None] | None]
 _ABOUT = "about.json"  # in the folder of a solver's solves: whose they are
@@ -136,7 +144,7 @@ class Book:
         self._asked.update(mu.tobytes() for mu in mus)
         kept = [(mu, one) for mu, one in found if one.values is not None]
         if not kept:
-            raise ParasolError(f"none of the {len(mus)} parameters could be solved: {found[0][1].reason}")
+            raise NothingSolved(f"none of the {len(mus)} parameters could be solved: {found[0][1].reason}")
         solutions = np.array([one.values for _, one in kept])
         return as_snapshots(
             np.array([mu for mu, _ in kept]), solutions, hidden=np.array([one.hidden for _, one in kept])
@@ -177,11 +185,9 @@ class Book:
                     extrapolate=True,
                     fingerprint=self.parts,  # of the solver as it was before the first solve
                 )
-            except ParasolError as error:
-                if "could be solved" not in str(error):
-                    raise
-                self._known.update((mu.tobytes(), Solved(None, None, str(error))) for mu in mus)
+            except NothingSolved as error:
                 found = None
+                self._fail(error.failures)
         self.n_new += len(mus)
         self.new_seconds += time.perf_counter() - start
         if found is not None:
@@ -191,7 +197,10 @@ class Book:
         hidden = snapshots.hidden
         for i, mu in enumerate(snapshots.mus):
             self._known[mu.tobytes()] = Solved(snapshots.solutions[i], hidden[i])
-        for failure in snapshots.failures:
+        self._fail(snapshots.failures)
+
+    def _fail(self, failures: tuple[Failure, ...]) -> None:
+        for failure in failures:
             self._known[np.asarray(failure.mu, dtype=float).tobytes()] = Solved(None, None, failure.reason)
 
 
