@@ -237,6 +237,11 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
         write_manifest(folder, wanted)
         return wanted, {}
     there = read_manifest(folder)
+    if there.parts is None:
+        raise ParasolError(
+            f"the snapshot store {folder} was written by an earlier version of parasol, whose solves are not reused. "
+            f"Choose another path, or read what it holds with ps.open_snapshots."
+        )
     if there.fingerprint != wanted.fingerprint:
         raise ParasolError(
             f"the snapshot store {folder} belongs to another problem or discretisation: {there.solver}, this is "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.catalogue import load_problem, problem_names
 from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
@@ -39,9 +40,14 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
     if held is None:
         held = _guessed(declared, layout.points, layout.n_interior)
     found = rebuilt(declared, layout.points, layout.n_interior, layout.scheme, held)
-    known = str(surrogate.facts.get("fingerprint"))
-    # files of version 0.1.0 have another kind of fingerprint, which says nothing here
-    if known.startswith("problem ") and problem_fingerprint(declared) != known:
+    known = surrogate.facts.get("fingerprint")
+    if known is not None and not str(known).startswith("problem "):
+        warnings.warn(
+            "this surrogate was learned by an earlier version of parasol: that the problem is the same is taken on trust.",
+            ParasolWarning,
+            stacklevel=3,
+        )
+    elif known is not None and problem_fingerprint(declared) != known:
         raise ParasolError(
             "the solver made from this problem is not the one the surrogate was learned from: the domain, the equation, "
             "the boundary conditions, the parameters or the times have changed. Check against the problem it was learned from."
