@@ -27,6 +27,7 @@ from parasol.checks import ParasolError
 VERSION = 1  # of the encoding: a hash of another version says nothing about the content
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, bytearray)
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.And, sympy.Or, sympy.Max, sympy.Min)
+_ABSTRACT = ("abc", "typing", "parasol")  # where classes come from that add only attributes to their objects
 _WRAPPED = ("__func__", "fget", "func", "__wrapped__")  # where methods, properties and cached functions keep a function
 
 
@@ -34,17 +35,26 @@ def content_hash(thing) -> str:
     """SHA-256 of what a thing holds: class and every field of a dataclass, every attribute of another object.
 
     Dataclass fields with the metadata `{"hashed": False}` are left out: caches that change no answer. Functions and classes
-    of the user count by their code and by what that code names; those of installed packages by their name. Mappings and
-    sequences count in their order. Parameters count by name, range and order of declaration.
+    of the user count by their code and by what that code names; those of installed packages by their name, and files by
+    their path. Mappings and sequences count in their order, parameters by name, range and order of declaration.
 
     >>> content_hash([1, "a"]) == content_hash([1, "a"]), content_hash([1, "a"]) == content_hash((1, "a"))
     (True, False)
     """
     encoder = _Encoder()
-    root = encoder.digest(thing)
+    try:
+        root = encoder.digest(thing)
+    except RecursionError:
+        raise ParasolError(f"a {type(thing).__qualname__} is nested too deeply to be told by its content.") from None
     # where in a parameter vector a parameter stands: the order of declaration counts, not its number in this process
     ranked = [digest for _, digest in sorted(encoder.ranks, key=lambda pair: pair[0])]
     return _join("content", VERSION, [root, *dict.fromkeys(ranked)]).hex()
+
+
+def is_plain(thing) -> bool:
+    """Whether an object of a user's class holds its attributes and nothing else, such as the items of a list."""
+    packaged = (base for base in type(thing).__mro__ if base is not object and _is_packaged(base))
+    return not _is_packaged(type(thing)) and all(b.__module__.partition(".")[0] in _ABSTRACT for b in packaged)
 
 
 def attributes_of(thing) -> dict[str, Any]:
@@ -208,12 +218,13 @@ class _Encoder:
     # ---- objects ----------------------------------------------------------------------------------------------------
     def _object(self, thing) -> bytes:
         kind = self.digest(type(thing))
-        if all(_is_plain(base) for base in type(thing).__mro__):  # a user's: all it holds, whatever it says of itself
+        if is_plain(thing):  # all it holds, whatever it says of itself
             held = {n: v for n, v in attributes_of(thing).items() if n != "fingerprint"}
             return self._mapping("object", held, kind.hex())
         if dataclasses.is_dataclass(thing):
             fields = [f for f in dataclasses.fields(thing) if f.metadata.get("hashed", True)]
-            return self._mapping("fields", {f.name: getattr(thing, f.name) for f in fields}, kind.hex())
+            head = (kind.hex(), getattr(type(thing), "computed_by", ""))
+            return self._mapping("fields", {f.name: getattr(thing, f.name) for f in fields}, head)
         return self._reduced(thing, kind)
 
     def _reduced(self, thing, kind: bytes) -> bytes:
@@ -295,11 +306,6 @@ def _counts(name: str, member) -> bool:
     ):
         return False
     return not name.startswith("__") or inspect.isfunction(_function_of(member))
-
-
-def _is_plain(base: type) -> bool:
-    """Whether a class adds nothing to its objects but attributes: the user's own, and abstract ones."""
-    return base is object or not _is_packaged(base) or base.__module__.partition(".")[0] in ("abc", "typing")
 
 
 def _is_empty(cell) -> bool:

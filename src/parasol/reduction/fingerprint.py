@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from parasol import __version__
-from parasol.cache.content import attributes_of, content_hash
+from parasol.cache.content import attributes_of, content_hash, is_plain
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem
 
@@ -29,7 +29,7 @@ def fingerprint(solver, own: object = None) -> str:
     """The hash of what determines a solver's answers: of a model its problem, nodes and matrices, and parasol's version.
 
     Of another solver it is the code and everything the object holds, down to the globals that the code names; of installed
-    packages only the names count. A solver whose attributes change while it works, such as a counter, says itself what
+    packages only the names count, of files only the paths. A solver whose attributes change while it works, such as a counter, says itself what
     identifies it: by `own`, or by its attribute or method `fingerprint`.
 
     >>> fingerprint(len) == fingerprint(len), fingerprint(len) == fingerprint(max)
@@ -57,11 +57,11 @@ def parts_of(solver, own: object = None) -> Parts:
         parts = {"version of parasol": __version__, **stated, "parameters": space, **named, "matrices": rest}
     elif own is not None:  # the columns of a parameter vector have to mean the same
         parts = {"fingerprint": own, "parameters": list(getattr(space, "names", ()))}
-    elif callable(getattr(solver, "solve", None)) and not isinstance(solver, type):
+    elif is_plain(solver):
         held = {f"attribute {name}": value for name, value in attributes_of(solver).items()}
         parts = {"code": type(solver), **held, "parameters": space}
     else:
-        parts = {"code": solver, "parameters": space}
+        parts = {"solver": solver, "parameters": space}
     return Parts({name: content_hash({name: part}) for name, part in parts.items()})
 
 
