@@ -236,6 +236,28 @@ def test_the_declared_box_stays_and_answers_end_where_solutions_end(tmp_path):
     assert report.n_failed == 0
 
 
+class Corner(Wave):
+    """No solutions beyond a diagonal, where one box after the other still has some without; slow to be seen."""
+
+    parameters = ps.ParameterSpace(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0)))
+    fingerprint = "corner"
+
+    def solve(self, mu):
+        if mu[0] + mu[1] > 3.3:
+            raise ps.ParasolError("beyond the diagonal")
+        return super().solve(mu)
+
+
+def test_no_failed_solve_lies_where_a_surrogate_answers():
+    with pytest.warns(ps.ParasolWarning, match="beyond the diagonal") as said:
+        surrogate = learn(Corner(), 1e-2, **quick)
+    assert surrogate.facts["learn"]["met"]
+    assert "all the same" not in str(said[0].message)
+    (_, a), (_, b) = surrogate.parameters.solved
+    assert a + b < 3.4
+    assert (a - 1) * b > 1.2  # and not much of the box is given away
+
+
 class Gap(Wave):
     """No solutions in the middle: no box around it would help."""
 
@@ -265,6 +287,23 @@ def test_cuts_take_the_side_that_loses_least():
     assert (found[0].axis, found[0].below, found[0].value) == (1, True, 0.5)
     assert between(space, found, solved[~bad])[0, 1] == pytest.approx(6.25)
     assert shortened(space, found).scalars[1].high == pytest.approx(5.0)
+
+
+def test_both_ends_of_a_range_may_fail():
+    space = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
+    rows = np.linspace(0, 1, 11)[:, None]
+    good = (rows[:, 0] > 0.25) & (rows[:, 0] < 0.65)
+    found = cuts(space, rows[good], rows[~good])
+    assert shortened(space, found).bounds[:, 0] == pytest.approx([0.3, 0.6])
+    space = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0)))
+    rows = space.grid(9, 9)
+    good = np.abs(rows.sum(axis=1) - 1) < 0.8  # two opposite corners fail
+    box = shortened(space, cuts(space, rows[good], rows[~good]))
+    assert not np.any(box.inside(rows[~good]))
+    assert np.prod(np.diff(box.bounds, axis=0)) > 0.3
+    space, rows = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0))), np.linspace(0, 1, 11)[:, None]
+    with pytest.raises(ps.ParasolError, match="at one value of a only"):
+        shortened(space, cuts(space, rows[:1], rows[1:]))
 
 
 def test_reduced_models_teach_where_they_can_be_trusted():

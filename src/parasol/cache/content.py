@@ -11,8 +11,6 @@ import dataclasses
 import functools
 import hashlib
 import inspect
-import operator
-import pickle
 import sys
 import types
 from collections.abc import Iterable, Mapping
@@ -228,16 +226,17 @@ class _Encoder:
         return self._reduced(thing, kind)
 
     def _reduced(self, thing, kind: bytes) -> bytes:
-        """What pickle would write of it."""
+        """What it says it can be made again from."""
         if thing is np.random.mtrand._rand:  # NumPy's global generator, which distributions hold and everybody moves
             return _join("object", "the global random state")
         try:
             reduce = copyreg.dispatch_table.get(type(thing))
             reduced = thing.__reduce_ex__(4) if reduce is None else reduce(thing)
             if isinstance(reduced, str):  # the name it can be imported by, such as "sin"
-                home = sys.modules[pickle.whichmodule(thing, reduced)]
-                if not _is_packaged(home) or operator.attrgetter(reduced)(home) is not thing:
-                    raise AttributeError
+                # a ufunc does not know its module
+                homes = [sys.modules.get(getattr(thing, "__module__", None) or "", np), *list(sys.modules.values())]
+                if not any(_is_packaged(m) and vars(m).get(reduced) is thing for m in homes if hasattr(m, "__name__")):
+                    raise AttributeError(reduced)
                 return _join("global", reduced)
         except Exception:
             raise self._refused(thing) from None

@@ -29,7 +29,8 @@ LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _N_CALIBRATION, _N_CALIBRATION_SLOW, _SLOW = 40, 20, 3.0  # fresh solves for the bound; seconds of a slow one
 _MOST_ROUNDS = 12
-_PATIENCE = 2  # rounds without progress after which a map that was asked for is taken as it is
+_MOST_CUTS = 4  # of the box while fresh solves for the bound fail at its border
+_PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
 _N_CANDIDATES = 400
 _LONGEST = 120  # characters of the reason of a failure
 _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
@@ -93,6 +94,8 @@ def _learned(course: _Course) -> Outcome:
         batch = _batch(course, n_batch, number) if n_batch >= 2 else None
         if batch is None or not len(batch):
             break
+        if _shrunk(course, batch):  # what was learned before is not tested on a box that is no more
+            continue
         errors = _round(course, batch)
         good = np.max(errors) <= tolerance or np.quantile(errors, 0.8) <= 0.5 * tolerance
         if good:
@@ -133,14 +136,31 @@ def _start(model, tolerance: float, book: Book, recipe, rng: int) -> _Course:
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
     course.train = book.solve(mus[:n], "the first samples")
     _cut(course)
+    n = book.affordable(n, reserve=_reserve(book))
+    if len(course.train) < len(mus) / 2 and n >= 4:  # most of the first ones failed, or were cut off
+        course.train = joined(course.train, book.solve(course.sample(n, "edges", 1), "more where there are solutions"))
+        _cut(course)
     return course
 
 
+def _shrunk(course: _Course, new: Snapshots) -> bool:
+    """Whether solves failed beside the new ones at a border of the box: it is cut, and the new ones join the training."""
+    failed = course.book.failures()
+    if not len(failed) or not np.any(course.space.inside(failed)):
+        return False
+    before, train = course.space, course.train
+    course.train = joined(train, new)
+    _cut(course)
+    if course.space is before:
+        course.train = train
+    return course.space is not before
+
+
 def _cut(course: _Course) -> None:
-    """Shorten the box to where there are solutions, once failures say so."""
+    """Shorten the box to where there are solutions, if failures say so and less than half of the samples is lost."""
     book, whole = course.book, course.model.parameters
     failed = book.failures()
-    if not len(failed) or not whole.scalars:
+    if not len(failed) or not whole.scalars or not np.any(course.space.inside(failed)):
         return
     for _ in range(8):
         found = cuts(whole, course.train.mus, book.failures())
@@ -152,8 +172,11 @@ def _cut(course: _Course) -> None:
         except NothingSolved:  # the border moves inwards
             continue
     found = cuts(whole, course.train.mus, book.failures())
-    course.space = shortened(whole, found)
-    inside = course.space.inside(course.train.mus)
+    space = shortened(whole, found)
+    inside = space.inside(course.train.mus)
+    if not found or (course.best is not None and np.count_nonzero(inside) < len(inside) / 2):
+        return  # failures here and there inside: no border, and no box without them worth having
+    course.space = space
     course.train = as_snapshots(
         course.train.mus[inside], course.train.solutions[inside], hidden=course.train.hidden[inside]
     )
@@ -263,11 +286,16 @@ def _certify(course: _Course) -> Outcome | None:
     """The bound of the best surrogate from fresh solves, which become training data if it is not good enough."""
     book, surrogate = course.book, course.best
     assert surrogate is not None
-    n = book.affordable(_N_CALIBRATION_SLOW if book.cost > _SLOW else _N_CALIBRATION)
-    if n < 4:
+    for _ in range(_MOST_CUTS):
+        n = book.affordable(_N_CALIBRATION_SLOW if book.cost > _SLOW else _N_CALIBRATION)
+        if n < 4:
+            return None
+        fresh = book.solve(course.sample(n, "random", 1000 + course.n_fresh_sets), "fresh ones for the bound")
+        course.n_fresh_sets += 1
+        if not _shrunk(course, fresh):
+            break
+    else:
         return None
-    fresh = book.solve(course.sample(n, "random", 1000 + course.n_fresh_sets), "fresh ones for the bound")
-    course.n_fresh_sets += 1
     outcome = _bounded(course, surrogate, fresh)
     course.train = joined(course.train, fresh)  # for the next round, if there is one
     return outcome
