@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
+from parasol.cache import disk
 from parasol.checks import ParasolError
 from parasol.reduction import store
 from parasol.reduction.snapshots import open_snapshots, solve_many
@@ -156,6 +158,54 @@ def test_another_problem_or_other_parameters_are_refused(tmp_path):
             solve_many(waves, other, store=tmp_path / "s")
 
 
+def test_a_store_of_version_0_1_0_is_read_but_not_continued(tmp_path):
+    folder = tmp_path / "s"
+    fill(folder)
+    content = json.loads((folder / "manifest.json").read_text())
+    del content["parts"], content["sha256"]  # as version 0.1.0 wrote it
+    content["sha256"] = store._checksum(content)
+    (folder / "manifest.json").write_text(json.dumps(content))
+    before = files(folder)
+    assert len(open_snapshots(folder)) == 9
+    with pytest.raises(
+        ParasolError, match=r"written by an earlier version of parasol, whose solves are not reused\. .*open_snap"
+    ):
+        solve_many(waves, MUS, store=folder)
+    assert files(folder) == before
+
+
+class Tally:
+    """A solver that changes while it works."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def solve(self, mu):
+        self.calls += 1
+        return mu * np.arange(3.0)
+
+
+def test_the_fingerprint_is_an_argument_and_a_refusal_says_what_differs(tmp_path):
+    solver = Tally()
+    solve_many(solver, MUS, store=tmp_path / "a")
+    with pytest.raises(ParasolError, match=r"another problem.*: Tally, this is Tally; attribute calls differs"):
+        solve_many(solver, MUS, store=tmp_path / "a")
+    solve_many(solver, MUS, store=tmp_path / "b", fingerprint="ramp")
+    solve_many(solver, MUS, store=tmp_path / "b", fingerprint="ramp")
+    assert solver.calls == 20
+    with pytest.raises(ParasolError, match="fingerprint differs"):
+        solve_many(solver, MUS, store=tmp_path / "b", fingerprint="other")
+
+
+def test_without_a_store_any_solver_will_do(tmp_path):
+    solver = Tally()
+    solver.lock = threading.Lock()
+    assert len(solve_many(solver, MUS)) == 10
+    with pytest.raises(ParasolError, match=r"a lock in attribute lock cannot be told .*fingerprint="):
+        solve_many(solver, MUS, store=tmp_path / "s")
+    solve_many(solver, MUS, store=tmp_path / "s", fingerprint=1)
+
+
 def test_fewer_parameters_than_the_store_has_are_recognised(tmp_path):
     fill(tmp_path / "s")
     for n in (2, 4, 9):
@@ -226,7 +276,7 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     def full(path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, "_to_disk", full)
+    monkeypatch.setattr(disk, "_to_disk", full)
     with pytest.raises(ParasolError, match=r"cannot write .*No space left on device\. Finished chunks are kept"):
         solve_many(waves, MUS, store=tmp_path / "s")
     assert list(files(tmp_path / "s")) == []

@@ -44,7 +44,7 @@ def _tried_out(surrogate: Any, facts: dict[str, Any]) -> Surrogate:
     """The surrogate, after one answer in the middle of the box: parts that do not fit together are found now, not in use."""
     if not isinstance(surrogate, Surrogate):
         raise ParasolError(f"it holds a {type(surrogate).__name__}, not a surrogate.")
-    scalars = [p.middle for p in surrogate.parameters.scalars]
+    scalars = [p.middle for p in surrogate.parameters.answered.scalars]
     n_functions = surrogate.n_parameters - len(scalars)
     if n_functions < 0 or (n_functions > 0) != bool(surrogate.parameters.functions):
         raise ParasolError(f"{surrogate.n_parameters} features do not fit its parameters.")

@@ -261,7 +261,10 @@ def _encode_kind(value: Any, arrays: list[np.ndarray]) -> Any:
             "Keep it in memory, or fit one of parasol's recipes."
         )
     left_out = _LEFT_OUT.get(kind, {})
-    kept = names.split() if names else [f.name for f in fields(value) if f.init and f.name not in left_out]
+    # what few objects have is left out of the others, so that earlier versions read them
+    common = lambda f: not f.metadata.get("optional") or getattr(value, f.name) != f.default  # noqa: E731
+    kept = [f.name for f in fields(value) if f.init and f.name not in left_out and common(f)] if names is None else []
+    kept = kept or (names or "").split()
     return {"kind": kind, "fields": {name: _encode(getattr(value, name), arrays) for name in kept}}
 
 

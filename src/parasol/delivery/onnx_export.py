@@ -92,7 +92,7 @@ def model_bytes(onnx: Any, surrogate: Surrogate, dtype: str, map_dtype: str) -> 
 
 def metadata(surrogate: Surrogate) -> dict[str, str]:
     """What the numbers mean: one JSON text for each name."""
-    layout, space, facts = surrogate.layout, surrogate.parameters, surrogate.facts
+    layout, space, facts = surrogate.layout, surrogate.parameters.answered, surrogate.facts
     out: dict[str, Any] = {
         "parasol": __version__,
         "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in space.scalars],

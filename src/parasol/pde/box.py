@@ -5,7 +5,8 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,9 @@ class PlainFunction:
 class ParameterSpace:
     """The box of all parameter values: scalars in order of declaration, then functions.
 
+    Where full solves failed in a part of the box, `solved` has the range of each scalar in which they did not, and `why`
+    what failed: vectors outside of that are refused like those outside the box.
+
     >>> space = ParameterSpace((PlainParameter("a", 0.1, 4.0), PlainParameter("k", 0.0, 2.0)))
     >>> space.grid(3, 2).shape
     (6, 2)
@@ -109,12 +113,27 @@ class ParameterSpace:
 
     scalars: tuple[Any, ...] = ()  # Parameter, or PlainParameter
     functions: tuple[Any, ...] = ()  # FunctionParameter, or PlainFunction
+    solved: tuple[tuple[float, float], ...] = field(default=(), metadata={"optional": True})  # () is everywhere
+    why: str = field(default="", metadata={"optional": True})
 
     def __post_init__(self):
         for needed, given in (("low", self.scalars), ("law", self.functions)):
             for p in given:
                 if not hasattr(p, needed):
                     raise ParasolError(f"a parameter space is made of parameters, got a {type(p).__name__}.")
+        if self.solved and len(self.solved) != len(self.scalars):
+            raise ParasolError(f"{len(self.solved)} ranges of solutions for {len(self.scalars)} parameters.")
+        for p, (low, high) in zip(self.scalars, self.solved, strict=False):
+            if not p.low <= low < high <= p.high:
+                raise ParasolError(f"solutions from {low:g} to {high:g} are not in the range of {p.name}.")
+
+    @cached_property
+    def answered(self) -> ParameterSpace:
+        """The part of the box in which full solves succeeded: all of it unless some failed."""
+        if not self.solved:
+            return self
+        pairs = zip(self.scalars, self.solved, strict=True)
+        return ParameterSpace(tuple(PlainParameter(p.name, *ends, p.scale) for p, ends in pairs), self.functions)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,7 +154,7 @@ class ParameterSpace:
         return np.array([low - slack[0], high + slack[1]])
 
     def vector(self, values: Mapping[str, float]) -> np.ndarray:
-        """Named values as a vector inside the box; without any, the middle of every range."""
+        """Named values as a vector inside the box; without any, the middle of every range (of its part with solutions)."""
         return self.check(self._named(values)[None])[0]
 
     def ordered(self, given):
@@ -176,7 +195,7 @@ class ParameterSpace:
                 f"{', '.join(left_out)} is missing. Give every parameter, or none for the middle of all ranges."
             )
         try:
-            columns = [np.asarray(values.get(p.name, p.middle), dtype=float) for p in self.scalars]
+            columns = [np.asarray(values.get(p.name, p.middle), dtype=float) for p in self.answered.scalars]
             return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.empty(0)
         except (TypeError, ValueError):
             raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
@@ -198,6 +217,15 @@ class ParameterSpace:
                         f"parameter {p.name}={value:.10g} is outside its range [{p.low:g}, {p.high:g}]. "
                         f"Choose a value inside, declare a wider range, or pass extrapolate=True."
                     )
+            low, high = self.answered.limits
+            for j, (p, ends) in enumerate(zip(self.scalars, self.solved, strict=False)):
+                outside = (mus[:, j] < low[j]) | (mus[:, j] > high[j])
+                if np.any(outside):
+                    value = mus[np.argmax(outside), j]
+                    raise ParasolError(
+                        f"parameter {p.name}={value:.10g} is in the part of its range [{p.low:g}, {p.high:g}] where full solves "
+                        f"failed ({self.why}). Choose a value in [{ends[0]:g}, {ends[1]:g}], or pass extrapolate=True."
+                    )
         return mus
 
     def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
@@ -212,8 +240,8 @@ class ParameterSpace:
         return mus
 
     def inside(self, mus: np.ndarray) -> np.ndarray:
-        """Which of the vectors have all their scalars in the box, (n_samples,) bool."""
-        low, high = self.limits
+        """Which of the vectors have all their scalars in the box where it has solutions, (n_samples,) bool."""
+        low, high = self.answered.limits
         scalars = mus[:, : len(self.scalars)]
         return np.all((scalars >= low) & (scalars <= high), axis=1)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import sympy
 from scipy import sparse
 from scipy.spatial import KDTree
 
+from parasol import __version__
 from parasol.checks import ParasolError, check_count, check_finite, check_shape
 from parasol.expressions import Function, as_function
 from parasol.pde.equation import Time
@@ -36,6 +38,8 @@ class Model:
     parameters, then the nodal values of each function parameter. Unknowns are, for each unknown function, the values at
     the nodes, then those at ghost nodes where there are any.
     """
+
+    computed_by: ClassVar[str] = f"parasol {__version__}"  # another version may solve otherwise
 
     problem: Problem
     nodes: Nodes

@@ -41,8 +41,10 @@ class Pattern:
     indices: np.ndarray
     indptr: np.ndarray
     points: np.ndarray
-    last: list[Factors] = field(default_factory=list)  # the factors made last, for whoever asks for them again
-    _idle: list = field(default_factory=list)  # MKL solvers that have analysed this pattern and serve no factors now
+    # the factors made last, for whoever asks for them again
+    last: list[Factors] = field(default_factory=list, metadata={"hashed": False})
+    # MKL solvers that have analysed this pattern and serve no factors now
+    _idle: list = field(default_factory=list, metadata={"hashed": False})
 
     def __getstate__(self) -> dict:  # factors belong to this process
         return {"indices": self.indices, "indptr": self.indptr, "points": self.points, "last": [], "_idle": []}

@@ -1,165 +1,92 @@
-"""What determines a solver's answers, as one number: a store belongs to the solver that made it."""
+"""What determines a solver's answers, as one hash: a store belongs to the solver that made it."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import hashlib
-import inspect
-import re
-import sys
-import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
+from typing import Any
 
-import numpy as np
-
+from parasol import __version__
+from parasol.cache.content import attributes_of, content_hash, is_plain
 from parasol.pde.model import Model
+from parasol.pde.problem import Problem
+
+_SILENT = ("name", "exact", "settings", "quantities")  # fields of a problem that change none of its solutions
+_NAMED = ("nodes", "scheme", "solver", "step", "integrator")  # fields of a model that are no matrices
+_MOST_NAMED = 4
 
 
-def fingerprint(solver) -> str:
-    """SHA-256 of what determines a solver's answers: of a model its arrays, parameters and formulas.
+class Parts(dict[str, str]):
+    """The hashes of what a solver is known by, by name."""
 
-    Other solvers may say it themselves by a `fingerprint`, an attribute or a method; else it is their code and their data,
-    with the global names that the code uses: numbers, arrays, other functions and what these use in turn. Of installed
-    modules only the name counts.
+    @property
+    def fingerprint(self) -> str:
+        """Their common hash."""
+        return content_hash(dict(self))
+
+
+def fingerprint(solver, own: object = None) -> str:
+    """The hash of what determines a solver's answers: of a model its problem, nodes and matrices, and parasol's version.
+
+    Of another solver it is the code and everything the object holds, down to the globals that the code names; of installed
+    packages only the names count, of files only the paths. A solver whose attributes change while it works, such as a counter, says itself what
+    identifies it: by `own`, or by its attribute or method `fingerprint`.
 
     >>> fingerprint(len) == fingerprint(len), fingerprint(len) == fingerprint(max)
     (True, False)
     """
-    own = getattr(solver, "fingerprint", None)
-    if own is not None:
+    return parts_of(solver, own).fingerprint
+
+
+def parts_of(solver, own: object = None) -> Parts:
+    """The hashes that a fingerprint is made of, by name: they tell what differs where two fingerprints do.
+
+    Where `own` is such parts, they are taken as they are: those of a solver before it began to work.
+    """
+    if isinstance(own, Parts):
+        return own
+    space = getattr(solver, "parameters", None)
+    if own is None and not isinstance(solver, type):
+        own = getattr(solver, "fingerprint", None)
         own = own() if callable(own) else own
-        return hashlib.sha256(f"own {own}".encode()).hexdigest()
-    found = hashlib.sha256()
+    parts: dict[str, Any]
     if isinstance(solver, Model):
-        problem, pattern = solver.problem, solver.pattern
-        _feed(found, [[p.name, p.low, p.high, p.scale] for p in solver.parameters.scalars])
-        _feed(found, [[f.name, f.on] for f in solver.parameters.functions])
-        _feed(found, [str(problem.equations), str(problem.boundary), str(problem.initial), problem.times])
-        _feed(found, [solver.nodes.points, pattern.indices, pattern.indptr, pattern.points])
-        _feed(found, [[str(t) for t in solver.operator_thetas], [str(t) for t in solver.load_thetas]])
-        _feed(found, [solver.operator_data, solver.loads])
-        _feed(found, [[order, str(theta), data] for order, theta, data in solver.time_data])
-        for part in (*solver.varying_operator, *solver.varying_load):
-            _feed(found, [str(part.function), part.nodes, part.positions, part.values])
-        for rows in solver.nonlinear:
-            _feed(found, [[str(f) for f in rows.functions], rows.nodes, rows.rows, rows.columns, rows.weights])
-        _feed(found, [solver.solver, solver.step, solver.integrator])
+        stated = _statement(solver.problem) if own is None else {"fingerprint": own}
+        named = {name: getattr(solver, name) for name in _NAMED}
+        rest = [getattr(solver, f.name) for f in fields(solver) if f.name not in ("problem", *_NAMED)]
+        parts = {"version of parasol": __version__, **stated, "parameters": space, **named, "matrices": rest}
+    elif own is not None:  # the columns of a parameter vector have to mean the same
+        parts = {"fingerprint": own, "parameters": list(getattr(space, "names", ()))}
+    elif is_plain(solver):
+        held = {f"attribute {name}": value for name, value in attributes_of(solver).items()}
+        parts = {"code": type(solver), **held, "parameters": space}
     else:
-        _feed(found, solver)
-    return found.hexdigest()
+        parts = {"solver": solver, "parameters": space}
+    return Parts({name: content_hash({name: part}) for name, part in parts.items()})
 
 
-def _feed(found, value, seen: dict | None = None) -> None:
-    """Add a value to a hash: its type, its shape and what it holds, the same in every process."""
-    seen = {} if seen is None else seen
-    found.update(f"<{type(value).__module__}.{type(value).__qualname__}>".encode())
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        found.update(repr(value).encode() + b";")
-        return
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
-        array = np.asarray(value)
-        found.update(f"{array.dtype.str}{array.shape}".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-        return
-    if id(value) in seen:
-        found.update(f"as {seen[id(value)][0]}".encode())
-        return
-    seen[id(value)] = len(seen), value  # kept, so that nothing else gets its id
-    if isinstance(value, list | tuple | Mapping):
-        items = [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
-        found.update(f"{len(items)}:".encode())
-        for item in items:
-            _feed(found, item, seen)
-    elif isinstance(value, functools.partial):
-        _feed(found, [value.func, value.args, value.keywords], seen)
-    elif inspect.isroutine(value):
-        found.update(f"{value.__module__}.{value.__qualname__}".encode())
-        with contextlib.suppress(OSError, TypeError):
-            found.update(inspect.getsource(value).encode())
-        cells = getattr(value, "__closure__", None) or ()
-        owner = getattr(value, "__self__", None)
-        held = [c.cell_contents for c in cells if not _is_empty(c)]
-        _feed(found, [getattr(value, "__defaults__", None), held, None if inspect.ismodule(owner) else owner], seen)
-        _feed(found, [getattr(value, "__kwdefaults__", None), _used(value)], seen)
-    elif len(seen) > 1 and hasattr(value, "operator_data"):  # a model that the solver holds
-        found.update(fingerprint(value).encode())
-    elif inspect.ismodule(value):
-        found.update(value.__name__.encode())
-    elif isinstance(value, type):
-        found.update(f"{value.__module__}.{value.__qualname__}".encode())
-        _feed_class(found, value, seen)
-    elif hasattr(value, "free_symbols") or isinstance(value, set | frozenset):
-        found.update(str(sorted(map(str, value)) if isinstance(value, set | frozenset) else value).encode())
-    else:
-        _feed_class(found, type(value), seen)
-        if is_dataclass(value):
-            _feed(found, {f.name: getattr(value, f.name) for f in fields(value)}, seen)
-        elif getattr(value, "__dict__", None) and (not _is_standard(value) or isinstance(value, types.SimpleNamespace)):
-            # what was computed on demand is no part of it
-            lazy = [n for n in vars(value) if isinstance(getattr(type(value), n, None), functools.cached_property)]
-            _feed(found, {name: v for name, v in sorted(vars(value).items()) if name not in lazy}, seen)
-        else:
-            # such as a path, a ufunc or a logger: what else they hold is no part of an answer and may change
-            found.update(no_addresses(repr(value)).encode())
+def problem_fingerprint(problem: Problem) -> str:
+    """The hash of what a problem's solutions depend on; unlike that of a model the same on every machine.
+
+    What a file keeps of its problem. The word in front tells it from the fingerprints in files of version 0.1.0.
+    """
+    return "problem " + content_hash({**_statement(problem), "parameters": problem.parameters})
 
 
-def _feed_class(found, kind: type, seen: dict) -> None:
-    """Add a class: its text, and what its methods and those of its parents use, unless it is an installed one."""
-    with contextlib.suppress(OSError, TypeError):
-        found.update(inspect.getsource(kind).encode())
-    for owner in kind.__mro__:
-        if _is_installed(owner):
-            continue
-        for name, member in sorted(vars(owner).items()):
-            inner = [getattr(member, place, None) for place in ("__func__", "fget", "func")]  # of methods, properties
-            member = inspect.unwrap(next((f for f in inner if inspect.isfunction(f)), member))
-            plain = isinstance(member, bool | int | float | complex | str | bytes | np.ndarray | list | tuple | dict)
-            if inspect.isfunction(member) or (plain and not name.startswith("__")):
-                _feed(found, [name, member], seen)
+def difference(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> str:
+    """Why two fingerprints differ, from their parts.
+
+    >>> difference({"domain": "1", "times": "2"}, {"domain": "1", "times": "3"})
+    'times differs'
+    """
+    if there is None or here is None:
+        return "written by an earlier version of parasol"
+    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    # matrices follow from the rest
+    names = [name for name in names if name != "matrices"] or names
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more} {'differs' if len(names) == 1 else 'differ'}"
 
 
-def _used(function) -> dict:
-    """The globals that a Python function's code and the functions within it name; none for an installed function."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or _is_installed(function):
-        return {}
-    known = getattr(inspect.unwrap(function), "__globals__", {})
-    names, waiting = set(), [code]
-    while waiting:
-        code = waiting.pop()
-        names.update(code.co_names)
-        waiting += [constant for constant in code.co_consts if inspect.iscode(constant)]
-    return {name: known[name] for name in sorted(names) if name in known}
-
-
-def _is_installed(thing) -> bool:
-    """Whether it comes from the standard library or a package: what it happens to hold is no business of the user's."""
-    top = _origin(thing)
-    place = getattr(sys.modules.get(top), "__file__", None) or ""
-    ours = top == __name__.partition(".")[0]
-    return ours or _is_standard(thing) or "site-packages" in place or "dist-packages" in place
-
-
-def _is_standard(thing) -> bool:
-    return _origin(thing) in sys.stdlib_module_names - {"__main__"}
-
-
-def _origin(thing) -> str:
-    """The first part of the name of the module that defines a function, a class or an object's class."""
-    named = thing if isinstance(thing, type) or inspect.isroutine(thing) else type(thing)
-    return str(getattr(named, "__module__", None) or "builtins").partition(".")[0]
-
-
-def _is_empty(cell) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return True
-    return False
-
-
-def no_addresses(text: str) -> str:
-    """Text without the places in memory that default representations show."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+def _statement(problem: Problem) -> dict[str, Any]:
+    return {f.name: getattr(problem, f.name) for f in fields(problem) if f.name not in _SILENT}

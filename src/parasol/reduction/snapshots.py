@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from parasol.cache.content import content_hash
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
 from parasol.pde.model import Model
-from parasol.reduction.fingerprint import fingerprint, no_addresses
+from parasol.reduction.fingerprint import Parts, parts_of
 from parasol.reduction.store import (
     Chunk,
     Manifest,
@@ -45,6 +46,14 @@ class Failure:
     index: int
     mu: np.ndarray
     reason: str
+
+
+class NothingSolved(ParasolError):
+    """None of the parameters could be solved."""
+
+    def __init__(self, text: str, failures: tuple[Failure, ...] = ()):
+        super().__init__(text)
+        self.failures = failures
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +143,7 @@ def as_snapshots(mus, solutions, *, hidden=None) -> Snapshots:
     solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
     hidden = np.empty((len(mus), 0)) if hidden is None else check_shape(hidden, (len(mus), None), "hidden")
     chunk = Chunk(mus, np.ones(len(mus), dtype=bool), solutions, hidden, ())
-    return Snapshots(mus, (), hashlib.sha256((digest(mus) + digest(solutions)).encode()).hexdigest(), (chunk,))
+    return Snapshots(mus, (), content_hash([mus, solutions, hidden]), (chunk,))
 
 
 def open_snapshots(path) -> Snapshots:
@@ -157,6 +166,7 @@ def solve_many(
     chunk_size: int | None = None,
     progress: Callable[[float], None] | None = None,
     extrapolate: bool = False,
+    fingerprint: object = None,
 ) -> Snapshots:
     """Solve at all parameters (n_samples, n_parameters), a chunk of `chunk_size` of them at a time.
 
@@ -166,7 +176,8 @@ def solve_many(
     it was when called again; more parameters may follow those it began with. A parameter at which the solver fails is
     recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise a ValueError (such as
     a ParasolError or a LinAlgError), an ArithmeticError or a RuntimeError; anything else is a mistake in the solver and
-    stops the run. `progress` is called with the fraction that is done.
+    stops the run. `progress` is called with the fraction that is done. A store belongs to one solver, known by its code and
+    what it holds; `fingerprint`, a text, says so instead, for solvers that change while they work.
 
     >>> snapshots = solve_many(lambda mu: mu[0] * np.arange(3), [[1.0], [2.0]])
     >>> snapshots.solutions
@@ -180,7 +191,9 @@ def solve_many(
     n_values = _expected_length(solver)
     size = default_chunk_size(len(mus), n_values) if chunk_size is None else check_count(chunk_size, "chunk_size")
     names = tuple(getattr(getattr(solver, "parameters", None), "names", ()))
-    manifest = Manifest(fingerprint(solver), _in_words(solver), names, len(mus), mus.shape[1], size, digest(mus))
+    identity = _identity(solver, fingerprint, needed=store is not None)
+    about = (in_words(solver), names, len(mus), mus.shape[1], size, digest(mus))
+    manifest = Manifest(identity.fingerprint, *about, dict(identity))
     parts: dict[int, Chunk | StoredChunk] = {}
     with contextlib.ExitStack() as stack:
         # held here as well: threads of an executor, which come and go, would otherwise set and restore it in any order
@@ -200,6 +213,16 @@ def solve_many(
     snapshots = _snapshots(parts, manifest, folder)
     _report(snapshots, names)
     return snapshots
+
+
+def _identity(solver, own, *, needed: bool) -> Parts:
+    """What the solver is known by; nothing where nothing is kept and it cannot be told."""
+    try:
+        return parts_of(solver, own)
+    except ParasolError:
+        if needed:
+            raise
+        return Parts()
 
 
 def default_chunk_size(n_samples: int, n_values: int | None) -> int:
@@ -241,9 +264,10 @@ def _expected_length(solver) -> int | None:
     return None if solver.problem.times is None else n_values * len(solver.problem.times)
 
 
-def _in_words(solver) -> str:
+def in_words(solver) -> str:
+    """A solver in a few words, the same in every process."""
     text = repr(solver) if isinstance(solver, Model) else getattr(solver, "__qualname__", type(solver).__qualname__)
-    return no_addresses(text)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
 def _merged(parts: list[Chunk | StoredChunk]) -> Chunk:
@@ -297,7 +321,7 @@ def _report(snapshots: Snapshots, names: tuple[str, ...]) -> None:
 
     if not len(snapshots):
         reasons = "; ".join(told(f) for f in failures[:_QUOTED])
-        raise ParasolError(f"none of the {len(failures)} parameters could be solved. {reasons}")
+        raise NothingSolved(f"none of the {len(failures)} parameters could be solved. {reasons}", failures)
     warnings.warn(
         f"{len(failures)} of {len(failures) + len(snapshots)} parameters could not be solved and are left out; {told(failures[0])}",
         ParasolWarning,

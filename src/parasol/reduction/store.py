@@ -10,26 +10,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
-import secrets
-import socket
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
+from parasol.cache import disk
 from parasol.checks import ParasolError
+from parasol.reduction.fingerprint import difference
 
 FORMAT = "parasol snapshots"
 VERSION = 1
 MANIFEST = "manifest.json"
-LOCK = "lock"
 _HEADER = 512  # the smallest user block HDF5 knows
-_TEMPORARY = re.compile(r"\..*\.tmp")
 _CHUNK = re.compile(r"chunk-(\d{6,})\.h5")
 _PIECE = 1 << 20  # bytes hashed at a time
+_RESUME = "Finished chunks are kept; run again to resume."
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +68,7 @@ class Manifest:
     n_parameters: int
     chunk_size: int
     mus_sha256: str
+    parts: dict[str, str] | None = None  # what the fingerprint is made of; None in stores of version 0.1.0
 
     @property
     def n_chunks(self) -> int:
@@ -84,27 +82,6 @@ def digest(array: np.ndarray) -> str:
     return hashlib.sha256(str(array.shape).encode() + array.tobytes()).hexdigest()
 
 
-# ---- files that appear when complete --------------------------------------------------------------------------------
-def _publish(path: Path, fill: Callable[[Path], object]) -> None:
-    """Write under another name in the same folder, bring to the disk, then rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    try:
-        fill(temporary)
-        _to_disk(temporary)
-        # the content is on the disk before the name; should the name be lost with the power, the chunk is just not there
-        os.replace(temporary, path)
-    except OSError as error:
-        why = error.strerror or error
-        raise ParasolError(f"cannot write {path}: {why}. Finished chunks are kept; run again to resume.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _to_disk(path: Path) -> None:
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
-
-
 # ---- manifest -------------------------------------------------------------------------------------------------------
 def _checksum(content: dict) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -115,7 +92,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     content = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
     content = json.loads(json.dumps(content))
     text = json.dumps({**content, "sha256": _checksum(content)}, indent=1, sort_keys=True) + "\n"
-    _publish(folder / MANIFEST, lambda path: path.write_text(text, encoding="utf-8"))
+    disk.publish(folder / MANIFEST, lambda path: path.write_text(text, encoding="utf-8"), advice=_RESUME)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -176,7 +153,7 @@ def write_chunk(folder: Path, index: int, fingerprint: str, chunk: Chunk) -> Sto
             raw.write(head.encode().ljust(_HEADER, b"\n"))
 
     path = chunk_path(folder, index)
-    _publish(path, fill)
+    disk.publish(path, fill, advice=_RESUME)
     return StoredChunk(path, index, fingerprint, chunk.mus, chunk.solved, chunk.reasons, chunk.solutions.shape[1])
 
 
@@ -260,10 +237,16 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
         write_manifest(folder, wanted)
         return wanted, {}
     there = read_manifest(folder)
+    if there.parts is None:
+        raise ParasolError(
+            f"the snapshot store {folder} was written by an earlier version of parasol, whose solves are not reused. "
+            f"Choose another path, or read what it holds with ps.open_snapshots."
+        )
     if there.fingerprint != wanted.fingerprint:
         raise ParasolError(
-            f"the snapshot store {folder} belongs to another problem or discretisation: {there.solver}, "
-            f"this is {wanted.solver} (fingerprints {there.fingerprint[:12]}, {wanted.fingerprint[:12]}). Choose another path."
+            f"the snapshot store {folder} belongs to another problem or discretisation: {there.solver}, this is "
+            f"{wanted.solver}; {difference(there.parts, wanted.parts)}. Choose another path, or read what it holds with "
+            f"ps.open_snapshots."
         )
     n = there.n_samples
     if there.n_parameters == wanted.n_parameters and len(mus) < n:
@@ -293,98 +276,15 @@ def _check_not_fewer(folder: Path, there: Manifest, mus: np.ndarray) -> None:
 
 
 # ---- one run at a time ----------------------------------------------------------------------------------------------
-@contextlib.contextmanager
-def claim(folder: Path) -> Iterator[None]:
-    """Hold the store for one run: create the folder if need be, refuse while another run is alive, tidy after dead ones."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        names = os.listdir(folder)
-    except OSError as error:
-        raise ParasolError(f"cannot make or open the folder {folder}: {error.strerror}. Choose another path.") from None
-    ours = [name for name in names if name == LOCK or _TEMPORARY.fullmatch(name)]
-    if MANIFEST not in names and len(ours) < len(names):
-        raise ParasolError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
-    lock = folder / LOCK
-    mine = folder / f".{LOCK}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
-    try:
-        mine.write_text(
-            json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": socket.gethostname()})
-        )
-        try:
-            _take(mine, lock)
-        finally:
-            mine.unlink(missing_ok=True)
-    except OSError as error:
-        raise ParasolError(
-            f"cannot write to the snapshot store {folder}: {error.strerror}. Check its permissions."
-        ) from None
-    try:
-        for path in folder.iterdir():
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
+def claim(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """Hold the store for one run; a folder with other things in it is refused."""
 
+    def check(names: list[str]) -> None:
+        ours = [name for name in names if name == disk.LOCK or disk.TEMPORARY.fullmatch(name)]
+        if MANIFEST not in names and len(ours) < len(names):
+            raise ParasolError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
-def _take(mine: Path, lock: Path) -> None:
-    """Make `mine` the lock in one step; a lock whose process is dead is set aside first."""
-    for _ in range(10):
-        try:
-            try:
-                os.link(mine, lock)
-            except FileExistsError:
-                raise
-            except OSError:  # a file system without links
-                with open(lock, "x") as file:
-                    file.write(mine.read_text())
-            return
-        except FileExistsError:
-            pass
-        try:
-            text = lock.read_text()
-        except FileNotFoundError:
-            continue
-        try:
-            holder = json.loads(text)
-            pid, started, host = int(holder["pid"]), holder["started"], holder["host"]
-        except (ValueError, KeyError, TypeError):
-            pid, started, host = 0, "", "an unknown machine"
-        here = host == socket.gethostname()
-        if not here or (_alive(pid) and _started(pid) == started):
-            raise ParasolError(
-                f"another run (process {pid} on {host}) is writing to the snapshot store {lock.parent}. "
-                f"Wait for it; if it is gone, delete {lock}."
-            )
-        aside = mine.with_name(f".{LOCK}.dead-{secrets.token_hex(4)}.tmp")
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(lock, aside)
-            if aside.read_text() != text:  # somebody else was quicker and this is their lock
-                os.link(aside, lock)
-    raise ParasolError(f"several runs want the snapshot store {lock.parent} at once. Try again.")
-
-
-def _alive(pid: int) -> bool:
-    if pid <= 0:
-        return False
-    if os.name != "posix":  # elsewhere the question would end the process
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
-def _started(pid: int) -> str:
-    """When a living process began, in the kernel's ticks: tells it from a later one with the same number."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return "" if fields[0] in "ZX" else fields[19]  # a zombie is dead
-    except (OSError, IndexError):
-        return ""
+    return disk.claim(folder, "snapshot store", check)
 
 
 def loaded(part: Chunk | StoredChunk) -> Chunk:

@@ -208,7 +208,7 @@ class Surrogate:
 
     @cached_property
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
-        low, high = self.parameters.limits
+        low, high = self.parameters.answered.limits
         return low, high
 
     @cached_property
@@ -416,7 +416,7 @@ class Answer:
 
     @property
     def extrapolated(self) -> np.ndarray | bool:
-        """Whether a number lies outside the box, or a function is unlike its law: (n_samples,) or one truth value."""
+        """Whether a number lies outside the box or where solves failed, or a function is unlike its law: (n_samples,) or one truth value."""
         unlike = self.surrogate.laws.unlike(self.mus)
         outside = unlike if self.outside is None else self.outside | unlike
         return bool(outside[0]) if self.single else outside

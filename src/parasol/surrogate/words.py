@@ -27,7 +27,9 @@ def model_facts(surrogate: Surrogate, path: str | Path | None = None) -> Facts:
         "equation": surrogate.facts.get("equation"),
         "domain": surrogate.facts.get("domain"),
         "unknowns": list(layout.names),
-        "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in space.scalars],
+        "parameters": [
+            {"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in space.answered.scalars
+        ],
         "functions": [{"name": f.name, "on": f.on, "law": str(f.law)} for f in space.functions],
         "n_parameters": surrogate.n_parameters,
         "n_values": surrogate.n_values,

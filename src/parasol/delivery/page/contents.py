@@ -38,7 +38,7 @@ class PageFunction:
 
 def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
     """The model for numbers.js and view.js; its arrays go into the pack."""
-    layout, features, scalars = surrogate.layout, surrogate.features, surrogate.parameters.scalars
+    layout, features, scalars = surrogate.layout, surrogate.features, surrogate.parameters.answered.scalars
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
     weights = surrogate.basis.weights if surrogate.readout is None else None
     n_nodes = len(modes) // (layout.n_times * len(layout.names))
@@ -145,7 +145,7 @@ def _listed(functions: list[PageFunction], first: int, pack: Pack) -> list[dict]
 def _seen(surrogate: Surrogate, functions: list[PageFunction]) -> np.ndarray:
     """Parameter vectors spread over the box, functions as drawn or given."""
     generator = np.random.default_rng(0)
-    parts = [surrogate.parameters.from_unit(generator.random((_N_SEEN, len(surrogate.parameters.scalars))))]
+    parts = [surrogate.parameters.answered.from_unit(generator.random((_N_SEEN, len(surrogate.parameters.scalars))))]
     for function in functions:
         rows = generator.integers(len(function.samples), size=_N_SEEN)
         parts.append(function.samples[rows] @ function.span.modes)

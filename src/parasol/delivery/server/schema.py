@@ -138,7 +138,7 @@ def vector_schema(desk: Desk) -> Schema:
 
 
 def _ranges(desk: Desk) -> dict[str, Schema]:
-    scalars = desk.surrogate.parameters.scalars
+    scalars = desk.surrogate.parameters.answered.scalars
     limits = {p.name: {} if desk.extrapolate else {"minimum": p.low, "maximum": p.high} for p in scalars}
     return {name: {"type": "number", **given} for name, given in limits.items()}
 

@@ -231,8 +231,8 @@ def other_kernel(model: Model) -> float | None:
 
 
 def _fresh(surrogate: Surrogate, solver, n: int, rng: int, jobs, stage) -> tuple[Snapshots, int]:
-    """Full solves at random parameters of the surrogate's box."""
-    space = surrogate.parameters
+    """Full solves at random parameters of the surrogate's box, where it answers."""
+    space = surrogate.parameters.answered
     generator = np.random.default_rng([rng, 90210])
     scalars = space.from_unit(generator.random((n, len(space.scalars))))
     mus = scalars

@@ -75,7 +75,7 @@ class Reducer:
 
     def __call__(self, basis: Basis) -> Made:
         """The reduced model of a basis; its seconds are with the constants where it was the first."""
-        key = ("reduced", fingerprint(self.model), self.n_anchors, basis.modes)
+        key = ("reduced", fingerprint(self.model), self.n_anchors, basis)
         return self.run.memory.reduced(
             key, lambda: self._bench.reduced(basis, self._bench.builders(modes_on_unknowns(self.model, basis)))
         )

@@ -52,7 +52,7 @@ def run_helmholtz(run: Run) -> Outcome:
     box = np.vstack([model.parameters.grid(2, 2), sample(model, 64 if run.quick else 512, scale="linear")])
     facts = {
         "discretisation": run.memory.facts(
-            ("discretisation", fingerprint(model), truth.mus), lambda: _discretisation(run, model, truth)
+            ("discretisation", fingerprint(model), truth.mus, run.quick), lambda: _discretisation(run, model, truth)
         ),
         "hypotheses": hypotheses(model, found.basis, box),
         **found.facts,

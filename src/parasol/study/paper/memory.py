@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parasol import __version__
+from parasol.cache.content import content_hash
 from parasol.checks import ParasolError
 from parasol.delivery.container import pack, unpack
 from parasol.reduction.reduced import ReducedModel
@@ -111,20 +111,12 @@ class Remembered:
         return fitted
 
     def _key(self, x, y, validation, rng: int) -> str:
-        return _digest(f"{self.recipe!r} {rng}", x, y, *(validation or ()))
+        return _digest(self.recipe, rng, x, y, validation)
 
 
 def _digest(*parts) -> str:
-    """One name for texts, numbers and arrays, and for the version that computes with them."""
-    found = hashlib.sha256(__version__.encode())
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            found.update(str((part.shape, part.dtype)).encode())
-            for start in range(0, len(part), 64):
-                found.update(np.ascontiguousarray(part[start : start + 64]).tobytes())
-        else:
-            found.update(f"{part!r};".encode())
-    return found.hexdigest()[:32]
+    """One name for everything a result depends on, and for the version that computes with it."""
+    return content_hash([__version__, *parts])[:32]
 
 
 def _interrupted(recipe, fitted) -> bool:

@@ -38,7 +38,7 @@ def run_sine_gordon(run: Run) -> Outcome:
     truth = run.part(model, mus, "test")
     solvers = {"RBF-FD": measure_full(model, truth, most=2 if run.quick else 4)}
     found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, mus, truth, solvers)
-    key = (fingerprint(model), truth.mus)
+    key = (fingerprint(model), truth.mus, run.quick)
     facts = {
         "discretisation": run.memory.facts(("discretisation", *key), lambda: _discretisation(run, model, truth)),
         "hypotheses": run.memory.facts(("hypotheses", *key), lambda: _step_constants(run, model, truth)),

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parasol.cache.disk import claim
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
-from parasol.reduction.fingerprint import fingerprint
+from parasol.reduction.fingerprint import problem_fingerprint
+from parasol.surrogate.descent import require_jax
 from parasol.surrogate.fit import fit_snapshots
 from parasol.surrogate.learning.nodes import Discretised, choose_nodes, estimate, rebuilding
 from parasol.surrogate.learning.proven import PROVEN, Outcome, learn_proven
 from parasol.surrogate.learning.sampled import LEVEL, learn_sampled
 from parasol.surrogate.learning.solves import Book, Exhausted, Limits, Stage
 from parasol.surrogate.learning.store import read_data, stored_nodes, write_nodes
+from parasol.surrogate.maps import fit_map
+from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Surrogate
+from parasol.surrogate.training import NetworkRecipe
 
+_QUOTED, _LONGEST = 3, 120  # failures named in a warning, characters of a reason
 _ADVICE = {
     "solves": "Allow more full solves.",
     "seconds": "Allow more time; with a store the solves made so far are kept.",
@@ -81,6 +88,7 @@ def learn(
     recipe=None,
     data=None,
     store=None,
+    fingerprint: object = None,
     rng: int = 0,
     jobs: int | None = None,
     progress: Stage | None = None,
@@ -97,7 +105,9 @@ def learn(
     `model` or `n_nodes` is the user's discretisation, `recipe` the map of his choice (as in `fit`). `problem` may also
     be a solver of one's own: an object with `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with
     these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
-    call that was stopped goes on, and one with a smaller tolerance uses what there is. `progress` is told the stages.
+    call that was stopped goes on, and one with a smaller tolerance uses what there is. Solves are reused where everything
+    that can change an answer is the same; a solver of one's own whose attributes change while it works says by
+    `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is told the stages.
 
     >>> import parasol as ps
     >>> x, y = ps.coordinates("x y")
@@ -114,19 +124,28 @@ def learn(
         check_count(jobs, "jobs")
     if not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0:
         raise ParasolError(f"rng={rng!r} must be a whole number from 0 on, such as rng=0.")
-    with _gathered() as notes:
-        if data is not None:
-            found, outcome, book = None, _from_data(data, problem, tolerance, recipe, rng, stage), None
-        else:
-            found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage)
-            book = Book(found.model, limits, store=store, jobs=jobs, expected=found.seconds, stage=stage)
+    recipe = None if recipe is None else _usable(recipe)
+    found, book = None, None
+    with _held(store):
+        with _gathered() as notes:
+            if data is None:
+                found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, fingerprint, stage)
+        if found is not None:
+            expected = {"expected": found.seconds, "stage": stage, "fingerprint": fingerprint}
+            book = Book(found.model, limits, store=store, jobs=jobs, **expected)
+            if book.not_reused:
+                warnings.warn(book.not_reused, ParasolWarning, stacklevel=2)
+        with _gathered() as more:
             try:
-                outcome = _outcome(found, _share(tolerance, found, total), book, recipe, rng)
+                if found is None or book is None:
+                    outcome = _from_data(data, problem, tolerance, recipe, rng, stage)
+                else:
+                    outcome = _outcome(found, _share(tolerance, found, total), book, recipe, rng)
             except Exhausted as end:
                 raise ParasolError(
                     f"the {end.what} allowed are used up before anything was learned. Allow more."
                 ) from None
-    return _told(outcome, found, book, tolerance, total, limits, notes)
+    return _told(outcome, found, book, tolerance, total, limits, [*notes, *more])
 
 
 def plan(
@@ -142,9 +161,9 @@ def plan(
 ) -> Plan:
     """What `learn` would do: it chooses the nodes and times a solve, nothing more."""
     tolerance = _check_tolerance(tolerance)
-    with _gathered():
+    with _held(store), _gathered():
         limits, stage = Limits(), progress or (lambda text: None)
-        found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage)
+        found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, None, stage)
     # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
     work = max(len(found.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
     if found.model.parameters.functions:
@@ -153,6 +172,34 @@ def plan(
     road = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
     guess = (14, int(14 + 5 * work)) if proven else (45, int(45 + 20 * work))
     return Plan(found, tolerance, road, guess)
+
+
+def failures_text(space: ParameterSpace, book: Book) -> str:
+    """Which full solves failed and why, and what that means for the surrogate; empty where none did."""
+    failed = book.failures()
+    if not len(failed):
+        return ""
+    values = [", ".join(f"{n}={v:.6g}" for n, v in zip(space.names, mu, strict=False)) for mu in failed]
+    named = [f"{at or 'a function'} ({book.reason(mu)[:_LONGEST]})" for at, mu in zip(values, failed, strict=True)]
+    more = f" and {len(named) - _QUOTED} more" if len(named) > _QUOTED else ""
+    text = f"{len(failed)} full solves failed, at {'; '.join(named[:_QUOTED])}{more}."
+    if space.solved:
+        pairs = zip(space.scalars, space.solved, strict=True)
+        ranges = [f"{p.name} in [{a:.4g}, {b:.4g}]" for p, (a, b) in pairs if (a, b) != (p.low, p.high)]
+        text += f" The surrogate answers for {', '.join(ranges)}; elsewhere it refuses unless extrapolate=True."
+    inside = int(np.count_nonzero(space.inside(failed)))
+    return text + (f" Around {inside} of them it answers all the same, without a solve to rely on." if inside else "")
+
+
+def _usable(recipe):
+    """The recipe, if it is one: known before the first solve, not after the last."""
+    recipe = recipe_named(recipe)
+    if isinstance(recipe, NetworkRecipe):
+        require_jax()
+    elif not type(recipe).__module__.startswith("parasol."):  # somebody's regressor: two outputs for three inputs
+        x = np.random.default_rng(0).uniform(-1, 1, (24, 3))
+        fit_map(recipe, x, np.stack([x.sum(axis=1), x[:, 0] ** 2], axis=1))
+    return recipe
 
 
 def _check_tolerance(tolerance) -> float:
@@ -172,7 +219,12 @@ def _share(tolerance: float, found: Discretised, total: bool) -> float:
     return tolerance - min(found.error or 0.0, tolerance / 2)
 
 
-def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, stage) -> Discretised:
+def _held(store) -> AbstractContextManager[None]:
+    """The store for one run at a time, from the beginning; nothing where there is none."""
+    return nullcontext() if store is None else claim(Path(store).expanduser().absolute(), "store")
+
+
+def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, fingerprint, stage) -> Discretised:
     if isinstance(problem, Model) and model is None:
         model = problem
     if model is not None:
@@ -191,7 +243,7 @@ def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, 
                 "the problem has no parameters, so there is nothing to learn. Solve it once: parasol solve."
             )
         aim = tolerance / 2 if total else tolerance
-        key = {"aim": aim, "n_nodes": n_nodes, "rng": rng}
+        key = {"aim": aim, "n_nodes": n_nodes, "rng": rng, "fingerprint": fingerprint}
         known = None if store is None else stored_nodes(store, problem, key)
         if known is not None:
             return known
@@ -295,12 +347,16 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
         "notes": [*about.pop("notes", []), *notes][:8],
         **{key: value for key, value in about.items() if key != "measured"},
     }
+    failures = "" if book is None else failures_text(surrogate.parameters, book)
+    if failures:
+        account["notes"] = [failures, *account["notes"]]
+        warnings.warn(failures, ParasolWarning, stacklevel=3)
     facts = {**surrogate.facts, "tolerance": tolerance, "learn": account}
     if "measured" in about:
         facts["measured"] = about["measured"]
     if isinstance(model, Model):
         facts |= problem_words(model.problem)
-        facts |= {"fingerprint": fingerprint(model), "rebuild": rebuilding(model)}
+        facts |= {"fingerprint": problem_fingerprint(model.problem), "rebuild": rebuilding(model)}
     if not met:
         warnings.warn(
             f"the tolerance {tolerance:g} is not met: the bound is {outcome.bound:.1e}"

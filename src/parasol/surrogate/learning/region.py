@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
+from parasol.checks import ParasolError
 from parasol.pde.parameters import Parameter, ParameterSpace
 
 _CLOSE = 0.01  # of a range: how well the border of the solvable part is found
@@ -22,7 +24,7 @@ class Cut:
 
 
 def cuts(space: ParameterSpace, solved: np.ndarray, failed: np.ndarray) -> list[Cut]:
-    """Shortened ranges without failures, each the one that loses fewest solved parameters (n, n_scalars).
+    """Shortened ranges without failures that lose few of the solved parameters (n, n_scalars).
 
     >>> space = ParameterSpace((Parameter("a", 0.0, 1.0),))
     >>> cut = cuts(space, np.array([[0.1], [0.5], [0.7]]), np.array([[0.8], [0.9]]))[0]
@@ -33,15 +35,7 @@ def cuts(space: ParameterSpace, solved: np.ndarray, failed: np.ndarray) -> list[
     good, bad = space.to_unit(solved[:, :n]), space.to_unit(failed[:, :n])
     out: list[Cut] = []
     while len(bad):
-        options = []
-        for axis in range(n):
-            for below in (True, False):
-                sign = 1.0 if below else -1.0
-                edge = np.min(sign * bad[:, axis])
-                inside = sign * good[:, axis] < edge
-                if np.any(inside):
-                    value = float(sign * np.max(sign * good[inside, axis]))
-                    options.append((int(np.count_nonzero(inside)), Cut(axis, value, float(sign * edge), below)))
+        options = _options(good, bad)
         if not options:
             break
         cut = max(options, key=lambda pair: pair[0])[1]
@@ -50,6 +44,20 @@ def cuts(space: ParameterSpace, solved: np.ndarray, failed: np.ndarray) -> list[
         good = good[sign * good[:, cut.axis] <= sign * cut.value]
         bad = bad[sign * bad[:, cut.axis] <= sign * cut.value]
     return out
+
+
+def _options(good: np.ndarray, bad: np.ndarray) -> list[tuple[float, Cut]]:
+    """Cuts just inside each failure, along each axis, with the failures they take for each solved parameter they lose."""
+    options = []
+    for axis, below in itertools.product(range(good.shape[1]), (True, False)):
+        sign = 1.0 if below else -1.0
+        g, b = sign * good[:, axis], sign * bad[:, axis]
+        for edge in np.unique(b):
+            kept = g[g < edge]
+            if len(kept):
+                worth = np.count_nonzero(b >= edge) / (len(g) - len(kept) + 1)
+                options.append((worth, Cut(axis, float(sign * np.max(kept)), float(sign * edge), below)))
+    return options
 
 
 def between(space: ParameterSpace, found: list[Cut], solved: np.ndarray) -> np.ndarray:
@@ -72,9 +80,21 @@ def shortened(space: ParameterSpace, found: list[Cut]) -> ParameterSpace:
     low, high = np.zeros(len(space.scalars)), np.ones(len(space.scalars))
     for cut in found:
         (high if cut.below else low)[cut.axis] = cut.value
+    if np.any(low >= high):
+        narrow = [p.name for p, a, b in zip(space.scalars, low, high, strict=True) if a >= b]
+        raise ParasolError(
+            f"full solves succeeded at one value of {', '.join(narrow)} only: there is nothing to learn. "
+            f"Declare the range in which there are solutions."
+        )
     ends = [space.from_unit(unit[None])[0] for unit in (low, high)]
     scalars = [
         Parameter(p.name, max(float(a), p.low), min(float(b), p.high), scale=p.scale, rank=p.rank)
         for p, a, b in zip(space.scalars, *ends, strict=True)
     ]
     return ParameterSpace(tuple(scalars), space.functions)
+
+
+def marked(whole: ParameterSpace, part: ParameterSpace, why: str) -> ParameterSpace:
+    """The declared box, with the part of it in which no solve failed."""
+    solved = tuple((p.low, p.high) for p in part.scalars)
+    return ParameterSpace(whole.scalars, whole.functions, solved, why)

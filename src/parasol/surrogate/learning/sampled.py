@@ -12,22 +12,27 @@ from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
-from parasol.reduction.snapshots import Snapshots, as_snapshots
+from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.surrogate.features import features_of
 from parasol.surrogate.fit import accuracy, calibrated, fit_labels, project_all
 from parasol.surrogate.kernel import GaussianProcess
 from parasol.surrogate.learning.labels import Teacher, teacher_for
 from parasol.surrogate.learning.proven import Outcome, maps_to_try, named
-from parasol.surrogate.learning.region import between, cuts, shortened
+from parasol.surrogate.learning.region import between, cuts, marked, shortened
 from parasol.surrogate.learning.solves import Book
+from parasol.surrogate.maps import fit_map
 from parasol.surrogate.random_features import RandomFeatures
 from parasol.surrogate.surrogate import Surrogate
+from parasol.surrogate.training import NetworkRecipe
 
 LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _N_CALIBRATION, _N_CALIBRATION_SLOW, _SLOW = 40, 20, 3.0  # fresh solves for the bound; seconds of a slow one
 _MOST_ROUNDS = 12
+_MOST_CUTS = 4  # of the box while fresh solves for the bound fail at its border
+_PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
 _N_CANDIDATES = 400
+_LONGEST = 120  # characters of the reason of a failure
 _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
 _FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
@@ -41,7 +46,8 @@ class _Course:
     model: Any
     tolerance: float
     book: Book
-    recipe: Any  # of the map that is kept if it is good enough
+    recipe: Any  # of the map: the one that was asked for, or one that is taken if it is good enough
+    chosen: bool  # whether the recipe was asked for: then no other is used
     rng: int
     space: ParameterSpace
     train: Snapshots
@@ -67,15 +73,29 @@ def learn_sampled(model, tolerance: float, book: Book, *, recipe=None, rng: int 
     Each round solves at a batch of parameters where two maps disagree most, which tests what was learned before and then
     joins it. Labels are the full solves, or where these are too few those of a reduced model that follows the test to
     seven tenths of the tolerance. A fresh set with an error above the tolerance becomes training data, and the next one
-    is new; if it was above at less than 5 % of the set, that is what is returned when nothing better comes.
+    is new; if it was above at less than 5 % of the set, that is what is returned when nothing better comes. A `recipe`
+    is obeyed: where more solves no longer help it, the search ends.
     """
-    course = _start(model, tolerance, book, maps_to_try(model)[0] if recipe is None else recipe, rng)
+    course = _start(model, tolerance, book, recipe, rng)
+    outcome = _learned(course)
+    failed = book.failures()
+    if course.space is model.parameters or not len(failed):
+        return outcome
+    # answers outside of what was learned are refused, and the declared box stays what it was declared
+    box = marked(model.parameters, course.space, book.reason(failed[0])[:_LONGEST])
+    return replace(outcome, surrogate=replace(outcome.surrogate, parameters=box))
+
+
+def _learned(course: _Course) -> Outcome:
+    book, tolerance = course.book, course.tolerance
     enough: Outcome | None = None
     for number in range(_MOST_ROUNDS):
         n_batch = book.affordable(max(4, len(course.train) // 3), reserve=_reserve(book))
         batch = _batch(course, n_batch, number) if n_batch >= 2 else None
         if batch is None or not len(batch):
             break
+        if _shrunk(course, batch):  # what was learned before is not tested on a box that is no more
+            continue
         errors = _round(course, batch)
         good = np.max(errors) <= tolerance or np.quantile(errors, 0.8) <= 0.5 * tolerance
         if good:
@@ -85,7 +105,17 @@ def learn_sampled(model, tolerance: float, book: Book, *, recipe=None, rng: int 
                     return outcome
                 enough = outcome
         course.train = joined(course.train, batch)
+        if course.chosen and _stalled(course.history):
+            break
     return _last(course) if enough is None else enough
+
+
+def _stalled(history: list[dict[str, Any]]) -> bool:
+    """Whether the last rounds brought little although the modes would allow more: the map is the limit."""
+    errors = [row["error"] for row in history]
+    if len(errors) <= _PATIENCE:
+        return False
+    return min(errors[-_PATIENCE:]) > 0.7 * min(errors[:-_PATIENCE]) and history[-1]["projection"] < 0.5 * errors[-1]
 
 
 # ---- before the first round -----------------------------------------------------------------------------------------
@@ -94,23 +124,43 @@ def _start(model, tolerance: float, book: Book, recipe, rng: int) -> _Course:
     space = model.parameters
     p = len(space.scalars)
     n = {0: 24, 1: 9, 2: 16, 3: 28}.get(p, 16 * p - 16)
-    course = _Course(model, tolerance, book, recipe, rng, space, None)  # type: ignore[arg-type]
+    usual = maps_to_try(model)[0] if recipe is None else recipe
+    course = _Course(model, tolerance, book, usual, recipe is not None, rng, space, None)  # type: ignore[arg-type]
     mus = course.sample(n, "edges", 0)
     if 1 <= p <= 3 and not space.functions:
         mus = np.vstack([space.grid(*[2] * p), mus])
     n = book.affordable(len(mus), reserve=_reserve(book))
     if n < 4:
         raise ParasolError("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
+    if course.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
+        fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
     course.train = book.solve(mus[:n], "the first samples")
     _cut(course)
+    n = book.affordable(n, reserve=_reserve(book))
+    if len(course.train) < len(mus) / 2 and n >= 4:  # most of the first ones failed, or were cut off
+        course.train = joined(course.train, book.solve(course.sample(n, "edges", 1), "more where there are solutions"))
+        _cut(course)
     return course
 
 
+def _shrunk(course: _Course, new: Snapshots) -> bool:
+    """Whether solves failed beside the new ones at a border of the box: it is cut, and the new ones join the training."""
+    failed = course.book.failures()
+    if not len(failed) or not np.any(course.space.inside(failed)):
+        return False
+    before, train = course.space, course.train
+    course.train = joined(train, new)
+    _cut(course)
+    if course.space is before:
+        course.train = train
+    return course.space is not before
+
+
 def _cut(course: _Course) -> None:
-    """Shorten the box to where there are solutions, once failures say so."""
+    """Shorten the box to where there are solutions, if failures say so and less than half of the samples is lost."""
     book, whole = course.book, course.model.parameters
     failed = book.failures()
-    if not len(failed) or not whole.scalars:
+    if not len(failed) or not whole.scalars or not np.any(course.space.inside(failed)):
         return
     for _ in range(8):
         found = cuts(whole, course.train.mus, book.failures())
@@ -119,30 +169,32 @@ def _cut(course: _Course) -> None:
             break
         try:
             course.train = joined(course.train, book.solve(mus, "where solutions end"))
-        except ParasolError:  # none of them has a solution: the border moves inwards
+        except NothingSolved:  # the border moves inwards
             continue
     found = cuts(whole, course.train.mus, book.failures())
-    course.space = shortened(whole, found)
-    inside = course.space.inside(course.train.mus)
+    space = shortened(whole, found)
+    inside = space.inside(course.train.mus)
+    if not found or (course.best is not None and np.count_nonzero(inside) < len(inside) / 2):
+        return  # failures here and there inside: no border, and no box without them worth having
+    course.space = space
     course.train = as_snapshots(
         course.train.mus[inside], course.train.solutions[inside], hidden=course.train.hidden[inside]
     )
-    ranges = ", ".join(f"{p.name} in [{p.low:.4g}, {p.high:.4g}]" for p in course.space.scalars)
-    course.notes = [f"{len(book.failures())} full solves failed; the surrogate is for {ranges}"]
 
 
 # ---- one round ------------------------------------------------------------------------------------------------------
 def _round(course: _Course, batch: Snapshots) -> np.ndarray:
     """Fit to the training set, test on the batch; the errors of the best surrogate, which is noted."""
     worst = lambda pair: float(np.max(pair[1].errors))  # noqa: E731
-    direct = [_fitted(course, course.train.mus, None, recipe, "full solves") for recipe in (GaussianProcess(), _ROUGH)]
+    recipes = (course.recipe,) if course.chosen else (GaussianProcess(), _ROUGH)
+    direct = [_fitted(course, course.train.mus, None, recipe, "full solves") for recipe in recipes]
     trials = [(one, accuracy(one, batch)) for one in direct]
     least = min(map(worst, trials))
     if least > course.tolerance:
         taught = _taught(course, batch)
         if taught is not None:
             trials.append((taught, accuracy(taught, batch)))
-    elif not course.model.parameters.functions:
+    elif not course.chosen and not course.model.parameters.functions:
         network = _fitted(course, course.train.mus, None, course.recipe, "full solves")
         found = accuracy(network, batch)
         if np.max(found.errors) <= max(course.tolerance, 2 * least):
@@ -163,7 +215,7 @@ def _fitted(course: _Course, mus, teacher: Teacher | None, recipe, origin: str) 
     else:
         basis = pod(course.train, tolerance=_MODES * course.tolerance)
         coefficients = project_all(basis, course.train)
-    if course.model.parameters.functions and len(mus) < _FEW_FUNCTIONS:
+    if course.model.parameters.functions and len(mus) < _FEW_FUNCTIONS and not course.chosen:
         recipe = "linear"
     out = fit_labels(
         mus, coefficients, basis, course.space, recipe, model=layout, origin=origin, rng=course.rng, progress=told
@@ -198,7 +250,7 @@ def _batch(course: _Course, n: int, number: int) -> Snapshots | None:
     chosen = candidates[:n] if course.model.parameters.functions else candidates[_spread(course, candidates, n)]
     try:
         return course.book.solve(chosen, f"round {number + 1}, where maps disagree")
-    except ParasolError:
+    except NothingSolved:
         return None
 
 
@@ -234,11 +286,16 @@ def _certify(course: _Course) -> Outcome | None:
     """The bound of the best surrogate from fresh solves, which become training data if it is not good enough."""
     book, surrogate = course.book, course.best
     assert surrogate is not None
-    n = book.affordable(_N_CALIBRATION_SLOW if book.cost > _SLOW else _N_CALIBRATION)
-    if n < 4:
+    for _ in range(_MOST_CUTS):
+        n = book.affordable(_N_CALIBRATION_SLOW if book.cost > _SLOW else _N_CALIBRATION)
+        if n < 4:
+            return None
+        fresh = book.solve(course.sample(n, "random", 1000 + course.n_fresh_sets), "fresh ones for the bound")
+        course.n_fresh_sets += 1
+        if not _shrunk(course, fresh):
+            break
+    else:
         return None
-    fresh = book.solve(course.sample(n, "random", 1000 + course.n_fresh_sets), "fresh ones for the bound")
-    course.n_fresh_sets += 1
     outcome = _bounded(course, surrogate, fresh)
     course.train = joined(course.train, fresh)  # for the next round, if there is one
     return outcome
@@ -260,7 +317,8 @@ def _bounded(course: _Course, surrogate: Surrogate, held_out: Snapshots) -> Outc
 def _last(course: _Course) -> Outcome:
     """When rounds, solves or seconds are used up: the best there is, with the bound that can still be had."""
     if course.best is None:
-        course.best = _fitted(course, course.train.mus, None, "gaussian process", "full solves")
+        usual = course.recipe if course.chosen else "gaussian process"
+        course.best = _fitted(course, course.train.mus, None, usual, "full solves")
         course.tested = None
     outcome = _certify(course)
     if outcome is not None:

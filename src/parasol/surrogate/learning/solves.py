@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import time
 import warnings
 from collections.abc import Callable
@@ -11,11 +11,23 @@ from pathlib import Path
 
 import numpy as np
 
+from parasol.cache.content import content_hash
+from parasol.cache.disk import publish
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
-from parasol.reduction.fingerprint import fingerprint
-from parasol.reduction.snapshots import Snapshots, as_snapshots, open_snapshots, solve_many
+from parasol.pde.model import Model
+from parasol.reduction.fingerprint import Parts, difference, parts_of
+from parasol.reduction.snapshots import (
+    Failure,
+    NothingSolved,
+    Snapshots,
+    as_snapshots,
+    in_words,
+    open_snapshots,
+    solve_many,
+)
 
 Stage = Callable[[str], Callable[[float], None] | None]
+_ABOUT = "about.json"  # in the folder of a solver's solves: whose they are
 
 
 class Exhausted(Exception):
@@ -77,19 +89,32 @@ class Book:
         jobs: int | None = None,
         expected: float = 0.0,  # seconds of a solve, before the first
         stage: Stage | None = None,
+        fingerprint: object = None,  # what the solver says it is known by
     ):
         self.solver, self.limits, self.jobs, self.expected = solver, limits, jobs, expected
         self.stage = stage or (lambda text: None)
         self.folder: Path | None = None
+        self.parts = Parts()  # what the solver is known by
+        self.not_reused = ""  # what the store holds of other solvers, where it holds nothing of this one
         self.n_new, self.new_seconds = 0, 0.0
         self._asked: set[bytes] = set()
         self._known: dict[bytes, Solved] = {}
         if store is not None:
-            self.folder = Path(store).expanduser().absolute() / f"solves-{fingerprint(solver)[:16]}"
-            for path in sorted(file.parent for file in self.folder.glob("batch-*/manifest.json")):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ParasolWarning)
-                    self._learn(open_snapshots(path))
+            self.parts = parts_of(solver, fingerprint)
+            self.folder = Path(store).expanduser().absolute() / f"solves-{self.parts.fingerprint[:16]}"
+            self._open(self.folder)
+
+    def _open(self, folder: Path) -> None:
+        """Read what the store holds of this solver, or note why what it holds is not read."""
+        for path in sorted(file.parent for file in folder.glob("batch-*/manifest.json")):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ParasolWarning)
+                self._learn(open_snapshots(path))
+        if not self._known:
+            self.not_reused = _holds(folder.parent, self.parts, asks=not isinstance(self.solver, Model))
+        folder.mkdir(parents=True, exist_ok=True)
+        about = json.dumps({"solver": in_words(self.solver), "parts": self.parts}, indent=1)
+        publish(folder / _ABOUT, lambda path: path.write_text(about, encoding="utf-8"))
 
     @property
     def n_solves(self) -> int:
@@ -119,7 +144,7 @@ class Book:
         self._asked.update(mu.tobytes() for mu in mus)
         kept = [(mu, one) for mu, one in found if one.values is not None]
         if not kept:
-            raise ParasolError(f"none of the {len(mus)} parameters could be solved: {found[0][1].reason}")
+            raise NothingSolved(f"none of the {len(mus)} parameters could be solved: {found[0][1].reason}")
         solutions = np.array([one.values for _, one in kept])
         return as_snapshots(
             np.array([mu for mu, _ in kept]), solutions, hidden=np.array([one.hidden for _, one in kept])
@@ -129,6 +154,10 @@ class Book:
         """Parameters that were asked for and could not be solved, (n, n_parameters)."""
         rows = [np.frombuffer(key) for key in self._asked if self._known[key].values is None]
         return np.array(sorted(rows, key=tuple)) if rows else np.empty((0, 0))
+
+    def reason(self, mu: np.ndarray) -> str:
+        """Why a parameter could not be solved."""
+        return self._known[np.ascontiguousarray(mu, dtype=float).tobytes()].reason
 
     def unknowns(self, model, mu: np.ndarray) -> np.ndarray:
         """One solution with its values at ghosts, (n_unknowns,), as the greedy search wants it."""
@@ -140,20 +169,25 @@ class Book:
     def _solve(self, mus: np.ndarray, text: str) -> None:
         path = None
         if self.folder is not None:
-            path = self.folder / f"batch-{len(self._known):06d}-{hashlib.sha256(mus.tobytes()).hexdigest()[:12]}"
+            path = self.folder / f"batch-{len(self._known):06d}-{content_hash(mus)[:12]}"
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # failures are told once, at the end
             try:
                 jobs, told = min(self.jobs or 1, len(mus)), self.stage(text) if text else None
                 found = solve_many(
-                    self.solver, mus, store=path, chunk_size=1, jobs=jobs, progress=told, extrapolate=True
+                    self.solver,
+                    mus,
+                    store=path,
+                    chunk_size=1,
+                    jobs=jobs,
+                    progress=told,
+                    extrapolate=True,
+                    fingerprint=self.parts,  # of the solver as it was before the first solve
                 )
-            except ParasolError as error:
-                if "could be solved" not in str(error):
-                    raise
-                self._known.update((mu.tobytes(), Solved(None, None, str(error))) for mu in mus)
+            except NothingSolved as error:
                 found = None
+                self._fail(error.failures)
         self.n_new += len(mus)
         self.new_seconds += time.perf_counter() - start
         if found is not None:
@@ -163,5 +197,34 @@ class Book:
         hidden = snapshots.hidden
         for i, mu in enumerate(snapshots.mus):
             self._known[mu.tobytes()] = Solved(snapshots.solutions[i], hidden[i])
-        for failure in snapshots.failures:
+        self._fail(snapshots.failures)
+
+    def _fail(self, failures: tuple[Failure, ...]) -> None:
+        for failure in failures:
             self._known[np.asarray(failure.mu, dtype=float).tobytes()] = Solved(None, None, failure.reason)
+
+
+def _holds(root: Path, parts: dict[str, str], *, asks: bool) -> str:
+    """What a store holds of other solvers, and what tells the nearest of them from the one with these parts."""
+    others = []
+    for folder in root.glob("solves-*"):
+        n = sum(1 for _ in folder.glob("batch-*/chunk-*.h5"))
+        if n:
+            about = _about(folder / _ABOUT)
+            theirs = about.get("parts")
+            gap = len(parts) + 1 if theirs is None else sum(theirs.get(key) != value for key, value in parts.items())
+            others.append((gap, -n, str(about.get("solver", "another solver")), theirs))
+    if not others:
+        return ""
+    _, count, solver, theirs = min(others, key=lambda other: other[:3])
+    more = f" (and solves of {len(others) - 1} others)" if len(others) > 1 else ""
+    advice = " If the answers are the same, pass fingerprint=, a text that changes when they do." if asks else ""
+    return f"the store {root} holds {-count} full solves of {solver}{more}, which are not reused: {difference(theirs, parts)}.{advice}"
+
+
+def _about(path: Path) -> dict:
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) and isinstance(about.get("parts"), dict) else {}

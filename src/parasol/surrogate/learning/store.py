@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parasol import __version__
+from parasol.cache.content import content_hash
+from parasol.cache.disk import publish
 from parasol.checks import ParasolError
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import open_snapshots
@@ -22,33 +23,22 @@ _ARRAYS = ("points", "normals", "part", "on_part", "spacing")
 
 
 def _path(store, problem: Problem, key: dict[str, Any]) -> Path:
-    """One file for each problem and each wish."""
-    said = [str(problem.equations), str(problem.boundary), str(problem.initial), str(problem.settings), problem.name]
-    said += [repr(problem.domain.bounds.tolist()), repr([(p.name, p.low, p.high) for p in problem.parameters.scalars])]
-    times = None if problem.times is None else [float(t) for t in problem.times]
-    text = json.dumps([said, times, key], sort_keys=True)
-    return Path(store).expanduser().absolute() / f"nodes-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
+    """One file for each problem, each wish and each version: whatever the choice of nodes may depend on."""
+    return Path(store).expanduser().absolute() / f"nodes-{content_hash([__version__, problem, key])[:16]}.npz"
 
 
 def write_nodes(store, problem: Problem, key: dict[str, Any], found: Discretised) -> None:
     """Keep the nodes and the estimate; the file appears complete or not at all."""
-    path = _path(store, problem, key)
     nodes = found.model.nodes
     about = {"error": found.error, "history": list(found.history), "refined": found.refined, "seconds": found.seconds}
     content: dict[str, Any] = {name: np.asarray(getattr(nodes, name)) for name in _ARRAYS}
     content |= {"n_interior": nodes.n_interior, "about": np.array(json.dumps(about))}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
+
+    def fill(path: Path) -> None:
+        with open(path, "wb") as file:
             np.savez(file, **content)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ParasolError(
-            f"cannot write to the store {str(path.parent)!r}: {error.strerror}. Choose another."
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    publish(_path(store, problem, key), fill)
 
 
 def stored_nodes(store, problem: Problem, key: dict[str, Any]) -> Discretised | None:

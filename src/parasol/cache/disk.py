@@ -1,0 +1,130 @@
+"""Files that appear when complete, and folders that one run at a time writes to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from parasol.checks import ParasolError
+
+LOCK = "lock"
+TEMPORARY = re.compile(r"\..*\.tmp")
+
+
+def publish(path: Path, fill: Callable[[Path], object], *, advice: str = "Choose another place.") -> None:
+    """Write under another name in the same folder, bring to the disk, then rename."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        fill(temporary)
+        _to_disk(temporary)
+        # the content is on the disk before the name; should the name be lost with the power, the file is just not there
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ParasolError(f"cannot write {path}: {error.strerror or error}. {advice}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _to_disk(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] | None = None) -> Iterator[None]:
+    """Hold a folder for one run: create it if need be, refuse while another run is alive, tidy after dead ones.
+
+    `check` sees the names in it before anything is written there, and may refuse.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = os.listdir(folder)
+    except OSError as error:
+        raise ParasolError(f"cannot make or open the folder {folder}: {error.strerror}. Choose another path.") from None
+    if check is not None:
+        check(names)
+    lock = folder / LOCK
+    mine = folder / f".{LOCK}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    try:
+        mine.write_text(
+            json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": socket.gethostname()})
+        )
+        try:
+            _take(mine, lock, what)
+        finally:
+            mine.unlink(missing_ok=True)
+    except OSError as error:
+        raise ParasolError(f"cannot write to the {what} {folder}: {error.strerror}. Check its permissions.") from None
+    try:
+        for path in folder.iterdir():
+            if TEMPORARY.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _take(mine: Path, lock: Path, what: str) -> None:
+    """Make `mine` the lock in one step; a lock whose process is dead is set aside first."""
+    for _ in range(10):
+        try:
+            try:
+                os.link(mine, lock)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links
+                with open(lock, "x") as file:
+                    file.write(mine.read_text())
+            return
+        except FileExistsError:
+            pass
+        try:
+            text = lock.read_text()
+        except FileNotFoundError:
+            continue
+        try:
+            holder = json.loads(text)
+            pid, started, host = int(holder["pid"]), holder["started"], holder["host"]
+        except (ValueError, KeyError, TypeError):
+            pid, started, host = 0, "", "an unknown machine"
+        here = host == socket.gethostname()
+        if not here or (_alive(pid) and _started(pid) == started):
+            raise ParasolError(
+                f"another run (process {pid} on {host}) is writing to the {what} {lock.parent}. "
+                f"Wait for it; if it is gone, delete {lock}."
+            )
+        aside = mine.with_name(f".{LOCK}.dead-{secrets.token_hex(4)}.tmp")
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(lock, aside)
+            if aside.read_text() != text:  # somebody else was quicker and this is their lock
+                os.link(aside, lock)
+    raise ParasolError(f"several runs want the {what} {lock.parent} at once. Try again.")
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    if os.name != "posix":  # elsewhere the question would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _started(pid: int) -> str:
+    """When a living process began, in the kernel's ticks: tells it from a later one with the same number."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return "" if fields[0] in "ZX" else fields[19]  # a zombie is dead
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,317 @@
+"""The content hash: any field of anything that is hashed changes it, nothing else does."""
+
+import copy
+import dataclasses
+import functools
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.interpolate
+import scipy.spatial
+import scipy.stats
+import sympy
+from sympy import exp, sin
+
+import parasol as ps
+from parasol.cache.content import content_hash
+from parasol.pde.fields import RandomField, SphereField
+from parasol.pde.parameters import FunctionParameter, Parameter
+from parasol.reduction.basis import Basis
+from parasol.reduction.fingerprint import fingerprint
+from parasol.space.geometry.domain import Domain
+from parasol.space.kernels import Kernel
+from parasol.surrogate.maps import GaussianProcess, Linear, Polynomial, RandomFeatures
+
+X, Y = ps.coordinates("x y")
+CORNERS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+SIMPLEX = (CORNERS, [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)])
+
+
+def models():
+    """A linear model with everything, one that is nonlinear and in time, one with a function parameter."""
+    u, (a, b) = ps.unknown("u", X, Y), ps.parameters(a=(1.0, 2.0), b=(0.5, 1.0, "log"))
+    plate = ps.Problem(
+        (ps.Box((-1, -1), (1, 1)) - ps.Disc(radius=0.3).named("hole")).named(inlet="x <= -0.9"),
+        ps.Eq(-ps.laplacian(u) * a + u.diff(X) * exp(b * X), 1),
+        {"inlet": ps.Dirichlet(X), "hole": ps.Robin(1, 2, a), "*": ps.Neumann(0)},
+        exact=u.func(X, Y) * 0 + X,
+        name="plate",
+        settings={"default": ps.Settings(n_nodes=150, kernel=ps.IMQ(2.0))},
+        quantities={
+            "mean": ps.Average(),
+            "flow": ps.Flux("inlet", X),
+            "there": ps.PointValue((0.5, 0.5)),
+            "all": ps.Integral(),
+        },
+    )
+    t = ps.time()
+    v = ps.unknown("v", X, t)
+    burgers = ps.Problem(
+        ps.Box(0.0, 1.0),
+        ps.Eq(v.diff(t) + v * v.diff(X), a * v.diff(X, 2)),
+        ps.Dirichlet(0),
+        initial=sin(3 * X),
+        times=(0.0, 0.1),
+    )
+    x, y, z = ps.coordinates("x y z")
+    w, law = ps.unknown("w", x, y, z), FunctionParameter("g", SphereField(2))
+    ball = ps.Problem(ps.Ball((0, 0, 0), 1.0), ps.Eq(-ps.laplacian(w), 0), ps.Dirichlet(law))
+    return [
+        ps.discretize(plate, ps.scatter(plate.domain, n_nodes=150)),
+        ps.discretize(burgers, ps.scatter(burgers.domain, n_nodes=40), step=0.01),
+        ps.discretize(ball, ps.scatter(ball.domain, n_nodes=150)),
+    ]
+
+
+def examples():
+    angle = 2 * np.pi * np.arange(20) / 20
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    out = [
+        ps.Polygon([(0, 0), (4, 0), (0, 3)]),
+        ps.Star("1 + 0.1*sin(3*theta)", (0.5, 0.0)),
+        ps.Curve(circle),
+        ps.Implicit("x**2 + y**2 - 1", ((-1.5, -1.5), (1.5, 1.5))),
+        ps.Box((0, 0), (4, 4), periodic=("x",)) - ps.Disc((2, 2), 0.5),
+        ps.Surface(SIMPLEX),
+        *[ps.MQ(2.0), ps.IQ(2.0), ps.Gaussian(2.0), ps.PHS(5), ps.Matern(3, 2.0), ps.Wendland(2, 2.0)],
+        *[GaussianProcess(), Linear(), Polynomial(), RandomFeatures()],
+        Basis(np.eye(4)[:, :2]),
+    ]
+    try:
+        from parasol.surrogate.training import NetworkRecipe
+
+        out.append(NetworkRecipe.best())
+    except ImportError:
+        pass
+    return out
+
+
+def reachable(things):
+    """The first instance of every dataclass of parasol's that is hashed with these things."""
+    found, waiting, seen = {}, list(things), {}
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen[id(thing)] = thing
+        if isinstance(thing, tuple | list):
+            waiting += thing
+        elif isinstance(thing, dict):
+            waiting += thing.values()
+        elif dataclasses.is_dataclass(thing):
+            found.setdefault(type(thing), thing)
+            waiting += [getattr(thing, f.name) for f in dataclasses.fields(thing)]
+            waiting += [v for k, v in vars(thing).items() if k in ("forms", "conditions")]  # how equations are read
+        elif hasattr(thing, "law"):
+            waiting.append(thing.law)
+    return found
+
+
+@functools.cache
+def hashed():
+    made = models()
+    for model in made:
+        _ = model.problem.forms, model.problem.conditions
+    boundary = ps.Box((0, 0), (4, 4), periodic=("x",)) - ps.Disc((2, 2), 0.5)
+    from parasol.space.geometry.images import Images
+
+    extra = [boundary, Images(ps.Disc(radius=0.5), np.array([4.0, 0.0])), made[1].parameters]
+    return reachable([*made, *examples(), *extra])
+
+
+def another(value):
+    """Something that differs as little as it can."""
+    if isinstance(value, np.ndarray) and value.size and value.dtype.kind in "fiub":
+        out = value.copy()
+        place = (0,) * value.ndim
+        out[place] = np.nextafter(value[place], np.inf) if value.dtype.kind == "f" else 1 - value[place]
+        return out
+    if isinstance(value, bool) or value is None:
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return float(np.nextafter(value, np.inf)) if np.isfinite(value) else 0.0
+    if isinstance(value, str):
+        return value + "x"
+    if isinstance(value, tuple | list):
+        return type(value)([another(value[0]), *value[1:]]) if value else (1,)
+    if isinstance(value, dict):
+        return {**value, next(iter(value)): another(next(iter(value.values())))} if value else {"x": 1}
+    if isinstance(value, sympy.Equality):
+        return sympy.Eq(value.lhs, value.rhs + 1)
+    if isinstance(value, sympy.logic.boolalg.Boolean):
+        return sympy.Not(value)
+    if isinstance(value, FunctionParameter):
+        return FunctionParameter(value.name, another(value.law), on=value.on)
+    if isinstance(value, sympy.core.function.AppliedUndef):
+        return sympy.Function(str(value.func) + "x")(*value.args)
+    if isinstance(value, sympy.Symbol):
+        return sympy.Symbol(value.name + "x", real=True)
+    if isinstance(value, sympy.Expr):
+        return value + 1
+    if dataclasses.is_dataclass(value) and dataclasses.fields(value):
+        return changed(value, dataclasses.fields(value)[0].name)
+    return 12345
+
+
+def changed(thing, name):
+    out = copy.copy(thing)
+    object.__setattr__(out, name, another(getattr(thing, name)))
+    return out
+
+
+def kinds(base):
+    return {base, *[k for sub in base.__subclasses__() if sub.__module__.startswith("parasol.") for k in kinds(sub)]}
+
+
+def test_every_field_of_every_hashed_class_changes_the_hash():
+    found, silent = hashed(), set()
+    for kind, thing in found.items():
+        before = content_hash(thing)
+        for field in dataclasses.fields(kind):
+            if content_hash(changed(thing, field.name)) == before:
+                silent.add((kind.__name__, field.name))
+    assert silent == {("Pattern", "last"), ("Pattern", "_idle")}  # caches
+    # nothing that an answer may depend on was left out above
+    needed = {k for base in (Domain, Kernel, RandomField) for k in kinds(base) if dataclasses.is_dataclass(k)}
+    assert {k.__name__ for k in needed} - {k.__name__ for k in found} <= {"_Quadric"}
+    names = (
+        "Problem Model Nodes Scheme Settings Dirichlet Neumann Robin Form Term Jet ParameterSpace Varying RowFunction"
+    )
+    names += " NonlinearRows Average Flux PointValue Integral Pattern Images Combination Named Basis"
+    assert set(names.split()) <= {k.__name__ for k in found}
+
+
+def test_equal_content_has_equal_hashes_also_after_a_pickle_and_after_use():
+    for one, other in zip([*models(), *examples()], [*models(), *examples()], strict=True):
+        assert content_hash(one) == content_hash(other) == content_hash(pickle.loads(pickle.dumps(one)))
+    model = models()[0]
+    before = content_hash(model), fingerprint(model)
+    model.solve()
+    model.problem.domain.distance([[0.5, 0.5]])
+    assert (content_hash(model), fingerprint(model)) == before
+
+
+def hashes():
+    model = models()[1]
+    return fingerprint(model), content_hash([model, examples(), {"b", "a", "c"}, sin(X) * Y + X, scaled(2), Holder])
+
+
+def test_hashes_are_the_same_in_every_process():
+    code = "import sys; sys.path.insert(0, 'tests'); import test_content_hash as t; print(t.hashes())"
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == f"{hashes()}\n"
+
+
+def test_parameters_count_by_name_range_scale_and_order_not_by_when_they_were_declared():
+    make = lambda *rows: [Parameter(name, low, high, scale=scale) for name, low, high, scale in rows]  # noqa: E731
+    plain = content_hash(sum(make(("a", 1, 2, "log"), ("b", 0, 1, "linear"))))
+    assert content_hash(sum(make(("a", 1, 2, "log"), ("b", 0, 1, "linear")))) == plain
+    for other in (
+        [("b", 0, 1, "linear"), ("a", 1, 2, "log")],  # the columns of a parameter vector change places
+        [("a", 1, 2.5, "log"), ("b", 0, 1, "linear")],
+        [("a", 1, 2, "linear"), ("b", 0, 1, "linear")],
+        [("a", 1, 2, "log"), ("c", 0, 1, "linear")],
+    ):
+        assert content_hash(sum(make(*other))) != plain
+    assert content_hash(sympy.Symbol("x")) != content_hash(sympy.Symbol("x", real=True))
+    assert content_hash(sympy.Float(0.1)) != content_hash(sympy.Rational(1, 10))
+    assert content_hash(ps.coordinates("x")[0]) != content_hash(ps.time("x"))
+
+
+def scaled(factor):
+    return lambda mu: factor * mu
+
+
+@functools.lru_cache
+def cached(mu):
+    return mu
+
+
+TWO = [lambda mu: mu, lambda mu: 2 * mu]  # one line of source
+
+
+class Holder:
+    table = np.zeros(3)
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Tabled(Holder):
+    table = np.ones(3)
+
+
+class Rows(list):
+    pass
+
+
+def written(text):
+    names = {}
+    exec(text, names)
+    return names["f"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (TWO[0], TWO[1]),
+        (written("def f(mu):\n return mu"), written("def f(mu):\n return mu + 1")),  # no source to be found
+        (sympy.lambdify([X], X), sympy.lambdify([X], X + 1)),
+        (scaled(2.0), scaled(3.0)),
+        (functools.partial(np.sum, axis=0), functools.partial(np.sum, axis=1)),
+        (scipy.spatial.KDTree(np.eye(3)), scipy.spatial.KDTree(2 * np.eye(3))),  # compiled, with data inside
+        (scipy.interpolate.CubicSpline([0, 1, 2], [0, 1, 3]), scipy.interpolate.CubicSpline([0, 1, 2], [0, 1, 4])),
+        (scipy.stats.norm(0, 1), scipy.stats.norm(0, 2)),
+        (np.random.default_rng(1), np.random.default_rng(2)),
+        (np.ma.masked_array([1, 2], [0, 1]), np.ma.masked_array([1, 2], [0, 0])),
+        (np.zeros(2), np.zeros((2, 1))),
+        (np.zeros(2), np.zeros(2, dtype=np.float32)),
+        (np.zeros(2), -np.zeros(2)),
+        (np.array([None, 1.0]), np.array([None, 2.0])),
+        (Holder(1), Holder(2)),
+        (Holder(1), Tabled(1)),
+        (Rows([1]), Rows([2])),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),  # a solver may go through them in order
+        ([1, 2], [[1], 2]),
+        (["ab", "c"], ["a", "bc"]),
+        (1, True),
+        ({1, 2}, {1, 3}),
+    ],
+)
+def test_other_content_has_another_hash(one, other):
+    assert content_hash(one) == content_hash(copy.copy(one))
+    assert content_hash(one) != content_hash(other)
+
+
+def test_members_of_a_users_module_count_as_the_code_reads_them():
+    import types
+
+    physics = types.ModuleType("physics")
+    exec("def run(mu):\n return K * mu\nK = 1.0\nunused = 0", vars(physics))
+    f = eval("lambda mu: physics.run(mu)", {"physics": physics})
+    before = content_hash(f)
+    physics.unused = 1
+    assert content_hash(f) == before
+    physics.K = 2.0
+    assert content_hash(f) != before
+
+
+@pytest.mark.parametrize("thing", [threading.Lock(), (i for i in range(3)), np.frompyfunc(lambda x: x, 1, 1)])
+def test_what_cannot_be_told_by_its_content_is_refused_with_its_place(thing):
+    with pytest.raises(ps.ParasolError, match=r"in value\.inner cannot be told .*fingerprint="):
+        content_hash(Holder({"inner": thing}))
+
+
+def test_things_within_themselves_and_cached_functions_are_no_trouble():
+    one, other = Holder(1), Holder(2)
+    one.me, other.me = one, other
+    assert content_hash(one) != content_hash(other)
+    assert content_hash(cached) == content_hash(cached)
