@@ -10,6 +10,7 @@ from operator import add, mul, pow, sub, truediv
 
 import numpy as np
 import sympy
+from sympy.core.sympify import converter
 from sympy.printing.str import StrPrinter
 
 from parasol.checks import ParasolError
@@ -115,10 +116,84 @@ def _short(text: object) -> str:
     return line if len(line) <= 80 else line[:77] + "..."
 
 
+class Symbols(tuple):
+    """Symbols declared together: a tuple to unpack, which says so where it is used as if it were a symbol.
+
+    >>> a = Symbols([sympy.Symbol("a")])
+    >>> 2 * a
+    Traceback (most recent call last):
+    parasol.checks.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps....
+    """
+
+    __array_ufunc__ = None  # NumPy's numbers leave the product to us
+
+    def unpack_first(self, *_):
+        """Refuse to be a number."""
+        names = ", ".join(str(getattr(symbol, "func", symbol) if symbol.args else symbol) for symbol in self)
+        comma = "," if len(self) == 1 else ""
+        raise ParasolError(
+            f"({names}{comma}) is a tuple, not a symbol. Unpack it where it is declared: {names}{comma} = ps...."
+        )
+
+    __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = unpack_first
+    __neg__ = __pos__ = __abs__ = __float__ = diff = unpack_first
+
+    def __add__(self, other):
+        return tuple(self) + other if isinstance(other, tuple) else self.unpack_first()
+
+    def __radd__(self, other):
+        return other + tuple(self) if isinstance(other, tuple) else self.unpack_first()
+
+    def __lt__(self, other):
+        return super().__lt__(other) if isinstance(other, tuple) else self.unpack_first()
+
+    def __gt__(self, other):
+        return super().__gt__(other) if isinstance(other, tuple) else self.unpack_first()
+
+    def __le__(self, other):
+        return super().__le__(other) if isinstance(other, tuple) else self.unpack_first()
+
+    def __ge__(self, other):
+        return super().__ge__(other) if isinstance(other, tuple) else self.unpack_first()
+
+
+# SymPy's functions ask here what a tuple of symbols is: sin((a,)) fails without a reason
+converter[Symbols] = lambda some: some.unpack_first() if len(some) == 1 else sympy.Tuple(*some)
+
+
+_OF_NUMPY = {
+    "arcsin": sympy.asin,
+    "arccos": sympy.acos,
+    "arctan": sympy.atan,
+    "arctan2": sympy.atan2,
+    "absolute": sympy.Abs,
+    "maximum": sympy.Max,
+    "minimum": sympy.Min,
+    "floor": sympy.floor,
+    "ceil": sympy.ceiling,
+    "heaviside": sympy.Heaviside,
+} | {name: getattr(sympy, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "sign")}
+
+
+def _apply_numpy(self, ufunc: np.ufunc, method: str, *inputs, **options):
+    """What np.sin(x) is for a SymPy expression x: sympy.sin(x). All else NumPy does as with any object."""
+    function = _OF_NUMPY.get(ufunc.__name__) if method == "__call__" and not options else None
+    if function is not None and not any(isinstance(value, np.ndarray) for value in inputs):
+        return function(*inputs)
+    inputs = [np.asarray(value, dtype=object) if isinstance(value, sympy.Expr) else value for value in inputs]
+    return getattr(ufunc, method)(*inputs, **options)
+
+
+# without it NumPy looks for a method x.sin and says that it is not there; it only adds to what SymPy and NumPy can do
+sympy.Expr.__array_ufunc__ = _apply_numpy  # type: ignore[attr-defined]
+
+
 def to_expression(value) -> sympy.Expr:
     """A number or a SymPy expression as an expression; text is refused, since reading it could execute it."""
     if isinstance(value, sympy.Expr):
         return value
+    if isinstance(value, Symbols):
+        value.unpack_first()
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return sympy.Integer(int(value))
     if isinstance(value, float | np.floating) and np.isfinite(value):

@@ -291,8 +291,10 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
     if system.time_order == 2 and np.any(rows.first):
         raise ParasolError("some equations have u'' and others u' only: the spectrum of such a mixture is not offered.")
     entries = system.stiffness
-    if state is not None and system.jacobian is not None:
-        entries = entries + system.jacobian(state, t)
+    if system.jacobian is not None:
+        # constraints are always linearised, as in `transfer`: their linear part alone may determine nothing
+        part = system.jacobian(np.zeros(system.n) if state is None else state, t)
+        entries = entries + (np.where(rows.constrained[rows.of_entry], part, 0.0) if state is None else part)
     operator = system.matrix(entries)[moving]
     solve = rows.transfer(np.zeros(system.n) if state is None else state, t)
 
