@@ -119,20 +119,29 @@ def _short(text: object) -> str:
 class Symbols(tuple):
     """Symbols declared together: a tuple to unpack, which says so where it is used as if it were a symbol.
 
-    >>> a = Symbols([sympy.Symbol("a")])
+    >>> a = Symbols([sympy.Symbol("a")], "parameters")
     >>> 2 * a
     Traceback (most recent call last):
-    parasol.checks.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps....
+    parasol.checks.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps.parameters(...).
     """
 
     __array_ufunc__ = None  # NumPy's numbers leave the product to us
 
+    def __new__(cls, symbols, declared_by: str):
+        """Put the symbols together; `declared_by` is the function that declares them."""
+        self = super().__new__(cls, symbols)
+        self.declared_by = declared_by
+        return self
+
+    def __getnewargs__(self):
+        return tuple(self), self.declared_by
+
     def unpack_first(self, *_):
-        """Refuse to be a number."""
-        names = ", ".join(str(getattr(symbol, "func", symbol) if symbol.args else symbol) for symbol in self)
-        comma = "," if len(self) == 1 else ""
+        """Refuse to be used as a symbol."""
+        names = ", ".join(str(symbol.func if symbol.args else symbol) for symbol in self)
+        names += "," if len(self) == 1 else ""
         raise ParasolError(
-            f"({names}{comma}) is a tuple, not a symbol. Unpack it where it is declared: {names}{comma} = ps...."
+            f"({names}) is a tuple, not a symbol. Unpack it where it is declared: {names} = ps.{self.declared_by}(...)."
         )
 
     __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = unpack_first

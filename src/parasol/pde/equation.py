@@ -11,7 +11,7 @@ from sympy.core.function import AppliedUndef
 
 from parasol.checks import ParasolError
 from parasol.expressions import Symbols
-from parasol.pde.jumps import INSTEAD, jumping_parts, slope
+from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.pde.separation import Ranges, multiplied_out, separated
 from parasol.space.kernels import MultiIndex
@@ -24,7 +24,7 @@ def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
 
     >>> x, y = coordinates("x y")
     """
-    found = Symbols(sympy.Symbol(name, real=True) for name in str(names).replace(",", " ").split())
+    found = Symbols((sympy.Symbol(name, real=True) for name in str(names).replace(",", " ").split()), "coordinates")
     if not 1 <= len(found) <= 3 or len(set(found)) != len(found) or not all(s.name.isidentifier() for s in found):
         raise ParasolError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
     return found
@@ -61,6 +61,9 @@ def unknown(name: str, *variables: sympy.Symbol) -> AppliedUndef:
     >>> unknown("u", x, y).diff(x, 2)
     Derivative(u(x, y), (x, 2))
     """
+    for given in variables:
+        if isinstance(given, Symbols):
+            given.unpack_first()
     if len(set(variables)) != len(variables) or not all(isinstance(v, sympy.Symbol) for v in variables):
         raise ParasolError(
             f'unknown("{name}") depends on {variables}. Give different coordinates: x, y = ps.coordinates("x y").'
@@ -80,7 +83,7 @@ def unknowns(names: str, *variables: sympy.Symbol) -> tuple[AppliedUndef, ...]:
     >>> unknowns("u v", x, y)
     (u(x, y), v(x, y))
     """
-    return Symbols(unknown(name, *variables) for name in names.replace(",", " ").split())
+    return Symbols((unknown(name, *variables) for name in names.replace(",", " ").split()), "unknowns")
 
 
 def find_unknowns(equations: Sequence[sympy.Basic]) -> tuple[AppliedUndef, ...]:
@@ -180,6 +183,11 @@ class Form:
     def time_order(self) -> int:
         """Highest derivative in time."""
         return max((t.time_order for t in self.operator), default=0)
+
+    @property
+    def leading_moves(self) -> bool:
+        """Whether the coefficient of a second derivative depends on time."""
+        return any(sum(jet.derivative) > 1 and self.slope(jet).atoms(Time) for jet in self.jets)
 
     @property
     def states_value(self) -> bool:
@@ -289,7 +297,17 @@ def read_equation(
             of_second += [moving] if sum(key_of[symbol][1]) > 1 else []
     of_second += [coefficient for (_, index, _), coefficient in linear.items() if sum(index) > 1]
     if not nondivergence:
-        _refuse_jumps(sympy.Tuple(*of_second), {*places, *key_of}, {s: d for d, s in replaced.items()}, where)
+        slopes = {symbol for symbol, (_, index, _) in key_of.items() if sum(index)}
+        for part in jumping_parts(sympy.Tuple(*of_second), {*places, *key_of}):
+            # a flux that is continuous but has a kink in u_x, as with |u_x|, leaves sign(u_x) behind; one that jumps in
+            # u_x by sign or Heaviside leaves a DiracDelta, which was refused
+            if not isinstance(part, sympy.sign | sympy.Heaviside) or part.free_symbols.isdisjoint(slopes):
+                raise ParasolError(
+                    f"the {where} has a second derivative times {part.xreplace({s: d for d, s in replaced.items()})}, a "
+                    "coefficient that jumps: if it is a material, the condition that the flux is continuous at the "
+                    f"interface would be lost (kinks by Abs, Min and Max are fine). {INSTEAD}; or say "
+                    "nondivergence=True if no flux is meant and the equation holds as it stands."
+                )
     operator = [
         Term(*part, derivative=index, unknown=u, time_order=in_time)
         for (u, index, in_time), coefficient in sorted(linear.items(), key=_rank)
@@ -354,29 +372,22 @@ def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
     for derivative in expression.atoms(sympy.Derivative) | evaluated.atoms(sympy.Derivative):
         jumps = jumping_parts(derivative.expr, set().union(*[v.free_symbols for v in derivative.variables]))
         if jumps:
+            # an unevaluated derivative may show a symbol of SymPy's own
+            written = [p for p in expression.atoms(*JUMPING) if p.func == jumps[0].func and not p.atoms(sympy.Dummy)]
             raise ParasolError(
-                f"the {where} differentiates {jumps[0]}, which can jump: the derivative of a jump is not a function, "
-                f"and the condition on the flux at the interface of two materials would be lost. {INSTEAD}."
+                f"the {where} differentiates {min(written or jumps, key=str)}, a function that jumps: the condition that the flux "
+                f"is continuous at the interface of two materials would be lost. {INSTEAD}."
             )
     if evaluated.has(sympy.DiracDelta):
         raise ParasolError(
-            f"the {where} contains {min(evaluated.atoms(sympy.DiracDelta), key=str)}, a load on a point or interface or "
-            f"the derivative of a coefficient that jumps, which no node would feel. {INSTEAD}."
+            f"the {where} contains {min(evaluated.atoms(sympy.DiracDelta), key=str)}, a load on a point or interface, or "
+            f"a coefficient that jumps and was differentiated: no node would see it, and a flux condition at the "
+            f"interface of two materials would be lost. Spread it smoothly over a width that the nodes resolve."
         )
     # a remainder by floor, which NumPy and Newton's method can do
     return evaluated.replace(sympy.frac, lambda z: z - sympy.floor(z)).replace(
         sympy.Mod, lambda p, q: p - q * sympy.floor(p / q)
     )
-
-
-def _refuse_jumps(coefficients: sympy.Tuple, symbols: set[sympy.Basic], shown: dict, where: str) -> None:
-    jumps = jumping_parts(coefficients, symbols)
-    if jumps:
-        raise ParasolError(
-            f"the {where} has a second derivative times {jumps[0].xreplace(shown)}, a coefficient that jumps: if it is a "
-            "material, the condition that the flux is continuous at the interface would be lost (kinks by Abs, Min and "
-            f"Max are fine). {INSTEAD}, or nondivergence=True if the equation holds as it stands, without a flux."
-        )
 
 
 def difference(equation, where: str = "equation") -> sympy.Expr:
@@ -389,7 +400,7 @@ def difference(equation, where: str = "equation") -> sympy.Expr:
         )
     if equation is sympy.true or equation is sympy.false:
         raise ParasolError(
-            f"the {where} is simply {equation}: both sides are known. Write Eq(left, right) with the unknown in it."
+            f"the {where} is simply {equation}, whatever the unknown is. Write ps.Eq(left, right) with the unknown in it."
         )
     if isinstance(equation, sympy.Expr):
         return equation

@@ -110,4 +110,4 @@ def parameters(**ranges) -> tuple[Parameter, ...]:
             )
         scale = given[2] if len(given) == 3 else "linear"
         out.append(Parameter(name, given[0], given[1], scale=scale))
-    return Symbols(out)
+    return Symbols(out, "parameters")

@@ -291,10 +291,8 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
     if system.time_order == 2 and np.any(rows.first):
         raise ParasolError("some equations have u'' and others u' only: the spectrum of such a mixture is not offered.")
     entries = system.stiffness
-    if system.jacobian is not None:
-        # constraints are always linearised, as in `transfer`: their linear part alone may determine nothing
-        part = system.jacobian(np.zeros(system.n) if state is None else state, t)
-        entries = entries + (np.where(rows.constrained[rows.of_entry], part, 0.0) if state is None else part)
+    if state is not None and system.jacobian is not None:
+        entries = entries + system.jacobian(state, t)
     operator = system.matrix(entries)[moving]
     solve = rows.transfer(np.zeros(system.n) if state is None else state, t)
 
@@ -311,6 +309,10 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
         # the ends of the spectrum hide what lies near zero, where slow growth sits: look there with an inverse
         shift = 1e-6 * float(np.max(np.abs(found), initial=1.0))
         leading = system.mass if system.time_order == 2 else system.damping
+        if state is None and system.jacobian is not None:
+            # constraints are linearised, as in `solve`: their linear part alone may determine nothing
+            part = system.jacobian(np.zeros(system.n), t)
+            entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
         inverse, weight = system.factorize(entries + shift * leading).solve, system.matrix(leading)[moving]
 
         def apply_inverse(w: np.ndarray) -> np.ndarray:

@@ -37,8 +37,6 @@ def fingerprint(solver) -> str:
         _feed(found, [[p.name, p.low, p.high, p.scale] for p in solver.parameters.scalars])
         _feed(found, [[f.name, f.on] for f in solver.parameters.functions])
         _feed(found, [str(problem.equations), str(problem.boundary), str(problem.initial), problem.times])
-        if list(problem.names) != sorted(problem.names):  # in alphabetical order stores of earlier versions stay valid
-            _feed(found, problem.names)
         _feed(found, [solver.nodes.points, pattern.indices, pattern.indptr, pattern.points])
         _feed(found, [[str(t) for t in solver.operator_thetas], [str(t) for t in solver.load_thetas]])
         _feed(found, [solver.operator_data, solver.loads])

@@ -25,7 +25,6 @@ def _path(store, problem: Problem, key: dict[str, Any]) -> Path:
     """One file for each problem and each wish."""
     said = [str(problem.equations), str(problem.boundary), str(problem.initial), str(problem.settings), problem.name]
     said += [repr(problem.domain.bounds.tolist()), repr([(p.name, p.low, p.high) for p in problem.parameters.scalars])]
-    said += [] if list(problem.names) == sorted(problem.names) else [repr(problem.names)]
     times = None if problem.times is None else [float(t) for t in problem.times]
     text = json.dumps([said, times, key], sort_keys=True)
     return Path(store).expanduser().absolute() / f"nodes-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
