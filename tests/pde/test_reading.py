@@ -27,6 +27,7 @@ from sympy import (
     log,
     sign,
     sin,
+    sinh,
 )
 
 import parasol as ps
@@ -172,8 +173,10 @@ def test_a_flux_with_a_kink_in_the_slope_is_right():
     def flux(f):
         return (1 + Abs(f.diff(x))) * f.diff(x)
 
-    exact = 1 + (x - S) ** 3
-    assert error(line(Eq(-flux(u).diff(x), -6 * (x - S) - 36 * (x - S) ** 3), exact), n_nodes=60) < 1e-6
+    exact = 2 + x - (x - S) ** 2  # its slope changes sign
+    problem = line(Eq(-flux(u).diff(x), 2 * (1 + 2 * Abs(exact.diff(x)))), exact)
+    model = ps.discretize(problem, ps.scatter(LINE, n_nodes=60))
+    assert model.solve(guess=2 + model.nodes.points[:, 0]).error < 1e-9
 
 
 def test_equal_coefficients_in_all_pieces_do_not_jump():
@@ -212,7 +215,7 @@ def test_no_part_of_a_term_is_lost(name):
 
 
 def test_no_part_of_a_condition_is_lost():
-    for term in (SWITCHES["shifted"][0], SWITCHES["Abs"][0]):
+    for term in (SWITCHES["shifted"][0], lambda f: 3 * f + Abs(f - 2)):
         left = [f.diff(x) + term(f) for f in (u, SMOOTH)]
         conditions = {"left": ps.Dirichlet(SMOOTH), "right": Eq(*left)}
         assert error(line(Eq(minus_laplacian(u), minus_laplacian(SMOOTH)), SMOOTH, conditions)) < 1e-10
@@ -251,7 +254,7 @@ def test_unknowns_keep_the_order_in_which_they_were_declared(given):
         assert problem.names == tuple(solution.fields) == names
         assert solution.error < 1e-6
         np.testing.assert_allclose(
-            solution.at([[0.3, 0.6]])[:, 0], [EXACT[n].subs({x: 0.3, y: 0.6}) for n in names], rtol=1e-5
+            solution.at([[0.3, 0.6]])[:, 0], [float(EXACT[n].subs({x: 0.3, y: 0.6})) for n in names], rtol=1e-5
         )
 
 
@@ -361,29 +364,31 @@ def test_conditions_in_time_alone_do_not_hide_growth():
 
 
 @pytest.mark.parametrize(
-    ("source", "length", "n_terms"),
+    ("source", "length", "affine"),
     [
-        (cosh(x - c), 40.0, 1),
-        (cosh(x - c), 1.0, 2),
-        (exp(20 * (x - c)), 40.0, 1),
-        (exp(x - c), 40.0, 1),
-        (sin(x - c), 40.0, 2),
-        ((x - c) ** 2, 40.0, 3),
-        ((x - c) ** 2, 1e9, 3),
-        ((1 + 1e-5 * (x - c)) ** 2, 40.0, 3),
-        ((x - c) ** 8, 1e-3, 9),
+        (cosh(x - c), 40.0, False),
+        (cosh(x - c), 1.0, True),
+        (sinh((x - c) / 20), 40.0, True),
+        (exp(x - c), 40.0, True),
+        (exp(10 * (c - x)), 40.0, True),
+        (exp(30 * (x - c)), 40.0, False),
+        (sin(1000 * (x - c)), 40.0, True),
+        ((x - c) ** 2, 1e9, True),
+        ((x - c) ** 8, 40.0, True),
+        ((x - c) ** 40, 40.0, False),
     ],
     ids=str,
 )
-def test_addition_theorems_keep_the_digits_where_they_are_used(source, length, n_terms):
+def test_addition_theorems_keep_the_digits_where_they_are_used(source, length, affine):
     problem = ps.Problem(ps.Box(0.0, length), Eq(-u.diff(x, 2), source), ps.Dirichlet(0))
     terms = problem.forms[0].source
-    assert len(terms) == n_terms
+    assert problem.affine is affine
     at = [np.linspace(0, length, 101)[:, None], np.linspace(0, 40, 41)]
     written, separated = (
         ps.expressions.as_function(e, [x, c])(*at) for e in (source, sum(s.theta * s.coefficient for s in terms))
     )
-    allowed = np.maximum(1e-8 * np.abs(written), 1e-12 * np.max(np.abs(written)))
+    written, separated = written[np.isfinite(written)], separated[np.isfinite(written)]
+    allowed = np.maximum(1e-8 * np.abs(written), 1e-11 * np.max(np.abs(written)))
     assert np.all(np.abs(written - separated) <= allowed)
 
 
@@ -421,7 +426,8 @@ def test_vectors_behave():
     assert (a, b) == g == (g[0], g[1]) == (w.diff(x), w.diff(y))
     assert -g / 2 + (1, y) - [0, y] == (1 - a / 2, -b / 2)
     assert (1, y) - g == (1 - a, y - b)
-    assert np.float64(2) * g == g * 2 == sum([g, g])
+    assert g * 2 == 2 * g == sum([g, g])
+    assert np.float64(2) * g == (2.0 * a, 2.0 * b)
     assert g.dot((x, 3)) == x * a + 3 * b
     assert pickle.loads(pickle.dumps(g)).coordinates == (x, y)
     for wrong in (lambda: g * g, lambda: g + 1, lambda: g + (1, 2, 3), lambda: g + ps.gradient(u), lambda: g * "k"):

@@ -368,16 +368,9 @@ def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
     if expression.has(sympy.re, sympy.im, sympy.conjugate):  # SymPy does not know that derivatives of u are real
         expression = expression.replace(sympy.re, lambda z: z).replace(sympy.conjugate, lambda z: z)
         expression = expression.replace(sympy.im, lambda z: sympy.S.Zero)
+    _refuse_derivatives(expression, where)
     evaluated = expression.doit()
-    for derivative in expression.atoms(sympy.Derivative) | evaluated.atoms(sympy.Derivative):
-        jumps = jumping_parts(derivative.expr, set().union(*[v.free_symbols for v in derivative.variables]))
-        if jumps:
-            # an unevaluated derivative may show a symbol of SymPy's own
-            written = [p for p in expression.atoms(*JUMPING) if p.func == jumps[0].func and not p.atoms(sympy.Dummy)]
-            raise ParasolError(
-                f"the {where} differentiates {min(written or jumps, key=str)}, a function that jumps: the condition that the flux "
-                f"is continuous at the interface of two materials would be lost. {INSTEAD}."
-            )
+    _refuse_derivatives(evaluated, where)
     if evaluated.has(sympy.DiracDelta):
         raise ParasolError(
             f"the {where} contains {min(evaluated.atoms(sympy.DiracDelta), key=str)}, a load on a point or interface, or "
@@ -388,6 +381,19 @@ def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
     return evaluated.replace(sympy.frac, lambda z: z - sympy.floor(z)).replace(
         sympy.Mod, lambda p, q: p - q * sympy.floor(p / q)
     )
+
+
+def _refuse_derivatives(expression: sympy.Expr, where: str) -> None:
+    """Refuse derivatives, still to be carried out, of functions that jump."""
+    for derivative in expression.atoms(sympy.Derivative):
+        jumps = jumping_parts(derivative.expr, set().union(*[v.free_symbols for v in derivative.variables]))
+        if jumps:
+            # an unevaluated derivative may show a symbol of SymPy's own
+            written = [p for p in expression.atoms(*JUMPING) if p.func == jumps[0].func and not p.atoms(sympy.Dummy)]
+            raise ParasolError(
+                f"the {where} differentiates {min(written or jumps, key=str)}, a function that jumps: the condition that "
+                f"the flux is continuous at the interface of two materials would be lost. {INSTEAD}."
+            )
 
 
 def difference(equation, where: str = "equation") -> sympy.Expr:

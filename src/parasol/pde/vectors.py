@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
@@ -104,7 +105,7 @@ def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.
     >>> divergence(x * gradient(x + y**2, x, y))
     2*x + 1
     """
-    if isinstance(vector, sympy.Expr) or not isinstance(vector, Sequence | sympy.MatrixBase | sympy.Tuple):
+    if isinstance(vector, str) or not isinstance(vector, Sequence | sympy.MatrixBase | sympy.Tuple | np.ndarray):
         raise ParasolError(f"divergence takes a vector, got {vector}. Write divergence(k*ps.gradient(u)).")
     components = [to_expression(c) for c in vector]
     variables = variables or (
