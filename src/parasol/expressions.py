@@ -125,6 +125,7 @@ class Symbols(tuple):
     parasol.checks.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps.parameters(...).
     """
 
+    declared_by: str
     __array_ufunc__ = None  # NumPy's numbers leave the product to us
 
     def __new__(cls, symbols, declared_by: str):
@@ -170,31 +171,12 @@ class Symbols(tuple):
 converter[Symbols] = lambda some: some.unpack_first() if len(some) == 1 else sympy.Tuple(*some)
 
 
-_OF_NUMPY = {
-    "arcsin": sympy.asin,
-    "arccos": sympy.acos,
-    "arctan": sympy.atan,
-    "arctan2": sympy.atan2,
-    "absolute": sympy.Abs,
-    "maximum": sympy.Max,
-    "minimum": sympy.Min,
-    "floor": sympy.floor,
-    "ceil": sympy.ceiling,
-    "heaviside": sympy.Heaviside,
-} | {name: getattr(sympy, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "sign")}
-
-
-def _apply_numpy(self, ufunc: np.ufunc, method: str, *inputs, **options):
-    """What np.sin(x) is for a SymPy expression x: sympy.sin(x). All else NumPy does as with any object."""
-    function = _OF_NUMPY.get(ufunc.__name__) if method == "__call__" and not options else None
-    if function is not None and not any(isinstance(value, np.ndarray) for value in inputs):
-        return function(*inputs)
-    inputs = [np.asarray(value, dtype=object) if isinstance(value, sympy.Expr) else value for value in inputs]
-    return getattr(ufunc, method)(*inputs, **options)
-
-
-# without it NumPy looks for a method x.sin and says that it is not there; it only adds to what SymPy and NumPy can do
-sympy.Expr.__array_ufunc__ = _apply_numpy  # type: ignore[attr-defined]
+# np.sin(x) asks a SymPy expression x for a method sin and, as there is none, fails with a riddle; so there is one. Methods
+# only add to what SymPy and NumPy do: __array_ufunc__ would change comparisons with NumPy's numbers.
+for _function in (sympy.sin, sympy.cos, sympy.tan, sympy.sinh, sympy.cosh, sympy.tanh, sympy.exp, sympy.log, sympy.sqrt):
+    setattr(sympy.Expr, _function.__name__, lambda self, _function=_function: _function(self))
+for _function in (sympy.asin, sympy.acos, sympy.atan, sympy.asinh, sympy.acosh, sympy.atanh):
+    setattr(sympy.Expr, f"arc{_function.__name__[1:]}", lambda self, _function=_function: _function(self))
 
 
 def to_expression(value) -> sympy.Expr:

@@ -35,7 +35,7 @@ WAVE = ps.Eq(u.diff(t, 2) + b * u.diff(t), a * u.diff(x, 2))
 FRONT = ps.Eq(u.diff(t) + u * u.diff(x), b * u.diff(x, 2) - a * u**3)
 NON_AFFINE = ps.Eq(u.diff(t), exp(a * x) * b * u.diff(x, 2) + sin(3 * a * x * (1 + t)))
 DECAY = ps.Eq(u.diff(t) + a * exp(3 * t) * (1 + x) * u, b * u.diff(x, 2))
-THAW = ps.Eq(u.diff(t), (b + a * t + x * sin(5 * t)) * u.diff(x, 2))
+THAW = ps.Eq(u.diff(t), (1 + a * t + b * x * sin(5 * t)) * u.diff(x, 2))
 BUMP = x * (1 - x) * exp(a * x)
 CASES = {
     "heat, sbdf2": line(HEAT, ps.Dirichlet(0), BUMP),

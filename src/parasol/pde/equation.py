@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sympy
+from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
 from parasol.checks import ParasolError
@@ -377,6 +378,12 @@ def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
             f"a coefficient that jumps and was differentiated: no node would see it, and a flux condition at the "
             f"interface of two materials would be lost. Spread it smoothly over a width that the nodes resolve."
         )
+    for part in evaluated.atoms(ExprWithLimits, sympy.Subs, sympy.Limit):
+        if part.has(AppliedUndef):
+            raise ParasolError(
+                f"the {where} contains {part}, which takes the unknown at other points. Only its values and derivatives at "
+                "the point where the equation holds are understood."
+            )
     # a remainder by floor, which NumPy and Newton's method can do
     return evaluated.replace(sympy.frac, lambda z: z - sympy.floor(z)).replace(
         sympy.Mod, lambda p, q: p - q * sympy.floor(p / q)

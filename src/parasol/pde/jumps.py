@@ -21,7 +21,9 @@ JUMPING = (
     sympy.DiracDelta,
 )
 
-INSTEAD = "Use a coefficient that changes smoothly, such as (1 + tanh((x - s)/w))/2 over a width w that the nodes resolve"
+INSTEAD = (
+    "Use a coefficient that changes smoothly, such as (1 + tanh((x - s)/w))/2 over a width w that the nodes resolve"
+)
 
 
 def jumping_parts(expression: sympy.Basic, symbols: Iterable[sympy.Basic]) -> list[sympy.Expr]:

@@ -51,6 +51,8 @@ class Vector(tuple):
         return Vector([factor * c for c in self], self.coordinates)
 
     def __rmul__(self, factor):
+        if isinstance(factor, np.ndarray) and factor.ndim == 2:
+            factor = sympy.Matrix(factor)
         if isinstance(factor, sympy.MatrixBase):
             return Vector(factor * sympy.Matrix(self), self.coordinates)
         return self * factor
