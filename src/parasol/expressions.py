@@ -173,7 +173,17 @@ converter[Symbols] = lambda some: some.unpack_first() if len(some) == 1 else sym
 
 # np.sin(x) asks a SymPy expression x for a method sin and, as there is none, fails with a riddle; so there is one. Methods
 # only add to what SymPy and NumPy do: __array_ufunc__ would change comparisons with NumPy's numbers.
-for _function in (sympy.sin, sympy.cos, sympy.tan, sympy.sinh, sympy.cosh, sympy.tanh, sympy.exp, sympy.log, sympy.sqrt):
+for _function in (
+    sympy.sin,
+    sympy.cos,
+    sympy.tan,
+    sympy.sinh,
+    sympy.cosh,
+    sympy.tanh,
+    sympy.exp,
+    sympy.log,
+    sympy.sqrt,
+):
     setattr(sympy.Expr, _function.__name__, lambda self, _function=_function: _function(self))
 for _function in (sympy.asin, sympy.acos, sympy.atan, sympy.asinh, sympy.acosh, sympy.atanh):
     setattr(sympy.Expr, f"arc{_function.__name__[1:]}", lambda self, _function=_function: _function(self))

@@ -185,6 +185,42 @@ def test_equal_coefficients_in_all_pieces_do_not_jump():
     read_equation(Eq(Heaviside(x) * u.diff(x, 2) + (1 - Heaviside(x)) * u.diff(x, 2), 1), u)
 
 
+@pytest.mark.parametrize(
+    "k", [2 + Abs(x - S) / (x - S), 4 + sympy.atan(1 / (x - S)), 1 / (x - S), (x - S) / Abs(x - S)]
+)
+def test_jumps_at_poles_are_refused(k):
+    with pytest.raises(ParasolError, match="material"):
+        ps.Problem(LINE, Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
+    ps.Problem(LINE, Eq(-k * u.diff(x, 2), 1), ps.Dirichlet(0), nondivergence=True)
+
+
+def test_smooth_coefficients_with_poles_elsewhere_and_splines_are_right():
+    spline = sympy.interpolating_spline(2, x, [0, 0.2, 0.5, 0.7, 1], [1, 2, 1.5, 2, 1])
+    assert isinstance(spline, Piecewise)
+    for k in (
+        spline,
+        1 / (x + m),
+        sympy.tanh((x - S) / 0.001) + 2,
+        sympy.tan(x) + 1,
+        sympy.sqrt(Abs(x - S)) + 1 / (1 + x),
+    ):
+        ps.Problem(LINE, Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
+    # the flux is spline * exact' = 2 - x
+    problem = ps.Problem(
+        LINE, Eq(-ps.divergence(spline * ps.gradient(u)), 1), {"left": ps.Dirichlet(1), "right": Eq(u.diff(x), 1)}
+    )
+    model = ps.discretize(problem, ps.scatter(LINE, n_nodes=200))
+    at = np.linspace(0, 1, 20001)
+    slope = (2 - at) / ps.expressions.as_function(spline, [x])(at)
+    exact = 1 + np.concatenate([[0], np.cumsum((slope[1:] + slope[:-1]) / 2) * at[1]])
+    assert np.max(np.abs(model.solve().values - np.interp(model.nodes.points[:, 0], at, exact))) < 1e-3
+    linear = sympy.interpolating_spline(1, x, [0, S, 1], [1, 2, 1])  # whose kink (k u).diff(x, 2) would lose
+    with pytest.raises(ParasolError, match="material"):
+        ps.Problem(LINE, Eq(-(linear * u).diff(x, 2), 1), ps.Dirichlet(0))
+    in_parameters = Piecewise((x + 1, m < 1), (2 + x**2, True))
+    assert not jumps_in_coordinates(read_equation(Eq(-(in_parameters * u.diff(x)).diff(x), 1), u))
+
+
 def test_jumps_in_coordinates_are_known():
     form = read_equation(Eq(-u.diff(x, 2) + sign(x) * u + Max(x, 0), step(1, 2) + sign(m)), u)
     assert set(jumps_in_coordinates(form)) == {sign(x), step(1, 2)}

