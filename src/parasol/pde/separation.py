@@ -15,8 +15,8 @@ from parasol.pde.parameters import FunctionParameter, Parameter
 
 Ranges = Mapping[sympy.Symbol, tuple[float, float]]
 
-_ROUNDING = 1e-9  # what a separated form may lose at a point, as a part of the value there ...
-_ZERO = 1e-13  # ... or of the largest value, where the value itself passes through zero
+_ROUNDING = 1e-8  # what a separated form may lose at a point, as a part of the value there
+_ZERO = 1e-12  # of the largest value: what is smaller is a zero, where a tenth of it may be lost
 _SAMPLES = 500
 _MOST_CORNERS = 1024
 
@@ -140,7 +140,8 @@ def _keeps_digits(part: sympy.Expr, other: sympy.Expr, ranges: Ranges | None) ->
         written, rewritten = (form(*np.vstack([corners, inside]).T) for form in forms)
         known = np.isfinite(written)
         written, rewritten = written[known], rewritten[known]
-        allowed = np.maximum(_ROUNDING * np.abs(written), _ZERO * np.max(np.abs(written), initial=0.0))
+        zero = _ZERO * np.max(np.abs(written), initial=0.0)
+        allowed = np.where(np.abs(written) <= zero, 0.1 * zero, _ROUNDING * np.abs(written))
         if not np.all(np.abs(rewritten - written) <= allowed):  # nor what is not finite
             return False
     return True
