@@ -10,6 +10,7 @@ from operator import add, mul, pow, sub, truediv
 
 import numpy as np
 import sympy
+from sympy.core.sympify import converter
 from sympy.printing.str import StrPrinter
 
 from parasol.checks import ParasolError
@@ -115,10 +116,85 @@ def _short(text: object) -> str:
     return line if len(line) <= 80 else line[:77] + "..."
 
 
+class Symbols(tuple):
+    """Symbols declared together: a tuple to unpack, which says so where it is used as if it were a symbol.
+
+    >>> a = Symbols([sympy.Symbol("a")], "parameters")
+    >>> 2 * a
+    Traceback (most recent call last):
+    parasol.checks.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps.parameters(...).
+    """
+
+    declared_by: str
+    __array_ufunc__ = None  # NumPy's numbers leave the product to us
+
+    def __new__(cls, symbols, declared_by: str):
+        """Put the symbols together; `declared_by` is the function that declares them."""
+        self = super().__new__(cls, symbols)
+        self.declared_by = declared_by
+        return self
+
+    def __getnewargs__(self):
+        return tuple(self), self.declared_by
+
+    def unpack_first(self, *_):
+        """Refuse to be used as a symbol."""
+        names = ", ".join(str(symbol.func if symbol.args else symbol) for symbol in self)
+        names += "," if len(self) == 1 else ""
+        raise ParasolError(
+            f"({names}) is a tuple, not a symbol. Unpack it where it is declared: {names} = ps.{self.declared_by}(...)."
+        )
+
+    __mul__ = __rmul__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = unpack_first
+    __neg__ = __pos__ = __abs__ = __float__ = diff = unpack_first
+
+    def __add__(self, other):
+        return tuple(self) + other if isinstance(other, tuple) else self.unpack_first()
+
+    def __radd__(self, other):
+        return other + tuple(self) if isinstance(other, tuple) else self.unpack_first()
+
+    def __lt__(self, other):
+        return super().__lt__(other) if isinstance(other, tuple) else self.unpack_first()
+
+    def __gt__(self, other):
+        return super().__gt__(other) if isinstance(other, tuple) else self.unpack_first()
+
+    def __le__(self, other):
+        return super().__le__(other) if isinstance(other, tuple) else self.unpack_first()
+
+    def __ge__(self, other):
+        return super().__ge__(other) if isinstance(other, tuple) else self.unpack_first()
+
+
+# SymPy's functions ask here what a tuple of symbols is: sin((a,)) fails without a reason
+converter[Symbols] = lambda some: some.unpack_first() if len(some) == 1 else sympy.Tuple(*some)
+
+
+# np.sin(x) asks a SymPy expression x for a method sin and, as there is none, fails with a riddle; so there is one. Methods
+# only add to what SymPy and NumPy do: __array_ufunc__ would change comparisons with NumPy's numbers.
+for _function in (
+    sympy.sin,
+    sympy.cos,
+    sympy.tan,
+    sympy.sinh,
+    sympy.cosh,
+    sympy.tanh,
+    sympy.exp,
+    sympy.log,
+    sympy.sqrt,
+):
+    setattr(sympy.Expr, _function.__name__, lambda self, _function=_function: _function(self))
+for _function in (sympy.asin, sympy.acos, sympy.atan, sympy.asinh, sympy.acosh, sympy.atanh):
+    setattr(sympy.Expr, f"arc{_function.__name__[1:]}", lambda self, _function=_function: _function(self))
+
+
 def to_expression(value) -> sympy.Expr:
     """A number or a SymPy expression as an expression; text is refused, since reading it could execute it."""
     if isinstance(value, sympy.Expr):
         return value
+    if isinstance(value, Symbols):
+        value.unpack_first()
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return sympy.Integer(int(value))
     if isinstance(value, float | np.floating) and np.isfinite(value):

@@ -215,7 +215,7 @@ def _assemble(problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows],
             if term.separated and term.function is None:
                 data = matrices.setdefault((term.time_order, term.theta), np.zeros(indptr[-1]))
                 data[where] += _values(problem, term, points, block)[:, None] * weights
-            elif term.time_order:
+            elif term.time_order or term.coefficient.atoms(Time):  # the matrices are those of all times
                 raise ParasolError(
                     f"the coefficient of a time derivative, {term.coefficient}, is not a function of parameters times one of x."
                 )
@@ -330,7 +330,7 @@ def _nonlinear(problem: Problem, points, block: _Rows, stencil: _Stencils, posit
 
     return NonlinearRows(
         value=_evaluator(problem, form.nonlinear, points, block, extra),
-        slopes=tuple(_evaluator(problem, form.nonlinear.diff(s), points, block, extra) for s in symbols),
+        slopes=tuple(_evaluator(problem, form.slope(jet), points, block, extra) for jet in form.jets),
         functions=tuple(functions),
         nodes=block.centers,
         rows=block.rows,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import sympy
+from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
 from parasol.checks import ParasolError
-from parasol.expressions import as_function
+from parasol.expressions import Symbols
+from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
+from parasol.pde.separation import Ranges, multiplied_out, separated
 from parasol.space.kernels import MultiIndex
 
-_ROUNDING = 1e-9  # what a separated form may lose, as a part of the largest value
+_declared = itertools.count()
 
 
 def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
@@ -22,7 +25,7 @@ def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
 
     >>> x, y = coordinates("x y")
     """
-    found = tuple(sympy.Symbol(name, real=True) for name in str(names).replace(",", " ").split())
+    found = Symbols((sympy.Symbol(name, real=True) for name in str(names).replace(",", " ").split()), "coordinates")
     if not 1 <= len(found) <= 3 or len(set(found)) != len(found) or not all(s.name.isidentifier() for s in found):
         raise ParasolError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
     return found
@@ -46,8 +49,8 @@ def time(name: str = "t") -> Time:
     """The symbol of time, for unknowns that evolve: `u = ps.unknown("u", x, y, t)`.
 
     >>> x, t = *coordinates("x"), time()
-    >>> laplacian(unknown("u", x, t))
-    Derivative(u(x, t), (x, 2))
+    >>> unknown("u", x, t).diff(t)
+    Derivative(u(x, t), t)
     """
     return Time(name)
 
@@ -59,13 +62,19 @@ def unknown(name: str, *variables: sympy.Symbol) -> AppliedUndef:
     >>> unknown("u", x, y).diff(x, 2)
     Derivative(u(x, y), (x, 2))
     """
+    for given in variables:
+        if isinstance(given, Symbols):
+            given.unpack_first()
     if len(set(variables)) != len(variables) or not all(isinstance(v, sympy.Symbol) for v in variables):
         raise ParasolError(
             f'unknown("{name}") depends on {variables}. Give different coordinates: x, y = ps.coordinates("x y").'
         )
     if not variables:
         raise ParasolError(f'unknown("{name}") depends on nothing. Write unknown("{name}", x, y) with its coordinates.')
-    return sympy.Function(name, real=True)(*variables)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ParasolError(f"the name of an unknown is {name!r}. Use one plain name: unknown('u', x, y).")
+    # the rank keeps the order of declaration, which SymPy would forget: it sorts by name
+    return sympy.Function(name, real=True, rank=next(_declared))(*variables)
 
 
 def unknowns(names: str, *variables: sympy.Symbol) -> tuple[AppliedUndef, ...]:
@@ -75,7 +84,29 @@ def unknowns(names: str, *variables: sympy.Symbol) -> tuple[AppliedUndef, ...]:
     >>> unknowns("u v", x, y)
     (u(x, y), v(x, y))
     """
-    return tuple(unknown(name, *variables) for name in names.replace(",", " ").split())
+    return Symbols((unknown(name, *variables) for name in names.replace(",", " ").split()), "unknowns")
+
+
+def find_unknowns(equations: Sequence[sympy.Basic]) -> tuple[AppliedUndef, ...]:
+    """The unknowns of equations in the order in which they were declared; one declared again is still the same.
+
+    >>> x, y = coordinates("x y")
+    >>> b, a = unknowns("b a", x, y)
+    >>> find_unknowns([a + b, unknown("b", x, y).diff(x)])
+    (b(x, y), a(x, y))
+    """
+    occurring = set().union(*[equation.atoms(AppliedUndef) for equation in equations])
+    first: dict[tuple, AppliedUndef] = {}
+    for u in sorted(occurring, key=lambda u: (getattr(u.func, "rank", -1), str(u))):
+        first.setdefault((str(u.func), u.args), u)
+    return tuple(first.values())
+
+
+def with_unknowns(expression: sympy.Basic, unknowns: Sequence[AppliedUndef]) -> sympy.Basic:
+    """The expression in these unknowns, where it has others of the same name and coordinates."""
+    known = {(str(u.func), u.args): u for u in unknowns}
+    others = {u: known.get((str(u.func), u.args), u) for u in expression.atoms(AppliedUndef)}
+    return expression.xreplace({u: v for u, v in others.items() if u != v})
 
 
 def normal(*variables: sympy.Symbol) -> tuple[sympy.Symbol, ...]:
@@ -85,40 +116,6 @@ def normal(*variables: sympy.Symbol) -> tuple[sympy.Symbol, ...]:
     (normal_x, normal_y)
     """
     return tuple(sympy.Symbol(f"normal_{v.name}", real=True) for v in variables)
-
-
-def gradient(u: sympy.Expr, *variables: sympy.Symbol) -> tuple[sympy.Expr, ...]:
-    """First derivatives along the coordinates (those of the unknown unless given)."""
-    return tuple(u.diff(v) for v in variables or _variables(u))
-
-
-def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.Expr:
-    """Sum of the derivatives of each component along its own coordinate.
-
-    >>> x, y = coordinates("x y")
-    >>> divergence((x**2, y), x, y)
-    2*x + 1
-    """
-    return sympy.Add(*[component.diff(v) for component, v in zip(vector, variables, strict=True)])
-
-
-def laplacian(u: sympy.Expr, *variables: sympy.Symbol) -> sympy.Expr:
-    """Sum of the second derivatives along the coordinates (those of the unknown unless given).
-
-    >>> x, y = coordinates("x y")
-    >>> laplacian(x**2 + y**2, x, y)
-    4
-    """
-    return sympy.Add(*[u.diff(v, 2) for v in variables or _variables(u)])
-
-
-def _variables(expression: sympy.Expr) -> tuple[sympy.Symbol, ...]:
-    found = expression.atoms(AppliedUndef)
-    if not found:
-        raise ParasolError(
-            f"the coordinates to differentiate {expression} by are not known. Name them: laplacian(f, x, y)."
-        )
-    return tuple(v for v in min(found, key=str).args if not isinstance(v, Time))
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,11 @@ class Jet:
 
 @dataclass(frozen=True)
 class Form:
-    """The equation  sum of operator terms + nonlinear expression = sum of source terms."""
+    """The equation  sum of operator terms + nonlinear expression = sum of source terms.
+
+    A term that is linear but has a coefficient that depends on time stands in the nonlinear expression as well, since
+    the matrices of the operator are fixed in time.
+    """
 
     operator: tuple[Term, ...]
     source: tuple[Term, ...]
@@ -163,7 +164,7 @@ class Form:
     @property
     def linear(self) -> bool:
         """Whether the unknowns enter linearly."""
-        return not self.jets
+        return _linear_parts(self.nonlinear, {jet.symbol for jet in self.jets}) is not None
 
     @property
     def affine(self) -> bool:
@@ -172,7 +173,7 @@ class Form:
         A function parameter may be a source or boundary value, which is linear in its values, not a coefficient.
         """
         known = all(not term.coefficient.atoms(Parameter) for term in self.operator + self.source)
-        return self.linear and known and all(term.function is None for term in self.operator)
+        return not self.jets and known and all(term.function is None for term in self.operator)
 
     @property
     def order(self) -> int:
@@ -183,6 +184,11 @@ class Form:
     def time_order(self) -> int:
         """Highest derivative in time."""
         return max((t.time_order for t in self.operator), default=0)
+
+    @property
+    def leading_moves(self) -> bool:
+        """Whether the coefficient of a second derivative depends on time."""
+        return any(sum(jet.derivative) > 1 and self.slope(jet).atoms(Time) for jet in self.jets)
 
     @property
     def states_value(self) -> bool:
@@ -198,9 +204,36 @@ class Form:
             out |= {term.function} if term.function is not None else set()
         return out
 
+    def slope(self, jet: Jet) -> sympy.Expr:
+        """The derivative of the nonlinear expression by one of its jets, away from jumps."""
+        return slope(self.nonlinear, jet.symbol)
 
-def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, where: str = "equation") -> Form:
+
+def jumps_in_coordinates(form: Form) -> list[sympy.Expr]:
+    """The parts of a form, sources included, that can jump in the coordinates: where they do, a solution is not smooth.
+
+    >>> x, y = coordinates("x y")
+    >>> u = unknown("u", x, y)
+    >>> jumps_in_coordinates(read_equation(sympy.Eq(-u.diff(x, 2) + u, sympy.Heaviside(x - y)), u))
+    [Heaviside(x - y)]
+    """
+    places = {s for s in form.symbols if not isinstance(s, Parameter | FunctionParameter | Time)}
+    whole = sympy.Tuple(form.nonlinear, *[term.coefficient for term in form.operator + form.source])
+    return jumping_parts(whole, places)
+
+
+def read_equation(
+    equation,
+    unknowns: AppliedUndef | Sequence[AppliedUndef],
+    *,
+    where: str = "equation",
+    ranges: Ranges | None = None,
+    nondivergence: bool = False,
+) -> Form:
     """Split an equation into separated linear terms, source terms, and what is nonlinear in the unknowns.
+
+    `ranges` are those of the coordinates, where they are known. `nondivergence` allows a coefficient of a second
+    derivative to jump; else it is refused, since a flux with that coefficient has lost its condition at the jump.
 
     >>> x, y = coordinates("x y")
     >>> u = unknown("u", x, y)
@@ -213,7 +246,7 @@ def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, 
     variables = tuple(unknowns[0].args)
     places = tuple(v for v in variables if not isinstance(v, Time))
     names = ", ".join(str(u.func) for u in unknowns)
-    expression = _difference(equation, where).doit()
+    expression = _evaluated(with_unknowns(difference(equation, where), unknowns), where)
     if expression.has(sympy.I, sympy.zoo, sympy.oo, sympy.nan):
         raise ParasolError(
             f"the {where} contains imaginary or infinite numbers. Only real, finite ones are understood."
@@ -223,7 +256,7 @@ def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, 
     def jet(u: AppliedUndef, counts: dict) -> sympy.Symbol:
         index = tuple(int(counts.get(v, 0)) for v in places)
         in_time = sum(int(n) for v, n in counts.items() if isinstance(v, Time))
-        return jets.setdefault((unknowns.index(u), index, in_time), sympy.Dummy(f"{u.func}{index}"))
+        return jets.setdefault((unknowns.index(u), index, in_time), sympy.Dummy(f"{u.func}{index}", real=True))
 
     replaced = {}
     for derivative in expression.atoms(sympy.Derivative):
@@ -232,7 +265,8 @@ def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, 
                 f"the {where} differentiates {derivative.expr}, which is not an unknown ({names}). Write its derivative out."
             )
         replaced[derivative] = jet(derivative.expr, dict(derivative.variable_count))
-    expression = expression.xreplace(replaced).xreplace({u: jet(u, {}) for u in unknowns})
+    replaced |= {u: jet(u, {}) for u in unknowns}
+    expression = expression.xreplace(replaced)
     jets = {key: symbol for key, symbol in jets.items() if expression.has(symbol)}
     _check_symbols(expression, {*variables, *normal(*places)}, set(jets.values()), names, where)
     if not jets:
@@ -240,26 +274,47 @@ def read_equation(equation, unknowns: AppliedUndef | Sequence[AppliedUndef], *, 
 
     linear: dict[tuple[int, MultiIndex, int], sympy.Expr] = {}
     known, nonlinear = sympy.S.Zero, sympy.S.Zero
+    of_second: list[sympy.Expr] = []  # nonlinear terms with second derivatives, then their coefficients in linear ones
     key_of = {symbol: key for key, symbol in jets.items()}
     for term in sympy.Add.make_args(
-        _multiplied_out(expression, lambda part: not key_of.keys().isdisjoint(part.free_symbols))
+        multiplied_out(expression, lambda part: not key_of.keys().isdisjoint(part.free_symbols))
     ):
-        inside = [symbol for symbol in term.free_symbols if symbol in key_of]
-        slope = term.diff(inside[0]) if len(inside) == 1 else None
-        if not inside:
-            known += term
-        elif slope is not None and not slope.has(inside[0]):
-            linear[key_of[inside[0]]] = linear.get(key_of[inside[0]], sympy.S.Zero) + slope
-        elif any(key_of[symbol][2] for symbol in inside):
-            raise ParasolError(f"the {where} is nonlinear in a time derivative. Solve it for that derivative first.")
-        else:
+        parts = _linear_parts(term, key_of.keys())
+        if parts is None:
+            inside = [key_of[symbol] for symbol in term.free_symbols if symbol in key_of]
+            if any(in_time for _, _, in_time in inside):
+                raise ParasolError(
+                    f"the {where} is nonlinear in a time derivative. Solve it for that derivative first."
+                )
+            if any(sum(index) > 1 for _, index, _ in inside):
+                of_second.append(term)
             nonlinear += term
+            continue
+        known += parts.pop(sympy.S.One, sympy.S.Zero)
+        for symbol, coefficient in parts.items():
+            fixed, moving = _apart_in_time(coefficient) if not key_of[symbol][2] else (coefficient, sympy.S.Zero)
+            linear[key_of[symbol]] = linear.get(key_of[symbol], sympy.S.Zero) + fixed
+            nonlinear += moving * symbol
+            of_second += [moving] if sum(key_of[symbol][1]) > 1 else []
+    of_second += [coefficient for (_, index, _), coefficient in linear.items() if sum(index) > 1]
+    if not nondivergence:
+        slopes = {symbol for symbol, (_, index, _) in key_of.items() if sum(index)}
+        for part in jumping_parts(sympy.Tuple(*of_second), {*places, *key_of}):
+            # a flux that is continuous but has a kink in u_x, as with |u_x|, leaves sign(u_x) behind; one that jumps in
+            # u_x by sign or Heaviside leaves a DiracDelta, which was refused
+            if not isinstance(part, sympy.sign | sympy.Heaviside) or part.free_symbols.isdisjoint(slopes):
+                raise ParasolError(
+                    f"the {where} has a second derivative times {part.xreplace({s: d for d, s in replaced.items()})}, a "
+                    "coefficient that jumps: if it is a material, the condition that the flux is continuous at the "
+                    f"interface would be lost (kinks by Abs, Min and Max are fine). {INSTEAD}; or say "
+                    "nondivergence=True if no flux is meant and the equation holds as it stands."
+                )
     operator = [
         Term(*part, derivative=index, unknown=u, time_order=in_time)
         for (u, index, in_time), coefficient in sorted(linear.items(), key=_rank)
-        for part in _pieces(coefficient)
+        for part in separated(coefficient, ranges)
     ]
-    source = [Term(*part, derivative=None) for part in _pieces(-known)]
+    source = [Term(*part, derivative=None) for part in separated(-known, ranges)]
     used = tuple(Jet(*key[:2], symbol) for key, symbol in sorted(jets.items(), key=_rank) if nonlinear.has(symbol))
     return Form(tuple(operator), tuple(source), nonlinear, used)
 
@@ -269,15 +324,101 @@ def _rank(item):
     return (unknown, -in_time, -sum(index), tuple(-i for i in index))
 
 
-def _difference(equation, where: str) -> sympy.Expr:
-    if isinstance(equation, sympy.Equality):
-        return equation.lhs - equation.rhs
-    if equation is sympy.true or equation is sympy.false or isinstance(equation, bool):
+def _linear_parts(expression: sympy.Expr, symbols: Collection[sympy.Basic]) -> dict[sympy.Basic, sympy.Expr] | None:
+    """The coefficient of each symbol, and under 1 what is free of them, if the expression is linear in them; else None.
+
+    It goes by the structure, not by derivatives: that of Piecewise((10, u > 0.5), (0, True)) by u is 0.
+    """
+    if expression.free_symbols.isdisjoint(symbols):
+        return {sympy.S.One: expression}
+    if expression in symbols:
+        return {expression: sympy.S.One}
+    if expression.is_Add:
+        inner = [_linear_parts(part, symbols) for part in expression.args]
+        join = sympy.Add
+    elif expression.is_Mul:
+        within = [f for f in expression.args if not f.free_symbols.isdisjoint(symbols)]
+        inner = [_linear_parts(within[0], symbols)] if len(within) == 1 else [None]
+        outer = sympy.Mul(*[f for f in expression.args if f is not within[0]])
+        join = lambda coefficient: outer * coefficient  # noqa: E731
+    elif isinstance(expression, sympy.Piecewise) and all(
+        condition.free_symbols.isdisjoint(symbols) for _, condition in expression.args
+    ):
+        inner = [_linear_parts(piece, symbols) for piece, _ in expression.args]
+        conditions = [condition for _, condition in expression.args]
+        join = lambda *pieces: sympy.Piecewise(*zip(pieces, conditions, strict=True))  # noqa: E731
+    else:
+        return None
+    if any(part is None for part in inner):
+        return None
+    keys = dict.fromkeys(key for part in inner for key in part)  # type: ignore[union-attr]
+    return {key: join(*[part.get(key, sympy.S.Zero) for part in inner]) for key in keys}  # type: ignore[union-attr]
+
+
+def _apart_in_time(coefficient: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """The summands that do not depend on time, and those that do."""
+    if not coefficient.atoms(Time):
+        return coefficient, sympy.S.Zero
+    terms = sympy.Add.make_args(multiplied_out(coefficient, lambda part: bool(part.atoms(Time))))
+    moving = sympy.Add(*[term for term in terms if term.atoms(Time)])
+    return sympy.Add(*terms) - moving, moving
+
+
+def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
+    """The expression with all derivatives carried out; those of functions that jump are refused, as are point loads."""
+    if expression.has(sympy.re, sympy.im, sympy.conjugate):  # SymPy does not know that derivatives of u are real
+        expression = expression.replace(sympy.re, lambda z: z).replace(sympy.conjugate, lambda z: z)
+        expression = expression.replace(sympy.im, lambda z: sympy.S.Zero)
+    _refuse_derivatives(expression, where)
+    evaluated = expression.doit()
+    _refuse_derivatives(evaluated, where)
+    if evaluated.has(sympy.DiracDelta):
         raise ParasolError(
-            f"the {where} is simply {equation}: both sides are known. Write Eq(left, right) with the unknown in it."
+            f"the {where} contains {min(evaluated.atoms(sympy.DiracDelta), key=str)}, a load on a point or interface, or "
+            f"a coefficient that jumps and was differentiated: no node would see it, and a flux condition at the "
+            f"interface of two materials would be lost. Spread it smoothly over a width that the nodes resolve."
+        )
+    for part in evaluated.atoms(ExprWithLimits, sympy.Subs, sympy.Limit):
+        if part.has(AppliedUndef):
+            raise ParasolError(
+                f"the {where} contains {part}, which takes the unknown at other points. Only its values and derivatives at "
+                "the point where the equation holds are understood."
+            )
+    # a remainder by floor, which NumPy and Newton's method can do
+    return evaluated.replace(sympy.frac, lambda z: z - sympy.floor(z)).replace(
+        sympy.Mod, lambda p, q: p - q * sympy.floor(p / q)
+    )
+
+
+def _refuse_derivatives(expression: sympy.Expr, where: str) -> None:
+    """Refuse derivatives, still to be carried out, of functions that jump."""
+    for derivative in expression.atoms(sympy.Derivative):
+        jumps = jumping_parts(derivative.expr, set().union(*[v.free_symbols for v in derivative.variables]))
+        if jumps:
+            # an unevaluated derivative may show a symbol of SymPy's own
+            written = [p for p in expression.atoms(*JUMPING) if p.func == jumps[0].func and not p.atoms(sympy.Dummy)]
+            raise ParasolError(
+                f"the {where} differentiates {min(written or jumps, key=str)}, a function that jumps: the condition that "
+                f"the flux is continuous at the interface of two materials would be lost. {INSTEAD}."
+            )
+
+
+def difference(equation, where: str = "equation") -> sympy.Expr:
+    """Left side minus right side, or one line that says why it is no equation."""
+    if isinstance(equation, sympy.Equality) and all(isinstance(side, sympy.Expr) for side in equation.args):
+        return equation.lhs - equation.rhs
+    if isinstance(equation, bool):
+        raise ParasolError(
+            f"the {where} is {equation}: Python compared two sides with == or another sign. Write ps.Eq(left, right)."
+        )
+    if equation is sympy.true or equation is sympy.false:
+        raise ParasolError(
+            f"the {where} is simply {equation}, whatever the unknown is. Write ps.Eq(left, right) with the unknown in it."
         )
     if isinstance(equation, sympy.Expr):
         return equation
+    if isinstance(equation, str):
+        raise ParasolError(f"the {where} is the text {equation!r}. Write ps.Eq(left side, right side) with symbols.")
     raise ParasolError(f"the {where} is {equation!r}. Write ps.Eq(left side, right side).")
 
 
@@ -294,122 +435,3 @@ def _check_symbols(expression, allowed, jets, names: str, where: str) -> None:
             f"the {where} contains {listed}, neither a coordinate of {names} nor a parameter. "
             f"Declare it with ps.parameters(...), or give it a number."
         )
-
-
-def _pieces(expression: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr, FunctionParameter | None]]:
-    """Write an expression as a sum of (theta(mu), coefficient(x), function parameter or None), grouped by theta."""
-    for split in (lambda part: part, _split):
-        found = _separate(_multiplied_out(expression, _has_parameters, split, _may_open))
-        if all(not coefficient.atoms(Parameter) for _, coefficient, _ in found):
-            return found
-    # a sum that could not be separated stays whole, as it was written: partial separation would help nobody
-    if expression.atoms(FunctionParameter):
-        return _separate(_multiplied_out(expression, lambda part: bool(part.atoms(FunctionParameter))))
-    return [(sympy.S.One, expression, None)]
-
-
-def _multiplied_out(
-    expression: sympy.Expr,
-    opens: Callable[[sympy.Expr], bool],
-    rewrite: Callable[[sympy.Expr], sympy.Expr] = lambda part: part,
-    may_open: Callable[[sympy.Expr], bool] = lambda part: True,
-) -> sympy.Expr:
-    """Multiply out sums that contain what `opens`; all else, and every function's argument, stays as it was written.
-
-    `sympy.expand` would turn exp(-(x - a)**2/w**2) into a product whose factors overflow.
-    """
-    held: dict[sympy.Expr, sympy.Dummy] = {}
-
-    def hold(part: sympy.Expr) -> sympy.Expr:
-        return part if part.is_Atom else held.setdefault(part, sympy.Dummy())
-
-    def hide(part: sympy.Expr) -> sympy.Expr:
-        if not opens(part):
-            return hold(part)
-        if part.is_Add or part.is_Mul:
-            return part.func(*[hide(p) for p in part.args])
-        if part.is_Pow and part.exp.is_Integer and part.exp > 1 and may_open(part):  # type: ignore[operator]
-            return hide(part.base) ** part.exp
-        other = rewrite(part)
-        return hold(part) if other == part else hide(other)
-
-    shown = sympy.expand(hide(expression))
-    return shown.xreplace({dummy: part for part, dummy in held.items()})
-
-
-def _has_parameters(part: sympy.Expr) -> bool:
-    return bool(part.atoms(Parameter, FunctionParameter))
-
-
-def _mixed(part: sympy.Expr) -> bool:
-    """Whether parameters and other symbols occur in it."""
-    kinds = {isinstance(s, Parameter) for s in part.free_symbols}
-    return len(kinds) == 2
-
-
-def _may_open(power: sympy.Expr) -> bool:
-    return _mixed(power) and _trusted(power, sympy.expand(power, deep=False))
-
-
-def _split(part: sympy.Expr) -> sympy.Expr:
-    """A function of p(mu) + q(x) by its addition theorem, where there is one that keeps the digits."""
-    power = part.is_Pow and part.args[0].is_positive and part.args[0].is_number
-    known = isinstance(part, sympy.exp | sympy.sin | sympy.cos | sympy.sinh | sympy.cosh)
-    if not (power or known) or not _mixed(part) or part.atoms(FunctionParameter):
-        return part
-    terms = sympy.Add.make_args(_multiplied_out(part.args[-1], _has_parameters, may_open=_may_open))
-    p = sympy.Add(*[t for t in terms if t.free_symbols and all(isinstance(s, Parameter) for s in t.free_symbols)])
-    q = sympy.Add(*terms) - p
-    if p == 0 or q.atoms(Parameter):
-        return part
-    if isinstance(part, sympy.sin | sympy.cos):
-        a, b = (sympy.sin, sympy.cos) if isinstance(part, sympy.sin) else (sympy.cos, sympy.sin)
-        sign = 1 if isinstance(part, sympy.sin) else -1
-        other = a(p) * sympy.cos(q) + sign * b(p) * sympy.sin(q)
-    elif isinstance(part, sympy.sinh | sympy.cosh):
-        a, b = (sympy.sinh, sympy.cosh) if isinstance(part, sympy.sinh) else (sympy.cosh, sympy.sinh)
-        other = a(p) * sympy.cosh(q) + b(p) * sympy.sinh(q)
-    else:
-        base = part.args[0] if power else sympy.E
-        other = base**p * base**q
-    return other if _trusted(part, other) else part
-
-
-def _trusted(part: sympy.Expr, other: sympy.Expr) -> bool:
-    """Whether two forms agree in floating point, for parameters in their ranges and the rest in these or in [-1, 1].
-
-    The domain is not known here; what cancels or overflows does so where coordinates are as large as parameters.
-    """
-    symbols = sorted(part.free_symbols, key=str)
-    ranges = [(s.low, s.high) for s in symbols if isinstance(s, Parameter)]
-    rng = np.random.default_rng(0)
-    forms = [as_function(form, symbols) for form in (part, other)]
-    for low, high in [(-1.0, 1.0), *ranges]:
-        columns = [rng.uniform(*((s.low, s.high) if isinstance(s, Parameter) else (low, high)), 64) for s in symbols]
-        written, rewritten = (form(*columns) for form in forms)
-        known = np.isfinite(written)
-        scale = np.max(np.abs(written[known]), initial=0.0)
-        if not np.all(np.abs(rewritten[known] - written[known]) <= _ROUNDING * scale):  # nor what is not finite
-            return False
-    return True
-
-
-def _separate(expression: sympy.Expr):
-    groups: dict[tuple[sympy.Expr, FunctionParameter | None], sympy.Expr] = {}
-    for term in sympy.Add.make_args(expression):
-        theta, coefficient, function = sympy.S.One, sympy.S.One, None
-        for factor in sympy.Mul.make_args(term):
-            symbols = factor.free_symbols
-            if isinstance(factor, FunctionParameter) and function is None:
-                function = factor
-            elif factor.atoms(FunctionParameter):
-                raise ParasolError(
-                    f"the function parameter in {term} enters nonlinearly. Only its multiples are understood."
-                )
-            elif symbols and all(isinstance(s, Parameter) for s in symbols):
-                theta *= factor
-            else:
-                coefficient *= factor
-        key = (theta, function)
-        groups[key] = groups.get(key, sympy.S.Zero) + coefficient
-    return [(theta, c, function) for (theta, function), c in groups.items() if sympy.expand(c) != 0]

@@ -118,6 +118,13 @@ def evolve(
         )
     later = times.ndim == 1 and len(times) > 0 and times[0] > start_time
     _warn_of_growth(model, mu, times)
+    if step is not None and integrator != "esdirk4" and any(form.leading_moves for form in problem.forms):
+        if integrator is not None:
+            raise ParasolError(
+                f"integrator={integrator!r} extrapolates terms whose coefficients depend on time, and a second derivative "
+                "among them would be unstable. Use integrator='esdirk4'."
+            )
+        integrator = "esdirk4"
     states = problem.initial_states
     points = model.pattern.points[: model.n_unknowns // len(problem.names)]
     parts = [

@@ -7,6 +7,7 @@ import itertools
 import sympy
 
 from parasol.checks import ParasolError, check_choice
+from parasol.expressions import Symbols
 from parasol.pde.box import ParameterSpace, check_name, check_range, middle
 from parasol.pde.fields import RandomField
 
@@ -109,4 +110,4 @@ def parameters(**ranges) -> tuple[Parameter, ...]:
             )
         scale = given[2] if len(given) == 3 else "linear"
         out.append(Parameter(name, given[0], given[1], scale=scale))
-    return tuple(out)
+    return Symbols(out, "parameters")

@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
+from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from parasol.checks import ParasolError
-from parasol.expressions import to_expression
-from parasol.pde.equation import Form, Time, gradient, normal, read_equation
+from parasol.expressions import as_function, to_expression
+from parasol.pde.equation import Form, Time, difference, find_unknowns, normal, read_equation, with_unknowns
+from parasol.pde.jumps import INSTEAD, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
+from parasol.pde.vectors import gradient
 from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 
@@ -57,8 +61,8 @@ class Robin:
 
 
 def _normal_derivative(u) -> sympy.Expr:
-    places = [v for v in u.args if not isinstance(v, Time)]
-    return sympy.Add(*[n * g for n, g in zip(normal(*places), gradient(u), strict=True)])
+    slopes = gradient(u)
+    return slopes.dot(normal(*slopes.coordinates))
 
 
 Condition = Dirichlet | Neumann | Robin | sympy.Equality
@@ -83,10 +87,15 @@ class Settings:
 class Problem:
     """A boundary-value problem, or its evolution in time, with parameters; linear or not, for one unknown or several.
 
-    `equation` is one equation or a list of them, one per unknown, in the order of the unknowns' names unless `unknowns`
-    says otherwise. `boundary` is a condition for the whole boundary, or a mapping from names of parts to conditions,
-    where "*" stands for the parts not named; for several unknowns each part has a list of conditions, one per unknown.
+    `equation` is one equation or a list of them, one per unknown. `boundary` is a condition for the whole boundary, or a
+    mapping from names of parts to conditions, where "*" stands for the parts not named. For several unknowns each part
+    has a mapping from unknowns to conditions, {u: ..., v: ...}, or a list of conditions, one per unknown, in the order in
+    which the unknowns were declared, or in that of `unknowns` where it is given; answers have the same order.
     A condition may also be any equation `ps.Eq(...)` in the unknowns and their first derivatives.
+
+    A coefficient of a second derivative must not jump in the coordinates or the unknowns: SymPy differentiates a flux
+    k u_x with a jump in k as if there were none, and the condition that the flux is continuous is lost. With
+    `nondivergence=True` equations hold as they stand, k u_xx with no flux behind it, and k may jump.
 
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
@@ -104,12 +113,13 @@ class Problem:
     settings: Mapping[str, Settings] = field(default_factory=dict)
     unknowns: tuple[AppliedUndef, ...] = ()
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    nondivergence: bool = False
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
             raise ParasolError(f"domain is {self.domain!r}. Pass a domain such as ps.Disc() or ps.Box((0, 0), (1, 1)).")
-        if not self.unknowns:
-            object.__setattr__(self, "unknowns", _find_unknowns(self.equations))
+        given = tuple(self.unknowns) or find_unknowns([difference(e) for e in self.equations])
+        object.__setattr__(self, "unknowns", given)
         # a problem that cannot be read is refused when it is declared
         self._check_unknowns()
         self._check_time()
@@ -121,7 +131,8 @@ class Problem:
     def equations(self) -> tuple:
         """The equations, one per unknown."""
         many = isinstance(self.equation, Sequence) and not isinstance(self.equation, str)
-        return tuple(self.equation) if many else (self.equation,)  # type: ignore[arg-type]
+        equations = tuple(self.equation) if many else (self.equation,)  # type: ignore[arg-type]
+        return tuple(with_unknowns(e, self.unknowns) if isinstance(e, sympy.Basic) else e for e in equations)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -141,7 +152,7 @@ class Problem:
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The equations as terms."""
-        forms = tuple(read_equation(equation, self.unknowns) for equation in self.equations)
+        forms = tuple(self._read(equation, "equation") for equation in self.equations)
         for form in forms:
             if form.order > 2:
                 raise ParasolError(
@@ -154,9 +165,37 @@ class Problem:
             for term in form.operator:
                 if term.coefficient.atoms(Time):
                     raise ParasolError(
-                        f"the coefficient {term.coefficient} of the operator depends on time; only sources and boundary data may."
+                        f"the coefficient {term.coefficient} of a time derivative depends on time. Divide the equation by it."
                     )
+        if not self.nondivergence:
+            self._refuse_poles(forms)
         return forms
+
+    def _refuse_poles(self, forms: Sequence[Form]) -> None:
+        """Refuse coefficients of second derivatives that jump at a pole, as |x|/x and atan(1/x) do, where samples show it."""
+        places = self.coordinates
+        coefficients = {t.coefficient for form in forms for t in form.operator if sum(t.derivative or ()) > 1}
+        for coefficient in sorted(coefficients, key=str):
+            powers = [p for p in coefficient.atoms(sympy.Pow) if not p.exp.is_nonnegative]
+            if all(p.free_symbols.isdisjoint(places) for p in [*powers, *coefficient.atoms(TrigonometricFunction)]):
+                continue
+            low, high = self.domain.bounds
+            points = low + (high - low) * np.random.default_rng(0).random((400, len(low)))
+            points = points[self.domain.contains(points)]
+            scalars = list(coefficient.atoms(Parameter))
+            function, middle = as_function(coefficient, [*places, *scalars]), [p.middle for p in scalars]
+            if jumps_between(lambda p, f=function, mu=middle: f(*p.T, *mu), points[:-1], points[1:]):
+                raise ParasolError(
+                    f"the equation has a second derivative times {coefficient}, which jumps or is infinite inside the "
+                    f"domain: if it is a material, the condition that the flux is continuous at the interface would be "
+                    f"lost. {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as it stands."
+                )
+
+    def _read(self, equation, where: str) -> Form:
+        bounds = self.domain.bounds
+        ranges = {v: (float(low), float(high)) for v, low, high in zip(self.coordinates, *bounds, strict=True)}
+        ranges |= dict.fromkeys(normal(*self.coordinates), (-1.0, 1.0))
+        return read_equation(equation, self.unknowns, where=where, ranges=ranges, nondivergence=self.nondivergence)
 
     @property
     def time_order(self) -> int:
@@ -170,7 +209,7 @@ class Problem:
         given = self.boundary
         if given is None:
             given = {}
-        elif not isinstance(given, Mapping):
+        elif not isinstance(given, Mapping) or any(isinstance(key, AppliedUndef) for key in given):
             given = {REST: given}
         for key in given:
             if key != REST and key not in names:
@@ -189,6 +228,13 @@ class Problem:
 
     def _conditions_on(self, conditions, name: str) -> tuple[Form, ...]:
         where = f"condition on {name!r}"
+        if isinstance(conditions, Mapping):
+            by_name = {str(getattr(key, "func", key)): condition for key, condition in conditions.items()}
+            if set(by_name) != set(self.names) or len(by_name) != len(conditions):
+                raise ParasolError(
+                    f"the {where} is given for {', '.join(by_name)}, the unknowns are {', '.join(self.names)}. Give one each."
+                )
+            conditions = [by_name[name] for name in self.names]
         if not isinstance(conditions, list | tuple):
             conditions = (conditions,)
         if len(conditions) != len(self.names):
@@ -200,7 +246,7 @@ class Problem:
             if not isinstance(condition, Dirichlet | Neumann | Robin | sympy.Equality):
                 raise ParasolError(f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin or ps.Eq.")
             equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
-            form = read_equation(equation, self.unknowns, where=where)
+            form = self._read(equation, where)
             if form.order > 1 or form.time_order > 0:
                 raise ParasolError(f"the {where} has derivatives above order 1, or in time.")
             forms.append(form)
@@ -255,6 +301,8 @@ class Problem:
 
     def _check_unknowns(self) -> None:
         found = self.unknowns
+        if not found:
+            raise ParasolError("the equation does not contain an unknown. Declare one: u = ps.unknown('u', x, y).")
         if len(found) != len(self.equations):
             listed = ", ".join(map(str, found))
             raise ParasolError(
@@ -334,12 +382,3 @@ class Problem:
 
         lines = r" \\ ".join(equation_latex(self))
         return rf"$\displaystyle \begin{{gathered}} {lines} \end{{gathered}}$"
-
-
-def _find_unknowns(equations) -> tuple[AppliedUndef, ...]:
-    found: set[AppliedUndef] = set()
-    for equation in equations:
-        found |= set(getattr(equation, "atoms", lambda *_: ())(AppliedUndef))
-    if not found:
-        raise ParasolError("the equation does not contain an unknown. Declare one: u = ps.unknown('u', x, y).")
-    return tuple(sorted(found, key=str))

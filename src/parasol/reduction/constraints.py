@@ -112,4 +112,4 @@ def _refuse_varying(model: Model, held: np.ndarray) -> None:
     if moves or any(touches(part) for part in model.varying_operator):
         raise ParasolError(f"the left side of a boundary condition depends on the parameters. {INSTEAD}.")
     if any(np.any(held[part.rows]) for part in model.nonlinear):
-        raise ParasolError(f"a boundary condition is nonlinear. {INSTEAD}.")
+        raise ParasolError(f"a boundary condition is nonlinear, or has a coefficient that depends on time. {INSTEAD}.")

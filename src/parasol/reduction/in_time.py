@@ -267,7 +267,8 @@ class _Bench:
         """The reduced model of one projection, with its error."""
         model, times = self.constraints.model, stored_times(self.constraints.model)
         order, duration = self.constraints.time_order, float(times[-1] - times[0])
-        integrator = model.integrator or ("esdirk4" if model.step is None else "averaged" if order == 2 else "sbdf2")
+        free = model.step is None or any(form.leading_moves for form in model.problem.forms)
+        integrator = model.integrator or ("esdirk4" if free else "averaged" if order == 2 else "sbdf2")
         fixed = n_steps is not None or model.step is not None
         count = n_steps or count_steps(times, model.step or duration / max(8, len(times) - 1))
 
