@@ -54,7 +54,7 @@ class SteadyResult:
     @property
     def n_steps(self) -> int:
         """Newton steps in all runs together."""
-        return sum(len(history) - 1 for history in self.histories)
+        return sum(max(len(history) - 1, 0) for history in self.histories)
 
 
 def newton(
@@ -95,7 +95,8 @@ def newton(
             try:
                 factors = system.factorize(entries)
             except SingularMatrixError as error:
-                return result(False, f"Newton's matrix is singular: {str(error).rstrip('.')}")
+                why = str(error).partition(". ")[0].rstrip(".")
+                return result(False, f"Newton's matrix is singular: linearised there, {why}")
             terms = abs(factors.matrix) @ np.repeat(sizes(u, n_fields), system.n // n_fields)
             terms += np.abs(f + load - stiffness @ u) + np.abs(load)
             d, possible = factors.solve(np.column_stack([-f, signs * terms])).T
@@ -195,7 +196,7 @@ def solve_steady_nonlinear(
     """Solve the problem at mu from the guess; if that fails, walk to mu from a parameter where it can be solved.
 
     Without a guess Newton starts from zero, then from a cubic through the boundary values. The walk goes straight through
-     the parameters, from the first of the box's middle, low and high corner at which Newton converges; `box` is
+    the parameters, from the first of the box's middle, low and high corner at which Newton converges; `box` is
     (2, n_parameters). Strides double after quick success and halve after failure, the secant predicts the next state.
     `names` are those of the parameters, for messages.
     """
