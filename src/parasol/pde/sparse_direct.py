@@ -11,10 +11,11 @@ import warnings
 import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 from scipy.sparse.linalg import splu
 
 from parasol.checks import ParasolError, check_choice
@@ -166,6 +167,25 @@ class Factors:
         return out
 
 
+    @property
+    def sign(self) -> int:
+        """The sign of the determinant; 0 where the backend does not tell. Between opposite signs a matrix is singular."""
+        signs = np.sign(self._diagonal)
+        if self._inner is not None:
+            if not hasattr(self._inner, "U"):
+                return 0
+            lu: Any = self._inner
+            signs = np.concatenate([signs, np.sign(lu.U.diagonal()), [_parity(lu.perm_r) * _parity(lu.perm_c)]])
+        return int(np.prod(signs))
+
+
+def _parity(permutation: np.ndarray) -> int:
+    """1 for an even permutation, −1 for an odd one."""
+    n = len(permutation)
+    cycles = connected_components(sparse.csr_array((np.ones(n), (np.arange(n), permutation)), shape=(n, n)))[0]
+    return -1 if (n - cycles) % 2 else 1
+
+
 def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -> Factors:
     """Factorise the matrix with these values, and prove the factors on a right-hand side with a known answer.
 
@@ -229,8 +249,8 @@ def _why_singular(matrix: sparse.csr_array, rows: np.ndarray, n_fields: int) -> 
                 "alone. Give the value on a part of the boundary, or use a Robin condition."
             )
     return (
-        "the problem has no unique solution here: with zero data it has solutions other than zero (an eigenvalue, a "
-        "resonance, or conditions that are missing or contradict each other)."
+        "the problem has no unique solution: with zero data it has solutions other than zero (an eigenvalue, a "
+        "resonance, or conditions that are missing or contradict each other). Change the parameters, or the conditions."
     )
 
 

@@ -103,11 +103,7 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     """Solve A(mu) u = f(mu), with one step of refinement where the residual asks for it."""
     start = time.perf_counter()
     load = check_finite(model.load(mu), f"the right-hand side at {describe(model, mu)}")
-    try:
-        factors = model.factors(mu)
-    except SingularMatrixError as error:
-        where = f" (at {describe(model, mu)})" if model.n_parameters else ""
-        raise SingularMatrixError(f"{error}{where}") from None
+    factors = model.factors(mu)
     values, residual = _refined(factors, load)
     if not (np.all(np.isfinite(values)) and residual <= _WORST_RESIDUAL):
         raise SingularMatrixError(
