@@ -170,7 +170,7 @@ def test_newton_and_systems_in_the_table():
     facts = facts_from("elasticity", "--nodes", 200)
     assert set(facts["fields"]) == {"p", "q"}
     assert 0 < facts["n_ghosts"] < facts["n_boundary"]
-    assert facts["newton_residuals"] == []
+    assert facts["newton_corrections"] == []
 
 
 DEFAULTS = """

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from parasol.checks import ParasolError
-from parasol.reduction.conformal import calibrate, coverage
+from parasol.reduction.conformal import highest_level, calibrate, coverage
 
 
 def test_the_order_statistic_of_a_tiny_example():
@@ -92,6 +92,14 @@ def test_too_few_errors_are_refused_with_the_number_needed(level, needed):
     assert calibrate(np.arange(needed), level=level).quantile == needed - 1
     with pytest.raises(ParasolError, match=f"needs at least {needed} calibration errors, got {needed - 1}"):
         calibrate(np.arange(needed - 1), level=level)
+
+
+def test_the_highest_level_can_be_calibrated():
+    for n in range(1, 200):
+        level = highest_level(n)
+        assert 0 <= n / (n + 1) - level < 1e-15
+        assert calibrate(np.arange(n), level=level).quantile == n - 1
+        assert coverage(level, n).mean == n / (n + 1)
 
 
 @pytest.mark.parametrize(

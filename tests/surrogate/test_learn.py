@@ -116,6 +116,14 @@ def test_few_solves_give_the_best_there_is_and_say_so(layer):
     assert sampled.conformal.level < 0.95  # as sure as the few solves allow
 
 
+@pytest.mark.parametrize("solves", [15, 30, 36, 39])
+def test_a_bound_comes_from_however_few_solves_are_left(solves):
+    with pytest.warns(ps.ParasolWarning, match="not met"):
+        surrogate = learn(Wave(), 1e-9, solves=solves, **quick)
+    bound = surrogate.conformal
+    assert bound.level == pytest.approx(bound.n_calibration / (bound.n_calibration + 1))
+
+
 def test_no_seconds_is_an_error_in_one_line(layer):
     with pytest.raises(ps.ParasolError, match="seconds allowed are used up"):
         learn(layer, 1e-3, seconds=1e-6, n_nodes=60, **quick)

@@ -128,6 +128,7 @@ def _row_blocks(
 
     A boundary node where some unknown has a condition on its slope gets a ghost. Its two rows of each unknown then carry
     the condition and the equation: a condition on the value stands in the node's row, one on the slope in the ghost's.
+    In time, the rate of a value that is given is given too (`_with_known_rate`), or the ghost would follow from nothing.
     """
     names = nodes.domain.part_names
     _check_nodes(problem, nodes)
@@ -146,10 +147,15 @@ def _row_blocks(
     blocks = []
     for j, form in enumerate(forms):
         # the equation also holds at a boundary node with a ghost, in whichever of the two rows the condition leaves free
-        at_boundary = np.where(sloped[j], boundary, ghost_of)[haunted]
+        known = haunted & ~sloped[j] & (problem.time is not None)
+        at_boundary = np.where(sloped[j], boundary, ghost_of)[haunted & ~known]
         rows = np.concatenate([np.arange(nodes.n_interior), at_boundary])
-        centers = np.concatenate([np.arange(nodes.n_interior), boundary[haunted]])
+        centers = np.concatenate([np.arange(nodes.n_interior), boundary[haunted & ~known]])
         blocks.append(_Rows(form, j * n + rows, centers, None))
+        for p in np.unique(part[j, known]):
+            here = known & (part[j] == p)
+            given = _with_known_rate(form, problem.conditions[names[p]][j], problem.time)
+            blocks.append(_Rows(given, j * n + ghost_of[here], boundary[here], nodes.normals[here]))
         condition_row = np.where(haunted & sloped[j], ghost_of, boundary)
         for p, name in enumerate(names):
             here = part[j] == p
@@ -157,6 +163,24 @@ def _row_blocks(
                 condition = problem.conditions[name][j]
                 blocks.append(_Rows(condition, j * n + condition_row[here], boundary[here], nodes.normals[here]))
     return Cloud(points, nodes.domain, anchors), blocks
+
+
+def _with_known_rate(form: Form, condition: Form, t: Time) -> Form:
+    """The equation where the condition gives the value of one unknown: its derivatives in time become a source."""
+    if len(condition.operator) > 1 or condition.jets:
+        return form  # the value depends on other unknowns
+    (value,) = condition.operator
+    operator, source = [], list(form.source)
+    for term in form.operator:
+        if term.time_order == 0 or term.unknown != value.unknown or any(term.derivative or ()):
+            operator.append(term)
+            continue
+        for given in condition.source:
+            rate = sympy.diff(given.coefficient / value.coefficient, t, term.time_order)
+            if rate != 0:
+                theta = term.theta * given.theta / value.theta
+                source.append(Term(theta, -term.coefficient * rate, given.function, None))
+    return replace(form, operator=tuple(operator), source=tuple(source))
 
 
 def _check_nodes(problem: Problem, nodes: Nodes) -> None:

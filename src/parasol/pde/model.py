@@ -21,8 +21,8 @@ from parasol.pde.parameters import FunctionParameter, ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.quantities import QuantityRows, quantity_rows
 from parasol.pde.rows import NonlinearRows, Varying
-from parasol.pde.sparse_direct import Factors, Pattern, factorize
-from parasol.pde.steady import Solution, solve_nonlinear, solve_steady
+from parasol.pde.sparse_direct import Factors, Pattern, SingularMatrixError, factorize
+from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.transient import spectrum
 from parasol.space.nodes import Nodes
@@ -261,7 +261,10 @@ class Model:
         """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order."""
         if self.constant_operator:
             return self._constant_factors
-        return factorize(self.pattern, self.operator(mu).data, backend=self.solver)
+        try:
+            return factorize(self.pattern, self.operator(mu).data, backend=self.solver)
+        except SingularMatrixError as error:
+            raise SingularMatrixError(f"at {describe(self, mu)}: {error}") from None
 
     def growth(self, mu) -> float:
         """Fastest growth rate in time of the linear part, found once, at the first parameter it is asked for."""

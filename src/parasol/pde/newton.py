@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
-from parasol.pde.sparse_direct import Factors, SingularMatrixError
+from parasol.pde.sparse_direct import SingularMatrixError
 from parasol.pde.system import System
 
-_TINY_UPDATE = 1e-12  # a relative Newton update below this cannot be told from rounding
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
+_MOST_STEPS = 100  # from far away a term u^p shrinks u by the factor 1 − 1/p a step: 1e6 to 1 in 62 steps for p = 5
+_NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
+_VANISHED = 1e-12  # of its size before a full step: an unknown that falls below is zero
+_DEGREE = 3  # of the polynomial through boundary values that Newton's second try starts from
 _QUICK = 4  # Newton steps up to which the continuation dares a longer stride
 _SHORTEST_STRIDE = 1e-4
 _MOST_STRIDES = 60
@@ -21,7 +25,11 @@ _FOLD = 3.0  # the solution runs this much faster at the end of the path than at
 
 @dataclass(frozen=True, eq=False)
 class NewtonResult:
-    """Where Newton's method ended: `history` holds the scaled residual at the guess and after every step."""
+    """Where Newton's method ended.
+
+    `history` holds the correction that is due, at the guess and after every step: the largest over the unknown
+    functions, each relative to its own size.
+    """
 
     values: np.ndarray  # (n,)
     converged: bool
@@ -32,28 +40,33 @@ class NewtonResult:
 
 @dataclass(frozen=True, eq=False)
 class SteadyResult:
-    """A steady nonlinear solve: `path` holds the parameters at which Newton converged on the way, the last is mu."""
+    """A steady nonlinear solve: `path` holds the parameters at which Newton converged on the way, the last is mu.
+
+    `start` says from where the solution was reached: a nonlinear problem may have others.
+    """
 
     values: np.ndarray  # (n,)
     newton: NewtonResult
     path: np.ndarray  # (n_path, n_parameters)
     histories: tuple[tuple[float, ...], ...]  # of every Newton run, failed ones too
+    start: str
 
     @property
     def n_steps(self) -> int:
         """Newton steps in all runs together."""
-        return sum(len(history) - 1 for history in self.histories)
+        return sum(max(len(history) - 1, 0) for history in self.histories)
 
 
 def newton(
-    system: System, guess: np.ndarray, *, t: float = 0.0, tolerance: float = 1e-10, max_steps: int = 30
+    system: System, guess: np.ndarray, *, t: float = 0.0, tolerance: float = 1e-10, max_steps: int = _MOST_STEPS
 ) -> NewtonResult:
     """Solve F(u) = K u + N(u) − f = 0 by Newton's method with damping.
 
     A step λ d with J d = −F is taken if the next simplified correction, with the same J, is shorter than d by the
-    factor 1 − λ/4: this natural test does not change when rows are scaled. Residuals are measured row by row
-    against the row sums of |J| and relative to the size of the terms |K| |u| + |N| + |f|. A last correction with
-    the factors at hand is added for free.
+    factor 1 − λ/4. It has converged when the full correction of each unknown function is below the tolerance, relative
+    to the size of that function, or within the rounding of the residual; the correction is added all the same. Neither
+    test changes when equations or unknowns are scaled, and neither looks at the residual, which is small relative to its
+    terms wherever these are large (Deuflhard 2004, algorithm NLEQ-ERR).
 
     >>> from parasol.pde.sparse_direct import Pattern
     >>> pattern, zero = Pattern(np.array([0]), np.array([0, 1]), np.zeros((1, 1))), np.zeros(1)
@@ -63,70 +76,87 @@ def newton(
     """
     u = check_finite(check_shape(guess, (system.n,), "guess"), "guess").copy()
     check_positive(tolerance, "tolerance")
-    stiffness = system.matrix(system.stiffness)
-    magnitude = abs(stiffness)
-    load = system.load(t)
-
-    def residual(state: np.ndarray) -> tuple[np.ndarray, float]:
-        """F and its scaled size, relative to the terms it is made of."""
-        part = 0.0 if system.nonlinear is None else system.nonlinear(state, t)
-        out = stiffness @ state + part - load
-        terms = np.max(weight * (magnitude @ np.abs(state) + np.abs(part) + np.abs(load)))
-        return out, 0.0 if terms == 0 else float(np.max(weight * np.abs(out)) / terms)
+    n_fields = system.pattern.n_fields
+    stiffness, load = system.matrix(system.stiffness), system.load(t)
+    signs = np.where(np.arange(system.n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
+    history: list[float] = []
+    before = np.zeros(n_fields)
 
     def result(converged: bool, reason: str) -> NewtonResult:
-        return NewtonResult(u, converged, tuple(history), len(history) - 1, reason)
+        return NewtonResult(u, converged, tuple(history), max(len(history) - 1, 0), reason)
 
     # a state with values that overflow is refused below: no need to hear of it twice
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        weight = _row_weights(system, u, t)
-        f, size = residual(u)
-        history = [size]
-        factors: Factors | None = None
-        for _ in range(max_steps):
-            if not np.isfinite(size):
-                return result(False, "the residual is not finite")
-            if size <= tolerance:
-                break
+        f = system.residual(u, t)
+        for _ in range(max_steps + 1):
+            entries = jacobian_entries(system, u, t)
+            if not (np.all(np.isfinite(f)) and np.all(np.isfinite(entries))):
+                return result(False, "the residual or its slope is not finite")
             try:
-                factors = system.factorize(jacobian_entries(system, u, t))
-            except SingularMatrixError:
-                return result(False, "Newton's matrix is singular")
-            d = -factors.solve(f)
-            length = float(np.linalg.norm(d))
-            damping, accepted = 1.0, False
+                factors = system.factorize(entries)
+            except SingularMatrixError as error:
+                why = str(error).partition(". ")[0].rstrip(".")
+                return result(False, f"Newton's matrix is singular: linearised there, {why}")
+            terms = abs(factors.matrix) @ np.repeat(sizes(u, n_fields), system.n // n_fields)
+            terms += np.abs(f + load - stiffness @ u) + np.abs(load)
+            d, possible = factors.solve(np.column_stack([-f, signs * terms])).T
+            # what the unknown would be if the terms of its equations did not cancel, and what their rounding makes of it
+            possible = sizes(possible, n_fields)
+            noise = _NOISE * np.finfo(float).eps * possible
+            length, size = sizes(d, n_fields), sizes(u + d, n_fields)
+            scale = np.where(size > np.maximum(noise, _VANISHED * before), size, np.maximum(possible, before))
+            history.append(largest_ratio(length, scale))
+            if np.all(length <= np.maximum(tolerance * scale, noise)):
+                u = u + d
+                return result(True, "the correction is below the tolerance")
+            weight = np.maximum(_means(u, n_fields), _means(d, n_fields))
+
+            def measure(v: np.ndarray) -> float:
+                return float(np.linalg.norm(_ratios(np.maximum(_means(v, n_fields) - noise, 0.0), weight)))  # noqa: B023
+
+            damping = 1.0
             while damping >= _SHORTEST:
                 trial = u + damping * d
-                f_new, size_new = residual(trial)
-                if np.isfinite(size_new):
-                    follow = float(np.linalg.norm(factors.solve(f_new)))
-                    if follow <= (1 - damping / 4) * length or size_new <= tolerance:
-                        accepted = True
-                        break
+                f = system.residual(trial, t)
+                follow = -factors.solve(f) if np.all(np.isfinite(f)) else np.full_like(f, np.inf)
+                if measure(follow) <= (1 - damping / 4) * measure(d):
+                    break
                 damping /= 2
-            if not accepted:
-                return result(False, f"no step along Newton's direction brings it closer (damping {damping:.0e})")
-            u, f, size = trial, f_new, size_new
-            history.append(size)
-            if damping == 1.0 and length <= _TINY_UPDATE * np.linalg.norm(u):
-                return result(True, "the update is at rounding")
-        if size > tolerance:
-            return result(False, f"{max_steps} steps were not enough (residual {size:.0e})")
-        if factors is not None:
-            trial = u - factors.solve(f)
-            if residual(trial)[1] <= size:
-                u = trial
-        return result(True, "the residual is below the tolerance")
+            else:
+                return result(False, "no step along Newton's direction brings it closer")
+            u, before = trial, sizes(u, n_fields) if damping == 1.0 else np.zeros(n_fields)
+            # the next correction with the same matrix ends it too, if this one was short enough to trust the matrix
+            close = np.all(length <= np.maximum(np.sqrt(10 * tolerance) * scale, noise))
+            if damping == 1.0 and close and np.all(sizes(follow, n_fields) <= np.maximum(tolerance * scale, noise)):
+                u = u + follow
+                history.append(largest_ratio(sizes(follow, n_fields), scale))
+                return result(True, "the correction is below the tolerance")
+        return result(False, f"{max_steps} steps were not enough (the next would be {history[-1]:.0e} of the solution)")
+
+
+def sizes(values: np.ndarray, n_fields: int) -> np.ndarray:
+    """The largest absolute value of each unknown function, (n_fields,)."""
+    return np.max(np.abs(values.reshape(n_fields, -1)), axis=1)
+
+
+def _means(values: np.ndarray, n_fields: int) -> np.ndarray:
+    """The root mean square of each unknown function, (n_fields,)."""
+    return np.sqrt(np.mean(values.reshape(n_fields, -1) ** 2, axis=1))
+
+
+def _ratios(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """first / second, where 0 / 0 is 0."""
+    return np.divide(first, second, out=np.where(first > 0, np.inf, 0.0), where=second > 0)
+
+
+def largest_ratio(first: np.ndarray, second: np.ndarray) -> float:
+    """The largest of first / second, where 0 / 0 is 0."""
+    return float(np.max(_ratios(first, second)))
 
 
 def jacobian_entries(system: System, u: np.ndarray, t: float) -> np.ndarray:
     """Entries (nnz,) of K + N'(u)."""
     return system.stiffness if system.jacobian is None else system.stiffness + system.jacobian(u, t)
-
-
-def _row_weights(system: System, u: np.ndarray, t: float) -> np.ndarray:
-    sums = abs(system.matrix(jacobian_entries(system, u, t))) @ np.ones(system.n)
-    return 1.0 / np.where((sums > 0) & np.isfinite(sums), sums, 1.0)
 
 
 def start_state(system: System, t: float = 0.0) -> np.ndarray:
@@ -138,6 +168,21 @@ def start_state(system: System, t: float = 0.0) -> np.ndarray:
     return u
 
 
+def smooth_state(system: System, t: float = 0.0) -> np.ndarray:
+    """For each unknown function the cubic closest to the values that rows state.
+
+    Where slopes enter nonlinearly, the jump of `start_state` at the boundary is far from any solution.
+    """
+    points, n_fields = system.pattern.points, system.pattern.n_fields
+    centred = (points - np.mean(points, axis=0)) / (np.ptp(points, axis=0).max() or 1.0)
+    powers = [k for k in product(range(_DEGREE + 1), repeat=points.shape[1]) if sum(k) <= _DEGREE]
+    monomials = np.column_stack([np.prod(centred**k, axis=1) for k in powers])
+    out, stated = np.split(start_state(system, t), n_fields), np.split(system.pattern.stated, n_fields)
+    for k, (values, known, here) in enumerate(zip(out, stated, np.split(monomials, n_fields), strict=True)):
+        out[k] = here @ np.linalg.lstsq(here[known], values[known], rcond=1e-10)[0] if np.any(known) else values
+    return np.concatenate(out)
+
+
 def solve_steady_nonlinear(
     make_system: Callable[[np.ndarray], System],
     mu: np.ndarray,
@@ -146,39 +191,59 @@ def solve_steady_nonlinear(
     box: np.ndarray | None = None,
     names: Sequence[str] = (),
     tolerance: float = 1e-10,
-    max_steps: int = 30,
+    max_steps: int = _MOST_STEPS,
 ) -> SteadyResult:
     """Solve the problem at mu from the guess; if that fails, walk to mu from a parameter where it can be solved.
 
-    The walk goes straight through the parameters, from the first of the box's middle, low and high corner at which
-    Newton converges; `box` is (2, n_parameters). Strides double after quick success and halve after failure, the
-    secant predicts the next state. `names` are those of the parameters, for messages.
+    Without a guess Newton starts from zero, then from a cubic through the boundary values. The walk goes straight through
+    the parameters, from the first of the box's middle, low and high corner at which Newton converges; `box` is
+    (2, n_parameters). Strides double after quick success and halve after failure, the secant predicts the next state.
+    `names` are those of the parameters, for messages.
     """
     mu = np.atleast_1d(np.asarray(mu, dtype=float))
-    system = make_system(mu)
-    first = newton(system, start_state(system) if guess is None else guess, tolerance=tolerance, max_steps=max_steps)
-    histories = [first.history]
+    histories: list[tuple[float, ...]] = []
+
+    def attempt(where: np.ndarray) -> tuple[NewtonResult, str]:
+        """The first start from which Newton converges, or else the first one."""
+        system, failed = make_system(where), None
+        for name, state in _starts(system, guess, others=where is not mu):
+            found = newton(system, state, tolerance=tolerance, max_steps=max_steps)
+            histories.append(found.history)
+            if found.converged:
+                return found, name
+            failed = failed or (found, name)
+        assert failed is not None
+        return failed
+
+    first, name = attempt(mu)
     if first.converged:
-        return SteadyResult(first.values, first, mu[None], tuple(histories))
-    origin = "zero" if guess is None else "the guess"
-    failed = f"no solution found at {_at(mu, names)}: Newton from {origin} stopped after {first.n_steps} steps: {first.reason}"
+        return SteadyResult(first.values, first, mu[None], tuple(histories), f"Newton from {name}")
+    failed = f"no solution found{_at(mu, names)}: Newton from {name} stopped after {first.n_steps} steps: {first.reason}"
     if box is None or len(mu) == 0:
         raise ParasolError(f"{failed}. Give a guess nearer to the solution.")
     low, high = check_shape(box, (2, len(mu)), "box")
     for anchor in ((low + high) / 2, low, high):
         if np.allclose(anchor, mu, rtol=1e-12, atol=0):
             continue
-        at_anchor = make_system(anchor)
-        starts = [start_state(at_anchor)] if guess is None else [np.asarray(guess, dtype=float), start_state(at_anchor)]
-        for start in starts:
-            found = newton(at_anchor, start, tolerance=tolerance, max_steps=max_steps)
-            histories.append(found.history)
-            if found.converged:
-                return _walk(make_system, anchor, mu, found, histories, failed, names, tolerance)
+        found, name = attempt(anchor)
+        if found.converged:
+            start = f"continuation from {_at(anchor, names, '')}, there Newton from {name}"
+            return _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start)
     raise ParasolError(f"{failed}; nor at the middle, low and high corner of the parameters. Give a guess.")
 
 
-def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance) -> SteadyResult:
+def _starts(system: System, guess: np.ndarray | None, *, others: bool) -> Iterator[tuple[str, np.ndarray]]:
+    """States to start from, the best first; where a guess is given, `others` are tried at other parameters only."""
+    if guess is not None:
+        yield "the guess", np.asarray(guess, dtype=float)
+    if guess is None or others:
+        zero = start_state(system)
+        yield "zero", zero
+        if np.any(zero):
+            yield "a cubic through the boundary values", smooth_state(system)
+
+
+def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start) -> SteadyResult:
     path, states, places = [anchor], [found.values], [0.0]
     stride, place, reason, tries = 0.25, 0.0, "", 0
     speeds: list[float] = []
@@ -189,29 +254,32 @@ def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance) -
         guess = states[-1]
         if len(states) > 1:
             guess = guess + (target - places[-1]) / (places[-1] - places[-2]) * (states[-1] - states[-2])
+        system = make_system(where)
         # few steps only: near a path Newton is quick, and a long search may end on another branch
-        found = newton(make_system(where), guess, tolerance=tolerance, max_steps=12)
+        found = newton(system, guess, tolerance=tolerance, max_steps=12)
         histories.append(found.history)
         if not found.converged:
             stride, reason = (target - place) / 2, found.reason
             continue
-        speeds.append(float(np.linalg.norm(found.values - states[-1])) / (target - place))
+        moved, size = (sizes(v, system.pattern.n_fields) for v in (found.values - states[-1], found.values))
+        speeds.append(largest_ratio(moved, size) / (target - place))
         path.append(where)
         places, states = [places[-1], target], [states[-1], found.values]
         place = target
         if place == 1.0:
-            return SteadyResult(found.values, found, np.array(path), tuple(histories))
+            return SteadyResult(found.values, found, np.array(path), tuple(histories), start)
         stride *= 2 if found.n_steps <= _QUICK else 1
     fold = len(speeds) > 2 and speeds[-1] > _FOLD * speeds[0]
     why = (
         "where Newton's matrix becomes singular: is there a fold?" if fold else f"for Newton failed beyond ({reason})."
     )
     raise ParasolError(
-        f"{failed}; continuation from {_at(anchor, names)} stopped at {_at(path[-1], names)} after {tries} strides, {why} "
+        f"{failed}; {start} stopped{_at(path[-1], names)} after {tries} strides, {why} "
         "Choose parameters on this side, or give a guess."
     )
 
 
-def _at(mu: np.ndarray, names: Sequence[str]) -> str:
+def _at(mu: np.ndarray, names: Sequence[str], at: str = " at ") -> str:
+    """The parameters in words; nothing where there are none."""
     names = names or ([f"mu{i + 1}" for i in range(len(mu))] if len(mu) > 1 else ["mu"])
-    return ", ".join(f"{name}={value:.5g}" for name, value in zip(names, mu, strict=False)) or "no parameters"
+    return at + ", ".join(f"{n}={v:.5g}" for n, v in zip(names, mu, strict=False)) if len(mu) else ""

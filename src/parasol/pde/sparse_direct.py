@@ -11,10 +11,11 @@ import warnings
 import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 from scipy.sparse.linalg import splu
 
 from parasol.checks import ParasolError, check_choice
@@ -25,6 +26,8 @@ BACKENDS = ("superlu", "mkl", "auto")
 _LEAF = 32
 # relative error of a known answer above which the matrix counts as singular to working precision
 _SINGULAR = 1e-3
+# row sums below this, relative to the sums of sizes, are zero but for the rounding of the weights
+_CONSTANT = 1e-8
 
 
 class SingularMatrixError(ParasolError):
@@ -56,6 +59,11 @@ class Pattern:
         single = np.diff(self.indptr) == 1
         first = self.indices[np.minimum(self.indptr[:-1], len(self.indices) - 1)]
         return single & (first == np.arange(n))
+
+    @cached_property
+    def n_fields(self) -> int:
+        """Number of unknown functions: each has one unknown at every point."""
+        return max(int(np.count_nonzero(np.all(self.points == self.points[:1], axis=1))), 1)
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -122,7 +130,11 @@ def _cover(edges: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Factors of one matrix: `solve` answers for one right-hand side (n,) or several (n, m)."""
+    """Factors of one matrix: `solve` answers for one right-hand side (n,) or several (n, m).
+
+    What is factorised has its rows and columns scaled to entries of at most 1: unknowns of very different size, or
+    equations in very different units, then cost no digits.
+    """
 
     pattern: Pattern
     matrix: sparse.csr_array
@@ -130,6 +142,8 @@ class Factors:
     _inner: object  # has solve(); None when every row states its unknown
     _coupling: sparse.csr_array
     _diagonal: np.ndarray
+    _rows: np.ndarray  # scale of each row that is left, in elimination order
+    _columns: np.ndarray  # of each column likewise
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """The solution u of A u = right."""
@@ -138,7 +152,8 @@ class Factors:
         out[stated] = (right[stated].T / self._diagonal).T
         if len(order):
             reduced = right[order] - self._coupling @ out[stated]
-            out[order] = self._inner.solve(np.asfortranarray(reduced))  # type: ignore[attr-defined]
+            reduced = np.asfortranarray((reduced.T * self._rows).T)
+            out[order] = (self._inner.solve(reduced).T * self._columns).T  # type: ignore[attr-defined]
         return out
 
     def solve_transposed(self, right: np.ndarray) -> np.ndarray:
@@ -147,16 +162,37 @@ class Factors:
         out = np.empty_like(right, dtype=float)
         left = right[stated]
         if len(order):
-            out[order] = self._inner.solve(np.asfortranarray(right[order]), "T")  # type: ignore[attr-defined]
+            reduced = np.asfortranarray((right[order].T * self._columns).T)
+            out[order] = (self._inner.solve(reduced, "T").T * self._rows).T  # type: ignore[attr-defined]
             left = left - self._coupling.T @ out[order]
         out[stated] = (left.T / self._diagonal).T
         return out
 
 
+    @property
+    def sign(self) -> int:
+        """The sign of the determinant; 0 where the backend does not tell. Between opposite signs a matrix is singular."""
+        signs = np.sign(self._diagonal)
+        if self._inner is not None:
+            if not hasattr(self._inner, "U"):
+                return 0
+            lu: Any = self._inner
+            signs = np.concatenate([signs, np.sign(lu.U.diagonal()), [_parity(lu.perm_r) * _parity(lu.perm_c)]])
+        return int(np.prod(signs))
+
+
+def _parity(permutation: np.ndarray) -> int:
+    """1 for an even permutation, −1 for an odd one."""
+    n = len(permutation)
+    cycles = connected_components(sparse.csr_array((np.ones(n), (np.arange(n), permutation)), shape=(n, n)))[0]
+    return -1 if (n - cycles) % 2 else 1
+
+
 def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -> Factors:
     """Factorise the matrix with these values, and prove the factors on a right-hand side with a known answer.
 
-    Falls back from MKL to SuperLU, and from fast to full pivoting, when the proof fails; refuses a singular matrix.
+    Falls back from MKL to SuperLU, and from fast to full pivoting, when the proof fails; refuses a singular matrix and
+    says what makes it so.
     """
     check_choice(backend, BACKENDS, "solver")
     n = len(pattern.stated)
@@ -165,30 +201,58 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
         raise SingularMatrixError(
             "the matrix has entries that are NaN or infinite. Check the coefficients at this parameter."
         )
-    square, coupling = pattern.blocks
+    rows, columns = _scales(matrix)
+    order, (square, coupling) = pattern.order, pattern.blocks
     coupling = sparse.csr_array((data[coupling.data - 1], coupling.indices, coupling.indptr), shape=coupling.shape)
     block = sparse.csc_array((data[square.data - 1], square.indices, square.indptr), shape=square.shape)
+    block.data *= rows[order][block.indices] * np.repeat(columns[order], np.diff(block.indptr))
     diagonal = data[pattern.indptr[:-1][pattern.stated]]
     if np.any(diagonal == 0):
         raise SingularMatrixError(
             "a boundary condition has the coefficient 0 for the unknown. Check it at this parameter."
         )
-    known = np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)  # signs without a pattern
+    known = columns * np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)  # signs without a pattern
     right = matrix @ known
-    lost = np.inf
     for name, factor in _attempts(backend, pattern):
         try:
-            factors = Factors(pattern, matrix, name, factor(block), coupling, diagonal)
-            lost = float(np.max(np.abs(factors.solve(right) - known)))
+            factors = Factors(pattern, matrix, name, factor(block), coupling, diagonal, rows[order], columns[order])
+            lost = float(np.max(np.abs(factors.solve(right) - known) / columns))
         except (RuntimeError, ValueError, MemoryError) as error:  # what the backends raise for singular matrices
             log.info("%s could not factorise: %s", name, error)
             continue
         if lost < _SINGULAR:
             return factors
         log.info("%s lost a known answer (error %.1e), trying the next", name, lost)
-    raise SingularMatrixError(
-        f"the matrix is singular to working precision (a known answer came back with error {lost:.0e}). "
-        "Is the solution unique? Slopes alone on the whole boundary leave a constant free: give the value somewhere."
+    raise SingularMatrixError(_why_singular(matrix, rows, pattern.n_fields))
+
+
+def _scales(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Powers of two that bring the largest entry of every row and then of every column to about 1, (n,) each."""
+    sizes = abs(matrix)
+    largest = sizes.max(axis=1).toarray().ravel()
+    rows = np.ldexp(1.0, -np.frexp(largest)[1])
+    largest = (sparse.diags_array(rows) @ sizes).max(axis=0).toarray().ravel()
+    return rows, np.ldexp(1.0, -np.frexp(largest)[1])
+
+
+def _why_singular(matrix: sparse.csr_array, rows: np.ndarray, n_fields: int) -> str:
+    """What a matrix without an inverse says about its problem."""
+    sizes = sparse.diags_array(rows) @ abs(matrix)
+    empty = np.count_nonzero(sizes.sum(axis=1) == 0)
+    if empty:
+        return f"{empty} of the {len(rows)} equations have no term with an unknown left. Check their coefficients."
+    for field in range(n_fields):
+        one = np.zeros(len(rows))
+        one[field * len(rows) // n_fields : (field + 1) * len(rows) // n_fields] = 1.0
+        if np.all(np.abs(rows * (matrix @ one)) <= _CONSTANT * (sizes @ one)):
+            which = f"unknown number {field + 1}" if n_fields > 1 else "the unknown"
+            return (
+                f"the equation and the conditions determine {which} only up to a constant: they contain its derivatives "
+                "alone. Give the value on a part of the boundary, or use a Robin condition."
+            )
+    return (
+        "the problem has no unique solution: with zero data it has solutions other than zero (an eigenvalue, a "
+        "resonance, or conditions that are missing or contradict each other). Change the parameters, or the conditions."
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.pde.newton import solve_steady_nonlinear
+from parasol.pde.newton import largest_ratio, sizes, solve_steady_nonlinear
 from parasol.pde.notebook import card, field_rows
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
 from parasol.pde.system import System
@@ -26,18 +26,21 @@ _WORST_RESIDUAL = 1e-8
 class Solution:
     """Values at the nodes for one parameter, with the relative residual of the system and the time it took.
 
-    `time` is set where the solution is one moment of an evolution, `history` holds the residuals of Newton's steps.
+    `time` is set where the solution is one moment of an evolution. A nonlinear problem may have several solutions:
+    `start` says from where this one was reached ("Newton from zero", "Newton from the guess", "continuation from
+    rate=1, ..."), and another guess may lead to another. `history` holds the corrections of Newton's steps.
     """
 
     model: Model
     mu: np.ndarray
     values: np.ndarray  # (n_fields * n_nodes,): the unknown functions one after the other
-    residual_norm: float  # backward error of the system, rows scaled to unit norm; Newton's last residual if nonlinear
+    residual_norm: float  # largest residual of an equation relative to its terms; if nonlinear, Newton's last correction
     seconds: float
     backend: str
     time: float | None = None
     history: tuple[float, ...] = ()
     unknowns: np.ndarray | None = None  # (n_unknowns,) of a steady solve: the values at ghosts too
+    start: str = ""  # from where a nonlinear solution was reached
 
     @property
     def fields(self) -> dict[str, np.ndarray]:
@@ -58,10 +61,13 @@ class Solution:
         return bool(np.any((mu < low) | (mu > high)))
 
     def __repr__(self) -> str:
-        return f"<Solution {self.model.problem.name} at {describe(self.model, self.mu)}: {len(self.values)} values>"
+        start = f", by {self.start}" if self.start else ""
+        return f"<Solution {self.model.problem.name} at {describe(self.model, self.mu)}: {len(self.values)} values{start}>"
 
     def _repr_html_(self) -> str:
         rows = field_rows(self.fields) | {"residual": f"{self.residual_norm:.1e}", "seconds": f"{self.seconds:.2g}"}
+        if self.start:
+            rows["start"] = f"{self.start}; there may be other solutions"
         if self.error is not None:
             rows["error"] = f"{self.error:.1e} against the exact solution"
         at = describe(self.model, self.mu) + ("" if self.time is None else f", t={self.time:g}")
@@ -97,11 +103,7 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     """Solve A(mu) u = f(mu), with one step of refinement where the residual asks for it."""
     start = time.perf_counter()
     load = check_finite(model.load(mu), f"the right-hand side at {describe(model, mu)}")
-    try:
-        factors = model.factors(mu)
-    except SingularMatrixError as error:
-        where = f" (at {describe(model, mu)})" if model.n_parameters else ""
-        raise SingularMatrixError(f"{error}{where}") from None
+    factors = model.factors(mu)
     values, residual = _refined(factors, load)
     if not (np.all(np.isfinite(values)) and residual <= _WORST_RESIDUAL):
         raise SingularMatrixError(
@@ -130,21 +132,33 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
     seconds = time.perf_counter() - start
     history = found.newton.history
     values = model.at_nodes(found.values)
-    return Solution(model, mu, values, history[-1], seconds, model.solver, history=history, unknowns=found.values)
+    return Solution(
+        model,
+        mu,
+        values,
+        history[-1],
+        seconds,
+        model.solver,
+        history=history,
+        unknowns=found.values,
+        start=found.start,
+    )
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float]:
-    """The solution, after one step of refinement where it helps, and its backward error with rows scaled to unit norm."""
-    matrix = factors.matrix
-    rows = np.sqrt(matrix.multiply(matrix).sum(axis=1))
+    """The solution, after one step of refinement where it helps, and the largest residual relative to its terms.
+
+    The terms of an equation are |A| times the size of each unknown function, and its right-hand side: so the measure
+    does not change when equations or unknown functions are scaled.
+    """
+    n_fields = factors.pattern.n_fields
     values = factors.solve(load)
-    residual = (load - matrix @ values) / rows
-    better = values + factors.solve(residual * rows)
-    refined = (load - matrix @ better) / rows
-    if np.linalg.norm(refined) < np.linalg.norm(residual):
-        values, residual = better, refined
-    scale = float(np.linalg.norm(load / rows) + np.linalg.norm(values)) or 1.0
-    return values, float(np.linalg.norm(residual)) / scale
+    residual = load - factors.matrix @ values
+    terms = abs(factors.matrix) @ np.repeat(sizes(values, n_fields), len(load) // n_fields) + np.abs(load)
+    better = values + factors.solve(residual)
+    refined = load - factors.matrix @ better
+    before, after = (largest_ratio(np.abs(r), terms) for r in (residual, refined))
+    return (better, after) if after < before else (values, before)
 
 
 def describe(model: Model, mu: np.ndarray) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,18 @@ def calibrate(errors, *, level: float = 0.95, difficulty=None) -> ConformalBound
     return ConformalBound(float(level), n, quantile, difficulty is not None)
 
 
+def highest_level(n: int) -> float:
+    """The highest level that n errors can give a bound at: n / (n + 1), rounded down, or n errors would not be enough.
+
+    >>> highest_level(9), highest_level(12), 12 / 13
+    (0.9, 0.923076923076923, 0.9230769230769231)
+    """
+    level = check_count(n, "n") / (n + 1)
+    while _exactly(level) > Fraction(n, n + 1):
+        level = math.nextafter(level, 0.0)
+    return level
+
+
 def coverage(level: float, n: int) -> Coverage:
     """The probability that a bound calibrated with n errors holds for a new parameter; it varies with the set.
 
@@ -107,9 +120,7 @@ def coverage(level: float, n: int) -> Coverage:
 def _rank(level, n: int) -> int:
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
-    from fractions import Fraction
-
-    exact = Fraction(repr(float(level)))  # as it is written: in floats 100 · 0.55 is above 55, and the rank would be 56
+    exact = _exactly(level)
     rank = math.ceil((n + 1) * exact)
     if rank > n:
         needed = math.ceil(exact / (1 - exact))
@@ -118,6 +129,10 @@ def _rank(level, n: int) -> int:
             "Solve for more parameters, or lower the level."
         )
     return rank
+
+
+def _exactly(level: float) -> Fraction:
+    return Fraction(repr(float(level)))  # as it is written: in floats 100 · 0.55 is above 55, and the rank would be 56
 
 
 def _positive(values: np.ndarray, name: str) -> np.ndarray:

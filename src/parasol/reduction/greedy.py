@@ -69,10 +69,11 @@ def greedy(
     aim = 0.0 if tolerance is None else check_positive(tolerance, "tolerance")
     most = check_count(max_solves, "max_solves") if n_modes is None else check_count(n_modes, "n_modes")
     fresh = candidates is None
-    bench = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
     mus = candidates_for(model, 0) if fresh else model.check(candidates)
     if not len(mus):
         raise ParasolError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
+    check_some_load(model, mus)
+    bench = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
     modes = np.empty((model.n_unknowns, 0))
     builders = bench.builders(modes)
     n_values = len(model.problem.names) * model.n_nodes
@@ -106,7 +107,7 @@ def greedy(
         exhausted[worst] = True  # once solved for, it is in the span
         next_mu = mus[worst]
     if reduced is None:
-        raise ParasolError("the solutions are zero at all candidates, so there is nothing to build a basis from.")
+        raise ParasolError("the solutions vanish at all candidates, so there is nothing to build a basis from.")
     # a candidate that brought nothing new was passed over in the search, but its bound counts
     history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
     proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]
@@ -121,6 +122,14 @@ def greedy(
             stacklevel=2,
         )
     return found
+
+
+def check_some_load(model: Model, mus: np.ndarray) -> None:
+    """Refuse a linear model whose right-hand sides are zero at all these parameters: so are its solutions."""
+    if not any(np.any(model.load(mu)) for mu in mus):
+        raise ParasolError(
+            f"all sources and boundary values are zero at {len(mus)} parameters, so the solution is zero. Check the problem."
+        )
 
 
 def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray) -> np.ndarray:

@@ -104,7 +104,8 @@ def solution_facts(
         "times": _span(solution.times) if in_time else None,
         "integrator": solution.integrator if in_time else None,
         "n_steps": solution.n_steps if in_time else None,
-        "newton_residuals": [] if in_time else list(solution.history),
+        "newton_corrections": [] if in_time else list(solution.history),
+        "start": None if in_time else solution.start or None,
         "solver": model.solver if in_time else solution.backend,
         "solve_seconds": solution.seconds,
         "relative_residual": None if in_time else solution.residual_norm,
@@ -164,9 +165,10 @@ def solution_rows(facts: Facts) -> dict[str, str]:
     }
     if facts["times"]:
         rows["time"] = f"{_span_text(facts['times'])}, {facts['n_steps']} steps of {facts['integrator']}"
-    elif facts["newton_residuals"]:
-        last = ", ".join(f"{r:.1e}" for r in facts["newton_residuals"][-4:])
-        rows["Newton"] = f"{len(facts['newton_residuals']) - 1} steps, last relative residuals {last}"
+    elif facts["newton_corrections"]:
+        last = ", ".join(f"{r:.1e}" for r in facts["newton_corrections"][-4:])
+        rows["Newton"] = f"{len(facts['newton_corrections']) - 1} steps, last relative corrections {last}"
+        rows["start"] = f"{facts['start']}; there may be other solutions"
     else:
         rows["relative residual"] = f"{facts['relative_residual']:.1e}"
     rows |= {name: f"from {f['minimum']:.6g} to {f['maximum']:.6g}" for name, f in facts["fields"].items()}

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from parasol.pde.model import Model
-from parasol.reduction.greedy import Greedy, greedy
+from parasol.pde.sparse_direct import SingularMatrixError
+from parasol.pde.steady import describe
+from parasol.reduction.greedy import Greedy, check_some_load, greedy
 from parasol.reduction.sampling import sample
 from parasol.surrogate.fit import accuracy, fit
+from parasol.surrogate.learning.nodes import probes
 from parasol.surrogate.learning.solves import Book, Exhausted
 from parasol.surrogate.surrogate import Surrogate
 
@@ -72,6 +75,19 @@ def learn_proven(model: Model, tolerance: float, book: Book, *, recipe=None, rng
             break
     assert best is not None
     return _measured(best, model, book, rng)
+
+
+def check_box(model: Model, rng: int) -> None:
+    """Refuse, before any work, a box on which the solution is zero or grows beyond all bounds."""
+    check_some_load(model, fresh_parameters(model, rng))
+    mus = probes(model, rng)[: 1 if model.constant_operator else None]
+    signs = [model.factors(mu).sign for mu in mus]
+    for mu, sign in zip(mus, signs, strict=True):
+        if sign * signs[0] < 0:
+            raise SingularMatrixError(
+                f"between {describe(model, mus[0])} and {describe(model, mu)} the problem is singular somewhere (the "
+                "determinant changes its sign), and solutions grow beyond all bounds there. Narrow the ranges."
+            )
 
 
 def fresh_parameters(model, rng: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.parameters import ParameterSpace
+from parasol.reduction.conformal import highest_level
 from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
@@ -302,7 +303,7 @@ def _certify(course: _Course) -> Outcome | None:
 
 
 def _bounded(course: _Course, surrogate: Surrogate, held_out: Snapshots) -> Outcome:
-    level = min(LEVEL, len(held_out) / (len(held_out) + 1))
+    level = min(LEVEL, highest_level(len(held_out)))
     found = accuracy(surrogate, held_out)
     surrogate = calibrated(surrogate, held_out, level=level)
     bound = surrogate.conformal.quantile  # type: ignore[union-attr]

@@ -1,0 +1,144 @@
+"""Nonlinear problems with known solutions, from guesses near and far, with unknowns and equations in any units."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import parasol as ps
+from lattice import lattice
+from parasol.checks import ParasolError
+from parasol.pde.newton import newton
+
+(x,) = ps.coordinates("x")
+line = ps.Box([0.0], [1.0])
+profile = 1 + x / 2 + sp.sin(2 * x)
+
+
+def on_line(unknowns, operators, exact, n_nodes=60):
+    """The model of operators(*unknowns) = operators(*exact) with the exact boundary values."""
+    eqs = [ps.Eq(left, right) for left, right in zip(operators(*unknowns), operators(*exact), strict=True)]
+    conditions = [ps.Dirichlet(e) for e in exact]
+    problem = ps.Problem(line, eqs, conditions) if len(eqs) > 1 else ps.Problem(line, eqs[0], conditions[0])
+    return ps.discretize(problem, ps.scatter(line, n_nodes=n_nodes))
+
+
+def values_of(model, exact):
+    return np.array([sp.lambdify(x, e)(model.nodes.points[:, 0]) + np.zeros(model.n_nodes) for e in exact])
+
+
+@pytest.mark.parametrize(
+    ("term", "guesses"),
+    [
+        (lambda u: u**5, (0.0, 1e-3, 30.0, 1e3, -1e3, 1e4, 1e6)),
+        (sp.exp, (0.0, 10.0, 30.0, -1e3)),
+        (lambda u: u * sp.exp(u), (0.0, 30.0)),
+    ],
+)
+def test_whatever_the_guess_the_answer_is_right_or_refused(term, guesses):
+    model = on_line([ps.unknown("u", x)], lambda u: [-u.diff(x, 2) + term(u)], [profile])
+    (exact,) = values_of(model, [profile])
+    for guess in guesses:
+        found = model.solve(guess=np.full(model.n_nodes, guess))
+        assert np.max(np.abs(found.values - exact)) < 1e-9, guess
+        assert found.residual_norm < 1e-9
+        assert found.start == "Newton from the guess"
+    with pytest.raises(ParasolError, match="from the guess stopped after 0 steps: the residual or its slope is not finite"):
+        model.solve(guess=np.full(model.n_nodes, 1e100))
+
+
+TEMPERATURE = 300 * (1 + sp.sin(2 * x) / 10 + x / 20)
+
+
+def _reacting(size, row=1.0):
+    """A temperature of 300 and a concentration of the given size, its equation multiplied by `row`."""
+    c = size * (1 + x + sp.cos(3 * x) / 2)
+
+    def operators(u, v):
+        heat = -u.diff(x, 2) + (u / 300) ** 4 - 10 * (v / size) ** 2
+        return [heat, row * (-v.diff(x, 2) + v * sp.exp(u / 300) + v**2 / size)]
+
+    return on_line(ps.unknowns("T c", x), operators, [TEMPERATURE, c])
+
+
+@pytest.fixture(scope="module")
+def reacting():
+    return _reacting(1.0)
+
+
+@pytest.mark.parametrize(("size", "row"), [(1e-10, 1.0), (1e-6, 1e8), (1e10, 1e-8)])
+def test_answers_do_not_depend_on_units(reacting, size, row):
+    exact = values_of(reacting, [TEMPERATURE, 1 + x + sp.cos(3 * x) / 2])
+    scale = np.repeat([1.0, size], reacting.n_nodes)
+    scaled = _reacting(size, row)
+    for guess in (None, np.concatenate([exact[0], 3 * exact[1]]), np.concatenate([exact[0], 0 * exact[1]])):
+        reference = reacting.solve(guess=guess)
+        assert np.max(np.abs(reference.values - exact.ravel()) / exact.ravel()) < 1e-8
+        found = scaled.solve(guess=None if guess is None else scale * guess)
+        assert len(found.history) == len(reference.history)
+        np.testing.assert_allclose(found.values / scale, reference.values, rtol=1e-10)
+
+
+def test_the_tolerance_bounds_the_error_of_each_unknown():
+    model = _reacting(1e-8)
+    exact = values_of(model, [TEMPERATURE, 1e-8 * (1 + x + sp.cos(3 * x) / 2)])
+    for tolerance in (1e-2, 1e-4, 1e-8):
+        found = newton(model.system(np.empty(0)), 3 * np.concatenate(exact), tolerance=tolerance)
+        assert found.converged
+        errors = np.max(np.abs(found.values.reshape(2, -1) - exact), axis=1) / np.max(exact, axis=1)
+        assert np.all(errors < tolerance)
+
+
+def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
+    u, v = ps.unknowns("T c", x)
+    zero, flat = sp.S.Zero, 300 * (1 + x)
+    # c has no source; and c is driven by terms of size 300 that cancel
+    for forcing in (lambda T: zero, lambda T: T.diff(x) ** 2 / 300 - T.diff(x)):
+        model = on_line(
+            [u, v], lambda T, c: [-T.diff(x, 2) + T * c, -c.diff(x, 2) + c * T**2 + forcing(T)], [flat, zero]  # noqa: B023
+        )
+        exact = values_of(model, [flat, zero])
+        for start in (None, np.concatenate([exact[0], np.full(model.n_nodes, 1e-3)])):
+            found = model.solve(guess=start)
+            assert found.residual_norm < 1e-9
+            assert len(found.history) < 12
+            np.testing.assert_allclose(found.fields["T"], exact[0], rtol=1e-10)
+            assert np.max(np.abs(found.fields["c"])) < 1e-10
+
+
+def test_a_correction_at_rounding_ends_it_where_the_matrix_is_ill_conditioned():
+    n = 4001  # condition 1e7: corrections do not fall below 1e-9 or so
+    grid, system = lattice(n, order=0, nonlinear=lambda u: u**3, slope=lambda u: 3 * u**2, boundary=lambda t: (1.0, 2.0))
+    found = newton(system, 1 + grid, tolerance=1e-15)
+    assert found.converged
+    assert found.history[-1] < 1e-8
+
+
+def test_which_solution_was_reached_is_said():
+    u = ps.unknown("u", x)
+    (rate,) = ps.parameters(rate=(0.5, 3.0))
+    problem = ps.Problem(line, ps.Eq(-u.diff(x, 2), rate * sp.exp(u)), ps.Dirichlet(0), name="bratu")
+    model = ps.discretize(problem, ps.scatter(line, n_nodes=60))
+    low = model.solve([2.0])
+    high = model.solve([2.0], guess=6 * np.sin(np.pi * model.nodes.points[:, 0]))
+    assert low.start == "Newton from zero"
+    assert "by Newton from zero" in repr(low)
+    assert high.start == "Newton from the guess"
+    assert high.values.max() > 3 * low.values.max()  # the other branch
+    far = model.solve([2.0], guess=np.full(model.n_nodes, 800.0))
+    assert far.start == "continuation from rate=1.75, there Newton from zero"
+    np.testing.assert_allclose(far.values, low.values, atol=1e-10)
+
+
+@pytest.mark.parametrize(("p", "epsilon"), [(4, 1.0), (4, 1e-4)])
+def test_p_laplace(p, epsilon):
+    x, y = ps.coordinates("x y")
+    u, exact = ps.unknown("u", x, y), 1 + x + sp.sin(x + y)
+
+    def operator(v):
+        stiffness = (epsilon + v.diff(x) ** 2 + v.diff(y) ** 2) ** sp.Rational(p - 2, 2)
+        return -(stiffness * v.diff(x)).diff(x) - (stiffness * v.diff(y)).diff(y)
+
+    problem = ps.Problem(ps.Disc(), ps.Eq(operator(u), operator(exact)), ps.Dirichlet(exact), exact=exact)
+    found = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=200)).solve()
+    assert found.error < 3e-6
+    assert found.start == "Newton from a cubic through the boundary values"
