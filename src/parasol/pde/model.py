@@ -226,6 +226,8 @@ class Model:
             nonlinear=(lambda u, t: self._nonlinear_value(u, t, mu)) if self.nonlinear else None,
             jacobian=(lambda u, t: self._nonlinear_slope(u, t, mu)) if self.nonlinear else None,
             solver=self.solver,
+            names=self.problem.names,
+            nonlinear_rows=self._nonlinear_rows,
         )
 
     @property
@@ -233,6 +235,13 @@ class Model:
         """Whether f depends on time."""
         forms = [*self.problem.forms, *[f for forms in self.problem.conditions.values() for f in forms]]
         return any(term.coefficient.atoms(Time) for form in forms for term in form.source)
+
+    @cached_property
+    def _nonlinear_rows(self) -> np.ndarray:
+        out = np.zeros(self.n_unknowns, dtype=bool)
+        for part in self.nonlinear:
+            out[part.rows] = True
+        return out
 
     def _nonlinear_value(self, u: np.ndarray, t: float, mu: np.ndarray) -> np.ndarray:
         out = np.zeros(self.n_unknowns)

@@ -67,6 +67,7 @@ def integrate(
     integrator: str | None = None,
     step: float | None = None,
     tolerance: float | None = None,
+    relative: bool = False,
     progress: Callable[[float], None] | None = None,
     check_stability: bool = False,
 ) -> Trajectory:
@@ -105,10 +106,11 @@ def integrate(
         start, given = _consistent(rows, u, v, float(times[0]), duration)
         values = np.empty((len(times), system.n))
         values[0] = given
-        run = Run(rows, times, values, _scale(rows, start, times), integrator, _advice(integrator, step), progress)
+        size, scale = system.sizes(start.u), _scale(rows, start, duration)
+        run = Run(rows, times, values, size, scale, integrator, _advice(integrator, step), progress)
         run.begin(start.t, start.u)
         if step is None:
-            esdirk4_adaptive(run, start, tolerance)
+            esdirk4_adaptive(run, start, tolerance, relative=relative)
         else:
             march = {"averaged": averaged, "sbdf2": sbdf2, "esdirk4": esdirk4}[integrator]
             n_steps = count_steps(times, step)
@@ -221,25 +223,11 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
     return State(t, fixed, slope, z), np.where(known, given, fixed) if violation > LARGE_VIOLATION else fixed
 
 
-def _scale(rows: Rows, start: State, times: np.ndarray) -> float:
-    """Size of the data: of the start, and of what the load makes in the whole time where nothing opposes it."""
-    system, duration = rows.system, float(times[-1] - times[0])
-    entries = np.where(
-        rows.second[rows.of_entry],
-        system.mass,
-        np.where(rows.first[rows.of_entry], system.damping, system.stiffness),
-    )
-    heaviest = np.zeros(system.n)
-    np.maximum.at(heaviest, rows.of_entry, np.abs(entries))
-    reach = rows.by_order(duration**2, duration) / np.where(heaviest > 0, heaviest, 1.0)
-    loads = [
-        np.max(reach * np.abs(system.load(float(t))), initial=0.0)
-        for t in (times[0], times[len(times) // 2], times[-1])
-    ]
-    still = float(np.max(np.abs(start.u), initial=0.0)) + float(max(loads))
-    if np.any(rows.second):
-        still += duration * float(np.max(np.abs(start.v), initial=0.0))
-    return still if still > 0 else 1.0
+def _scale(rows: Rows, start: State, duration: float) -> np.ndarray:
+    """Size of the start of each unknown, with what its velocity makes of it, and of all unknowns together."""
+    sizes = rows.system.sizes
+    still = sizes(start.u) + (duration * sizes(start.v) if np.any(rows.second) else 0.0)
+    return np.append(still, np.max(still))
 
 
 def _advice(integrator: str, step: float | None) -> str:
