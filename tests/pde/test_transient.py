@@ -212,7 +212,8 @@ def test_rows_of_first_and_second_order_together():
     found = slopes(system, times, exact, [0.25, 0.125, 0.0625], integrator="esdirk4", velocity=[0.0, 0.0])
     assert abs(found[-1] - 4) < 0.2
     with pytest.raises(ParasolError, match="every equation"):
-        integrate(system, exact[0], times, velocity=[0.0, 0.0], step=0.1)
+        integrate(system, exact[0], times, velocity=[0.0, 0.0], step=0.1, integrator="averaged")
+    assert integrate(system, exact[0], times, velocity=[0.0, 0.0], step=0.1).integrator == "esdirk4"
 
 
 def test_a_rough_start_is_smoothed_not_amplified():

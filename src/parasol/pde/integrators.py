@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -70,6 +70,13 @@ class Rows:
         return np.where(self.second, second, np.where(self.first, first, constrained))
 
     @property
+    def leading(self) -> np.ndarray:
+        """(nnz,) the entries of each row's highest time derivative, 0 in constraints."""
+        row = self.of_entry
+        first = np.where(self.first[row], self.system.damping, 0.0)
+        return np.where(self.second[row], self.system.mass, first)
+
+    @cached_property
     def bent(self) -> bool:
         """Whether N enters constraints."""
         if self.system.nonlinear is None:
@@ -93,9 +100,9 @@ class Rows:
     def transfer(self, u: np.ndarray, t: float) -> Callable[[np.ndarray], np.ndarray]:
         """Solver with the matrix that takes the leading time derivative's rows and the constraints' linearisation."""
         system, row = self.system, self.of_entry
-        entries = np.where(self.second[row], system.mass, np.where(self.first[row], system.damping, system.stiffness))
-        if system.jacobian is not None:
-            entries = entries + np.where(self.constrained[row], system.jacobian(u, t), 0.0)
+        entries = self.leading + np.where(self.constrained[row], system.stiffness, 0.0)
+        if self.bent:
+            entries = entries + np.where(self.constrained[row], system.jacobian(u, t), 0.0)  # type: ignore[misc]
         try:
             return splu(_without_zeros(system, entries).tocsc()).solve
         except RuntimeError:
@@ -433,7 +440,7 @@ class Esdirk4:
 
     def _iterate(self, v, known, carried, load, t, g, accuracy, matrices: Matrices, patient) -> np.ndarray | None:
         rows, system, previous = self.rows, self.rows.system, np.inf
-        for _ in range(_MOST_ITERATIONS):
+        for _ in range(4 * _MOST_ITERATIONS if patient else _MOST_ITERATIONS):
             u = known + g * v
             pull = load - rows.stiffness @ u - rows.nonlinear(u, t)
             residual = carried + matrices.share * pull - matrices.leading @ v

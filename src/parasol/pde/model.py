@@ -269,10 +269,13 @@ class Model:
         return factorize(self.pattern, self.operator(mu).data, backend=self.solver)
 
     def growth(self, mu) -> float:
-        """Fastest growth rate in time of the linear part, found once, at the first parameter it is asked for."""
-        if "_growth" not in self.__dict__:
-            self.__dict__["_growth"] = spectrum(self.system(mu)).growth
-        return self.__dict__["_growth"]
+        """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""
+        return spectrum(self.system(mu)).growth
+
+    @cached_property
+    def typical_growth(self) -> float:
+        """`growth` in the middle of the parameters' ranges."""
+        return self.growth(self.vector())
 
     def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (..., n_nodes), from stacked values (..., n_fields * n_nodes)."""
@@ -317,7 +320,9 @@ class Model:
         """Solve at one parameter: a vector, or a mapping of names to values.
 
         Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton from.
-        Problems in time return an `Evolution` and take `times`, `step`, `tolerance`, `integrator` and `progress`.
+        Problems in time return an `Evolution` and take `times`, `integrator`, `progress` and either `step` for constant
+        steps or `tolerance` (1e-5) for adapted ones: the errors of each unknown in time stay below about tolerance × its
+        largest size so far, or with `relative=True` × its size at the time.
         """
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)
