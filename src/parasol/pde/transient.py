@@ -308,6 +308,9 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
         entries = entries + system.jacobian(state, t)
     solve = rows.transfer(np.zeros(system.n) if state is None else state, t)
     if np.any(rows.first) and np.any(rows.second):
+        if state is None and rows.bent:
+            part = system.jacobian(np.zeros(system.n), t)  # type: ignore[misc]
+            entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
         found, kind = _mixed(rows, system.matrix(entries), solve)
         return _summary(system.time_order, found, found, kind)
     moving = np.flatnonzero(~rows.constrained)
@@ -326,6 +329,10 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
         # the ends of the spectrum hide what lies near zero, where slow growth sits: look there with an inverse
         shift = 1e-6 * float(np.max(np.abs(found), initial=1.0))
         leading = system.mass if system.time_order == 2 else system.damping
+        if state is None and system.jacobian is not None:
+            # constraints are linearised, as in `solve`: their linear part alone may determine nothing
+            part = system.jacobian(np.zeros(system.n), t)
+            entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
         inverse, weight = system.factorize(entries + shift * leading).solve, system.matrix(leading)[moving]
 
         def apply_inverse(w: np.ndarray) -> np.ndarray:
