@@ -132,17 +132,29 @@ def test_a_load_that_vanishes_at_the_stored_times_is_no_instability(options):
     assert np.max(np.abs(found.values[1] - exact)) < (0.05 if options.get("step") == 1.0 else 2e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"step": 0.01}])
-def test_growth_of_a_small_unknown_is_seen(options):
-    # c grows like exp((30 − π²) t) from 1e-10 beside T of size 300, and would not reach it
-    problem = ps.Problem(
-        LINE,
-        [Eq(T.diff(t), T.diff(x, 2)), Eq(c.diff(t), c.diff(x, 2) + 30 * c)],
-        {part: [ps.Dirichlet(300 + x), ps.Dirichlet(0)] for part in LINE.part_names},
-        initial={"T": 300 + x, "c": sin(pi * x) / 10**10},
-        times=[0.0, 1.0],
-        unknowns=(T, c),
-    )
-    model = ps.discretize(problem, ps.scatter(LINE, n_nodes=40))
-    with pytest.warns(ParasolWarning, match="modes that grow"), pytest.raises(ParasolError, match=r"unstable: \|c\|"):
-        model.solve(**options)
+@pytest.mark.filterwarnings("ignore:the discretised operator")
+def test_leaps_of_a_small_unknown_are_seen_and_growth_from_a_trace_is_not_refused():
+    def model(rate, damping, trace):
+        equations = [
+            Eq(T.diff(t), T.diff(x, 2)),
+            Eq(c.diff(t), c.diff(x, 2) + rate * c * (1 - c) - damping * c * T / 300),
+        ]
+        problem = ps.Problem(
+            LINE,
+            equations,
+            {part: [ps.Dirichlet(300 + x), ps.Neumann(0)] for part in LINE.part_names},
+            initial={"T": 300 + x, "c": trace},
+            times=[0.0, 1.0],
+            unknowns=(T, c),
+        )
+        return ps.discretize(problem, ps.scatter(LINE, n_nodes=40), neumann="one-sided")
+
+    # an explicit term that is too stiff for the steps makes c grow from 1e-10 to 1e6 times that, far below T
+    with pytest.raises(ParasolError, match=r"unstable: \|c\| grew to .*e-0.*Use a step smaller than 0.05"):
+        model(0, 500, 1e-10).solve(step=0.05)
+    # logistic growth from a trace to half its limit
+    trace = 1e-9
+    logistic = 1 / (1 + (1 / trace - 1) * np.exp(-20))
+    for options, error in (({}, 1e-3), ({"step": 0.002}, 2e-2)):
+        found = model(20, 0, trace).solve(**options).fields["c"][-1]
+        assert np.max(np.abs(found / logistic - 1)) < error

@@ -34,6 +34,7 @@ EMBEDDED = np.array(
 _GAMMA = 0.25
 
 _GROWTH = 1e6  # times the scale of the data: beyond, a run counts as unstable
+_LEAP = 1.6  # growth in one step above which one unknown's growth is not resolved by the steps
 _MOST_STEPS = 200_000
 _FACTORS_KEPT = 4  # step sizes near each other come and go; each set of factors is large
 _MOST_ITERATIONS = 8
@@ -148,6 +149,7 @@ class Run:
     largest: float = 0.0
     _stored: int = 1
     _levels: list = field(default_factory=list)
+    _sizes: list = field(default_factory=list)  # of the unknowns at the last steps
 
     @property
     def duration(self) -> float:
@@ -161,7 +163,7 @@ class Run:
 
     def begin(self, t: float, u: np.ndarray) -> None:
         """The state from which the run starts."""
-        self._levels = [(t, u)]
+        self._levels, self._sizes = [(t, u)], [self.rows.system.sizes(u)]
 
     def accept(self, t: float, u: np.ndarray) -> None:
         """Take note of a state reached; stop if it has grown beyond all bounds."""
@@ -171,6 +173,7 @@ class Run:
         size = self.rows.system.sizes(u)
         self._watch(t, u, np.append(size, np.max(size)))
         self.size = np.maximum(self.size, size)
+        self._sizes = [*self._sizes[-20:], size]
         # four levels carry the cubic for times that steps do not meet, best used between the two in the middle
         self._levels = [*self._levels[-3:], (t, u)]
         if len(self._levels) == 4:
@@ -179,14 +182,21 @@ class Run:
             self.progress(min(1.0, (t - self.times[0]) / self.duration))
 
     def _watch(self, t: float, u: np.ndarray, size: np.ndarray) -> None:
-        """Refuse an unknown, or all of them together, that has grown beyond all that was seen to drive it."""
+        """Refuse a state that has grown beyond all that was seen to drive it, and any one unknown that does so in leaps.
+
+        One unknown may well grow from a trace beside larger ones, in many small steps; what explicit steps that are too
+        long do to it takes few.
+        """
+        names = self.rows.system.names
         for k in np.flatnonzero(~(size <= _GROWTH * self.scale)):
-            if np.isfinite(size[k]):
+            alone, finite = k < len(names), np.isfinite(size[k])
+            if alone and finite and size[k] <= _LEAP ** len(self._sizes) * self._sizes[0][k]:
+                continue
+            if finite:
                 self.scale[k] = max(self.scale[k], self._drive(int(k), t, u))
             if not size[k] <= _GROWTH * self.scale[k]:
-                names = self.rows.system.names
-                name = names[k] if k < len(names) else names[int(np.argmax(size[:-1]))]
-                grown = f"{size[k]:.1e}" if np.isfinite(size[k]) else "infinity"
+                name = names[k if alone else int(np.argmax(size[:-1]))]
+                grown = f"{size[k]:.1e}" if finite else "infinity"
                 raise ParasolError(
                     f"unstable: |{name}| grew to {grown} at t={t:.6g} (data of size {self.scale[k]:.1e}, integrator "
                     f"{self.integrator!r}). {self.advice}"
@@ -523,11 +533,11 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
         share = min(1.0, max(1e-3, 2 * h / duration))
         allowed = tolerance * (share * now + now - past)
         error = worst(errors, allowed)
-        if error > 1:
+        if not error <= 1:
             lost = run.rows.rounding(method.matrices(h, state).factors, after.u)
             error = worst(errors, np.maximum(allowed, [lost, lost / h]))
-        factor = min(8.0, max(0.1, 0.9 * max(error, 1e-12) ** (-1 / 3)))
-        if error > 1:
+        factor = min(8.0, max(0.1, 0.9 * max(error, 1e-12) ** (-1 / 3))) if np.isfinite(error) else 0.1
+        if not error <= 1:
             run.rejected += 1
             level = max(_level(h * factor, duration), level + 1)
             continue
