@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -480,13 +481,16 @@ def worst(errors: np.ndarray, allowed: np.ndarray) -> float:
         return float(np.max(np.where(errors == 0, 0.0, errors / allowed), initial=0.0))
 
 
-def esdirk4(run: Run, start: State, step: float, n_steps: int) -> None:
-    """Fixed steps of ESDIRK4: order 4, for u' and u''."""
+def esdirk4(run: Run, start: State, step: float) -> None:
+    """Fixed steps of ESDIRK4, order 4, for u' and u'': equal ones between requested times, none longer than `step`."""
     method, state = Esdirk4(run), start
-    for m in range(1, n_steps + 1):
-        state = method.advance(state, step)
-        state = State(start.t + m * step, state.u, state.v, state.z)
-        run.accept(state.t, state.u)
+    for begin, end in pairwise(run.times):
+        count = int(np.ceil((end - begin) / step * (1 - 1e-6)))
+        h = float(f"{(end - begin) / count:.11e}")  # rounded, so that equal steps are seen as such
+        for m in range(1, count + 1):
+            state = method.advance(state, h)
+            state = State(float(begin + m * (end - begin) / count), state.u, state.v, state.z)
+            run.accept(state.t, state.u)
 
 
 def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool = False) -> None:

@@ -79,7 +79,7 @@ def integrate(
     held against its size then, so that a solution that decays keeps its digits. With `step`, steps are constant, the
     largest ones up to `step` that meet the requested times: "averaged" (order 2, N explicit) where there is u'',
     "sbdf2" (order 2, N explicit) where there is u' only, or "esdirk4" if named or where rows of both kinds are mixed.
-    Where no constant step meets all times, values are interpolated by cubics.
+    Where no constant step meets all times, "esdirk4" shortens its steps and the others interpolate by cubics.
 
     Constraint rows hold at every step and stage, nonlinear ones by Newton's method. Unknowns they fix are corrected at the
     start; those of them that are NaN in `initial` (values outside the domain) are found. An initial state that violates
@@ -116,9 +116,11 @@ def integrate(
         if step is None:
             esdirk4_adaptive(run, start, tolerance, relative=relative)
         else:
-            march = {"averaged": averaged, "sbdf2": sbdf2, "esdirk4": esdirk4}[integrator]
             n_steps = count_steps(times, step)
-            march(run, start, duration / n_steps, n_steps)
+            if integrator == "esdirk4":
+                esdirk4(run, start, duration / n_steps)
+            else:
+                {"averaged": averaged, "sbdf2": sbdf2}[integrator](run, start, duration / n_steps, n_steps)
         run.finish()
     return Trajectory(
         times,
