@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from sympy import Eq, cos, diff, exp
+from sympy import Eq, cos, diff
 
 import parasol as ps
 from lattice import lattice, system_of

@@ -7,7 +7,7 @@ import pytest
 from sympy import Eq, cos, diff, exp, pi, sin
 
 import parasol as ps
-from parasol.checks import ParasolError, ParasolWarning
+from parasol.checks import ParasolError
 
 (x,) = ps.coordinates("x")
 t = ps.time()
@@ -33,7 +33,9 @@ def solved(equations, exact, names, *, times=(0.0, 1.0, 2.0), n_nodes=24, **opti
 def errors(evolution):
     out = {}
     for name, found in evolution.fields.items():
-        exact = np.array([evolution.model.fields(evolution.model.exact(evolution.mu, s))[name] for s in evolution.times])
+        exact = np.array(
+            [evolution.model.fields(evolution.model.exact(evolution.mu, s))[name] for s in evolution.times]
+        )
         out[name] = np.max(np.abs(found - exact)) / (np.max(np.abs(exact)) or 1.0)
     return out
 

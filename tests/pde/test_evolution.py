@@ -162,9 +162,7 @@ def test_initial_values_may_be_undefined_at_ghosts_and_where_conditions_give_the
     z = ps.coordinates("z")[0]
     w = ps.unknown("w", z, t)
     line = ps.Box((0,), (1,))
-    problem = ps.Problem(
-        line, Eq(w.diff(t), w.diff(z, 2)), ps.Dirichlet(0), initial=z**2 * log(z), times=[0.0, 0.1]
-    )
+    problem = ps.Problem(line, Eq(w.diff(t), w.diff(z, 2)), ps.Dirichlet(0), initial=z**2 * log(z), times=[0.0, 0.1])
     with np.errstate(all="ignore"):
         found = ps.discretize(problem, ps.scatter(line, n_nodes=40)).solve()
     assert np.max(np.abs(found.values[0, -2:])) < 1e-12

@@ -78,7 +78,10 @@ def test_second_order_with_an_algebraic_unknown():
 @pytest.mark.parametrize(
     ("initial", "message"),
     [
-        ({"u": U.subs(t, 0), "v": 1}, r"state of u has 1 part\(s\), an unknown of order 2 in time needs \(state, velocity\)"),
+        (
+            {"u": U.subs(t, 0), "v": 1},
+            r"state of u has 1 part\(s\), an unknown of order 2 in time needs \(state, velocity\)",
+        ),
         ({"u": (1, 0), "v": (1, 0)}, r"state of v has 2 part\(s\), an unknown of order 1 in time needs a state"),
         ({"u": (1, 0)}, "state of v is missing. Give initial=..., as a state"),
     ],

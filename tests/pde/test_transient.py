@@ -334,7 +334,9 @@ def test_single_steps_meet_times_that_constant_ones_do_not():
     x = np.linspace(0, 1, 41)
     times = np.array([0.0, 0.37, 0.5, 1.7072, 2.0])
     fine = integrate(system, np.sin(np.pi * x), times, tolerance=1e-10, **options)
-    found = [integrate(system, np.sin(np.pi * x), times, step=s, integrator="esdirk4", **options) for s in (0.25, 0.125)]
+    found = [
+        integrate(system, np.sin(np.pi * x), times, step=s, integrator="esdirk4", **options) for s in (0.25, 0.125)
+    ]
     errors = [np.max(np.abs(f.values - fine.values)) for f in found]
     assert found[0].largest_step <= 0.25
     assert errors[0] < 2e-3

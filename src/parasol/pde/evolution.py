@@ -169,10 +169,12 @@ def _warn_of_growth(model: Model, mu: np.ndarray, times: np.ndarray) -> None:
         return  # refused later, with better words
     # a nonlinear problem may grow by itself; a linear one whose modes grow twentyfold is worth a word
     limit, duration = np.log(20.0) if model.problem.linear else MOST_GROWTH, float(times[-1] - times[0])
-    # eigenvalues cost as much as a solve: the middle of the ranges speaks for the others where it is far from the limit
-    growth = model.typical_growth
-    if growth * duration > limit / 3:
+    # eigenvalues cost as much as a solve: the middle of the ranges speaks for the others where it is far from the limit;
+    # functions have no middle
+    if model.parameters.functions or model.typical_growth * duration > limit / 3:
         growth = model.growth(mu)
+    else:
+        growth = model.typical_growth
     if growth * duration > limit:
         warnings.warn(
             f"the discretised operator has modes that grow like exp({growth:.3g} t), which may be errors of the stencils. "

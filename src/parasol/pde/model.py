@@ -274,7 +274,7 @@ class Model:
 
     @cached_property
     def typical_growth(self) -> float:
-        """`growth` in the middle of the parameters' ranges."""
+        """`growth` in the middle of the parameters' ranges, for problems whose parameters are numbers."""
         return self.growth(self.vector())
 
     def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
