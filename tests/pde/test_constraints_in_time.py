@@ -167,3 +167,20 @@ def test_a_constraint_that_cannot_be_solved_is_refused():
     for options in ({"step": 0.05}, {"step": 0.05, "integrator": "esdirk4"}, {}):
         with pytest.raises(ParasolError, match=r"Newton did not converge|step size fell|singular"):
             integrate(system, [0.0, 1.0], [0.0, 2.0], **options)
+
+
+def test_a_start_from_which_constraints_have_no_solution_is_refused():
+    # w² = −1
+    system = replace(
+        system_of(
+            [[0.0, 1.0], [0.0, 0.0]],
+            [[1.0, 0.0], [0.0, 0.0]],
+            None,
+            lambda t: np.array([0.0, -1.0]),
+            lambda v, t: np.array([0.0, v[1] ** 2]),
+            lambda v, t: sparse.csr_array([[0.0, 0.0], [0.0, 2 * v[1]]]),
+        ),
+        names=("u", "w"),
+    )
+    with pytest.raises(ParasolError, match="no solution near the initial state at t=0"):
+        integrate(system, [0.0, 1.5], [0.0, 2.0])

@@ -7,7 +7,7 @@ import pytest
 from sympy import Eq, cos, diff, exp, pi, sin
 
 import parasol as ps
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, ParasolWarning
 
 (x,) = ps.coordinates("x")
 t = ps.time()
@@ -160,3 +160,68 @@ def test_leaps_of_a_small_unknown_are_seen_and_growth_from_a_trace_is_not_refuse
     for options, error in (({}, 1e-3), ({"step": 0.002}, 2e-2)):
         found = model(20, 0, trace).solve(**options).fields["c"][-1]
         assert np.max(np.abs(found / logistic - 1)) < error
+
+
+def test_a_source_that_comes_late_does_not_need_the_digits_of_what_was_before():
+    # exp(−500) at the start, and steps that follow its growth from there would be too many
+    pulse = exp(-20 * (t - 5) ** 2)
+    problem = ps.Problem(
+        LINE,
+        Eq(T.diff(t), T.diff(x, 2) / 10 + pulse * (1 + x)),
+        ps.Neumann(0),
+        initial=0,
+        times=[0.0, 10.0],
+    )
+    found = ps.discretize(problem, ps.scatter(LINE, n_nodes=40)).solve()
+    # the mean of u is the integral of the mean source
+    assert abs(found.values[-1].mean() / (1.5 * np.sqrt(np.pi / 20)) - 1) < 1e-3
+    assert found.n_steps < 400
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-9])
+@pytest.mark.parametrize("zero", [False, True])
+def test_nonlinear_conditions_of_a_small_unknown(size, zero):
+    # (∂c/∂n)/size + (c/size)³ beside T = 300, and w = 0 but for rounding; constant steps, order 2
+    hot = (300 + 20 * x**2) * (1 + cos(t) / 10)
+    thin = size * (1 + x / 2) * (2 + cos(3 * t))
+    n = ps.normal(x)[0]
+    exact, unknowns = {"T": hot, "c": thin, "w": 0 * x}, (T, c, w)
+    equations = [
+        Eq(T.diff(t), T.diff(x, 2) + diff(hot, t) - diff(hot, x, 2)),
+        Eq(c.diff(t), c.diff(x, 2) + diff(thin, t)),
+        Eq(w.diff(t), w.diff(x, 2) + T - 300 * (T / 300) + w * T / 300),
+    ]
+    conditions = [
+        ps.Neumann(n * diff(hot, x)),
+        Eq(n * c.diff(x) / size + (c / size) ** 3, n * diff(thin, x) / size + (thin / size) ** 3),
+        ps.Neumann(0),
+    ]
+    count = 3 if zero else 2
+    problem = ps.Problem(
+        LINE,
+        equations[:count],
+        conditions[:count],
+        initial={str(u.func): exact[str(u.func)].subs(t, 0) for u in unknowns[:count]},
+        times=[0.0, 1.0],
+        exact={str(u.func): exact[str(u.func)] for u in unknowns[:count]},
+        unknowns=unknowns[:count],
+    )
+    model = ps.discretize(problem, ps.scatter(LINE, n_nodes=24), degree=3)
+    found = [errors(model.solve(step=h)) for h in (0.05, 0.025)]
+    assert 1.7 < np.log2(found[0]["c"] / found[1]["c"]) < 2.4, found
+    assert found[1]["c"] < 5e-3
+
+
+def test_a_small_unknown_that_violates_its_conditions_is_named_by_a_warning():
+    problem = ps.Problem(
+        LINE,
+        [Eq(T.diff(t), T.diff(x, 2)), Eq(c.diff(t), c.diff(x, 2))],
+        [ps.Dirichlet(300 + x), ps.Dirichlet(1e-6)],
+        initial={"T": 300 + x, "c": 2e-6},
+        times=[0.0, 1.0],
+        unknowns=(T, c),
+    )
+    model = ps.discretize(problem, ps.scatter(LINE, n_nodes=24), degree=3)
+    with pytest.warns(ParasolWarning, match="violates the boundary conditions at t=0 by 5.0e-01"):
+        found = model.solve(step=0.1)
+    assert np.max(np.abs(found.fields["c"][-1] / 1e-6 - 1)) < 1e-3
