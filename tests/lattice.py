@@ -7,13 +7,15 @@ from parasol.pde.sparse_direct import Pattern
 from parasol.pde.system import System
 
 
-def system_of(stiffness, damping=None, mass=None, load=None, nonlinear=None, jacobian=None):
-    """A system from matrices with any patterns; `jacobian(u, t)` returns a matrix."""
+def system_of(stiffness, damping=None, mass=None, load=None, nonlinear=None, jacobian=None, full=False):
+    """A system from matrices with any patterns, or the full one; `jacobian(u, t)` returns a matrix."""
     n = np.shape(stiffness)[0]
     given = [sparse.csr_array(m) if m is not None else sparse.csr_array((n, n)) for m in (stiffness, damping, mass)]
     pattern = sum((abs(m) > 0).astype(float) for m in given)
     # where a nonlinear part depends on its own unknown only, the diagonal is all it needs
     pattern = (pattern if nonlinear is None else pattern + sparse.eye_array(n)).tocsr()
+    if full:
+        pattern = sparse.csr_array(np.ones((n, n)))
     pattern.sort_indices()
     rows = np.repeat(np.arange(n), np.diff(pattern.indptr))
 

@@ -1,6 +1,9 @@
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from sympy import Eq, exp, sin
+from sympy import Eq, Rational, cos, diff, exp, log, sin, sqrt
 
 import parasol as ps
 from parasol.checks import ParasolError
@@ -73,10 +76,116 @@ def test_one_flat_vector_and_moments_in_between(cooling):
     assert evolution.flat.shape == (1000,)
     np.testing.assert_array_equal(evolution.at(0.1).values, evolution.values[2])
     fine = cooling.solve(times=[0.0, 0.075, 0.1])
-    np.testing.assert_allclose(evolution.at(0.075).values, fine.values[1], atol=2e-3)
+    np.testing.assert_allclose(evolution.at(0.075).values, fine.values[1], atol=1e-6)
+    assert evolution.at(0.075) is evolution.at(0.075)  # integrated once
     with pytest.raises(ParasolError, match="outside the stored times"):
         evolution.at(1.0)
     assert "5 times" in repr(evolution)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, 1e-4),
+        ({"step": 0.02}, 5e-3),
+        ({"step": 0.25, "integrator": "esdirk4"}, 5e-2),
+        ({"times": [1.0, 2.0, 4.0], "tolerance": 1e-4}, 1e-3),  # the initial state itself is not stored
+    ],
+)
+def test_between_stored_times_the_solution_is_integrated_not_guessed(options, error):
+    # far fewer stored times than the solution has periods: no interpolation could see them
+    exact = (2 + x / 2 - y) * (2 + cos(9 * t))
+    problem = ps.Problem(
+        DISC,
+        Eq(u.diff(t, 2), ps.laplacian(u) + diff(exact, t, 2)),
+        ps.Dirichlet(exact),
+        initial=(exact.subs(t, 0), 0),
+        times=[0.0, 2.0, 4.0],
+        exact=exact,
+    )
+    evolution = ps.discretize(problem, ps.scatter(DISC, n_nodes=60), degree=2).solve(**options)
+    for moment in (evolution.times[0] + 0.013, 3.1):
+        found = evolution.at(moment)
+        assert found.time == moment
+        assert found.error < error
+
+
+def test_between_stored_times_where_the_problem_has_none(cooling):
+    problem = ps.Problem(DISC, HEAT, ps.Dirichlet(0), initial=1 - x**2 - y**2)
+    model = ps.discretize(problem, cooling.nodes, degree=3)
+    found = model.solve(times=[0.3, 0.5])  # the first of them is the start
+    np.testing.assert_allclose(found.at(0.4).values, cooling.solve().at(0.1).values, atol=1e-6)
+
+
+def test_values_that_were_not_integrated_are_known_at_stored_times_only(cooling):
+    evolution = replace(cooling.solve(), options=None)
+    np.testing.assert_array_equal(evolution.at(0.1).values, evolution.values[2])
+    with pytest.raises(ParasolError, match=r"t=0.075 is not among the stored times \(the nearest is 0.(05|1)\)"):
+        evolution.at(0.075)
+
+
+@pytest.mark.parametrize(
+    ("initial", "message"),
+    [
+        ({"a": sin(x) / x, "b": 1}, r"initial state of a is nan at \(0, 0.125\) and 6 other nodes"),
+        ({"a": 1, "b": 1 / x}, r"initial state of b is (inf|zoo|nan) at \(0"),
+        ({"a": 1, "b": log(x - Rational(1, 2))}, "initial state of b is nan"),
+    ],
+)
+def test_initial_values_that_are_not_numbers_are_refused(initial, message):
+    a, b = ps.unknowns("a b", x, y, t)
+    box = ps.Box((-0.5, 0), (0.5, 1))
+    problem = ps.Problem(
+        box,
+        [Eq(a.diff(t), ps.laplacian(a)), Eq(b.diff(t), ps.laplacian(b))],
+        [ps.Dirichlet(1), ps.Dirichlet(1)],
+        initial=initial,
+        times=[0, 1],
+    )
+    with pytest.raises(ParasolError, match=message), np.errstate(all="ignore"):
+        ps.discretize(problem, ps.lattice(box, 9), degree=2).solve()
+
+
+def test_a_velocity_that_is_not_a_number_is_refused():
+    problem = ps.Problem(DISC, WAVE, ps.Dirichlet(0), initial=(0, sqrt(x)), times=[0, 1])
+    with pytest.raises(ParasolError, match="initial velocity of u is nan"), np.errstate(all="ignore"):
+        ps.discretize(problem, ps.scatter(DISC, n_nodes=100), degree=2).solve()
+
+
+def test_initial_values_may_be_undefined_at_ghosts_and_where_conditions_give_them():
+    # √(1.01 − r²)⁵ has no value at ghosts, z² log z none at the end with a given value
+    initial = sqrt(Rational(101, 100) - x**2 - y**2) ** 5
+    problem = ps.Problem(DISC, HEAT, ps.Neumann(0), initial=initial, times=[0.0, 0.1])
+    with np.errstate(all="ignore"):
+        found = ps.discretize(problem, ps.scatter(DISC, n_nodes=150), degree=3).solve()
+    assert np.all(np.isfinite(found.values))
+    z = ps.coordinates("z")[0]
+    w = ps.unknown("w", z, t)
+    line = ps.Box((0,), (1,))
+    problem = ps.Problem(line, Eq(w.diff(t), w.diff(z, 2)), ps.Dirichlet(0), initial=z**2 * log(z), times=[0.0, 0.1])
+    with np.errstate(all="ignore"):
+        found = ps.discretize(problem, ps.scatter(line, n_nodes=40)).solve()
+    assert np.max(np.abs(found.values[0, -2:])) < 1e-12
+
+
+def test_growth_belongs_to_its_parameter():
+    (rate,) = ps.parameters(rate=(5.0, 10.0))
+    problem = ps.Problem(
+        DISC, Eq(u.diff(t), ps.laplacian(u) + rate * u), ps.Dirichlet(0), initial=1 - x**2 - y**2, times=[0.0, 1.0]
+    )
+    model = ps.discretize(problem, ps.scatter(DISC, n_nodes=100), degree=3)
+    low, high = model.growth([6.0]), model.growth([9.0])
+    assert abs(high - low - 3) < 1e-6
+    assert model.growth([6.0]) == low
+    assert abs(model.typical_growth - low - 1.5) < 1e-6
+    # which parameter was asked for first does not decide on the warning
+    for order in (1, -1):
+        model = ps.discretize(problem, model.nodes, degree=3)
+        for mu, warned in ((9.5, True), (6.0, False))[::order]:
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                model.solve([mu], times=[0.0, 1.0])
+            assert bool(seen) == warned, mu
 
 
 def test_a_system_in_time_conserves_what_it_should():

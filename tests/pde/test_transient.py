@@ -212,7 +212,8 @@ def test_rows_of_first_and_second_order_together():
     found = slopes(system, times, exact, [0.25, 0.125, 0.0625], integrator="esdirk4", velocity=[0.0, 0.0])
     assert abs(found[-1] - 4) < 0.2
     with pytest.raises(ParasolError, match="every equation"):
-        integrate(system, exact[0], times, velocity=[0.0, 0.0], step=0.1)
+        integrate(system, exact[0], times, velocity=[0.0, 0.0], step=0.1, integrator="averaged")
+    assert integrate(system, exact[0], times, velocity=[0.0, 0.0], step=0.1).integrator == "esdirk4"
 
 
 def test_a_rough_start_is_smoothed_not_amplified():
@@ -326,3 +327,17 @@ def test_bad_input(order, changes, message):
     arguments = {"initial": np.zeros(41), "times": [0, 1]} | changes
     with pytest.raises(ParasolError, match=message):
         integrate(system, **arguments)
+
+
+def test_single_steps_meet_times_that_constant_ones_do_not():
+    system, _, _, options = damped_wave()
+    x = np.linspace(0, 1, 41)
+    times = np.array([0.0, 0.37, 0.5, 1.7072, 2.0])
+    fine = integrate(system, np.sin(np.pi * x), times, tolerance=1e-10, **options)
+    found = [
+        integrate(system, np.sin(np.pi * x), times, step=s, integrator="esdirk4", **options) for s in (0.25, 0.125)
+    ]
+    errors = [np.max(np.abs(f.values - fine.values)) for f in found]
+    assert found[0].largest_step <= 0.25
+    assert errors[0] < 2e-3
+    assert np.log2(errors[0] / errors[1]) > 3.3, errors

@@ -7,6 +7,7 @@ import pytest
 from sympy import cos, exp, pi, sin
 
 import parasol as ps
+from parasol.checks import ParasolError
 from parasol.reduction import semidiscrete
 from parasol.reduction.basis import Basis
 from parasol.reduction.constraints import Constraints
@@ -207,3 +208,40 @@ def test_functions_as_parameters_join_in():
     unseen = solved(model, 4, rng=2)
     assert errors(reduced.values(unseen.mus), unseen.solutions).mean() < 2e-2
     assert reduced.error < 1e-3
+
+
+def test_growth_of_reduced_steps_is_held_against_the_data():
+    one = np.ones((1, 1, 1))
+
+    def nothing(t):
+        return np.zeros((2, 1))
+
+    # exp(30 t) from 1e-9: nothing in sight of 1, and worthless
+    start = np.array([[0.0], [1e-9]])
+    with pytest.raises(ParasolError, match="grow beyond all bounds"):
+        march(SmallSystems(None, one, -30 * one, nothing, nothing), start, None, 0.0, 0.01, 100, "esdirk4")
+    # from 0, by a large force
+    pushed = SmallSystems(None, one, 0 * one, lambda t: np.array([[1e12], [0.0]]), nothing)
+    found = march(pushed, 0 * start, None, 0.0, 0.1, 10, "sbdf2")
+    np.testing.assert_allclose(found[-1, :, 0], [1e12, 0.0], rtol=1e-9)
+
+
+def test_reduced_stages_that_cannot_be_solved_are_refused():
+    one = np.ones((1, 1, 1))
+
+    def nothing(t):
+        return np.zeros((1, 1))
+
+    # a Jacobian that knows nothing of a stiff part: its iteration diverges
+    wrong = SmallSystems(None, one, 0 * one, nothing, nothing, lambda c, t: 200 * c, lambda c, t: 0 * one)
+    with pytest.raises(ParasolError, match="Newton did not converge"):
+        march(wrong, np.ones((1, 1)), None, 0.0, 0.1, 10, "esdirk4")
+
+
+def test_a_source_that_vanishes_at_all_stored_times_is_not_lost(monkeypatch):
+    monkeypatch.setattr(semidiscrete, "_MOST_ROWS", 5)  # so that it is interpolated
+    source = ps.Eq(u.diff(t), u.diff(x, 2) / 10 + t * (t - 1) * (t - 2) * (t - 3) * (t - 4) * exp(a * x))
+    model = line(source, ps.Dirichlet(1 + x), 1 + x, step=0.05, times=np.arange(5.0))
+    reduced = reduce_in_time(model, solved(model, 8), tolerance=1e-6)
+    mu = model.vector({"a": 1.3})
+    assert errors(reduced.values([mu]), model.solve(mu).flat[None])[0] < 1e-3

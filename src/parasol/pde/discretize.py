@@ -112,9 +112,10 @@ def _damped(problem: Problem, form: Form, nodes: Nodes, strength: float) -> Form
     size = strength * float(np.mean(nodes.spacing)) ** 3
     axes = 2 * np.eye(nodes.dimension, dtype=int)
     twice = Counter(tuple(int(i) for i in a + b) for a in axes for b in axes)
-    moving = sorted({t.unknown for t in form.operator if t.time_order == problem.time_order})
+    orders = problem.time_orders
+    moving = sorted({t.unknown for t in form.operator if 0 < t.time_order == orders[t.unknown]})
     extra = tuple(
-        Term(sympy.S.One, sympy.Float(size * times), None, index, unknown, problem.time_order - 1)
+        Term(sympy.S.One, sympy.Float(size * times), None, index, unknown, orders[unknown] - 1)
         for unknown in moving
         for index, times in twice.items()
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ class Evolution:
     n_steps: int
     integrator: str
     seconds: float
+    options: Mapping[str, object] | None = None  # given to `solve`, None where the values were not integrated
 
     def __repr__(self) -> str:
         name, first, last = self.model.problem.name, self.times[0], self.times[-1]
@@ -58,36 +60,55 @@ class Evolution:
         return dict(zip(wanted.names, wanted.rows @ self.values.T, strict=True))
 
     def at(self, t: float) -> Solution:
-        """The state at time t, between stored times by a cubic through the four nearest."""
+        """The state at time t, a stored one or, between stored times, integrated again from the start up to t.
+
+        That costs a solve for each t asked for the first time, and is as accurate as the stored states; ask `solve` for
+        all the `times` you need. Interpolation could not be trusted: what happens between stored times is not in them.
+        """
         first, last = self.times[0], self.times[-1]
         if not first <= t <= last:
             raise ParasolError(
                 f"t={t:g} is outside the stored times [{first:g}, {last:g}]. Ask inside, or solve for longer."
             )
-        exactly = np.flatnonzero(self.times == t)
-        if len(exactly):
-            values = self.values[exactly[0]]
-        else:
-            count = min(4, len(self.times))
-            start = int(np.clip(np.searchsorted(self.times, t) - count // 2, 0, len(self.times) - count))
-            near = self.times[start : start + count]
-            gaps = near[:, None] - near[None, :] + np.eye(count)
-            ratios = (t - near[None, :]) / gaps
-            np.fill_diagonal(ratios, 1.0)
-            values = np.prod(ratios, axis=1) @ self.values[start : start + count]
-        return Solution(self.model, self.mu, values, 0.0, self.seconds, self.integrator, time=float(t))
+        near = int(np.argmin(np.abs(self.times - t)))
+        if abs(self.times[near] - t) <= 1e-12 * (last - first):
+            return Solution(self.model, self.mu, self.values[near], 0.0, self.seconds, self.integrator, time=float(t))
+        if self.options is None:
+            raise ParasolError(
+                f"t={t:g} is not among the stored times (the nearest is {self.times[near]:g}), and values of a surrogate "
+                "are known at those alone. Ask for one of them, or learn from a problem with more times."
+            )
+        if t not in self._between:
+            self._between[t] = self._again(float(t))
+        return self._between[t]
+
+    @cached_property
+    def _between(self) -> dict[float, Solution]:
+        return {}
+
+    def _again(self, t: float) -> Solution:
+        known = self.model.problem.times
+        start = float(self.times[0] if known is None else np.asarray(known, dtype=float)[0])
+        options = dict(self.options or {})
+        if options.get("step") is not None:
+            options["step"] = min(options["step"], t - start)  # type: ignore[type-var]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)  # said when the evolution was made
+            found = evolve(self.model, self.mu, times=[start, t], **options)  # type: ignore[arg-type]
+        return Solution(self.model, self.mu, found.values[-1], 0.0, found.seconds, found.integrator, time=t)
 
     @property
     def error(self) -> float | None:
-        """Relative l2 error over all stored times and nodes against the exact solution, where the problem knows it."""
+        """Relative l2 error over all stored times and nodes against the exact solution, where the problem knows it.
+
+        Each unknown is measured against itself, one that is 0 against the largest other one; the worst counts.
+        """
         if self.model.problem.exact is None:
             return None
-        squares = [0.0, 0.0]
-        for t, values in zip(self.times, self.values, strict=True):
-            exact = self.model.exact(self.mu, t)
-            squares[0] += float(np.sum((values - exact) ** 2))
-            squares[1] += float(np.sum(exact**2))  # type: ignore[operator]
-        return float(np.sqrt(squares[0] / (squares[1] or 1.0)))
+        exact = np.array([self.model.exact(self.mu, float(t)) for t in self.times])
+        gaps = [np.linalg.norm(part) for part in self.model.fields(self.values - exact).values()]
+        sizes = np.array([np.linalg.norm(part) for part in self.model.fields(exact).values()])
+        return float(np.max(gaps / np.where(sizes > 0, sizes, np.max(sizes) or 1.0)))
 
 
 def evolve(
@@ -98,6 +119,7 @@ def evolve(
     integrator: str | None = None,
     step: float | None = None,
     tolerance: float | None = None,
+    relative: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Evolution:
     """Integrate a problem in time from its initial state and keep the values at the given times."""
@@ -108,7 +130,8 @@ def evolve(
         raise ParasolError(
             "the times to store are missing. Give times=np.linspace(0, 10, 101) to solve, or to the problem."
         )
-    if step is None and tolerance is None and integrator is None:
+    options = {"integrator": integrator, "step": step, "tolerance": tolerance, "relative": relative}
+    if step is None and tolerance is None and integrator is None and not relative:
         step, integrator = model.step, model.integrator
     times = np.asarray(times, dtype=float)
     start_time = times[0] if problem.times is None or times.ndim != 1 else float(problem.times[0])
@@ -128,7 +151,8 @@ def evolve(
     states = problem.initial_states
     points = model.pattern.points[: model.n_unknowns // len(problem.names)]
     parts = [
-        model.evaluate([states[n][i] for n in problem.names], mu, points=points) for i in range(problem.time_order)
+        model.evaluate([(*states[n], 0 * states[n][0])[i] for n in problem.names], mu, points=points)
+        for i in range(problem.time_order)
     ]
     run = integrate(
         model.system(mu),
@@ -138,18 +162,27 @@ def evolve(
         integrator=integrator,
         step=step,
         tolerance=tolerance,
+        relative=relative,
         progress=progress,
     )
     first = 1 if later else 0  # the initial state itself was not asked for
     values = model.at_nodes(run.values)[first:]
-    return Evolution(model, mu, run.times[first:], values, run.n_steps, run.integrator, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Evolution(model, mu, run.times[first:], values, run.n_steps, run.integrator, seconds, options)
 
 
 def _warn_of_growth(model: Model, mu: np.ndarray, times: np.ndarray) -> None:
+    if times.ndim != 1 or not len(times):
+        return  # refused later, with better words
     # a nonlinear problem may grow by itself; a linear one whose modes grow twentyfold is worth a word
-    limit = np.log(20.0) if model.problem.linear else MOST_GROWTH
-    growth = model.growth(mu)
-    if times.ndim == 1 and len(times) and growth * (times[-1] - times[0]) > limit:
+    limit, duration = np.log(20.0) if model.problem.linear else MOST_GROWTH, float(times[-1] - times[0])
+    # eigenvalues cost as much as a solve: the middle of the ranges speaks for the others where it is far from the limit;
+    # functions have no middle
+    if model.parameters.functions or model.typical_growth * duration > limit / 3:
+        growth = model.growth(mu)
+    else:
+        growth = model.typical_growth
+    if growth * duration > limit:
         warnings.warn(
             f"the discretised operator has modes that grow like exp({growth:.3g} t), which may be errors of the stencils. "
             f"Use hyperviscosity=0.01 for transport, ghosts for conditions on the slope, or other nodes.",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -34,9 +35,13 @@ EMBEDDED = np.array(
 _GAMMA = 0.25
 
 _GROWTH = 1e6  # times the scale of the data: beyond, a run counts as unstable
+_LEAP = 1.6  # growth in one step above which one unknown's growth is not resolved by the steps
 _MOST_STEPS = 200_000
 _FACTORS_KEPT = 4  # step sizes near each other come and go; each set of factors is large
 _MOST_ITERATIONS = 8
+_NEGLIGIBLE = 1e-8  # of what an unknown may become: below, its digits do not count
+_FINE = 1e-12  # relative size of the last correction where steps are constant
+_MOST_CORRECTIONS = 20  # of Newton's method for constraints
 _SLOW = 0.3  # contraction of the stage iteration above which the Jacobian is renewed
 
 
@@ -67,16 +72,40 @@ class Rows:
         """(n,) one of three numbers for each row."""
         return np.where(self.second, second, np.where(self.first, first, constrained))
 
+    @property
+    def leading(self) -> np.ndarray:
+        """(nnz,) the entries of each row's highest time derivative, 0 in constraints."""
+        row = self.of_entry
+        first = np.where(self.first[row], self.system.damping, 0.0)
+        return np.where(self.second[row], self.system.mass, first)
+
+    @cached_property
+    def bent(self) -> bool:
+        """Whether N enters constraints."""
+        if self.system.nonlinear is None:
+            return False
+        where = self.system.nonlinear_rows
+        return bool(np.any(self.constrained if where is None else self.constrained & where))
+
     def nonlinear(self, u: np.ndarray, t: float) -> np.ndarray | float:
         """N(u, t), 0 for a linear system."""
         return 0.0 if self.system.nonlinear is None else self.system.nonlinear(u, t)
 
+    def rounding(self, factors: Factors, u: np.ndarray) -> np.ndarray:
+        """What rounding does to each unknown in a solve, (n_names,): A⁻¹ (ε |A| |u|) with signs without a pattern.
+
+        An unknown that is 0 by symmetry has errors of this size, however small the step.
+        """
+        signs = np.where(np.arange(len(u)) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
+        lost = factors.solve(signs * (abs(factors.matrix) @ np.abs(u)))
+        return 64 * np.finfo(float).eps * self.system.sizes(lost)
+
     def transfer(self, u: np.ndarray, t: float) -> Callable[[np.ndarray], np.ndarray]:
         """Solver with the matrix that takes the leading time derivative's rows and the constraints' linearisation."""
         system, row = self.system, self.of_entry
-        entries = np.where(self.second[row], system.mass, np.where(self.first[row], system.damping, system.stiffness))
-        if system.jacobian is not None:
-            entries = entries + np.where(self.constrained[row], system.jacobian(u, t), 0.0)
+        entries = self.leading + np.where(self.constrained[row], system.stiffness, 0.0)
+        if self.bent:
+            entries = entries + np.where(self.constrained[row], system.jacobian(u, t), 0.0)  # type: ignore[misc]
         try:
             return splu(_without_zeros(system, entries).tocsc()).solve
         except RuntimeError:
@@ -109,7 +138,8 @@ class Run:
     rows: Rows
     times: np.ndarray
     values: np.ndarray  # (n_times, n); row 0 is filled
-    scale: float  # size of the data
+    size: np.ndarray  # (n_names,) largest |value| of each unknown so far
+    scale: np.ndarray  # (n_names + 1,) size of the data of each unknown, and of all of them together
     integrator: str
     advice: str
     progress: Callable[[float], None] | None = None
@@ -118,9 +148,9 @@ class Run:
     rejected: int = 0
     smallest: float = np.inf
     largest: float = 0.0
-    started: float = field(default_factory=time.perf_counter)
     _stored: int = 1
     _levels: list = field(default_factory=list)
+    _sizes: list = field(default_factory=list)  # of the unknowns at the last steps
 
     @property
     def duration(self) -> float:
@@ -134,26 +164,66 @@ class Run:
 
     def begin(self, t: float, u: np.ndarray) -> None:
         """The state from which the run starts."""
-        self._levels = [(t, u)]
+        self._levels, self._sizes = [(t, u)], [self.rows.system.sizes(u)]
 
     def accept(self, t: float, u: np.ndarray) -> None:
         """Take note of a state reached; stop if it has grown beyond all bounds."""
         before = self._levels[-1][0]
         self.n_steps += 1
         self.smallest, self.largest = min(self.smallest, t - before), max(self.largest, t - before)
-        size = float(np.max(np.abs(u), initial=0.0))
-        if not size <= _GROWTH * self.scale:
-            grown = f"{size:.1e}" if np.isfinite(size) else "infinity"
-            raise ParasolError(
-                f"unstable: |u| grew to {grown} at t={t:.6g} (data of size {self.scale:.1e}, integrator "
-                f"{self.integrator!r}). {self.advice}"
-            )
+        size = self.rows.system.sizes(u)
+        self._watch(t, u, np.append(size, np.max(size)))
+        self.size = np.maximum(self.size, size)
+        self._sizes = [*self._sizes[-20:], size]
         # four levels carry the cubic for times that steps do not meet, best used between the two in the middle
         self._levels = [*self._levels[-3:], (t, u)]
         if len(self._levels) == 4:
             self._store(self._levels[2][0])
         if self.progress is not None:
             self.progress(min(1.0, (t - self.times[0]) / self.duration))
+
+    def _watch(self, t: float, u: np.ndarray, size: np.ndarray) -> None:
+        """Refuse a state that has grown beyond all that was seen to drive it, and any one unknown that does so in leaps.
+
+        One unknown may well grow from a trace beside larger ones, in many small steps; what explicit steps that are too
+        long do to it takes few.
+        """
+        names = self.rows.system.names
+        for k in np.flatnonzero(~(size <= _GROWTH * self.scale)):
+            alone, finite = k < len(names), np.isfinite(size[k])
+            if alone and finite and size[k] <= _LEAP ** len(self._sizes) * self._sizes[0][k]:
+                continue
+            if finite:
+                self.scale[k] = max(self.scale[k], self._drive(int(k), t, u))
+            if not size[k] <= _GROWTH * self.scale[k]:
+                name = names[k if alone else int(np.argmax(size[:-1]))]
+                grown = f"{size[k]:.1e}" if finite else "infinity"
+                raise ParasolError(
+                    f"unstable: |{name}| grew to {grown} at t={t:.6g} (data of size {self.scale[k]:.1e}, integrator "
+                    f"{self.integrator!r}). {self.advice}"
+                )
+
+    def _drive(self, k: int, t: float, u: np.ndarray) -> float:
+        """What f and the other unknowns make of unknown k (of all where k is their number) in the whole time.
+
+        That is the rate of change that the equations give where the unknown itself is 0, times the duration. Only times
+        that the last step has seen count: a load that vanishes at all of them has moved nothing.
+        """
+        rows, system, before = self.rows, self.rows.system, self._levels[-1][0]
+        own = np.ones(u.shape, dtype=bool)
+        if k < len(system.names):
+            own = np.arange(system.n) // (system.n // len(system.names)) == k
+        others = np.where(own, 0.0, u)
+        try:
+            solve = rows.transfer(u, t)
+        except SingularMatrixError:
+            return 0.0
+        most = 0.0
+        for s in before + PLACES * (t - before):
+            pull = system.load(float(s)) - rows.stiffness @ others - rows.nonlinear(others, float(s))
+            reached = solve(rows.by_order(self.duration**2, self.duration) * np.where(np.isfinite(pull), pull, 0.0))
+            most = max(most, float(np.max(np.abs(reached[own]))))
+        return most
 
     def finish(self) -> None:
         """Store what is left."""
@@ -183,18 +253,63 @@ def interpolation(ts: list[float], t: float) -> np.ndarray:
     return np.prod(np.where(np.eye(len(at), dtype=bool), 1.0, (t - at) / gaps), axis=1)
 
 
+class Semilinear:
+    """Solves A u = right in the moving rows and K u + N(u, t) = f(t) in the constraints, with factors that are kept.
+
+    Where N enters constraints they are solved by Newton's method: extrapolated values there feed their own errors, and
+    the order is lost. A's entries in the constraints' rows are those of K; their Jacobian is renewed where it must be.
+    """
+
+    def __init__(self, run: Run, entries: np.ndarray, u: np.ndarray, t: float):
+        self.run, self.entries = run, entries
+        self.matrix = run.rows.system.matrix(entries)
+        self.bent = run.rows.bent
+        self.factors = self._factorize(u, t)
+
+    def _factorize(self, u: np.ndarray, t: float) -> Factors:
+        if not self.bent:
+            return self.run.factorize(self.entries)
+        rows = self.run.rows
+        slope = rows.system.jacobian(u, t)  # type: ignore[misc]
+        return self.run.factorize(self.entries + np.where(rows.constrained[rows.of_entry], slope, 0.0))
+
+    def solve(self, right: np.ndarray, guess: np.ndarray, t: float) -> np.ndarray:
+        """The state at time t."""
+        rows, system = self.run.rows, self.run.rows.system
+        load, held = system.load(t), rows.constrained
+        if not self.bent:
+            return self.factors.solve(np.where(held, load, right))
+        u, previous = guess, np.inf
+        for _ in range(_MOST_CORRECTIONS):
+            change = self.factors.solve(np.where(held, load - rows.nonlinear(u, t), right) - self.matrix @ u)
+            u = u + change
+            size, allowed = system.sizes(change), _FINE * np.maximum(self.run.size, system.sizes(u))
+            wrong = worst(size, allowed)
+            if wrong <= 1:
+                return u
+            if not np.isfinite(wrong):
+                break
+            if wrong > _SLOW * previous:
+                if worst(size, np.maximum(allowed, rows.rounding(self.factors, u))) <= 1:
+                    return u
+                self.factors = self._factorize(u, t)
+            previous = wrong
+        raise ParasolError(
+            f"the nonlinear boundary conditions or algebraic equations could not be solved at t={t:.6g}: Newton did not "
+            "converge. Use a smaller step."
+        )
+
+
 def averaged(run: Run, start: State, step: float, n_steps: int) -> None:
     """Fixed steps for u'': K averaged over the levels m+1 and m−1, N and f at m, constraints at m+1; order 2.
 
     M2 (u⁺ − 2u + u⁻)/h² + M1 (u⁺ − u⁻)/(2h) + K (u⁺ + u⁻)/2 + N(u) = f. The level before the first is
     u⁻ = u⁺ − 2h v; there the damping is written (u⁺ − u)/h, which spares a second matrix and keeps the order.
-    Nonlinear constraints are taken at the extrapolated 2u − u⁻.
     """
     rows, system, h = run.rows, run.rows.system, step
     inner = ~rows.constrained
-    row = rows.of_entry
-    weight = np.where(inner, 0.5, 1.0)
-    factors = run.factorize(system.mass / h**2 + system.damping / (2 * h) + weight[row] * system.stiffness)
+    weight = np.where(inner, 0.5, 1.0)[rows.of_entry]
+    entries = system.mass / h**2 + system.damping / (2 * h) + weight * system.stiffness
     mass, damping, stiffness = rows.mass, rows.damping, rows.stiffness
     now = 2 * mass / h**2
     past = damping / (2 * h) - mass / h**2 - sparse.diags_array(0.5 * inner) @ stiffness
@@ -202,36 +317,32 @@ def averaged(run: Run, start: State, step: float, n_steps: int) -> None:
     right = 0.5 * (now @ (start.u + h * start.v) + damping @ start.u / h + h * (stiffness @ start.v) + load - part)
     before, u = start.u, start.u
     guess = start.u + h * start.v
+    equations = Semilinear(run, entries, guess, start.t + h)
     for m in range(1, n_steps + 1):
         t = start.t + m * h
-        if m > 1:
-            right = now @ u + past @ before + load - part
-            guess = 2 * u - before
-        load = system.load(t)
-        ends = load if system.nonlinear is None else load - rows.nonlinear(guess, t)
-        before, u = u, factors.solve(np.where(inner, right, ends))
+        before, u = u, equations.solve(right, guess, t)
         run.accept(t, u)
-        part = rows.nonlinear(u, t)
+        right = now @ u + past @ before + system.load(t) - rows.nonlinear(u, t)
+        guess = 2 * u - before
 
 
 def sbdf2(run: Run, start: State, step: float, n_steps: int) -> None:
     """Fixed steps for u': backward differences, N extrapolated; order 2. The first step is one of ESDIRK4.
 
-    M1 (3u⁺ − 4u + u⁻)/(2h) + K u⁺ + 2N(u) − N(u⁻) = f(t⁺).
+    M1 (3u⁺ − 4u + u⁻)/(2h) + K u⁺ + 2N(u) − N(u⁻) = f(t⁺), and K u⁺ + N(u⁺) = f(t⁺) in constraints.
     """
     rows, system, h = run.rows, run.rows.system, step
-    inner = ~rows.constrained
     state = Esdirk4(run).advance(start, h)
     run.accept(state.t, state.u)
-    factors = run.factorize(1.5 / h * system.damping + system.stiffness) if n_steps > 1 else None
+    if n_steps == 1:
+        return
     before, u = start.u, state.u
     part_before, part = rows.nonlinear(before, start.t), rows.nonlinear(u, start.t + h)
+    equations = Semilinear(run, 1.5 / h * system.damping + system.stiffness, u, start.t + h)
     for m in range(2, n_steps + 1):
-        assert factors is not None
         t = start.t + m * h
-        history = rows.damping @ (2 * u - 0.5 * before) / h
-        right = np.where(inner, history, 0.0) + system.load(t) - (2 * part - part_before)
-        before, u = u, factors.solve(right)
+        right = rows.damping @ (2 * u - 0.5 * before) / h + system.load(t) - (2 * part - part_before)
+        before, u = u, equations.solve(right, 2 * u - before, t)
         run.accept(t, u)
         part_before, part = part, rows.nonlinear(u, t)
 
@@ -285,7 +396,7 @@ class Esdirk4:
 
     def advance(self, state: State, h: float) -> State:
         """One step of a given size, or an error if its equations cannot be solved."""
-        found = self.step(state, h, 1e-11 * self.run.scale)
+        found = self.step(state, h, _FINE)
         if found is None:
             raise ParasolError(
                 f"the stages of a step of size {h:.3g} at t={state.t:.6g} could not be solved: Newton did not converge. "
@@ -296,7 +407,8 @@ class Esdirk4:
     def step(self, state: State, h: float, accuracy: float) -> tuple[State, np.ndarray, np.ndarray] | None:
         """The next state with estimates of the errors in u and u' (filtered by the step's matrix), None if it fails.
 
-        `accuracy` is the size of the last correction at which the iteration for a nonlinear stage stops.
+        `accuracy` is the last correction, relative to each unknown's size, at which the iteration for a nonlinear stage
+        stops.
         """
         renewed = h not in self._kept
         for renew in (False, True):
@@ -339,8 +451,8 @@ class Esdirk4:
         return State(state.t + h, u, slopes[-1], forces[-1]), error_u + g * error_v, error_v
 
     def _iterate(self, v, known, carried, load, t, g, accuracy, matrices: Matrices, patient) -> np.ndarray | None:
-        rows, previous = self.rows, np.inf
-        for _ in range(_MOST_ITERATIONS):
+        rows, system, previous = self.rows, self.rows.system, np.inf
+        for _ in range(4 * _MOST_ITERATIONS if patient else _MOST_ITERATIONS):
             u = known + g * v
             pull = load - rows.stiffness @ u - rows.nonlinear(u, t)
             residual = carried + matrices.share * pull - matrices.leading @ v
@@ -348,38 +460,53 @@ class Esdirk4:
                 return None
             change = matrices.factors.solve(residual)
             v = v + change
-            size = g * float(np.max(np.abs(change), initial=0.0))
-            ratio = size / previous if np.isfinite(previous) else 1.0
-            floor = 1e-14 * float(np.max(np.abs(u), initial=0.0))
-            if size <= max(accuracy, floor) or size * ratio <= accuracy * (1 - ratio):
+            size, allowed = g * system.sizes(change), max(accuracy, 1e-14) * np.maximum(self.run.size, system.sizes(u))
+            wrong = worst(size, allowed)
+            ratio = wrong / previous if np.isfinite(previous) else 1.0
+            if wrong <= 1 or wrong * ratio <= 1 - ratio:
                 return v
             if ratio > (0.95 if patient else _SLOW) and np.isfinite(previous):
-                return None
-            previous = size
+                return v if worst(size, np.maximum(allowed, rows.rounding(matrices.factors, u))) <= 1 else None
+            previous = wrong
         return None
 
 
-def esdirk4(run: Run, start: State, step: float, n_steps: int) -> None:
-    """Fixed steps of ESDIRK4: order 4, for u' and u''."""
+def worst(errors: np.ndarray, allowed: np.ndarray) -> float:
+    """The largest ratio of errors to what is allowed; an error of 0 is always allowed.
+
+    >>> worst(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
+    0.5
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.max(np.where(errors == 0, 0.0, errors / allowed), initial=0.0))
+
+
+def esdirk4(run: Run, start: State, step: float) -> None:
+    """Fixed steps of ESDIRK4, order 4, for u' and u'': equal ones between requested times, none longer than `step`."""
     method, state = Esdirk4(run), start
-    for m in range(1, n_steps + 1):
-        state = method.advance(state, step)
-        state = State(start.t + m * step, state.u, state.v, state.z)
-        run.accept(state.t, state.u)
+    for begin, end in pairwise(run.times):
+        count = int(np.ceil((end - begin) / step * (1 - 1e-6)))
+        h = float(f"{(end - begin) / count:.11e}")  # rounded, so that equal steps are seen as such
+        for m in range(1, count + 1):
+            state = method.advance(state, h)
+            state = State(float(begin + m * (end - begin) / count), state.u, state.v, state.z)
+            run.accept(state.t, state.u)
 
 
-def esdirk4_adaptive(run: Run, start: State, tolerance: float) -> None:
-    """Steps of ESDIRK4 so that their estimated errors add up to about tolerance × the size of u seen so far.
+def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool = False) -> None:
+    """Steps of ESDIRK4 so that the estimated errors of each unknown add up to about tolerance × its size so far.
+
+    With `relative`, each step's error is held against the unknown's size then, however small that has become.
 
     Wanted step sizes are the duration divided by powers of √2, so that factors serve again; near a requested
     time they are shortened so that a whole number of them leads there. (Interpolation would need slopes, and those of
     stiff components are too poor for it.)
     """
     method, state, end, duration = Esdirk4(run), start, float(run.times[-1]), run.duration
-    size = max(float(np.max(np.abs(start.u), initial=0.0)), 1e-3 * run.scale)
-    speed = max(float(np.max(np.abs(start.v), initial=0.0)), size / duration)
-    heaviest = float(np.max(np.abs(run.rows.system.mass), initial=0.0)) or 1.0
-    level = _level(_first_step(run, start, size, tolerance), duration)
+    sizes = run.rows.system.sizes
+    carried = abs(run.rows.mass).sum(axis=0) > 0  # unknowns whose velocity is part of the state
+    size, speed = np.maximum(run.size, _NEGLIGIBLE * _outlook(run, start)), sizes(np.where(carried, start.v, 0.0))
+    level = _level(_first_step(run, start, tolerance), duration)
     tries = 0
     while state.t < end - 1e-12 * duration:
         tries += 1
@@ -394,26 +521,57 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float) -> None:
             h = float(
                 f"{ahead / np.ceil(ahead / h * (1 - 1e-6)):.11e}"
             )  # rounded, so that equal steps are seen as such
-        found = method.step(state, h, 0.02 * tolerance * size)
+        found = method.step(state, h, 0.02 * tolerance)
         if found is None:
             run.rejected += 1
             level += 2
             continue
-        after, error_u, error_v = found
-        size_now = max(size, float(np.max(np.abs(after.u))))
-        speed_now = max(speed, float(np.max(np.abs(after.v))))
-        kick = float(np.max(np.abs(run.rows.mass @ error_v))) / heaviest
-        worst = max(float(np.max(np.abs(error_u))) / size_now, kick / speed_now)
-        # the errors of all steps add up where nothing decays: each may take its share of the tolerance
-        error = worst / (tolerance * min(1.0, max(1e-3, 2 * h / duration)))
-        factor = min(8.0, max(0.1, 0.9 * max(error, 1e-12) ** (-1 / 3)))
-        if error > 1:
+        after, *errors = found
+        errors = np.array([sizes(errors[0]), sizes(np.where(carried, errors[1], 0.0))])
+        if relative:
+            size, speed = sizes(state.u), sizes(np.where(carried, state.v, 0.0))
+        past = np.array([size, np.maximum(speed, size / duration)])
+        now = np.maximum(past, [sizes(after.u), sizes(np.where(carried, after.v, 0.0))])
+        # the errors of all steps add up where nothing decays: each may take its share of the tolerance, and what the
+        # unknown has grown by, so that one that starts from 0 need not be exact from the first step on
+        share = min(1.0, max(1e-3, 2 * h / duration))
+        allowed = tolerance * (share * now + now - past)
+        error = worst(errors, allowed)
+        if not error <= 1:
+            lost = run.rows.rounding(method.matrices(h, state).factors, after.u)
+            error = worst(errors, np.maximum(allowed, [lost, lost / h]))
+        factor = min(8.0, max(0.1, 0.9 * max(error, 1e-12) ** (-1 / 3))) if np.isfinite(error) else 0.1
+        if not error <= 1:
             run.rejected += 1
             level = max(_level(h * factor, duration), level + 1)
             continue
-        state, size, speed = after, size_now, speed_now
+        state, (size, speed) = after, now
         run.accept(state.t, state.u)
         level = min(level, _level(h * factor, duration)) if factor > 1 else level
+
+
+def _outlook(run: Run, start: State) -> np.ndarray:
+    """How far the forces of the run may move each unknown from its start, (n_names,), by one long implicit step each.
+
+    Digits of what is far smaller than that cost steps and are worth nothing: a source that comes late leaves next to
+    nothing before, which need not be followed in its own proportions.
+    """
+    rows, system, duration = run.rows, run.rows.system, run.duration
+    offsets = np.arange(1, 33) * 0.6180339887498949 % 1.0  # spread evenly, and in step with no period
+    stored = run.times[np.unique(np.linspace(0, len(run.times) - 1, 17).astype(int))]
+    entries = system.stiffness + system.damping / duration + system.mass / duration**2
+    if system.jacobian is not None:
+        entries = entries + system.jacobian(start.u, start.t)
+    still = rows.stiffness @ start.u
+    pulls = [
+        system.load(float(t)) - still - rows.nonlinear(start.u, float(t))
+        for t in [*stored, *(run.times[0] + duration * offsets)]
+    ]
+    try:
+        moved = run.factorize(entries).solve(np.array(pulls).T)
+    except SingularMatrixError:
+        return np.zeros(len(system.names))
+    return np.max([sizes for sizes in map(system.sizes, moved.T) if np.all(np.isfinite(sizes))], axis=0, initial=0.0)
 
 
 def _level(h: float, duration: float) -> int:
@@ -421,9 +579,12 @@ def _level(h: float, duration: float) -> int:
     return max(7, int(np.ceil(2 * np.log2(duration / h) - 1e-9)))
 
 
-def _first_step(run: Run, start: State, size: float, tolerance: float) -> float:
-    rate = float(np.max(np.abs(start.v), initial=0.0)) / size
-    if np.any(run.rows.second):
-        heaviest = float(np.max(np.abs(run.rows.system.mass)))
-        rate = max(rate, np.sqrt(float(np.max(np.abs(start.z), initial=0.0)) / heaviest / size))
-    return min(0.2 * tolerance ** (1 / 4) / rate if rate > 0 else np.inf, 0.1 * run.duration)
+def _first_step(run: Run, start: State, tolerance: float) -> float:
+    """A guess by the rates of change at the start, of each unknown against its size, or what it soon will be."""
+    sizes, duration = run.rows.system.sizes, run.duration
+    speed = sizes(start.v)
+    heaviest = np.maximum.reduceat(np.abs(run.rows.system.mass), run.rows.system.pattern.indptr[:-1])
+    push = sizes(start.z / np.where(run.rows.second, heaviest, 1.0))
+    size = np.maximum.reduce([run.size, 1e-3 * duration * speed, 1e-3 * duration**2 * push])
+    rate = max(worst(speed, size), np.sqrt(worst(push, size)))
+    return min(0.2 * tolerance ** (1 / 4) / rate if rate > 0 else np.inf, 0.1 * duration)

@@ -230,6 +230,8 @@ class Model:
             nonlinear=(lambda u, t: self._nonlinear_value(u, t, mu)) if self.nonlinear else None,
             jacobian=(lambda u, t: self._nonlinear_slope(u, t, mu)) if self.nonlinear else None,
             solver=self.solver,
+            names=self.problem.names,
+            nonlinear_rows=self._nonlinear_rows,
         )
 
     @property
@@ -237,6 +239,13 @@ class Model:
         """Whether f depends on time."""
         forms = [*self.problem.forms, *[f for forms in self.problem.conditions.values() for f in forms]]
         return any(term.coefficient.atoms(Time) for form in forms for term in form.source)
+
+    @cached_property
+    def _nonlinear_rows(self) -> np.ndarray:
+        out = np.zeros(self.n_unknowns, dtype=bool)
+        for part in self.nonlinear:
+            out[part.rows] = True
+        return out
 
     def _nonlinear_value(self, u: np.ndarray, t: float, mu: np.ndarray) -> np.ndarray:
         out = np.zeros(self.n_unknowns)
@@ -267,10 +276,13 @@ class Model:
             raise SingularMatrixError(f"at {describe(self, mu)}: {error}") from None
 
     def growth(self, mu) -> float:
-        """Fastest growth rate in time of the linear part, found once, at the first parameter it is asked for."""
-        if "_growth" not in self.__dict__:
-            self.__dict__["_growth"] = spectrum(self.system(mu)).growth
-        return self.__dict__["_growth"]
+        """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""
+        return spectrum(self.system(mu)).growth
+
+    @cached_property
+    def typical_growth(self) -> float:
+        """`growth` in the middle of the parameters' ranges, for problems whose parameters are numbers."""
+        return self.growth(self.vector())
 
     def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (..., n_nodes), from stacked values (..., n_fields * n_nodes)."""
@@ -315,7 +327,9 @@ class Model:
         """Solve at one parameter: a vector, or a mapping of names to values.
 
         Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton from.
-        Problems in time return an `Evolution` and take `times`, `step`, `tolerance`, `integrator` and `progress`.
+        Problems in time return an `Evolution` and take `times`, `integrator`, `progress` and either `step` for constant
+        steps or `tolerance` (1e-5) for adapted ones: the errors of each unknown in time stay below about tolerance × its
+        largest size so far, or with `relative=True` × its size at the time.
         """
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)

@@ -97,7 +97,7 @@ class Problem:
     k u_x with a jump in k as if there were none, and the condition that the flux is continuous is lost. With
     `nondivergence=True` equations hold as they stand, k u_xx with no flux behind it, and k may jump.
 
-    Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
+    Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for an unknown of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
     `exact` is the exact solution where it is known; `settings` holds named choices for the discretisation; `quantities`
     names what is wanted of a solution: ps.Average(), ps.Integral(), ps.Flux(part), ps.PointValue(point).
@@ -202,6 +202,12 @@ class Problem:
         """Highest derivative in time, 0 for a steady problem."""
         return max(form.time_order for form in self.forms)
 
+    @property
+    def time_orders(self) -> tuple[int, ...]:
+        """Highest derivative in time of each unknown."""
+        terms = [term for form in self.forms for term in form.operator]
+        return tuple(max((t.time_order for t in terms if t.unknown == j), default=0) for j in range(len(self.names)))
+
     @cached_property
     def conditions(self) -> dict[str, tuple[Form, ...]]:
         """The boundary conditions of each part, one per unknown, as terms."""
@@ -276,16 +282,15 @@ class Problem:
             return {}
         given = self.initial if isinstance(self.initial, Mapping) else {self.names[0]: self.initial}
         out = {}
-        for name in self.names:
+        for name, order in zip(self.names, self.time_orders, strict=True):
+            shape = "(state, velocity)" if order == 2 else "a state"
             value = given.get(name)
             if value is None:
-                raise ParasolError(
-                    f"the initial state of {name} is missing. Give initial=..., as {self._initial_shape()}."
-                )
+                raise ParasolError(f"the initial state of {name} is missing. Give initial=..., as {shape}.")
             parts = tuple(to_expression(v) for v in (value if isinstance(value, list | tuple) else (value,)))
-            if len(parts) != self.time_order:
+            if len(parts) != max(1, order):
                 raise ParasolError(
-                    f"the initial state of {name} has {len(parts)} part(s), an equation of order {self.time_order} in time needs {self._initial_shape()}."
+                    f"the initial state of {name} has {len(parts)} part(s), an unknown of order {order} in time needs {shape}."
                 )
             for part in parts:
                 strange = part.free_symbols - set(self.coordinates)
@@ -295,9 +300,6 @@ class Problem:
                     )
             out[name] = parts
         return out
-
-    def _initial_shape(self) -> str:
-        return "(state, velocity)" if self.time_order == 2 else "a state"
 
     def _check_unknowns(self) -> None:
         found = self.unknowns

@@ -18,7 +18,8 @@ class System:
 
     `stiffness`, `damping` and `mass` are the entries (nnz,) of K, M1 and M2 in the pattern. `nonlinear(u, t)` returns
     (n,), `jacobian(u, t)` its derivative's entries (nnz,) in the pattern; both are None for a linear problem. Boundary
-    rows have no time derivative: they are constraints that hold at every time.
+    rows have no time derivative: they are constraints that hold at every time. The unknown functions `names` stand one
+    after the other in u, each with as many values; `nonlinear_rows` (n,) says where N can differ from 0, None: anywhere.
     """
 
     pattern: Pattern
@@ -29,6 +30,8 @@ class System:
     nonlinear: Callable[[np.ndarray, float], np.ndarray] | None = None
     jacobian: Callable[[np.ndarray, float], np.ndarray] | None = None
     solver: str = "superlu"
+    names: tuple[str, ...] = ("u",)
+    nonlinear_rows: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -46,6 +49,10 @@ class System:
         moving = (self.damping != 0) | (self.mass != 0)
         rows = np.repeat(np.arange(self.n), np.diff(self.pattern.indptr))
         return np.bincount(rows, weights=moving, minlength=self.n) == 0
+
+    def sizes(self, u: np.ndarray) -> np.ndarray:
+        """The largest |value| of each unknown function, (n_names,)."""
+        return np.max(np.abs(u).reshape(len(self.names), -1), axis=1)
 
     def matrix(self, data: np.ndarray) -> sparse.csr_array:
         """A sparse matrix from entries in the pattern."""

@@ -18,12 +18,13 @@ from parasol.checks import (
     check_positive,
     check_shape,
 )
-from parasol.pde.integrators import Rows, Run, State, averaged, esdirk4, esdirk4_adaptive, sbdf2
+from parasol.pde.integrators import Rows, Run, State, averaged, esdirk4, esdirk4_adaptive, sbdf2, worst
 from parasol.pde.system import System
 
 INTEGRATORS = ("averaged", "sbdf2", "esdirk4")
 _TOLERANCE = 1e-5
 LARGE_VIOLATION = 1e-2
+_MOST_CORRECTIONS = 30
 _DENSE = 500
 MOST_GROWTH = np.log(1e6)
 
@@ -45,7 +46,7 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Extreme eigenvalues of L in u' = L u or u'' = L u, after the constraints have been eliminated.
+    """Extreme eigenvalues of L in u' = L u or u'' = L u (or of a mixture, by u'), after the constraints were eliminated.
 
     `growth` is the largest rate at which a solution grows: max Re λ, or max Re √λ less the damping's part.
     """
@@ -67,19 +68,23 @@ def integrate(
     integrator: str | None = None,
     step: float | None = None,
     tolerance: float | None = None,
+    relative: bool = False,
     progress: Callable[[float], None] | None = None,
     check_stability: bool = False,
 ) -> Trajectory:
     """Solve M2 u'' + M1 u' + K u + N(u, t) = f(t) from u(times[0]) = initial, u' = velocity where there is u''.
 
-    Without `step`, "esdirk4" (order 4) chooses its steps so that each errs by less than tolerance × max |u|
-    (1e-5 unless given). With `step`, steps are constant, the largest ones up to `step` that meet the requested times:
-    "averaged" (order 2, N explicit) where there is u'', "sbdf2" (order 2, N explicit) where there is u' only,
-    or "esdirk4" if named. Where no constant step meets all times, values are interpolated by cubics.
+    Without `step`, "esdirk4" (order 4) chooses its steps so that the estimated errors of each unknown function add up to
+    about tolerance × max |that function| over the run so far (1e-5 unless given); with `relative`, each step's error is
+    held against its size then, so that a solution that decays keeps its digits. With `step`, steps are constant, the
+    largest ones up to `step` that meet the requested times: "averaged" (order 2, N explicit) where there is u'',
+    "sbdf2" (order 2, N explicit) where there is u' only, or "esdirk4" if named or where rows of both kinds are mixed.
+    Where no constant step meets all times, "esdirk4" shortens its steps and the others interpolate by cubics.
 
-    Constraint rows hold at every step and stage. Unknowns they fix are corrected at the start; entries of `initial`
-    that are NaN (values outside the domain) are found from them. An initial state that violates them by more than 1e-2
-    of its size is stored as given, with a warning. `progress` is called with the fraction done.
+    Constraint rows hold at every step and stage, nonlinear ones by Newton's method. Unknowns they fix are corrected at the
+    start; those of them that are NaN in `initial` (values outside the domain) are found. An initial state that violates
+    them by more than 1e-2 of an unknown's size is stored as given, with a warning. `velocity` counts for unknowns with
+    u'' only. `progress` is called with the fraction done.
 
     >>> from parasol.pde.sparse_direct import Pattern
     >>> pattern = Pattern(np.array([0]), np.array([0, 1]), np.zeros((1, 1)))
@@ -88,31 +93,34 @@ def integrate(
     0.36788
     """
     began = time.perf_counter()
-    integrator, step, tolerance = _choose(system, integrator, step, tolerance)
+    rows = Rows.of(system)
+    integrator, step, tolerance = _choose(rows, integrator, step, tolerance)
     times = _check_times(times)
     duration = float(times[-1] - times[0])
     if step is not None and step > duration * (1 + 1e-9):
         raise ParasolError(
             f"step={step:g} is larger than the whole interval of length {duration:g}. Use a smaller one."
         )
-    u, v = _check_start(system, initial, velocity)
-    rows = Rows.of(system)
-    if integrator == "averaged" and np.any(rows.first):
-        raise ParasolError("integrator='averaged' needs u'' in every equation. Use 'esdirk4'.")
+    if relative and step is not None:
+        raise ParasolError(f"relative is for adapted steps, but step={step:g} is given. Give a tolerance instead.")
+    u, v = _check_start(rows, initial, velocity)
     if check_stability:
         _refuse_growth(system, duration)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the growth monitor speaks instead
         start, given = _consistent(rows, u, v, float(times[0]), duration)
         values = np.empty((len(times), system.n))
         values[0] = given
-        run = Run(rows, times, values, _scale(rows, start, times), integrator, _advice(integrator, step), progress)
+        size, scale = system.sizes(start.u), _scale(rows, start, duration)
+        run = Run(rows, times, values, size, scale, integrator, _advice(integrator, step), progress)
         run.begin(start.t, start.u)
         if step is None:
-            esdirk4_adaptive(run, start, tolerance)
+            esdirk4_adaptive(run, start, tolerance, relative=relative)
         else:
-            march = {"averaged": averaged, "sbdf2": sbdf2, "esdirk4": esdirk4}[integrator]
             n_steps = count_steps(times, step)
-            march(run, start, duration / n_steps, n_steps)
+            if integrator == "esdirk4":
+                esdirk4(run, start, duration / n_steps)
+            else:
+                {"averaged": averaged, "sbdf2": sbdf2}[integrator](run, start, duration / n_steps, n_steps)
         run.finish()
     return Trajectory(
         times,
@@ -127,13 +135,15 @@ def integrate(
     )
 
 
-def _choose(system: System, integrator, step, tolerance) -> tuple[str, float | None, float]:
-    order = system.time_order
+def _choose(rows: Rows, integrator, step, tolerance) -> tuple[str, float | None, float]:
+    order, mixed = rows.system.time_order, np.any(rows.first) and np.any(rows.second)
     if order == 0:
         raise ParasolError("the equation has no derivative in time. Solve it as a steady problem.")
     if integrator is None:
-        integrator = "esdirk4" if step is None else "averaged" if order == 2 else "sbdf2"
+        integrator = "esdirk4" if step is None or mixed else "averaged" if order == 2 else "sbdf2"
     check_choice(integrator, INTEGRATORS, "integrator")
+    if integrator == "averaged" and mixed:
+        raise ParasolError("integrator='averaged' needs u'' in every equation, some have u' only. Use 'esdirk4'.")
     if integrator == "averaged" and order != 2:
         raise ParasolError(
             "integrator='averaged' is for equations with u'', this one has u' only. Use 'sbdf2' or 'esdirk4'."
@@ -164,12 +174,12 @@ def _check_times(times) -> np.ndarray:
     return times
 
 
-def _check_start(system: System, initial, velocity) -> tuple[np.ndarray, np.ndarray | None]:
+def _check_start(rows: Rows, initial, velocity) -> tuple[np.ndarray, np.ndarray | None]:
+    system = rows.system
     if initial is None:
         raise ParasolError("the initial state is missing. Give u at the first time.")
     u = check_shape(initial, (system.n,), "initial")
-    if not np.any(np.isfinite(u)) or np.any(np.isinf(u)):
-        raise ParasolError("the initial state has no finite values, or infinite ones. Give u at the first time.")
+    _refuse_gaps(rows, u, "state", rows.leading)
     if system.time_order == 1:
         if velocity is not None:
             raise ParasolError("velocity is given, but the equation has u' only. Give the initial state alone.")
@@ -178,7 +188,24 @@ def _check_start(system: System, initial, velocity) -> tuple[np.ndarray, np.ndar
         raise ParasolError(
             "the initial velocity is missing: the equation has u''. Give velocity, zeros for a start at rest."
         )
-    return u, check_shape(velocity, (system.n,), "velocity")
+    v = check_shape(velocity, (system.n,), "velocity")
+    _refuse_gaps(rows, v, "velocity", system.mass)
+    return u, v
+
+
+def _refuse_gaps(rows: Rows, values: np.ndarray, what: str, entries: np.ndarray) -> None:
+    """Values may be missing where constraints give them, not where a time derivative starts from them."""
+    system = rows.system
+    needed = np.bincount(system.pattern.indices, weights=entries != 0, minlength=system.n) > 0
+    missing = np.flatnonzero(needed & ~np.isfinite(values))
+    if len(missing):
+        name = system.names[missing[0] // (system.n // len(system.names))]
+        place = ", ".join(f"{x:.6g}" for x in system.pattern.points[missing[0]])
+        more = f" and {len(missing) - 1} other nodes" if len(missing) > 1 else ""
+        raise ParasolError(
+            f"the initial {what} of {name} is {values[missing[0]]} at ({place}){more}. Give an expression that is "
+            "finite there, such as Piecewise with the limit."
+        )
 
 
 def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, duration: float) -> tuple[State, np.ndarray]:
@@ -188,17 +215,21 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
     given = np.where(known, u, 0.0)
     fixed, solve = given, rows.transfer(given, t)
     load = system.load(t)
-    for _ in range(1 if system.nonlinear is None else 6):
-        if not np.any(held):
-            break
-        gap = rows.stiffness @ fixed + rows.nonlinear(fixed, t) - load
-        change = solve(np.where(held, -gap, 0.0))
+    for _ in range(_MOST_CORRECTIONS if rows.bent else 1):
+        change = solve(np.where(held, load - rows.stiffness @ fixed - rows.nonlinear(fixed, t), 0.0))
         fixed = fixed + change
-        if system.jacobian is None or np.max(np.abs(change)) <= 1e-13 * np.max(np.abs(fixed)):
+        if not rows.bent or worst(system.sizes(change), 1e-12 * system.sizes(fixed)) <= 1:
             break
         solve = rows.transfer(fixed, t)
-    size = max(float(np.max(np.abs(given))), float(np.max(np.abs(fixed))))
-    violation = float(np.max(np.abs(fixed - given)[known], initial=0.0)) / size if size > 0 else 0.0
+    else:
+        # rounding may keep corrections above that; larger ones mean that there is no solution near the given state
+        if not worst(system.sizes(change), 1e-8 * system.sizes(fixed)) <= 1:
+            raise ParasolError(
+                f"the nonlinear boundary conditions or algebraic equations have no solution near the initial state at "
+                f"t={t:g}: Newton did not converge. Give an initial state closer to them."
+            )
+    size = np.maximum(system.sizes(given), system.sizes(fixed))
+    violation = worst(system.sizes(np.where(known, fixed - given, 0.0)), size)
     if violation > LARGE_VIOLATION:
         warnings.warn(
             f"the initial state violates the boundary conditions at t={t:g} by {violation:.1e} of its size; they hold "
@@ -208,38 +239,24 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
         )
     # one-sided second-order difference: the load is not asked for before the first time
     d = 1e-5 * duration
-    part, force = rows.nonlinear(fixed, t), load
+    part = rows.nonlinear(fixed, t)
     drift = (
         4 * (system.load(t + d) - rows.nonlinear(fixed, t + d))
         - (system.load(t + 2 * d) - rows.nonlinear(fixed, t + 2 * d))
         - 3 * (load - part)
     ) / (2 * d)
-    pull = force - part - rows.stiffness @ fixed
+    pull = load - part - rows.stiffness @ fixed
     momentum = 0.0 if v is None else rows.mass @ np.where(np.isfinite(v), v, 0.0)
     slope = solve(np.where(held, drift, np.where(rows.first, pull, momentum)))
     z = np.where(rows.second, pull - rows.damping @ slope, 0.0)
     return State(t, fixed, slope, z), np.where(known, given, fixed) if violation > LARGE_VIOLATION else fixed
 
 
-def _scale(rows: Rows, start: State, times: np.ndarray) -> float:
-    """Size of the data: of the start, and of what the load makes in the whole time where nothing opposes it."""
-    system, duration = rows.system, float(times[-1] - times[0])
-    entries = np.where(
-        rows.second[rows.of_entry],
-        system.mass,
-        np.where(rows.first[rows.of_entry], system.damping, system.stiffness),
-    )
-    heaviest = np.zeros(system.n)
-    np.maximum.at(heaviest, rows.of_entry, np.abs(entries))
-    reach = rows.by_order(duration**2, duration) / np.where(heaviest > 0, heaviest, 1.0)
-    loads = [
-        np.max(reach * np.abs(system.load(float(t))), initial=0.0)
-        for t in (times[0], times[len(times) // 2], times[-1])
-    ]
-    still = float(np.max(np.abs(start.u), initial=0.0)) + float(max(loads))
-    if np.any(rows.second):
-        still += duration * float(np.max(np.abs(start.v), initial=0.0))
-    return still if still > 0 else 1.0
+def _scale(rows: Rows, start: State, duration: float) -> np.ndarray:
+    """Size of the start of each unknown, with what its velocity makes of it, and of all unknowns together."""
+    sizes = rows.system.sizes
+    still = sizes(start.u) + (duration * sizes(start.v) if np.any(rows.second) else 0.0)
+    return np.append(still, np.max(still))
 
 
 def _advice(integrator: str, step: float | None) -> str:
@@ -281,20 +298,25 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
     """Eigenvalues of the operator left when the constraints are eliminated, of the linear part or linearised at `state`.
 
     u' = L u decays if Re λ ≤ 0; u'' = L u stays bounded only if all λ are real and negative. With E the rows of the
-    leading time derivative above those of the constraints, u = E⁻¹ (w, 0) and L w = −K E⁻¹ (w, 0).
+    leading time derivative above those of the constraints, u = E⁻¹ (w, 0) and L w = −K E⁻¹ (w, 0). Where some rows have
+    u'' and others u', eigenvalues are those of the system of first order, with u' as further unknowns.
     All eigenvalues are computed for up to 500 unknowns, else a few extreme ones.
     """
     rows = Rows.of(system)
     if system.time_order == 0:
         raise ParasolError("the equation has no derivative in time, so it has no growth rate.")
-    moving = np.flatnonzero(~rows.constrained)
-    if system.time_order == 2 and np.any(rows.first):
-        raise ParasolError("some equations have u'' and others u' only: the spectrum of such a mixture is not offered.")
     entries = system.stiffness
     if state is not None and system.jacobian is not None:
         entries = entries + system.jacobian(state, t)
-    operator = system.matrix(entries)[moving]
     solve = rows.transfer(np.zeros(system.n) if state is None else state, t)
+    if np.any(rows.first) and np.any(rows.second):
+        if state is None and rows.bent:
+            part = system.jacobian(np.zeros(system.n), t)  # type: ignore[misc]
+            entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
+        found, kind = _mixed(rows, system.matrix(entries), solve)
+        return _summary(system.time_order, found, found, kind)
+    moving = np.flatnonzero(~rows.constrained)
+    operator = system.matrix(entries)[moving]
 
     def apply(w: np.ndarray) -> np.ndarray:
         padded = np.zeros((system.n, *w.shape[1:]))
@@ -325,14 +347,51 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
     if system.time_order == 2:
         half = _uniform_damping(rows) / 2
         root = np.sqrt(found.astype(complex) + half**2) - half
-    return Spectrum(
-        system.time_order,
-        float(np.max(np.real(found))),
-        float(np.max(np.abs(np.imag(found)))),
-        float(np.max(np.abs(found))),
-        float(np.max(np.real(root))),
-        kind,
-    )
+    return _summary(system.time_order, found, root, kind)
+
+
+def _summary(order: int, found: np.ndarray, root: np.ndarray, kind: str) -> Spectrum:
+    real, imag = np.real(found), np.imag(found)
+    largest = float(np.max(real)), float(np.max(np.abs(imag))), float(np.max(np.abs(found)))
+    return Spectrum(order, *largest, float(np.max(np.real(root))), kind)
+
+
+def _mixed(rows: Rows, stiffness, solve) -> tuple[np.ndarray, str]:
+    """Eigenvalues of a system of first order for rows with u'' and rows with u' together.
+
+    With q = M2 u and p = M2 u' in the former, r = M1 u in the latter: u = E⁻¹ (q, r, 0), u' = E⁻¹ (p, −K u, 0),
+    q' = p, p' = −K u − M1 u', r' = −K u. A shift σ is inverted with the rows of σ² M2 + σ M1 + K.
+    """
+    system, second, first = rows.system, np.flatnonzero(rows.second), np.flatnonzero(rows.first)
+    parts = np.cumsum([len(second), len(second)])
+
+    def state_of(in_second: np.ndarray, in_first: np.ndarray) -> np.ndarray:
+        padded = np.zeros((system.n, *in_second.shape[1:]))
+        padded[second], padded[first] = in_second, in_first
+        return solve(padded)
+
+    def apply(w: np.ndarray) -> np.ndarray:
+        q, p, r = np.split(w, parts)
+        pull = -(stiffness @ state_of(q, r))
+        speed = state_of(p, pull[first])
+        return np.concatenate([p, pull[second] - (rows.damping @ speed)[second], pull[first]])
+
+    size = 2 * len(second) + len(first)
+    if size <= _DENSE:
+        return np.linalg.eigvals(apply(np.eye(size))), "dense"
+    found = _extreme(apply, size)
+    shift = 1e-6 * float(np.max(np.abs(found), initial=1.0))
+    inverse = system.factorize(stiffness.data + shift * system.damping + shift**2 * system.mass).solve
+
+    def apply_inverse(w: np.ndarray) -> np.ndarray:
+        q, p, r = np.split(w, parts)
+        padded = np.zeros(system.n)
+        padded[second], padded[first] = -p - (rows.damping @ state_of(q, r))[second] - shift * q, -r
+        u = inverse(padded)
+        before = (rows.mass @ u)[second]
+        return np.concatenate([before, q + shift * before, (rows.damping @ u)[first]])
+
+    return np.concatenate([found, shift + 1 / _extreme(apply_inverse, size, ("LM",))]), "arnoldi"
 
 
 def _uniform_damping(rows: Rows) -> float:

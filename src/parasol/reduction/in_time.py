@@ -102,9 +102,11 @@ class TimeReducedModel:
         if mus is not None and np.any(self.held):
             # as full solves do: a start that violates the boundary conditions is stored as given
             given = self.initial[0].values(np.asarray(mus)[:, : len(self.parameters.scalars)])
-            gap = np.max(np.abs(given - out[:, 0])[:, self.held], axis=1)
-            size = np.maximum(np.max(np.abs(given), axis=1), np.max(np.abs(out[:, 0]), axis=1))
-            wrong = np.flatnonzero(gap > LARGE_VIOLATION * size)
+            gap, *sizes = (
+                np.max(np.abs(part).reshape(len(c), len(self.initial[0].formulas), -1), axis=2)
+                for part in ((given - out[:, 0]) * self.held, given, out[:, 0])
+            )
+            wrong = np.flatnonzero(np.any(gap > LARGE_VIOLATION * np.maximum(*sizes), axis=1))
             at = np.ix_(wrong, np.flatnonzero(self.held))
             out[:, 0][at] = given[at]
         return out.reshape(len(c), -1)
@@ -330,7 +332,7 @@ class _Bench:
         states = model.problem.initial_states
         return tuple(
             InitialState(
-                tuple(as_function(states[name][i], symbols) for name in model.problem.names),
+                tuple(as_function((*states[name], 0 * states[name][0])[i], symbols) for name in model.problem.names),
                 model.nodes.points,
                 projection,
             )

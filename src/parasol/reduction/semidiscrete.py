@@ -210,7 +210,9 @@ def _source(constraints: Constraints, part: Varying, tests: np.ndarray, mus: np.
     to_data = part.values[:, None] * (part.positions[:, None] == constraints.active)
     if part.coefficient.n_times and len(part.positions) > _MOST_ROWS:
         times = stored_times(model)
-        times = times[:: max(1, len(times) // 20)]
+        # in step with no period: a source may vanish at all stored times
+        between = times[0] + (times[-1] - times[0]) * (np.arange(1, 21) * 0.6180339887498949 % 1.0)
+        times = np.concatenate([times[:: max(1, len(times) // 20)], between])
         places = model.function_places(part.function, part.nodes)
         values = [part.coefficient(mus[:20], float(t)) for t in times]
         found = interpolate(

@@ -12,7 +12,7 @@ from parasol.pde.integrators import PLACES, STAGES, interpolation
 
 _GAMMA = 0.25
 _MOST_ITERATIONS = 12
-_GROWTH = 1e8  # times the start: beyond, a state is given up
+_GROWTH = 1e8  # times the data: beyond, a state is given up
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +64,37 @@ def march(
     """
     levels = np.empty((n_steps + 1, *start.shape))
     levels[0] = start
-    limit = _GROWTH * max(float(np.max(np.abs(start), initial=0.0)), 1.0)
+    duration = n_steps * step
+    scale = _sizes(start) if velocity is None else _sizes(start) + duration * _sizes(velocity)
     method = {"averaged": _averaged, "sbdf2": _sbdf2, "esdirk4": _esdirk4}[integrator]
     with np.errstate(over="ignore", invalid="ignore"):  # what grows is told below
         for m, c in enumerate(method(systems, start, velocity, begin, step, n_steps), start=1):
             levels[m] = c
-            if not np.max(np.abs(c), initial=0.0) <= limit:
+            size = _sizes(c)
+            if not np.all(size <= _GROWTH * scale):
+                scale = np.maximum(scale, _drive(systems, start, begin + (m - 1) * step, step, duration))
+            if not np.all(size <= _GROWTH * scale):
                 raise ParasolError(
                     f"the reduced steps grow beyond all bounds at t={begin + m * step:.6g}: the reduced model is unstable "
                     "there. Use more modes, another projection, or full solves."
                 )
     return levels
+
+
+def _sizes(c: np.ndarray) -> np.ndarray:
+    """The largest |coefficient| of each sample, (n,)."""
+    return np.max(np.abs(c), axis=1, initial=0.0)
+
+
+def _drive(systems: SmallSystems, start: np.ndarray, t: float, step: float, duration: float) -> np.ndarray:
+    """What the forces seen in the step from t make of c = 0 in the whole time, (n,)."""
+    leading = systems.damping if systems.mass is None else systems.mass
+    inverse, reach = np.linalg.inv(leading), duration if systems.mass is None else duration**2
+    most = np.zeros(len(start))
+    for s in t + PLACES * step:
+        force = systems.force(s) - systems.lifted(s) - systems.part(0 * start, s)
+        most = np.maximum(most, reach * _sizes(apply(inverse, np.where(np.isfinite(force), force, 0.0))))
+    return most
 
 
 def _averaged(systems: SmallSystems, start, velocity, begin, h, n_steps):
@@ -154,9 +174,15 @@ def _stage(systems, known, carried, slope, t, g, share, leading, inverse, pull) 
         u = known + g * slope
         change = apply(inverse, carried + share * pull(u, t) - apply(leading, slope))
         slope = slope + change
-        if not g * np.max(np.abs(change)) > 1e-11 * np.max(np.abs(u)):
-            break
-    return slope
+        size, whole = g * _sizes(change), _sizes(u + g * change)
+        if np.all(size <= 1e-11 * whole):
+            return slope
+    if np.all(size <= 1e-7 * whole) or not np.all(np.isfinite(size)):  # what grows is told by `march`
+        return slope
+    raise ParasolError(
+        f"the stages of the reduced steps could not be solved at t={t:.6g}: Newton did not converge. Use more steps (a "
+        "smaller step of the model), or full solves."
+    )
 
 
 def picks(times: np.ndarray, step: float, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
