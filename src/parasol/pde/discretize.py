@@ -139,8 +139,12 @@ def _row_blocks(
     boundary = np.arange(nodes.n_interior, nodes.n_nodes)
     ghost_of = nodes.n_nodes + np.cumsum(haunted) - 1
     points, anchors = nodes.points, nodes.points
+    # the normal that stands in a condition is that of the side whose condition it is
+    normals = np.take_along_axis(nodes.part_normals[None], part[:, :, None, None], axis=2)[:, :, 0]
     if np.any(haunted):
-        points = np.vstack([nodes.points, ghosts(nodes, haunted)])
+        # a ghost stands off along the normal of the condition in its row, the first where there are several
+        outward = normals[np.argmax(sloped, axis=0), np.arange(nodes.n_boundary)]
+        points = np.vstack([nodes.points, ghosts(replace(nodes, normals=outward), haunted)])
         anchors = np.vstack([nodes.points, nodes.boundary[haunted]])
     n = len(points)
     blocks = []
@@ -155,7 +159,7 @@ def _row_blocks(
             here = part[j] == p
             if np.any(here):
                 condition = problem.conditions[name][j]
-                blocks.append(_Rows(condition, j * n + condition_row[here], boundary[here], nodes.normals[here]))
+                blocks.append(_Rows(condition, j * n + condition_row[here], boundary[here], normals[j, here]))
     return Cloud(points, nodes.domain, anchors), blocks
 
 

@@ -14,6 +14,7 @@ from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.expressions import as_function, parse
 
 AXES = ("x", "y", "z")
+_SAME = 1 - 1e-3  # cosine between normals of one side, a step apart
 _FARTHEST = 1e150  # the square of what is farther is no number any more
 Condition = sympy.Basic | Callable[[np.ndarray], np.ndarray]  # which points belong to a part
 Predicate = Condition | str  # the same as a reader may write it
@@ -82,6 +83,10 @@ class Domain(ABC):
     def parts(self, points) -> np.ndarray:
         """Which named parts each boundary point lies on; a corner may lie on several: (n, n_parts) bool."""
         return np.ones((len(self.check_points(points)), 1), dtype=bool)
+
+    def plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parts (n, n_parts) and normals (n, dimension) of boundary points that are in no corner."""
+        return self.parts(points), self.normal(points)
 
     @property
     def periods(self) -> np.ndarray:
@@ -230,63 +235,98 @@ class Named(Domain):
         points = self.check_points(points)
         if self._whole:
             return np.ones((len(points), len(self.part_names)), dtype=bool)
-        return self._around(points)[0]
+        # a condition such as x <= 0 holds in a corner of the unit square, yet only one of the two sides is meant
+        return look_around(self, points)[0]
 
     def normal(self, points) -> np.ndarray:
         """Outward unit normal; at a corner, of a side that belongs to the first part there: (n, dimension)."""
         points = self.check_points(points)
-        return self.base.normal(points) if self._whole else self._around(points)[1]
+        return self.base.normal(points) if self._whole else of_first(*look_around(self, points))
 
-    def _around(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Parts and normals, seen from a little way along every side that meets in the point.
-
-        A condition such as x <= 0 holds in a corner of the unit square, yet only one of the two sides is meant.
-        """
-        return look_around(self.base, points, self._plain)
-
-    def _plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parts (n, n_parts) and normals (n, dimension) of boundary points that are in no corner."""
         names = self.part_names
         parts = np.zeros((len(points), len(names)), dtype=bool)
+        old, normals = self.base.plain(points)
+        if self._whole:
+            return ~parts, normals
         wrapped = self.wrap(points)
         for (name, _), test in zip(self.conditions, self._tests, strict=True):
             parts[:, names.index(name)] |= test(wrapped)
         left = ~parts.any(axis=1)
-        old = self.base.parts(points[left])
         for column, name in enumerate(self.base.part_names):
-            parts[left, names.index(name)] |= old[:, column]
-        return parts, self.base.normal(points)
+            parts[left, names.index(name)] |= old[left, column]
+        return parts, normals
 
 
 def look_around(
-    domain: Domain, points: np.ndarray, plain: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    domain: Domain, points: np.ndarray, reach: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parts (n, n_parts) and normals (n, dimension) of boundary points; in corners, what lies beside them decides.
+    """Parts (n, n_parts) of boundary points, and the normals (n, n_parts, dimension) of the sides these parts lie on.
 
-    `plain` gives parts and normals of points that are in no corner. Stepping off a corner along each of its sides tells
-    which parts really begin there, and which of the normals belongs to the first of them.
+    In a corner, what lies beside it decides: stepping off along each of its sides tells which parts begin there. With
+    `reach` (n,) a part that ends within this distance of the corner does not count.
     """
     foot = domain.project(points)
-    parts, normal = plain(foot)
+    parts, normal = domain.plain(foot)
+    normals = np.repeat(normal[:, None], parts.shape[1], axis=1)
     if domain.dimension == 1 or not len(points):
-        return parts, normal
+        return parts, normals
     step = 1e-5 * domain.size
     steps = np.stack([t + sign * 0.5 * normal for t in _tangents(normal) for sign in (-1, 1)])
     nudged = foot + step * steps
     beside = domain.project(nudged.reshape(-1, domain.dimension))
-    seen, slant = (values.reshape(len(steps), len(foot), -1) for values in plain(beside))
-    back = nudged - beside.reshape(slant.shape)
-    here = np.einsum("knd,nd->kn", slant, normal) > 1 - 1e-3
+    seen, slant = (values.reshape(len(steps), len(foot), -1) for values in domain.plain(beside))
+    beside = beside.reshape(slant.shape)
+    back = nudged - beside
     # a neighbour that came back to the corner or to an edge, not straight down onto a side, tells nothing about sides
     slip = np.linalg.norm(back - np.sum(back * slant, axis=2, keepdims=True) * slant, axis=2)
-    seen &= ((np.linalg.norm(nudged - back - foot, axis=2) > 0.1 * step) & (slip < 0.1 * step))[:, :, None]
+    valid = (np.linalg.norm(beside - foot, axis=2) > 0.1 * step) & (slip < 0.1 * step)
+    here = np.einsum("knd,nd->kn", slant, normal) > _SAME
+    sharp = valid.any(axis=0) & ~here.all(axis=0)
+    if reach is not None and sharp.any():
+        off = _into_sides(beside[:, sharp] - foot[sharp], slant[:, sharp], valid[:, sharp])
+        far = domain.project((foot[sharp] + reach[sharp, None] * off).reshape(-1, domain.dimension))
+        there, turned = (values.reshape(*off.shape[:2], -1) for values in domain.plain(far))
+        # where the side itself ends or bends away before, the first step has to do
+        same_side = np.einsum("knd,knd->kn", turned, slant[:, sharp]) > 0.7
+        seen[:, sharp] = np.where(same_side[:, :, None], there, seen[:, sharp])
+    seen &= valid[:, :, None]
     # parts that meet in a smooth place, far from any corner, are told apart by the point itself
-    corner = (~here.all(axis=0) | (parts.sum(axis=1) > 1)) & seen.any(axis=(0, 2))
+    corner = (sharp | (parts.sum(axis=1) > 1)) & seen.any(axis=(0, 2))
     parts[corner] = seen.any(axis=0)[corner]
-    first = np.argmax(parts, axis=1)
-    has_first = np.take_along_axis(seen, first[None, :, None], axis=2)[:, :, 0]
-    elsewhere = corner & ~(has_first & here).any(axis=0) & has_first.any(axis=0)
-    chosen = slant[np.argmax(has_first, axis=0), np.arange(len(foot))]
-    return parts, np.where(elsewhere[:, None], chosen, normal)
+    # of several sides of a part, the one with the point's own normal
+    first = np.argmax(seen.astype(int) + (seen & here[:, :, None]), axis=0)
+    rows = np.arange(len(foot))[:, None]
+    elsewhere = corner[:, None] & parts & ~here[first, rows]
+    normals[elsewhere] = slant[first, rows][elsewhere]
+    return parts, normals
+
+
+def of_first(parts: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Of normals (n, n_parts, dimension), that of the first part each point lies on: (n, dimension)."""
+    return np.take_along_axis(normals, np.argmax(parts, axis=1)[:, None, None], axis=1)[:, 0]
+
+
+def _into_sides(steps: np.ndarray, normals: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """Unit vectors along the side on which each step from a corner ended, away from all other sides there.
+
+    `steps` and `normals` are (n_steps, n, dimension), `valid` (n_steps, n). On an edge of two sides the way is square to
+    the edge, so that what changes along the edge does not matter.
+    """
+    alike = np.einsum("knd,jnd->kjn", normals, normals) > _SAME
+    inward = np.einsum("kjn,jnd->knd", alike & valid, steps)
+    if steps.shape[2] == 3:
+        different = ~alike & valid
+        other = np.argmax(different, axis=1)  # (n_steps, n)
+        rows = np.arange(steps.shape[1])
+        third = different & np.moveaxis(different[other, :, rows], 2, 1)
+        along = np.cross(normals, normals[other, rows])
+        size = np.linalg.norm(along, axis=2, keepdims=True)
+        edge = different.any(axis=1) & ~third.any(axis=1)
+        along = np.where(edge[:, :, None], along / np.maximum(size, 1e-300), 0.0)
+        inward = inward - np.sum(inward * along, axis=2, keepdims=True) * along
+    return inward / np.maximum(np.linalg.norm(inward, axis=2, keepdims=True), 1e-300)
 
 
 def _tangents(normals: np.ndarray) -> Sequence[np.ndarray]:
