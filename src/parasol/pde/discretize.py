@@ -134,7 +134,7 @@ def _row_blocks(
     n_unknowns = len(problem.names)
     values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
     part = _parts(nodes, values)
-    beyond = np.array([_beyond(nodes, row, own) for row, own in zip(values, part, strict=True)])
+    beyond = np.array([_beyond(nodes, [problem.conditions[name][j] for name in names], part[j]) for j in range(n_unknowns)])
     sloped = ~np.take_along_axis(values, part, axis=1) if len(names) else np.zeros_like(part, dtype=bool)
     haunted = np.any(sloped, axis=0) & use_ghosts
     boundary = np.arange(nodes.n_interior, nodes.n_nodes)
@@ -201,34 +201,34 @@ def _parts(nodes: Nodes, values: np.ndarray) -> np.ndarray:
     return part
 
 
-def _beyond(nodes: Nodes, values: np.ndarray, part: np.ndarray) -> np.ndarray:
+def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarray:
     """The part on the other side of each boundary node, where one given value ends and another begins: (n_boundary,).
 
-    Elsewhere, in corners too, it is the node's own part, `part`; `values` (n_parts,) says which parts give values.
+    Elsewhere, in corners too, it is the node's own part, `part`. `conditions` are those of the parts on one unknown.
     """
     beyond, domain = part.copy(), nodes.domain
-    gives = nodes.on_part & values
-    rows = np.flatnonzero(gives.sum(axis=1) > 1)
-    if domain.dimension != 2 or not len(rows):
+    values = np.array([form.states_value and form.linear for form in conditions])
+    rows = np.flatnonzero((nodes.on_part & values).sum(axis=1) > 1) if domain.dimension == 2 else ()
+    if not len(rows):
         return beyond
     normal = nodes.part_normals[rows, part[rows]]
     step = 1e-6 * domain.size * np.stack([-normal[:, 1], normal[:, 0]], axis=1)
     sides = [domain.plain(domain.project(nodes.boundary[rows] + sign * step)) for sign in (1, -1)]
     smooth = np.all([np.sum(turned * normal, axis=1) > 1 - 1e-6 for _, turned in sides], axis=0)
-    first = np.array([np.argmax(parts & values, axis=1) for parts, _ in sides])  # as the node's own part is chosen
-    known = np.all([np.any(parts & values, axis=1) for parts, _ in sides], axis=0)
-    other = np.where(first[0] == part[rows], first[1], first[0])
-    among = np.any(first == part[rows], axis=0)
-    beyond[rows] = np.where(smooth & known & among, other, part[rows])
+    for row in np.flatnonzero(smooth):
+        first = {int(np.argmax(parts[row])) for parts, _ in sides}  # the part that counts on either side
+        other = first - {int(part[rows[row]])}
+        if len(first) == 2 and len(other) == 1 and conditions[min(other)].operator == conditions[part[rows[row]]].operator:
+            beyond[rows[row]] = min(other)
     return beyond
 
 
 def _halved(form: Form) -> Form:
-    """The form times one half, so that two of them in one row make their mean."""
+    """The linear form times one half, so that two of them in one row make their mean."""
     operator, source = (
         tuple(replace(term, coefficient=term.coefficient / 2) for term in terms) for terms in (form.operator, form.source)
     )
-    return replace(form, operator=operator, source=source, nonlinear=form.nonlinear / 2)
+    return replace(form, operator=operator, source=source)
 
 
 def _assemble(problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows], scheme: Scheme, solver: str) -> Model:
