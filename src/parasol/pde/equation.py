@@ -12,18 +12,20 @@ from sympy.core.function import AppliedUndef
 from parasol.checks import ParasolError
 from parasol.expressions import as_function
 from parasol.pde.parameters import FunctionParameter, Parameter
+from parasol.space.geometry.domain import coordinate
 from parasol.space.kernels import MultiIndex
 
 _ROUNDING = 1e-9  # what a separated form may lose, as a part of the largest value
 
 
 def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
-    """Symbols for the coordinates, in the order of the axes.
+    """Symbols for the coordinates, in the order of the axes; each knows its axis, whatever its name.
 
     >>> x, y = coordinates("x y")
     """
-    found = tuple(sympy.Symbol(name, real=True) for name in str(names).replace(",", " ").split())
-    if not 1 <= len(found) <= 3 or len(set(found)) != len(found) or not all(s.name.isidentifier() for s in found):
+    given = str(names).replace(",", " ").split()
+    found = tuple(coordinate(name, axis) for axis, name in enumerate(given[:3])) if len(given) < 4 else ()
+    if not 1 <= len(found) <= 3 or len(set(given)) != len(given) or not all(name.isidentifier() for name in given):
         raise ParasolError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
     return found
 

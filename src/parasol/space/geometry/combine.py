@@ -68,6 +68,11 @@ class Combination(Domain):
         """Period along each axis, 0 where the domain is not periodic: (dimension,)."""
         return np.maximum(self.a.periods, self.b.periods)
 
+    @property
+    def symbols(self) -> frozenset:
+        """Symbols and letters that stand for axes in the formulas of both."""
+        return self.a.symbols | self.b.symbols
+
     @cached_property
     def bounds(self) -> np.ndarray:
         """Bounding box (2, dimension)."""

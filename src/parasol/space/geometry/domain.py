@@ -21,6 +21,61 @@ Condition = sympy.Basic | Callable[[np.ndarray], np.ndarray]  # which points bel
 Predicate = Condition | str  # the same as a reader may write it
 
 
+class Coordinate(sympy.Symbol):
+    """A coordinate that is not the x, y or z of its axis: a symbol that knows its axis, counted from 0.
+
+    >>> Coordinate("r", 0), Coordinate("r", 0) == Coordinate("r", 1)
+    (r, False)
+    """
+
+    axis: int
+
+    def __new__(cls, name: str, axis: int):
+        """Declare a coordinate."""
+        self = sympy.Symbol.__xnew__(cls, name, real=True)
+        self.axis = axis
+        return self
+
+    def __getnewargs_ex__(self):
+        return (self.name, self.axis), {}
+
+    def __getstate__(self):
+        return None
+
+    def _hashable_content(self):
+        return (*super()._hashable_content(), self.axis)
+
+
+def coordinate(name: str, axis: int) -> sympy.Symbol:
+    """The symbol of an axis: x, y and z are ordinary symbols for the axes 0, 1 and 2."""
+    return sympy.Symbol(name, real=True) if AXES[axis] == name else Coordinate(name, axis)
+
+
+def axis_of(symbol: sympy.Basic) -> int | None:
+    """The axis a symbol stands for: its own, else by its letter x, y, z; None for any other symbol."""
+    if isinstance(symbol, Coordinate):
+        return symbol.axis
+    return AXES.index(str(symbol)) if str(symbol) in AXES else None
+
+
+def axis_symbols(expression: sympy.Basic, dimension: int, what: str) -> list[sympy.Symbol]:
+    """The symbols that stand for the axes in an expression, one for each; symbols of no axis are refused."""
+    symbols: list = [sympy.Dummy() for _ in range(dimension)]
+    used: dict[int, str] = {}
+    for symbol in sorted(expression.free_symbols, key=str):
+        axis = axis_of(symbol)
+        if axis is None or axis >= dimension:
+            raise ParasolError(
+                f"{what} depends on {symbol}. Use only {', '.join(AXES[:dimension])}, or the symbols of ps.coordinates."
+            )
+        if axis in used:
+            raise ParasolError(
+                f"{what} has {used[axis]} and {symbol} for the same axis. Use the symbols of one ps.coordinates."
+            )
+        symbols[axis], used[axis] = symbol, str(symbol)
+    return symbols
+
+
 @dataclass(frozen=True, eq=False)
 class Arc:
     """One smooth piece of a plane boundary as a dense polyline of boundary points, in order along the curve.
@@ -90,6 +145,11 @@ class Domain(ABC):
         return self.parts(points), self.normal(points)
 
     @property
+    def symbols(self) -> frozenset[sympy.Basic]:
+        """Symbols and letters that stand for axes in the formulas the domain was given."""
+        return frozenset()
+
+    @property
     def periods(self) -> np.ndarray:
         """Period along each axis, 0 where the domain is not periodic: (dimension,)."""
         return np.zeros(self.dimension)
@@ -129,7 +189,8 @@ class Domain(ABC):
     def named(self, name: str | None = None, /, **predicates: Predicate) -> Domain:
         """Name the whole boundary, or the pieces of it where conditions hold; what is left keeps its names.
 
-        A condition is a SymPy relation or text in x, y, z, or a function of points (n, dimension) -> (n,) bool.
+        A condition is a SymPy relation or text, or a function of points (n, dimension) -> (n,) bool. The symbols of
+        `ps.coordinates` stand for their axes; in text, and as other symbols, x, y, z stand for the axes in this order.
 
         >>> from parasol.space.geometry.primitives import Disc
         >>> disc = Disc().named(inlet="x <= 0")
@@ -197,15 +258,20 @@ class Named(Domain):
         return tuple(dict.fromkeys([*names, *self.base.part_names]))
 
     @property
+    def symbols(self) -> frozenset[sympy.Basic]:
+        """Symbols and letters that stand for axes in the conditions."""
+        given = [condition for _, condition in self.conditions if isinstance(condition, sympy.Basic)]
+        return self.base.symbols.union(*[condition.free_symbols for condition in given])
+
+    @property
     def _whole(self) -> bool:
         return any(condition is None for _, condition in self.conditions)
 
     @cached_property
     def _tests(self) -> list[Callable[[np.ndarray], np.ndarray]]:
-        tolerance = 1e-9 * self.size
-        return [
-            _compile(name, given, self.dimension, tolerance) for name, given in self.conditions if given is not None
-        ]
+        # what is nearer than this cannot be told apart: rounding far from the origin, or on the way to the boundary
+        near = max(1e-9 * self.size, 8 * float(np.spacing(np.abs(self.bounds).max())))
+        return [_compile(name, given, self.dimension, near) for name, given in self.conditions if given is not None]
 
     def contains(self, points) -> np.ndarray:
         """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
@@ -381,15 +447,10 @@ def _readable(name: str, predicate: Predicate, dimension: int) -> Condition:
     advice = "Use a relation such as x < 0.1, its text, or a function of points."
     if isinstance(predicate, bool | np.bool_):
         raise ParasolError(f"the condition for part {name!r} is just {bool(predicate)}, it names no place. {advice}")
-    axes = AXES[:dimension]
-    symbols = {axis: sympy.Symbol(axis, real=True) for axis in axes}
+    symbols = {axis: sympy.Symbol(axis, real=True) for axis in AXES[:dimension]}
     given = parse(predicate, symbols) if isinstance(predicate, str) else predicate
     if isinstance(given, sympy.Basic):
-        strange = sorted({str(symbol) for symbol in given.free_symbols} - set(axes))
-        if strange:
-            raise ParasolError(
-                f"the condition for part {name!r} uses {', '.join(strange)}. Use only {', '.join(axes)}."
-            )
+        axis_symbols(given, dimension, f"the condition for part {name!r}")
         if not isinstance(given, sympy.logic.boolalg.Boolean) or isinstance(given, sympy.Symbol):
             raise ParasolError(f"the condition for part {name!r} is {given}, which is neither true nor false. {advice}")
     elif not callable(given):
@@ -397,12 +458,10 @@ def _readable(name: str, predicate: Predicate, dimension: int) -> Condition:
     return given
 
 
-def _compile(name: str, given: Condition, dimension: int, tolerance: float) -> Callable[[np.ndarray], np.ndarray]:
+def _compile(name: str, given: Condition, dimension: int, near: float) -> Callable[[np.ndarray], np.ndarray]:
     """A condition as a function of points. Relations allow for rounding: x <= 0 holds at x = 1e-17."""
     if isinstance(given, sympy.Basic):
-        by_name = {str(symbol): symbol for symbol in given.free_symbols}
-        symbols = [by_name.get(axis, sympy.Symbol(axis)) for axis in AXES[:dimension]]
-        return _relation(given, symbols, tolerance)
+        return _relation(given, axis_symbols(given, dimension, f"the condition for part {name!r}"), near)
 
     def test(points: np.ndarray) -> np.ndarray:
         answer = np.asarray(given(points))  # type: ignore[operator]
@@ -416,8 +475,10 @@ def _compile(name: str, given: Condition, dimension: int, tolerance: float) -> C
     return test
 
 
-def _relation(given: sympy.Basic, symbols: list, tolerance: float) -> Callable[[np.ndarray], np.ndarray]:
-    inner = [_relation(arg, symbols, tolerance) for arg in given.args if isinstance(arg, sympy.logic.boolalg.Boolean)]
+def _relation(given: sympy.Basic, symbols: list, near: float) -> Callable[[np.ndarray], np.ndarray]:
+    """A relation as a function of points; lhs - rhs counts as 0 where it is no larger than its change over `near`."""
+    several = isinstance(given, sympy.And | sympy.Or | sympy.Not)
+    inner = [_relation(arg, symbols, near) for arg in given.args] if several else []
     match given:
         case sympy.And():
             return lambda points: np.all([test(points) for test in inner], axis=0)
@@ -428,20 +489,29 @@ def _relation(given: sympy.Basic, symbols: list, tolerance: float) -> Callable[[
     if not isinstance(given, sympy.core.relational.Relational):
         whole = as_function(given, symbols)
         return lambda points: whole(*points.T).astype(bool)
-    gap = as_function(given.lhs - given.rhs, symbols)  # type: ignore[operator]
+    function = as_function(given.lhs - given.rhs, symbols)  # type: ignore[operator]
+
+    def sign(points: np.ndarray) -> np.ndarray:
+        gap = function(*points.T)
+        steps = near * np.eye(len(symbols))
+        changes = [[np.abs(function(*(points + s).T) - gap) for s in (step, -step)] for step in steps]
+        # of the two ways along an axis the calmer one: the other may cross a jump, or leave where the formula holds
+        tolerance = np.max(np.nan_to_num(np.fmin(*np.moveaxis(np.array(changes), 1, 0)), posinf=0.0), axis=0)
+        return np.where(np.abs(gap) <= tolerance, 0.0, np.sign(gap))
+
     match given:
         case sympy.Le():
-            return lambda points: gap(*points.T) <= tolerance
+            return lambda points: sign(points) <= 0
         case sympy.Lt():
-            return lambda points: gap(*points.T) < -tolerance
+            return lambda points: sign(points) < 0
         case sympy.Ge():
-            return lambda points: gap(*points.T) >= -tolerance
+            return lambda points: sign(points) >= 0
         case sympy.Gt():
-            return lambda points: gap(*points.T) > tolerance
+            return lambda points: sign(points) > 0
         case sympy.Eq():
-            return lambda points: np.abs(gap(*points.T)) <= tolerance
+            return lambda points: sign(points) == 0
         case _:
-            return lambda points: np.abs(gap(*points.T)) > tolerance
+            return lambda points: np.abs(sign(points)) > 0  # not where the formula has no value
 
 
 def _combine(kind: str, a: Domain, b: Domain) -> Domain:
