@@ -134,15 +134,20 @@ def _row_blocks(
     names = nodes.domain.part_names
     _check_nodes(problem, nodes)
     n_unknowns = len(problem.names)
-    part = np.array([_parts(problem, nodes, j) for j in range(n_unknowns)])  # (n_unknowns, n_boundary)
     values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
+    part = _parts(nodes, values)
+    beyond = np.array([_beyond(nodes, [problem.conditions[name][j] for name in names], part[j]) for j in range(n_unknowns)])
     sloped = ~np.take_along_axis(values, part, axis=1) if len(names) else np.zeros_like(part, dtype=bool)
     haunted = np.any(sloped, axis=0) & use_ghosts
     boundary = np.arange(nodes.n_interior, nodes.n_nodes)
     ghost_of = nodes.n_nodes + np.cumsum(haunted) - 1
     points, anchors = nodes.points, nodes.points
+    # the normal that stands in a condition is that of the side whose condition it is
+    normals = np.take_along_axis(nodes.part_normals[None], part[:, :, None, None], axis=2)[:, :, 0]
     if np.any(haunted):
-        points = np.vstack([nodes.points, ghosts(nodes, haunted)])
+        # a ghost stands off along the normal of the condition in its row, the first where there are several
+        outward = normals[np.argmax(sloped, axis=0), np.arange(nodes.n_boundary)]
+        points = np.vstack([nodes.points, ghosts(replace(nodes, normals=outward), haunted)])
         anchors = np.vstack([nodes.points, nodes.boundary[haunted]])
     n = len(points)
     blocks = []
@@ -159,10 +164,13 @@ def _row_blocks(
             blocks.append(_Rows(given, j * n + ghost_of[here], boundary[here], nodes.normals[here]))
         condition_row = np.where(haunted & sloped[j], ghost_of, boundary)
         for p, name in enumerate(names):
-            here = part[j] == p
-            if np.any(here):
-                condition = problem.conditions[name][j]
-                blocks.append(_Rows(condition, j * n + condition_row[here], boundary[here], nodes.normals[here]))
+            condition = problem.conditions[name][j]
+            # where given values jump in the middle of a side, the node takes their mean
+            jump = beyond[j] != part[j]
+            shared = jump & ((part[j] == p) | (beyond[j] == p))
+            for form, here in ((condition, (part[j] == p) & ~jump), (_halved(condition), shared)):
+                if np.any(here):
+                    blocks.append(_Rows(form, j * n + condition_row[here], boundary[here], normals[j, here]))
     return Cloud(points, nodes.domain, anchors), blocks
 
 
@@ -204,16 +212,48 @@ def _check_nodes(problem: Problem, nodes: Nodes) -> None:
             )
 
 
-def _parts(problem: Problem, nodes: Nodes, unknown: int) -> np.ndarray:
-    """The part whose condition each boundary node takes: at a corner a given value goes before a given slope."""
-    names = nodes.domain.part_names
-    part = nodes.part.copy()
-    if names:
-        values = np.array([problem.conditions[name][unknown].states_value for name in names])
-        prefers = nodes.on_part & values
-        movable = np.any(prefers, axis=1) & ~values[part]
-        part[movable] = np.argmax(prefers[movable], axis=1)
+def _parts(nodes: Nodes, values: np.ndarray) -> np.ndarray:
+    """The part whose condition each boundary node takes for each unknown, (n_unknowns, n_boundary).
+
+    `values` (n_unknowns, n_parts) says which conditions give a value. At a corner these go before conditions on a slope,
+    those of the part that gives most values first: beside a clamped side, a side that may slip leaves the corner to it.
+    """
+    rank = 2 * np.sum(values, axis=0) + (np.arange(values.shape[1]) == nodes.part[:, None])
+    part = np.tile(nodes.part, (len(values), 1))
+    for j in range(len(values) if values.size else 0):
+        gives = nodes.on_part & values[j]
+        part[j] = np.where(np.any(gives, axis=1), np.argmax(gives * rank, axis=1), nodes.part)
     return part
+
+
+def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarray:
+    """The part on the other side of each boundary node, where one given value ends and another begins: (n_boundary,).
+
+    Elsewhere, in corners too, it is the node's own part, `part`. `conditions` are those of the parts on one unknown.
+    """
+    beyond, domain = part.copy(), nodes.domain
+    values = np.array([form.states_value and form.linear for form in conditions])
+    rows = np.flatnonzero((nodes.on_part & values).sum(axis=1) > 1) if domain.dimension == 2 else ()
+    if not len(rows):
+        return beyond
+    normal = nodes.part_normals[rows, part[rows]]
+    step = 1e-6 * domain.size * np.stack([-normal[:, 1], normal[:, 0]], axis=1)
+    sides = [domain.plain(domain.project(nodes.boundary[rows] + sign * step)) for sign in (1, -1)]
+    smooth = np.all([np.sum(turned * normal, axis=1) > 1 - 1e-6 for _, turned in sides], axis=0)
+    for row in np.flatnonzero(smooth):
+        first = {int(np.argmax(parts[row])) for parts, _ in sides}  # the part that counts on either side
+        other = first - {int(part[rows[row]])}
+        if len(first) == 2 and len(other) == 1 and conditions[min(other)].operator == conditions[part[rows[row]]].operator:
+            beyond[rows[row]] = min(other)
+    return beyond
+
+
+def _halved(form: Form) -> Form:
+    """The linear form times one half, so that two of them in one row make their mean."""
+    operator, source = (
+        tuple(replace(term, coefficient=term.coefficient / 2) for term in terms) for terms in (form.operator, form.source)
+    )
+    return replace(form, operator=operator, source=source)
 
 
 def _assemble(problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows], scheme: Scheme, solver: str) -> Model:

@@ -15,18 +15,20 @@ from parasol.expressions import Symbols
 from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.pde.separation import Ranges, multiplied_out, separated
+from parasol.space.geometry.domain import coordinate
 from parasol.space.kernels import MultiIndex
 
 _declared = itertools.count()
 
 
 def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
-    """Symbols for the coordinates, in the order of the axes.
+    """Symbols for the coordinates, in the order of the axes; each knows its axis, whatever its name.
 
     >>> x, y = coordinates("x y")
     """
-    found = Symbols((sympy.Symbol(name, real=True) for name in str(names).replace(",", " ").split()), "coordinates")
-    if not 1 <= len(found) <= 3 or len(set(found)) != len(found) or not all(s.name.isidentifier() for s in found):
+    given = str(names).replace(",", " ").split()
+    found = Symbols([coordinate(name, axis) for axis, name in enumerate(given[:3])], "coordinates")
+    if not 1 <= len(given) <= 3 or len(set(given)) != len(given) or not all(name.isidentifier() for name in given):
         raise ParasolError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
     return found
 

@@ -18,7 +18,7 @@ from parasol.pde.jumps import INSTEAD, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
 from parasol.pde.vectors import gradient
-from parasol.space.geometry.domain import Domain
+from parasol.space.geometry.domain import Domain, axis_of
 from parasol.space.kernels import Kernel
 
 REST = "*"  # key of a boundary mapping that stands for all parts not named
@@ -319,6 +319,24 @@ class Problem:
                 f"{found[0]} has {len(self.coordinates)} coordinates but the domain has {self.domain.dimension}. "
                 f"Declare the unknown with one coordinate per dimension (and ps.time() for time)."
             )
+        self._check_axes()
+
+    def _check_axes(self) -> None:
+        """Refuse a coordinate that stands for one axis in the unknown and for another elsewhere."""
+        order = {v.name: axis for axis, v in enumerate(self.coordinates)}
+        declared = [axis_of(v) for v in self.coordinates]
+        used = set(self.domain.symbols)
+        for quantity in self.quantities.values() if isinstance(self.quantities, Mapping) else ():
+            used |= getattr(getattr(quantity, "coefficient", None), "free_symbols", set())
+        # y and z alone are the axes of a plane; y before x is either a mistake or a riddle
+        used |= set(self.coordinates) if set(declared) == set(order.values()) else set()
+        for symbol in sorted(used, key=str):
+            if order.get(str(symbol), axis_of(symbol)) != axis_of(symbol):
+                names = " ".join(map(str, self.coordinates))
+                raise ParasolError(
+                    f"{symbol} stands for axis {axis_of(symbol) + 1}, in {self.unknowns[0]} for axis {order[str(symbol)] + 1}. "
+                    f'Use the symbols of ps.coordinates("{names}") everywhere, in this order.'
+                )
 
     def _check_time(self) -> None:
         if self.time is None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import sympy
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.expressions import as_function, to_expression
-from parasol.space.geometry.domain import AXES, Domain
+from parasol.space.geometry.domain import Domain, axis_symbols
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate
@@ -98,20 +97,13 @@ class Flux:
         _check_part(self.part, domain, name)
         if not domain.part_names:
             raise ParasolError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
-        known = AXES[: domain.dimension]
-        strange = sorted({str(s) for s in to_expression(self.coefficient).free_symbols} - set(known))
-        if strange:
-            raise ParasolError(
-                f"the coefficient of the quantity {name!r} depends on {', '.join(strange)}. "
-                f"Use {', '.join(known)} only, and multiply with the rest afterwards."
-            )
+        axis_symbols(to_expression(self.coefficient), domain.dimension, f"the coefficient of the quantity {name!r}")
 
     def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
         """Rows of the normal derivative, summed over the part."""
         surface = surface_points(nodes, self.part)
         expression = to_expression(self.coefficient)
-        by_name = {str(s): s for s in expression.free_symbols}
-        symbols = [by_name.get(axis, sympy.Symbol(axis)) for axis in AXES[: nodes.dimension]]
+        symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
         factor = surface.weights * as_function(expression, symbols)(*surface.points.T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
         slopes = _rows(nodes, surface.points, first, scheme)

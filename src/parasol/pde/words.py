@@ -9,7 +9,7 @@ import sympy
 from parasol.pde.notebook import card, parameter_text
 from parasol.pde.problem import Dirichlet, Neumann, Problem, Robin
 from parasol.space.geometry.combine import Combination
-from parasol.space.geometry.domain import AXES, Domain, Named
+from parasol.space.geometry.domain import Domain, Named
 
 
 def problem_words(problem: Problem) -> dict[str, str]:
@@ -55,7 +55,7 @@ def equation_latex(problem: Problem) -> list[str]:
 def problem_html(problem: Problem) -> str:
     """A problem for a notebook: the equations in LaTeX, where and when they hold, its conditions and parameters."""
     rows = {"domain": problem_words(problem)["domain"]}
-    seams = [axis for axis, period in zip(AXES, problem.domain.periods, strict=False) if period]
+    seams = [str(v) for v, period in zip(problem.coordinates, problem.domain.periods, strict=True) if period]
     if seams:
         rows["domain"] += f", periodic in {', '.join(seams)}"
     if problem.boundary is not None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.space.fill import fibonacci, fill, independent
-from parasol.space.geometry.domain import AXES, Arc
+from parasol.space.geometry.domain import AXES, look_around
+from parasol.space.geometry.pieces import pieces
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.relax import trim
 from parasol.space.wrap import Wrap
@@ -20,18 +21,24 @@ from parasol.space.wrap import Wrap
 
 @dataclass(frozen=True, eq=False)
 class Boundary:
-    """Boundary nodes with outward normals, the part each normal belongs to, and all parts a node lies on."""
+    """Boundary nodes with the parts each lies on, and for each of these the outward normal of the side it lies on."""
 
     points: np.ndarray  # (n, dimension)
-    normals: np.ndarray  # (n, dimension)
-    part: np.ndarray  # (n,)
+    part: np.ndarray  # (n,) of several parts, the one to take unless there is a reason for another
     on_part: np.ndarray  # (n, n_parts)
+    part_normals: np.ndarray  # (n, n_parts, dimension)
     coarse: tuple[float, int] | None = (
         None  # length and nodes of the closed curve with fewest, if too few for its shape
     )
 
+    @property
+    def normals(self) -> np.ndarray:
+        """The normals of the nodes' own parts, (n, dimension)."""
+        return self.part_normals[np.arange(len(self.part)), self.part] if len(self.part) else self.points
+
 
 Spacing = Callable[[np.ndarray], np.ndarray]
+_THIN = 0.5  # in spacings: what is thinner is no piece of the boundary
 _ROUND = 8  # nodes that a closed curve needs to be told from a polygon
 
 
@@ -48,15 +55,32 @@ def boundary_nodes(domain, spacing: Spacing, n: int | None, rng: np.random.Gener
     return _on_surface(domain, spacing, n, rng, steps)
 
 
-def describe(domain, points, beside=None, on_part=None) -> Boundary:
-    """Attach normals and parts, read off at `beside` (points just off the corners) where given."""
-    beside = points if beside is None else beside
+def describe(domain, points: np.ndarray, spacing: np.ndarray) -> Boundary:
+    """Attach normals and parts to boundary points; `spacing` (n,) is their distance from the next.
+
+    At a corner or an edge a part counts that goes on for half a spacing: a condition such as x > 0.999 is meant for one
+    side of a square, though it also holds on the ends of two others.
+    """
     if len(points) == 0:
-        empty = np.empty((0, domain.dimension))
-        return Boundary(empty, empty, np.empty(0, dtype=int), np.empty((0, len(domain.part_names)), dtype=bool))
-    parts = domain.parts(beside)
-    part = np.argmax(parts, axis=1)
-    return Boundary(points, domain.normal(beside), part, parts if on_part is None else on_part | parts)
+        n_parts = len(domain.part_names)
+        none = np.empty((0, n_parts), dtype=bool)
+        return Boundary(points, np.empty(0, dtype=int), none, np.empty((0, n_parts, domain.dimension)))
+    if len(domain.part_names) == 1:
+        return Boundary(points, np.zeros(len(points), dtype=int), domain.parts(points), domain.normal(points)[:, None])
+    on_part, part_normals = look_around(domain, points, _THIN * spacing)
+    return _none_lost(domain, Boundary(points, np.argmax(on_part, axis=1), on_part, part_normals))
+
+
+def _none_lost(domain, boundary: Boundary) -> Boundary:
+    """The boundary nodes, where a part too thin for any node of its own gets those that happen to lie on it."""
+    lost = ~boundary.on_part.any(axis=0)
+    if not lost.any():
+        return boundary
+    there, normals = look_around(domain, boundary.points)
+    there &= lost
+    part = np.where(there.any(axis=1), np.argmax(there, axis=1), boundary.part)
+    part_normals = np.where(there[:, :, None], normals, boundary.part_normals)
+    return replace(boundary, part=part, on_part=boundary.on_part | there, part_normals=part_normals)
 
 
 # ---- one dimension -------------------------------------------------------------------------------------------------
@@ -77,7 +101,7 @@ def _ends(domain, n) -> Boundary:
     points = np.empty((0, 1)) if domain.periods[0] > 0 else intervals(domain).reshape(-1, 1)
     if n is not None and n != len(points):
         raise ParasolError(f"n_boundary={n} does not fit: this line has {len(points)} ends. Leave it out.")
-    return describe(domain, points)
+    return describe(domain, points, np.ones(len(points)))
 
 
 # ---- two dimensions ------------------------------------------------------------------------------------------------
@@ -93,56 +117,116 @@ class _Curve:
         return np.stack([np.interp(weight, self.weight, x) for x in self.points.T], axis=1)
 
 
-def _curve(arc, spacing: Spacing, wrap: Wrap) -> _Curve:
-    points = np.asarray(arc.points, dtype=float)
-    if arc.closed:
-        points = np.concatenate([points, points[:1]])
-    pieces = max(1, int(np.ceil(400 / (len(points) - 1))))
-    t = np.linspace(0, len(points) - 1, pieces * (len(points) - 1) + 1)
-    points = np.stack([np.interp(t, np.arange(len(points)), x) for x in points.T], axis=1)
+    def wrapped(self, weight: np.ndarray) -> np.ndarray:
+        """Points at weights that may go beyond the end of a closed curve."""
+        return self.at(np.mod(weight, self.weight[-1]) if self.closed else weight)
+
+
+def _curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[_Curve, int]:
+    """The curve through the points of a polyline, and how many of its segments stand for one of the polyline."""
+    finer = max(1, int(np.ceil(400 / (len(line) - 1))))
+    t = np.linspace(0, len(line) - 1, finer * (len(line) - 1) + 1)
+    points = np.stack([np.interp(t, np.arange(len(line)), x) for x in line.T], axis=1)
     length = np.linalg.norm(np.diff(points, axis=0), axis=1)
     density = 1 / spacing(points)
     weight = np.concatenate([[0], np.cumsum(length * (density[1:] + density[:-1]) / 2)])
     # a side of a periodic box starts and ends at the same place
-    closed = arc.closed or bool(np.linalg.norm(wrap.shortest(points[-1] - points[0])) < 1e-12 * length.sum())
-    return _Curve(points, weight, closed)
+    closed = bool(np.linalg.norm(wrap.shortest(points[-1] - points[0])) < 1e-12 * length.sum())
+    return _Curve(points, weight, closed), finer
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A stretch of a curve that lies on the same parts throughout."""
+
+    curve: _Curve
+    start: float  # weight at which it begins
+    weight: float
+    parts: np.ndarray  # (n_parts,)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is the whole of a closed curve."""
+        return self.curve.closed and self.weight == self.curve.weight[-1]
+
+    def at(self, weight: np.ndarray) -> np.ndarray:
+        """Points at weights counted from its start."""
+        return self.curve.wrapped(self.start + weight)
+
+
+def _runs(curve: _Curve, starts: np.ndarray, parts: np.ndarray, thin: float) -> list[_Run]:
+    """The pieces of a curve, those thinner than `thin` given to their longer neighbours."""
+    weights = np.diff(np.append(starts, curve.weight[-1]))
+    runs = [_Run(curve, *piece) for piece in zip(starts, weights, parts, strict=True)]
+    while True:
+        k = next((k for k in range(len(runs)) if len(runs) > 1 and _alike(runs, k, curve.closed)), None)
+        if k is not None:
+            one, other = runs[k], runs.pop((k + 1) % len(runs))
+            together = curve.weight[-1] if len(runs) == 1 else one.weight + other.weight
+            runs[runs.index(one)] = replace(one, weight=together)
+            continue
+        k = int(np.argmin([run.weight for run in runs]))
+        if len(runs) == 1 or runs[k].weight >= thin:
+            return runs
+        beside = [runs[j % len(runs)] for j in (k - 1, k + 1) if curve.closed or 0 <= j < len(runs)]
+        runs[k] = replace(runs[k], parts=max(beside, key=lambda run: run.weight).parts)
+
+
+def _alike(runs: list[_Run], k: int, closed: bool) -> bool:
+    """Whether a run and the one after it lie on the same parts."""
+    return (closed or k + 1 < len(runs)) and bool(np.all(runs[k].parts == runs[(k + 1) % len(runs)].parts))
 
 
 def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
     wrap = Wrap.of(domain)
-    arcs = domain.arcs()
-    curves = [_curve(arc, spacing, wrap) for arc in arcs]
+    arcs = pieces(domain)
+    curves = [_curve(arc.points, spacing, wrap) for arc in arcs]
     if not curves:
-        return describe(domain, np.empty((0, 2)))
-    total = np.array([c.weight[-1] for c in curves])
-    least = np.array([3 if c.closed else 1 for c in curves])
-    pieces = np.maximum(np.round(total).astype(int), least) if n is None else apportion(total, least, n, "n_boundary")
-    few = [(int(m), arc.length) for arc, m in zip(arcs, pieces, strict=True) if arc.closed and m < _ROUND]
-    coarse = min(few)[::-1] if few else None
-    smooth, corner, corner_beside = [], [], []
-    for curve, m in zip(curves, pieces, strict=True):
-        step = curve.weight[-1] / m
-        if curve.closed:
-            smooth.append(curve.at(step * np.arange(m)))
-            continue
-        smooth.append(curve.at(step * np.arange(1, m)))
-        corner.append(curve.points[[0, -1]])
-        corner_beside.append(curve.at(np.array([0.02 * step, curve.weight[-1] - 0.02 * step])))
-    points = domain.project(np.concatenate(smooth))
-    if not corner:
-        return replace(describe(domain, wrap.fold(points)), coarse=coarse)
-    ends, beside = np.concatenate(corner), domain.project(np.concatenate(corner_beside))
-    # a corner is the end of two arcs but one node; all its arcs lend it their parts
-    tolerance = 1e-8 * float(np.ptp(domain.bounds, axis=0).max())
-    same = wrap.tree(ends).query_ball_point(ends if wrap.axes.size == 0 else wrap.fold(ends) - wrap.lower, tolerance)
-    first = np.array([min(group) for group in same])
-    chosen = np.unique(first)
-    parts = domain.parts(beside)
-    on_part = np.array([parts[np.flatnonzero(first == c)].any(axis=0) for c in chosen])
-    every = np.concatenate([points, ends[chosen]])
-    on_part = np.concatenate([domain.parts(points), on_part]) if len(points) else on_part
-    described = describe(domain, every, np.concatenate([points, beside[chosen]]), on_part)
-    return replace(described, coarse=coarse)
+        return describe(domain, np.empty((0, 2)), np.empty(0))
+    unit = 1.0 if n is None else sum(curve.weight[-1] for curve, _ in curves) / n
+    split = [
+        _runs(curve, curve.weight[finer * arc.cuts[:-1]], arc.parts, _THIN * unit)
+        for arc, (curve, finer) in zip(arcs, curves, strict=True)
+    ]
+    runs = [run for several in split for run in several]
+    total = np.array([run.weight for run in runs])
+    least = np.array([3 if run.closed else 1 for run in runs])
+    counts = np.maximum(np.round(total).astype(int), least) if n is None else apportion(total, least, n, "n_boundary")
+    owner = np.repeat(np.arange(len(arcs)), [len(several) for several in split])
+    round_arcs = [k for k, arc in enumerate(arcs) if arc.closed]
+    few = [(int(counts[owner == k].sum()), arcs[k].length) for k in round_arcs]
+    coarse = min([(m, length) for m, length in few if m < _ROUND], default=None)
+    smooth, parts, ends, beside, end_parts = [], [], [], [], []
+    for run, m in zip(runs, counts, strict=True):
+        step = run.weight / m
+        inner = run.at(step * np.arange(0 if run.closed else 1, m))
+        smooth.append(inner)
+        parts.append(np.tile(run.parts, (len(inner), 1)))
+        if not run.closed:
+            ends.append(run.at(np.array([0.0, run.weight])))
+            off = np.minimum(0.02 * step, 1e-6 * domain.size / spacing(ends[-1]))
+            beside.append(run.at(np.array([off[0], run.weight - off[1]])))
+            end_parts += [run.parts, run.parts]
+    points, on_part = domain.project(np.concatenate(smooth)), np.concatenate(parts)
+    normals = domain.normal(points) if len(points) else points
+    part, part_normals = np.argmax(on_part, axis=1), np.repeat(normals[:, None], on_part.shape[1], axis=1)
+    if ends:
+        # a corner is the end of two arcs but one node; each lends it its parts, and to these its normal
+        corners, lent = np.concatenate(ends), np.array(end_parts)
+        sides = domain.plain(domain.project(np.concatenate(beside)))[1]
+        tolerance = 1e-8 * float(np.ptp(domain.bounds, axis=0).max())
+        same = wrap.tree(corners).query_ball_point(
+            corners if wrap.axes.size == 0 else wrap.fold(corners) - wrap.lower, tolerance
+        )
+        first = np.array([min(group) for group in same])
+        groups = [np.flatnonzero(first == c) for c in np.unique(first)]
+        points = np.concatenate([points, corners[np.unique(first)]])
+        part = np.concatenate([part, np.argmax(lent[np.unique(first)], axis=1)])
+        on_part = np.concatenate([on_part, [lent[group].any(axis=0) for group in groups]])
+        lenders = [group[np.argmax(lent[group], axis=0)] for group in groups]  # for each part the first side it is on
+        part_normals = np.concatenate([part_normals, [sides[lender] for lender in lenders]])
+    boundary = Boundary(wrap.fold(points), part, on_part, part_normals, coarse and coarse[::-1])
+    return _none_lost(domain, boundary)
 
 
 def apportion(total: np.ndarray, least: np.ndarray, n: int, name: str) -> np.ndarray:
@@ -177,13 +261,12 @@ def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generato
     else:
         make = partial(_on_cloud, shape)
     if n is None:
-        (points, beside, n_fixed), scale = make(spacing, rng), 1.0
+        (points, n_fixed), scale = make(spacing, rng), 1.0
     else:
-        points, beside, n_fixed, scale = _counted(domain, make, spacing, n, rng)
+        points, n_fixed, scale = _counted(domain, make, spacing, n, rng)
     h = scale * spacing(points)
     points[n_fixed:] = _spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
-    beside = np.concatenate([beside, points[n_fixed:]])
-    return describe(domain, points, beside, domain.parts(points) if len(points) else None)
+    return describe(domain, points, h)
 
 
 def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
@@ -191,18 +274,18 @@ def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
     seed = rng.spawn(1)[0]
     scale, best = 1.0, None
     for _ in range(12):
-        points, beside, n_fixed = make(lambda x, s=scale: s * spacing(x), deepcopy(seed))
+        points, n_fixed = make(lambda x, s=scale: s * spacing(x), deepcopy(seed))
         if len(points) >= n and (best is None or len(points) < len(best[0])):
-            best = points, beside, n_fixed, scale
+            best = points, n_fixed, scale
         if best is not None and len(best[0]) <= 1.03 * n:
             break
         scale *= float(np.sqrt(len(points) / (n if isinstance(make.args[0], Ball) else 1.01 * n + 1)))
-    if best is None or best[2] >= n:
+    if best is None or best[1] >= n:
         raise ParasolError(f"n_boundary={n} is too small for the edges of this domain. Use more boundary nodes.")
-    points, beside, n_fixed, scale = best
+    points, n_fixed, scale = best
     h = scale * spacing(points)
     kept = trim(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], n - n_fixed)
-    return np.concatenate([points[:n_fixed], kept]), beside, n_fixed, scale
+    return np.concatenate([points[:n_fixed], kept]), n_fixed, scale
 
 
 def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator):
@@ -210,7 +293,7 @@ def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator):
     if np.ptp(h) > 1e-9 * h.max():
         return _on_cloud(ball, spacing, rng)
     n = max(4, round(_DENSITY * 4 * np.pi * (ball.radius / h.mean()) ** 2))
-    return ball.center + ball.radius * fibonacci(n), np.empty((0, 3)), 0
+    return ball.center + ball.radius * fibonacci(n), 0
 
 
 def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
@@ -232,7 +315,7 @@ def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
             some = some[wrap.query(wrap.tree(kept), cloud[some], 1)[0][:, 0] >= radii[some]]
         if some.size:
             kept = np.concatenate([kept, cloud[some[independent(cloud[some], radii[some], rank[some], wrap)]]])
-    return kept, np.empty((0, 3)), 0
+    return kept, 0
 
 
 def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
@@ -249,9 +332,9 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
             start[others] = box.bounds[list(ends), others]
             stop = start.copy()
             stop[axis] = upper[axis]
-            curve = _curve(Arc(np.array([start, stop]), closed=False), spacing, wrap)
-            pieces = max(1, round(float(curve.weight[-1])))
-            edges.append(curve.at(np.linspace(0, curve.weight[-1], pieces + 1)[: pieces if curve.closed else None]))
+            curve, _ = _curve(np.array([start, stop]), spacing, wrap)
+            count = max(1, round(float(curve.weight[-1])))
+            edges.append(curve.at(np.linspace(0, curve.weight[-1], count + 1)[: count if curve.closed else None]))
     fixed = np.unique(np.concatenate(edges), axis=0)
     faces = [fixed]
     for axis in axes:
@@ -268,14 +351,7 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
 
             # 0.98: a plane fill at r keeps 0.91 area/r^2 points
             faces.append(lift(fill(face, lambda p, _, lift=lift: 0.98 * spacing(lift(p)), rim, rng=rng)))
-    beside = fixed.copy()
-    if len(fixed):  # off the edge, into the face of the first axis
-        inward = np.sign((lower + upper) / 2 - fixed) * 0.02 * spacing(fixed)[:, None]
-        on_edge = ((fixed == lower) | (fixed == upper)) & (box.periods == 0)
-        first = np.argmax(on_edge, axis=1)
-        on_edge[np.arange(len(fixed)), first] = False
-        beside += np.where(on_edge, inward, 0.0)
-    return np.concatenate(faces), beside, len(fixed)
+    return np.concatenate(faces), len(fixed)
 
 
 def _spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:

@@ -34,10 +34,15 @@ class Nodes:
     part: np.ndarray  # (n_boundary,) index into domain.part_names: the part whose normal is stored
     on_part: np.ndarray  # (n_boundary, n_parts) bool: all parts a node lies on
     spacing: np.ndarray  # (n_nodes,) local wanted spacing h(x)
+    # (n_boundary, n_parts, dimension): at a corner each part has the normal of its own side. None: `normals` for all
+    part_normals: np.ndarray | None = None
 
     def __post_init__(self):
+        if self.part_normals is None:
+            same = np.repeat(np.asarray(self.normals)[..., None, :], np.shape(self.on_part)[-1], axis=-2)
+            object.__setattr__(self, "part_normals", same)
         # operators are made for these places: nodes that moved afterwards would silently not fit them
-        for name in ("points", "normals"):
+        for name in ("points", "normals", "part_normals"):
             view = np.asarray(getattr(self, name)).view()
             view.setflags(write=False)
             object.__setattr__(self, name, view)
@@ -123,7 +128,7 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
     """Uniform tensor lattice on a box, faces included: shape[a] nodes along axis a.
 
     A periodic axis has its shape[a] nodes without the last layer, which is the first one again. Interior first; a node
-    on an edge or corner lies on all parts that meet there and carries the normal of the first.
+    on an edge or corner lies on all parts that meet there, with the normal of each.
 
     >>> nodes = lattice(Box((-7.0, -7.0), (7.0, 7.0)), (57, 57))
     >>> nodes.n_interior == 55 * 55, nodes.n_boundary
@@ -146,13 +151,7 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
     index = np.stack([i.ravel() for i in np.indices([len(t) for t in ticks])], axis=1)
     at_end = ((index == 0) | (index == np.array(counts) - 1)) & (periods == 0)
     outer = at_end.any(axis=1)
-    edge = points[outer]
-    # an edge node is described at a point a little way off, in the face of its first axis
-    first = np.argmax(at_end[outer], axis=1)
-    off = at_end[outer]
-    off[np.arange(len(edge)), first] = False
-    beside = edge + np.where(off, np.sign((lower + upper) / 2 - edge) * 0.02 * steps, 0.0)
-    described = describe(box, edge, beside, box.parts(edge) if len(edge) else None)
+    described = describe(box, points[outer], np.full(outer.sum(), float(steps.min())))
     return _assemble(box, points[~outer], described, np.full(len(points), float(steps.mean())))
 
 
@@ -206,7 +205,8 @@ def _check(domain, n_nodes, spacing, n_boundary, method, grade, relax) -> None:
 
 def _assemble(domain, interior: np.ndarray, boundary: Boundary, spacing: np.ndarray) -> Nodes:
     points = np.concatenate([interior, boundary.points])
-    return Nodes(domain, points, len(interior), boundary.normals, boundary.part, boundary.on_part, spacing)
+    described = boundary.normals, boundary.part, boundary.on_part
+    return Nodes(domain, points, len(interior), *described, spacing, boundary.part_normals)
 
 
 def _finish(plan: Plan, draft: Draft) -> Nodes:

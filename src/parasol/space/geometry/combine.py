@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_choice, check_positive
 from parasol.space.geometry.cutting import SAMPLES, Cutter, Verdict, join
-from parasol.space.geometry.domain import Arc, Domain, look_around
+from parasol.space.geometry.domain import Arc, Domain, look_around, of_first
 from parasol.space.geometry.edges import edge_normals, onto_edge
 from parasol.space.geometry.images import Images, neighbours
 from parasol.space.geometry.implicit import nearer, slide, two_valleys
@@ -67,6 +67,11 @@ class Combination(Domain):
     def periods(self) -> np.ndarray:
         """Period along each axis, 0 where the domain is not periodic: (dimension,)."""
         return np.maximum(self.a.periods, self.b.periods)
+
+    @property
+    def symbols(self) -> frozenset:
+        """Symbols and letters that stand for axes in the formulas of both."""
+        return self.a.symbols | self.b.symbols
 
     @cached_property
     def bounds(self) -> np.ndarray:
@@ -287,8 +292,8 @@ class Combination(Domain):
         sample, owner, _ = self._boundary
         return KDTree(sample[owner[:, 0] != owner[:, 1]])
 
-    def _plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Parts and normals of boundary points away from corners: (n, n_parts) bool, (n, dimension)."""
+    def plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parts (n, n_parts) and normals (n, dimension) of boundary points that are in no corner."""
         names = self.part_names
         parts = np.zeros((len(points), len(names)), dtype=bool)
         normals = np.zeros_like(points)
@@ -306,11 +311,12 @@ class Combination(Domain):
     def _resolved(self, points) -> tuple[np.ndarray, np.ndarray]:
         points = self.check_points(points)
         foot = self.project(points)
-        parts, normals = self._plain(foot)
+        parts, normals = self.plain(foot)
         gaps = np.array([np.abs(domain.distance(foot)) for domain in self._operands])
         rows = np.flatnonzero(((gaps <= self._tolerance).sum(axis=0) > 1) | (parts.sum(axis=1) > 1))
         if len(rows):
-            parts[rows], normals[rows] = look_around(self, foot[rows], self._plain)
+            parts[rows], of_parts = look_around(self, foot[rows])
+            normals[rows] = of_first(parts[rows], of_parts)
         return parts, normals
 
     def parts(self, points) -> np.ndarray:

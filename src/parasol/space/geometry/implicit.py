@@ -13,7 +13,7 @@ from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
 from parasol.expressions import as_function, parse
-from parasol.space.geometry.domain import AXES, Arc, Domain
+from parasol.space.geometry.domain import AXES, Arc, Domain, axis_symbols
 
 _CELLS = {1: 4096, 2: 400, 3: 64}  # lattice cells per axis of the first look at the boundary
 
@@ -22,7 +22,8 @@ _CELLS = {1: 4096, 2: 400, 3: 64}  # lattice cells per axis of the first look at
 class Implicit(Domain):
     """The domain g(x) < 0 inside the box `bounds` = (lower corner, upper corner), its boundary assumed smooth.
 
-    `function` is a formula in x, y, z, a SymPy expression in these, or a function of points (n, dimension) -> (n,).
+    `function` is a formula in x, y, z, a SymPy expression in these or in the symbols of `ps.coordinates`, or a function
+    of points (n, dimension) -> (n,).
 
     >>> disc = Implicit("x**2 + y**2 - 1", bounds=((-2, -2), (2, 2)))
     >>> disc.distance([[2.0, 0.0], [0.0, 0.5]]).round(10).tolist()
@@ -47,11 +48,11 @@ class Implicit(Domain):
         if isinstance(function, str):
             function = parse(function, {name: sympy.Symbol(name, real=True) for name in names})
         if isinstance(function, sympy.Basic):
-            strange = sorted({str(symbol) for symbol in function.free_symbols} - set(names))
-            if strange or not isinstance(function, sympy.Expr):
+            if not isinstance(function, sympy.Expr):
                 raise ParasolError(
                     f"{function} is no function g of {', '.join(names)}. Give g where g < 0 is the inside."
                 )
+            axis_symbols(function, len(names), f"g = {function}")
         elif not callable(function):
             raise ParasolError(
                 f"g is a {type(function).__name__}. Use a formula in {', '.join(names)} or a function of points."
@@ -64,12 +65,16 @@ class Implicit(Domain):
         """Number of coordinates."""
         return np.shape(self.bounds)[1]
 
+    @property
+    def symbols(self) -> frozenset[sympy.Basic]:
+        """Symbols and letters that stand for axes in g."""
+        return frozenset(self.function.free_symbols) if isinstance(self.function, sympy.Basic) else frozenset()
+
     @cached_property
     def _formulas(self) -> list[Callable[..., np.ndarray]]:
         """g and its derivatives as functions of the columns."""
         function = cast("sympy.Expr", self.function)
-        by_name = {str(symbol): symbol for symbol in function.free_symbols}
-        symbols: list = [by_name.get(axis, sympy.Symbol(axis, real=True)) for axis in AXES[: self.dimension]]
+        symbols = axis_symbols(function, self.dimension, f"g = {function}")
         return [as_function(f, symbols) for f in (function, *[sympy.diff(function, s) for s in symbols])]
 
     def _value(self, points: np.ndarray) -> np.ndarray:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import sympy
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
-from parasol.space.geometry.domain import AXES, Arc, Domain
+from parasol.space.geometry.domain import AXES, Arc, Domain, axis_of
 
 _FACES = (("left", "right"), ("bottom", "top"), ("back", "front"))
 
@@ -29,7 +30,7 @@ class Box(Domain):
 
     lower: np.ndarray | Sequence[float] | float
     upper: np.ndarray | Sequence[float] | float
-    periodic: Sequence[str | int] = ()
+    periodic: Sequence[str | int | sympy.Symbol] = ()
 
     def __post_init__(self):
         lower = _corner(self.lower, "lower")
@@ -46,13 +47,16 @@ class Box(Domain):
             raise ParasolError(f"periodic={self.periodic!r} names no axes. Use for example periodic=('x',).") from None
         axes = {}
         for axis in given:
-            number = AXES.index(axis) if isinstance(axis, str) and axis in AXES else axis
+            known = isinstance(axis, str) and axis in AXES or isinstance(axis, sympy.Symbol)
+            number = axis_of(sympy.Symbol(axis) if isinstance(axis, str) else axis) if known else axis
             if isinstance(number, bool | str) or number not in range(len(lower)):
                 raise ParasolError(f"periodic axis {axis!r} is unknown. Use one of: {', '.join(AXES[: len(lower)])}.")
             axes[int(number)] = AXES[int(number)]
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "periodic", tuple(axes[k] for k in sorted(axes)))
+        said = {sympy.Symbol(axis) if isinstance(axis, str) else axis for axis in given}
+        object.__setattr__(self, "_said", frozenset(axis for axis in said if isinstance(axis, sympy.Symbol)))
 
     @property
     def dimension(self) -> int:
@@ -63,6 +67,11 @@ class Box(Domain):
     def bounds(self) -> np.ndarray:
         """Lower and upper corner (2, dimension)."""
         return np.array([self.lower, self.upper])
+
+    @property
+    def symbols(self) -> frozenset[sympy.Basic]:
+        """Symbols and letters by which the periodic axes were given."""
+        return getattr(self, "_said", frozenset())  # not in a pickle, which was checked before
 
     @cached_property
     def periods(self) -> np.ndarray:

@@ -79,7 +79,8 @@ def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> dict[str,
         raise ParasolError(
             "the file does not say where the ghosts of its boundary conditions were. In Python: check(surrogate, model=model)."
         )
-    edge = describe(problem.domain, points[n_interior:])
-    spacing = KDTree(points).query(points[n_interior:], 2)[0][:, 1] if len(points) > n_interior else []
+    rim = points[n_interior:]
+    spacing = KDTree(points).query(rim, 2)[0][:, 1] if len(rim) else np.empty(0)
+    edge = describe(problem.domain, rim, spacing)
     boundary = {"normals": edge.normals, "part": edge.part, "on_part": edge.on_part, "spacing": spacing}
     return {"neumann": "one-sided", "step": None, "integrator": None, "boundary": boundary}

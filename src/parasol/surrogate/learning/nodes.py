@@ -202,6 +202,9 @@ def rebuilding(model: Model) -> dict[str, Any]:
     nodes = model.nodes
     ghosts = model.n_unknowns > len(model.problem.names) * model.n_nodes
     boundary = {"normals": nodes.normals, "part": nodes.part, "on_part": nodes.on_part}
+    # only at corners does a part have another normal than the node: (node, part, normal)
+    node, part = np.nonzero(nodes.on_part & np.any(nodes.part_normals != nodes.normals[:, None], axis=2))
+    boundary |= {"corners": np.column_stack([node, part, nodes.part_normals[node, part]])}
     boundary |= {"spacing": nodes.spacing[nodes.n_interior :]}
     steps = {"step": model.step, "integrator": model.integrator}
     lists = {name: np.asarray(values).tolist() for name, values in boundary.items()}
@@ -216,15 +219,17 @@ def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme, held:
         part = np.array(given["part"], dtype=int).reshape(n)
         on_part = np.array(given["on_part"], dtype=bool).reshape(n, len(problem.domain.part_names))
         at_boundary = np.array(given["spacing"], dtype=float).reshape(n)
-    except (KeyError, TypeError, ValueError):
+        corners = np.array(given.get("corners", ()), dtype=float).reshape(-1, 2 + points.shape[1])
+        part_normals = np.repeat(normals[:, None], on_part.shape[1], axis=1)
+        part_normals[corners[:, 0].astype(int), corners[:, 1].astype(int)] = corners[:, 2:]
+    except (KeyError, TypeError, ValueError, IndexError):
         raise ParasolError(
             "the file's account of its boundary nodes does not fit the problem: is it another one?"
         ) from None
     # ghosts depend on the spacing at the boundary; inside it has done its work
     inside = np.full(n_interior, float(np.mean(at_boundary)) if n else 1.0)
-    nodes = Nodes(
-        problem.domain, np.asarray(points), n_interior, normals, part, on_part, np.concatenate([inside, at_boundary])
-    )
+    spacing = np.concatenate([inside, at_boundary])
+    nodes = Nodes(problem.domain, np.asarray(points), n_interior, normals, part, on_part, spacing, part_normals)
     chosen = {"kernel": scheme.kernel, "degree": scheme.degree, "stencil_size": scheme.stencil_size}
     steps = {"neumann": held["neumann"], "step": held["step"], "integrator": held["integrator"]}
     return discretize_on(problem, nodes, Settings(**chosen, **steps))

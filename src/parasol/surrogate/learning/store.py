@@ -19,7 +19,7 @@ from parasol.reduction.snapshots import open_snapshots
 from parasol.space.nodes import Nodes
 from parasol.surrogate.learning.nodes import Discretised, discretize_on
 
-_ARRAYS = ("points", "normals", "part", "on_part", "spacing")
+_ARRAYS = ("points", "normals", "part", "on_part", "spacing", "part_normals")
 
 
 def _path(store, problem: Problem, key: dict[str, Any]) -> Path:
@@ -46,7 +46,9 @@ def stored_nodes(store, problem: Problem, key: dict[str, Any]) -> Discretised | 
     path = _path(store, problem, key)
     if not path.is_file():
         return None
-    held = _read(path, ("n_interior", "about", *_ARRAYS))
+    held = _read(path, ("n_interior", "about"), _ARRAYS)
+    if "part_normals" not in held:  # of a version that knew one normal per node, which was wrong at some corners
+        return None
     about = json.loads(str(held["about"]))
     arrays = {name: held[name] for name in _ARRAYS}
     nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
@@ -72,13 +74,13 @@ def read_data(data) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(mus), np.asarray(solutions)
 
 
-def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+def _read(path: Path, names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             missing = [name for name in names if name not in getattr(file, "files", ())]
             if missing:
                 raise ParasolError(f"{str(path)!r} has no array {missing[0]!r}. It needs: {', '.join(names)}.")
-            return {name: file[name] for name in names}
+            return {name: file[name] for name in (*names, *wanted) if name in file.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         if isinstance(error, ParasolError):
             raise

@@ -1,0 +1,92 @@
+"""The boundary of a plane domain as arcs, cut where one named part ends and another begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from parasol.space.geometry.domain import Arc, Domain
+
+_SAMPLES = 2000  # places along an arc where its parts are looked up
+_made: WeakKeyDictionary[Domain, tuple[Pieces, ...]] = WeakKeyDictionary()  # a domain is asked again for every spacing
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """An arc cut into pieces, each of which lies on the same parts throughout.
+
+    `points` (m, 2) is the whole polyline, its first point repeated at the end of a closed one. Piece k goes from point
+    `cuts[k]` to `cuts[k + 1]` and lies on `parts[k]`. A closed arc that was cut begins at a cut.
+    """
+
+    points: np.ndarray
+    closed: bool
+    cuts: np.ndarray  # (n_pieces + 1,) int
+    parts: np.ndarray  # (n_pieces, n_parts) bool
+
+    @property
+    def length(self) -> float:
+        """Length of the whole polyline."""
+        return float(np.linalg.norm(np.diff(self.points, axis=0), axis=1).sum())
+
+
+def pieces(domain: Domain) -> tuple[Pieces, ...]:
+    """The arcs of a plane domain, each with the places where its parts change.
+
+    >>> from parasol.space.geometry.primitives import Disc
+    >>> (circle,) = pieces(Disc().named(right="x > 0.6"))
+    >>> circle.points[circle.cuts].round(6).tolist()
+    [[0.6, 0.8], [0.6, -0.8], [0.6, 0.8]]
+    """
+    if domain not in _made:
+        _made[domain] = tuple(_cut(domain, arc) for arc in domain.arcs())
+    return _made[domain]
+
+
+def _cut(domain: Domain, arc: Arc) -> Pieces:
+    """Cut an arc where its parts change; what is shorter than a 2000th of it and not at an end may go unseen."""
+    points = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
+    count = max(1, -(-_SAMPLES // (len(points) - 1)))
+    at = (np.arange(count * (len(points) - 1)) + 0.5) / count
+    if not arc.closed:  # a part of a neighbouring side may reach round the corner just a little
+        near = 1e-6 * domain.size / np.maximum(np.linalg.norm(np.diff(points, axis=0)[[0, -1]], axis=1), 1e-300)
+        near = np.minimum(near, 0.25 / count)
+        at = np.concatenate([near[:1], at, len(points) - 1 - near[1:]])
+
+    def place(at: np.ndarray) -> np.ndarray:
+        return np.stack([np.interp(at, np.arange(len(points)), x) for x in points.T], axis=1)
+
+    def parts_at(at: np.ndarray) -> np.ndarray:
+        return domain.plain(domain.project(place(at)))[0]
+
+    parts = parts_at(at)
+    if arc.closed:
+        at, parts = np.append(at, at[0] + len(points) - 1), np.concatenate([parts, parts[:1]])
+    changes = np.flatnonzero((parts[1:] != parts[:-1]).any(axis=1))
+    low, high = at[changes], at[changes + 1]
+    for _ in range(52):
+        middle = (low + high) / 2
+        stays = (parts_at(np.mod(middle, len(points) - 1)) == parts[changes]).all(axis=1)
+        low, high = np.where(stays, middle, low), np.where(stays, high, middle)
+    if not len(changes):
+        return Pieces(points, arc.closed, np.array([0, len(points) - 1]), parts[:1])
+    cut = np.mod((low + high) / 2, len(points) - 1) if arc.closed else (low + high) / 2
+    order = np.argsort(cut)
+    cut, masks = cut[order], parts[changes + 1][order]  # what begins at each cut
+    inner = domain.project(place(cut))
+    index = np.arange(len(points) - (1 if arc.closed else 0), dtype=float)
+    clear = np.abs(index[:, None] - cut).min(axis=1) > 1e-9  # a cut at a point of the arc stands for it
+    if not arc.closed:
+        clear[[0, -1]] = True
+    index = np.concatenate([index[clear], cut])
+    along = np.argsort(index, kind="stable")
+    line = np.concatenate([points[: len(clear)][clear], inner])[along]
+    where = np.searchsorted(index[along], cut)
+    if not arc.closed:
+        ends = np.concatenate([[0], where, [len(line) - 1]])
+        return Pieces(line, False, ends, np.concatenate([parts[:1], masks]))
+    line = np.roll(line, -where[0], axis=0)
+    ends = np.append(where - where[0], len(line))
+    return Pieces(np.concatenate([line, line[:1]]), True, ends, masks)
