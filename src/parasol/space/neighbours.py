@@ -14,7 +14,8 @@ from parasol.space.sight import OVERLAP, lifted, walk
 from parasol.space.stencils import n_workers
 from parasol.space.wrap import Wrap
 
-_GRAZE = 0.25  # how deep, in units of the spacing, it may cut a corner of the outside
+_GRAZE = 0.25  # how deep, in units of the spacing, a line of sight may cut a corner of the outside
+_FARTHEST = 27  # times as many nodes as wanted are looked at, no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,28 +51,32 @@ class Cloud:
         distance, index = wrap.query(tree, centers, count, workers=workers)
         if self.domain is None or not self.domain.part_names or _convex(self.domain):
             return index, distance
-        eyes = lifted(self.domain, centers, _GRAZE * _spacing(distance, centers.shape[1]))
-        blocked = np.flatnonzero(np.any(self._hidden(centers, eyes, index), axis=1))
-        more = count
-        while len(blocked) and more < min(24 * count, len(self.points)):
-            more = min(3 * more, len(self.points))
-            far, candidates = wrap.query(tree, centers[blocked], more, workers=workers)
-            hidden = self._hidden(centers[blocked], (eyes[0][blocked], eyes[1][blocked]), candidates)
-            order = np.argsort(np.where(hidden, np.inf, far), axis=1, kind="stable")[:, :count]
-            index[blocked] = np.take_along_axis(candidates, order, axis=1)
-            distance[blocked] = np.take_along_axis(np.where(hidden, np.inf, far), order, axis=1)
-            blocked = blocked[np.sum(~hidden, axis=1) < count]
-        return index, distance
+        eyes, free = lifted(self.domain, centers, _GRAZE * _spacing(distance, centers.shape[1]))
+        rows, far, candidates = np.arange(len(centers)), distance, index
+        while True:
+            hidden = self._hidden(centers[rows], eyes[rows], free[rows], candidates)
+            some = np.flatnonzero(np.any(hidden, axis=1))
+            rows, far, candidates = rows[some], np.where(hidden[some], np.inf, far[some]), candidates[some]
+            order = np.argsort(far, axis=1, kind="stable")[:, :count]
+            index[rows] = np.take_along_axis(candidates, order, axis=1)
+            distance[rows] = np.take_along_axis(far, order, axis=1)
+            rows = rows[np.isinf(distance[rows, -1])]
+            more = min(3 * far.shape[1], len(self.points))
+            if not len(rows) or more == far.shape[1] or more > _FARTHEST * count:
+                return index, distance
+            far, candidates = wrap.query(tree, centers[rows], more, workers=workers)
 
-    def _hidden(self, centers: np.ndarray, eyes: tuple[np.ndarray, np.ndarray], index: np.ndarray) -> np.ndarray:
-        """(n_centers, count) bool: points behind a wall. A ghost is seen where its boundary node is."""
+    def _hidden(self, centers: np.ndarray, eyes: np.ndarray, free: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """(n_centers, count) bool: points behind a wall. A ghost is seen where its boundary node is.
+
+        Lines run from `eyes`, the lifted centers, which are `free` away from the boundary, to the lifted anchors.
+        """
         domain = self.domain
         assert domain is not None
         anchors = self.points if self.anchors is None else self.anchors
         places, depth = self._lifted
-        start, free = eyes
         offsets = self.wrap.shortest(anchors[index] - centers[:, None, :])
-        offsets += (places - anchors)[index] - (start - centers)[:, None, :]
+        offsets += (places - anchors)[index] - (eyes - centers)[:, None, :]
         length = np.linalg.norm(offsets, axis=2)
         hidden = np.zeros(index.shape, dtype=bool)
         row, column = np.nonzero(length > free[:, None] + depth[index])
@@ -81,7 +86,7 @@ class Cloud:
         direction = offsets[row, column] / length[:, None]
         far = length - OVERLAP * end_depth
         floor = 0.02 * np.minimum(free[row], end_depth)
-        hidden[row, column] = walk(domain, start[row], direction, free[row], far, np.maximum(floor, 1e-12 * length)) < far
+        hidden[row, column] = walk(domain, eyes[row], direction, free[row], far, np.maximum(floor, 1e-12 * length)) < far
         return hidden
 
 
