@@ -53,7 +53,8 @@ def discretize(
 
     The kernel, the polynomial degree (−1: none) and the stencil size default to polyharmonic splines with polynomials.
     `neumann` says how conditions with derivatives are met: "ghosts" adds a node outside for each such boundary node
-    and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition.
+    and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition (lines and
+    planes only: in space its errors scatter from 1e-2 to 1e-4 with the nodes, where ghosts give 1e-5).
     `hyperviscosity` c adds the damping c h³ Δ² to the state (to its velocity for second order in time), which transport on
     scattered nodes may need to be stable. `step` and `integrator` are what `solve` uses in time unless told otherwise.
     """
@@ -138,6 +139,10 @@ def _row_blocks(
     part = _parts(nodes, values)
     beyond = np.array([_beyond(nodes, [problem.conditions[name][j] for name in names], part[j]) for j in range(n_unknowns)])
     sloped = ~np.take_along_axis(values, part, axis=1) if len(names) else np.zeros_like(part, dtype=bool)
+    if nodes.dimension == 3 and np.any(sloped) and not use_ghosts:
+        raise ParasolError(
+            'neumann="one-sided" is not accurate in 3 dimensions: errors scatter a hundredfold with the nodes. Use neumann="ghosts".'
+        )
     haunted = np.any(sloped, axis=0) & use_ghosts
     boundary = np.arange(nodes.n_interior, nodes.n_nodes)
     ghost_of = nodes.n_nodes + np.cumsum(haunted) - 1

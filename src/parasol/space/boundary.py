@@ -85,20 +85,19 @@ def _none_lost(domain, boundary: Boundary) -> Boundary:
 
 # ---- one dimension -------------------------------------------------------------------------------------------------
 def intervals(domain) -> np.ndarray:
-    """The (m, 2) intervals a one-dimensional domain consists of."""
-    low, high = domain.bounds[:, 0]
-    x = np.linspace(low, high, 4097)
-    middle = (x[1:] + x[:-1]) / 2
-    inside = np.concatenate([[False], domain.contains(middle[:, None]), [False]])
-    start, stop = np.flatnonzero(inside[1:] & ~inside[:-1]), np.flatnonzero(~inside[1:] & inside[:-1])
+    """The (m, 2) intervals a one-dimensional domain consists of; one may reach beyond a period."""
+    if not domain.part_names:
+        return domain.bounds.T.copy()
+    ends = np.sort(domain.boundary_cloud(domain.size, np.random.default_rng(0))[:, 0])
+    ends = ends[np.diff(ends, prepend=-np.inf) > 1e-12 * domain.size]
     if domain.periods[0] > 0:
-        return np.stack([x[start], x[stop]], axis=1)
-    ends = domain.project(np.concatenate([x[start], x[stop]])[:, None])[:, 0]
-    return ends.reshape(2, -1).T
+        ends = np.append(ends, ends[0] + domain.periods[0])
+    inside = domain.contains(domain.wrap(((ends[1:] + ends[:-1]) / 2)[:, None]))
+    return np.stack([ends[:-1][inside], ends[1:][inside]], axis=1)
 
 
 def _ends(domain, n) -> Boundary:
-    points = np.empty((0, 1)) if domain.periods[0] > 0 else intervals(domain).reshape(-1, 1)
+    points = domain.wrap(intervals(domain).reshape(-1, 1)) if domain.part_names else np.empty((0, 1))
     if n is not None and n != len(points):
         raise ParasolError(f"n_boundary={n} does not fit: this line has {len(points)} ends. Leave it out.")
     return describe(domain, points, np.ones(len(points)))

@@ -279,12 +279,12 @@ class _Model:
 def _between(domain, field: Field, n: int | None = None) -> np.ndarray:
     """Interior nodes of a line at equal integrals of dx/h, n of them in all if given."""
     pieces = intervals(domain)
-    periodic = domain.periods[0] > 0
+    ring = not domain.part_names  # periodic, without ends
     found, weights, grids = [], [], []
     for a, b in pieces:
         x = np.linspace(a, b, 4001)[:, None]
-        depth = np.zeros(len(x)) if periodic else np.maximum(-domain.distance(x), 0)
-        density = 1 / field(x, depth)
+        depth = np.zeros(len(x)) if ring else np.maximum(-domain.distance(domain.wrap(x)), 0)
+        density = 1 / field(domain.wrap(x), depth)
         weights.append(np.concatenate([[0], np.cumsum(np.diff(x[:, 0]) * (density[1:] + density[:-1]) / 2)]))
         grids.append(x[:, 0])
     total = np.array([w[-1] for w in weights])
@@ -292,12 +292,12 @@ def _between(domain, field: Field, n: int | None = None) -> np.ndarray:
         counts = np.maximum(np.round(total).astype(int), 1)
     else:
         counts = apportion(
-            total, np.full(len(pieces), 1 if periodic else 2), n + (0 if periodic else len(pieces)), "n_nodes"
+            total, np.full(len(pieces), 1 if ring else 2), n + (0 if ring else len(pieces)), "n_nodes"
         )
     for weight, x, m in zip(weights, grids, counts, strict=True):
-        inside = np.arange(0 if periodic else 1, m)
+        inside = np.arange(0 if ring else 1, m)
         found.append(np.interp(weight[-1] * inside / m, weight, x))
-    return np.concatenate(found)[:, None]
+    return domain.wrap(np.concatenate(found)[:, None])
 
 
 def _on_line(plan: Plan, n: int) -> Draft:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
+from functools import cached_property
+from math import gamma
 
 import numpy as np
 
-from parasol.checks import ParasolWarning
 from parasol.space.geometry.domain import Domain, Named
 from parasol.space.geometry.primitives import Ball, Box
+from parasol.space.sight import OVERLAP, lifted, walk
 from parasol.space.stencils import n_workers
 from parasol.space.wrap import Wrap
 
-_SAMPLES = np.linspace(0.05, 0.95, 19)  # where a line of sight is looked at
-_GRAZE = 0.25  # how deep, in units of the spacing, it may cut a corner of the outside
+_GRAZE = 0.25  # how deep, in units of the spacing, a line of sight may cut a corner of the outside
+_FARTHEST = 27  # times as many nodes as wanted are looked at, no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +32,18 @@ class Cloud:
         zeros = np.zeros(self.points.shape[1])
         return Wrap(zeros, zeros) if self.domain is None else Wrap.of(self.domain)
 
+    @cached_property
+    def _lifted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places from which the anchors are seen, (n, dimension), and how far those are from the boundary."""
+        assert self.domain is not None
+        anchors = self.points if self.anchors is None else self.anchors
+        distance, _ = self.wrap.query(self.wrap.tree(anchors), anchors, min(4 * anchors.shape[1], len(anchors)))
+        return lifted(self.domain, anchors, _GRAZE * _spacing(distance, anchors.shape[1]))
+
     def nearest(self, centers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The `count` nearest visible points of every center: indices (n_centers, count), nearest first, and distances.
 
-        Where fewer can be seen the nearest hidden ones fill up.
+        Where fewer can be seen, hidden ones fill up; their distance is infinite.
         """
         wrap = self.wrap
         tree = wrap.tree(self.points)
@@ -42,55 +51,49 @@ class Cloud:
         distance, index = wrap.query(tree, centers, count, workers=workers)
         if self.domain is None or not self.domain.part_names or _convex(self.domain):
             return index, distance
-        blocked = np.flatnonzero(np.any(self._hidden(centers, index, distance), axis=1))
-        if len(blocked):
-            more = min(3 * count, len(self.points))
-            far, candidates = wrap.query(tree, centers[blocked], more, workers=workers)
-            hidden = self._hidden(centers[blocked], candidates, far)
-            blind = np.count_nonzero(np.sum(~hidden, axis=1) < count)
-            if blind:
-                warnings.warn(
-                    f"{blind} of {len(centers)} stencils of {count} nodes find too few on their side of a wall and take others: "
-                    f"the solution may leak through. Use more nodes, or a smaller stencil.",
-                    ParasolWarning,
-                    stacklevel=3,
-                )
-            order = np.argsort(np.where(hidden, np.inf, far), axis=1, kind="stable")[:, :count]
-            index[blocked] = np.take_along_axis(candidates, order, axis=1)
-            distance[blocked] = np.take_along_axis(far, order, axis=1)
-        return index, distance
+        eyes, free = lifted(self.domain, centers, _GRAZE * _spacing(distance, centers.shape[1]))
+        rows, far, candidates = np.arange(len(centers)), distance, index
+        while True:
+            hidden = self._hidden(centers[rows], eyes[rows], free[rows], candidates)
+            some = np.flatnonzero(np.any(hidden, axis=1))
+            rows, far, candidates = rows[some], np.where(hidden[some], np.inf, far[some]), candidates[some]
+            order = np.argsort(far, axis=1, kind="stable")[:, :count]
+            index[rows] = np.take_along_axis(candidates, order, axis=1)
+            distance[rows] = np.take_along_axis(far, order, axis=1)
+            rows = rows[np.isinf(distance[rows, -1])]
+            more = min(3 * far.shape[1], len(self.points))
+            if not len(rows) or more == far.shape[1] or more > _FARTHEST * count:
+                return index, distance
+            far, candidates = wrap.query(tree, centers[rows], more, workers=workers)
 
-    def _hidden(self, centers: np.ndarray, index: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """(n_centers, count) bool: points behind a wall.
+    def _hidden(self, centers: np.ndarray, eyes: np.ndarray, free: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """(n_centers, count) bool: points behind a wall. A ghost is seen where its boundary node is.
 
-        A line of sight stays inside if the balls around its ends that touch the boundary cover it. Otherwise it is
-        sampled: it is blocked where it goes deep outside, or leaves and re-enters through walls that face each other.
+        Lines run from `eyes`, the lifted centers, which are `free` away from the boundary, to the lifted anchors.
         """
         domain = self.domain
         assert domain is not None
         anchors = self.points if self.anchors is None else self.anchors
+        places, depth = self._lifted
         offsets = self.wrap.shortest(anchors[index] - centers[:, None, :])
+        offsets += (places - anchors)[index] - (eyes - centers)[:, None, :]
         length = np.linalg.norm(offsets, axis=2)
-        depth_of_center = np.maximum(-domain.distance(centers), 0.0)
-        depth_of_point = np.maximum(-domain.distance(anchors), 0.0)
-        row, column = np.nonzero(length > depth_of_center[:, None] + depth_of_point[index])
         hidden = np.zeros(index.shape, dtype=bool)
+        row, column = np.nonzero(length > free[:, None] + depth[index])
         if len(row) == 0:
             return hidden
-        lines = centers[row, None, :] + _SAMPLES[None, :, None] * offsets[row, column][:, None, :]
-        outside = ~domain.contains(lines.reshape(-1, lines.shape[2])).reshape(lines.shape[:2])
-        leaves = np.flatnonzero(np.any(outside, axis=1))
-        if len(leaves):
-            out, lines, row, column = outside[leaves], lines[leaves], row[leaves], column[leaves]
-            depth = np.zeros(out.shape)
-            depth[out] = domain.distance(lines[out])
-            each = np.arange(len(out))
-            entry = domain.normal(lines[each, np.argmax(out, axis=1)])
-            reentry = domain.normal(lines[each, out.shape[1] - 1 - np.argmax(out[:, ::-1], axis=1)])
-            facing = np.sum(entry * reentry, axis=1) < 0
-            spacing = distance[row, min(1, distance.shape[1] - 1)]
-            hidden[row, column] = facing | (np.max(depth, axis=1) > _GRAZE * spacing)
+        length, end_depth = length[row, column], depth[index[row, column]]
+        direction = offsets[row, column] / length[:, None]
+        far = length - OVERLAP * end_depth
+        floor = 0.02 * np.minimum(free[row], end_depth)
+        hidden[row, column] = walk(domain, eyes[row], direction, free[row], far, np.maximum(floor, 1e-12 * length)) < far
         return hidden
+
+
+def _spacing(distance: np.ndarray, dimension: int) -> np.ndarray:
+    """Mean distance of neighbours, (n,), from the distances (n, count) to the nearest ones, however these lie."""
+    volume = np.pi ** (dimension / 2) / gamma(dimension / 2 + 1)
+    return distance[:, -1] * (volume / distance.shape[1]) ** (1 / dimension)
 
 
 def _convex(domain: Domain) -> bool:

@@ -17,6 +17,7 @@ from parasol.space.geometry.primitives import Box
 from parasol.space.wrap import Depth, in_cells
 
 _METHODS = ("fill", "front", "hexagonal")
+_STEPS_OUT = (1.0, 0.5, 0.25, 0.125, 0.0625)  # how far ghosts stand off, in spacings: the first that a wall has room for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,11 +159,28 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
 def ghosts(nodes: Nodes, which: np.ndarray | None = None) -> np.ndarray:
     """Boundary nodes moved outward by the local spacing along their normals, (m, dimension).
 
-    `which` selects boundary nodes: an (n_boundary,) mask or indices; all of them when left out.
+    At a re-entrant corner one side's normal runs along the other side, where the next boundary node is: there a ghost
+    moves away from both sides. In a wall thinner than about two spacings it moves less, so that it meets neither the
+    ghosts nor the nodes of the wall's other side. `which` selects boundary nodes: an (n_boundary,) mask or indices; all of
+    them when left out.
     """
-    h = nodes.spacing[nodes.n_interior :]
-    points = nodes.boundary + h[:, None] * nodes.normals
-    return points if which is None else points[which]
+    which = slice(None) if which is None else which
+    h, points, normals = nodes.spacing[nodes.n_interior :][which], nodes.boundary[which], nodes.normals[which]
+    # a wall too thin for any of the steps below is passed: still shorter steps would cost the stencils their digits
+    places = points + 0.25 * h[:, None] * normals
+    domain, left = nodes.domain, np.arange(len(points))
+    for share in _STEPS_OUT:
+        step = share * h[left]
+        trial = points[left] + step[:, None] * normals[left]
+        for _ in range(domain.dimension - 1):
+            missing = step - domain.distance(trial)
+            rows = np.flatnonzero(missing > 0.4 * step)
+            trial[rows] += missing[rows, None] * domain.normal(trial[rows])
+        beyond = points[left] + 1.5 * (trial - points[left])
+        fits = (domain.distance(trial) >= 0.9 * step) & (domain.distance(beyond) >= 1.4 * step)
+        places[left[fits]] = trial[fits]
+        left = left[~fits]
+    return places
 
 
 def _whole(value, least: int) -> bool:

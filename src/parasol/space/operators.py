@@ -74,6 +74,7 @@ def differentiate(
         )
     columns, distance = cloud.nearest(centers, size + (size < n_points))
     count = _whole_shells(distance, size, n_monomials(centers.shape[1], scheme.degree))
+    _warn_of_leaks(distance, count, size)
     columns = columns[:, :size].astype(np.int32)
     weights = np.zeros((len(centers), len(derivatives), size))
     condition = np.empty(len(centers))
@@ -117,11 +118,14 @@ def _whole_shells(distance: np.ndarray, size: int, monomials: int) -> np.ndarray
 
     On a lattice the last shell would otherwise be cut at random, and with it the symmetry of the solution. Nodes that
     are left out have the weight 0. `distance` has one column more than `size`, unless that is all nodes there are.
+    Nodes behind a wall are at infinity: those that come last count as one shell, which is left out where it can be.
     """
     least = max(3 * size // 4, 3 * monomials // 2, 2)
     count = np.full(len(distance), size)
-    if distance.shape[1] == size or least > size:
+    if least > size:
         return count
+    if distance.shape[1] == size:
+        distance = np.column_stack([distance, 2 * distance[:, -1] + 1])
     cut = np.flatnonzero(distance[:, size] <= distance[:, size - 1] * (1 + 1e-9))
     complete = distance[cut, least:size] > distance[cut, least - 1 : size - 1] * (1 + 1e-9)
     last = least + complete.shape[1] - 1 - np.argmax(complete[:, ::-1], axis=1)
@@ -156,6 +160,18 @@ def _warn(report: StencilReport, size: int, n_points: int) -> None:
     if 2 * size > n_points and n_points > 2:
         warnings.warn(
             f"stencils of {size} nodes take more than half of the {n_points} there are: the solution is hardly resolved. Use more nodes.",
+            ParasolWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_leaks(distance: np.ndarray, count: np.ndarray, size: int) -> None:
+    """Say so where stencils take nodes that are hidden behind a wall, for want of others."""
+    blind = np.count_nonzero(np.isinf(np.take_along_axis(distance, count[:, None] - 1, axis=1)))
+    if blind:
+        warnings.warn(
+            f"{blind} of {len(count)} stencils of {size} nodes find too few on their side of a wall and take others: "
+            f"the solution may leak through. Use more nodes, or a smaller stencil.",
             ParasolWarning,
             stacklevel=3,
         )

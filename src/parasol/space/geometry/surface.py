@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
 from parasol.space.geometry.domain import Domain
@@ -154,15 +156,66 @@ def _closed(given) -> tuple[np.ndarray, np.ndarray]:
         raise ParasolError(
             f"{name} is not a closed surface: it has holes or loose edges. Repair it, for example with trimesh.repair."
         )
-    if not mesh.is_winding_consistent:
-        trimesh.repair.fix_winding(mesh)
     vertices = np.array(mesh.vertices, dtype=float)
-    triangles = np.array(mesh.faces, dtype=np.int64)
-    flat = np.linalg.norm(_crosses(vertices, triangles), axis=1) <= 1e-14 * float(np.ptp(vertices, axis=0).max()) ** 2
-    volume = _volume(vertices, triangles)
-    if flat.all() or abs(volume) <= 1e-12 * float(np.ptp(vertices, axis=0).max()) ** 3:
-        raise ParasolError(f"{name} encloses no volume. Give the surface of a solid.")
-    return vertices, triangles if volume > 0 else np.ascontiguousarray(triangles[:, ::-1])
+    return vertices, _oriented(vertices, np.array(mesh.faces, dtype=np.int64), name)
+
+
+def _oriented(vertices: np.ndarray, triangles: np.ndarray, name: str) -> np.ndarray:
+    """Triangles whose normals point out of the solid, each closed component for itself: (n_triangles, 3).
+
+    A component inside an even number of others bounds solid, one inside an odd number a cavity, whichever way it faced.
+    """
+    igl, _ = _tools()
+    triangles, label = igl.bfs_orient(triangles)
+    triangles = np.ascontiguousarray(triangles, dtype=np.int64)
+    members = [np.flatnonzero(label == k) for k in range(label.max() + 1)]
+    for rows in members:
+        corners = vertices[triangles[rows]]
+        extent = float(np.ptp(corners.reshape(-1, 3), axis=0).max())
+        volume = _volume(vertices, triangles[rows])
+        if abs(volume) <= 1e-12 * extent**3:
+            raise ParasolError(f"{name} encloses no volume. Give the surface of a solid.")
+        if volume < 0:
+            triangles[rows] = triangles[rows, ::-1]
+    depth = np.zeros(len(members), dtype=int)
+    bounds = [(vertices[triangles[rows]].min(axis=(0, 1)), vertices[triangles[rows]].max(axis=(0, 1))) for rows in members]
+    for i, j in permutations(range(len(members)), 2):
+        if np.any(bounds[i][0] > bounds[j][1]) or np.any(bounds[i][1] < bounds[j][0]):
+            continue
+        inner, outer = triangles[members[i]], triangles[members[j]]
+        if _pierced(vertices, inner, outer):
+            raise ParasolError(
+                f"{name} has pieces that touch or cut each other. Make each a Surface and join them: Surface(a) | Surface(b)."
+            )
+        depth[i] += igl.winding_number(vertices, outer, vertices[inner[:1]].mean(axis=1))[0] > 0.5
+    cavity = depth[label] % 2 == 1
+    triangles[cavity] = triangles[cavity, ::-1]
+    return triangles
+
+
+def _pierced(vertices: np.ndarray, one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether an edge of one closed surface meets a triangle of another (Möller and Trumbore 1997)."""
+    edges = np.unique(np.sort(one[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
+    start, along = vertices[edges[:, 0]], vertices[edges[:, 1]] - vertices[edges[:, 0]]
+    a, b, c = np.moveaxis(vertices[other], 1, 0)
+    middle = (a + b + c) / 3
+    radius = np.sqrt(np.max([np.sum((p - middle) ** 2, axis=1) for p in (a, b, c)], axis=0))
+    reach = np.linalg.norm(along, axis=1) / 2 + radius.max()
+    near = KDTree(middle).query_ball_point(start + along / 2, reach * (1 + 1e-9))
+    edge = np.repeat(np.arange(len(edges)), [len(rows) for rows in near])
+    triangle = np.array([row for rows in near for row in rows], dtype=int)
+    apart = np.all(edges[edge][:, :, None] != other[triangle][:, None, :], axis=(1, 2))  # a shared corner is no cut
+    edge, triangle = edge[apart], triangle[apart]
+    p, q, d, s = b[triangle] - a[triangle], c[triangle] - a[triangle], along[edge], start[edge] - a[triangle]
+    across = np.cross(d, q)
+    determinant = np.sum(p * across, axis=1)
+    lengths = np.linalg.norm(p, axis=1) * np.linalg.norm(q, axis=1) * np.linalg.norm(d, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        u = np.sum(s * across, axis=1) / determinant
+        v = np.sum(d * np.cross(s, p), axis=1) / determinant
+        t = np.sum(q * np.cross(s, p), axis=1) / determinant
+        inside = np.min([u, v, 1 - u - v, t, 1 - t], axis=0) >= -1e-9
+    return bool(np.any(inside & (np.abs(determinant) > 1e-12 * lengths)))
 
 
 def _crosses(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:

@@ -1,0 +1,67 @@
+"""Lines of sight inside a domain, decided by balls that touch the boundary and not by samples."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parasol.space.geometry.domain import Domain
+
+_SHRINK = 4.0 ** -np.arange(14)  # depths tried for a point in a narrow place, as parts of the wanted one
+_ROUNDS = 200  # balls along one line
+OVERLAP = 0.95  # balls that only touch may touch in a wall: each counts for less than its radius
+
+
+def walk(domain: Domain, start, direction, near, far, floor) -> np.ndarray:
+    """How far one can go from each start before the boundary is met, (n,); at least `far` where it is not met.
+
+    The line start + t direction (unit vectors) is known to be free up to t = `near`. A ball around a point of the line
+    whose radius is the distance to the boundary is free as well, so a chain of such balls without gaps proves a piece
+    of the line free, however thin the walls are. Where balls become smaller than `floor` the line is at a wall.
+    """
+    near = OVERLAP * near
+    reach = np.where(near > 0, near, 0.5 * far)  # radius asked of the next ball
+    active = np.flatnonzero(near < far)
+    for _ in range(_ROUNDS):
+        if not len(active):
+            break
+        # two balls that touch leave no gap; the last one may be as small as what is left
+        reach[active] = np.minimum(reach[active], np.maximum(0.5 * (far[active] - near[active]), floor[active]))
+        at = near[active] + reach[active]
+        radius = np.abs(domain.distance(start[active] + at[:, None] * direction[active]))
+        free = radius >= reach[active] * (1 - 1e-9)
+        passed, stopped = active[free], active[~free]
+        near[passed] = at[free] + OVERLAP * radius[free]
+        reach[passed] = radius[free]
+        reach[stopped] *= 0.5
+        active = active[(near[active] < far[active]) & (reach[active] >= floor[active])]
+    return near
+
+
+def lifted(domain: Domain, points: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points (n, dimension) moved away from the boundary to a depth of `room` (n,), or less in narrow places; depths.
+
+    A point on the boundary has no free ball around it, and a line along a wall or over a convex corner would be stopped
+    at once. From the lifted place a line passes over anything lower than `room`, but not through a wall.
+    """
+    places = points.copy()
+    depth = np.maximum(-domain.distance(points), 0.0)
+    low = np.flatnonzero(depth < room)
+    for shrink in _SHRINK:
+        if not len(low):
+            break
+        wanted = shrink * room[low]
+        trial = points[low].copy()
+        for _ in range(domain.dimension):  # away from one side of a corner after the other
+            missing = np.maximum(wanted + domain.distance(trial), 0.0)
+            trial -= missing[:, None] * domain.normal(trial)
+        reached = -domain.distance(trial)
+        back = points[low] - trial
+        length = np.linalg.norm(back, axis=1)
+        direction = back / np.maximum(length, 1e-300)[:, None]
+        floor = 1e-6 * wanted
+        fine = reached >= 0.5 * wanted
+        fine[fine] = walk(domain, trial[fine], direction[fine], reached[fine], length[fine] - 1e3 * floor[fine], floor[fine]) >= length[fine] - 1e3 * floor[fine]
+        better = fine & (reached > depth[low])
+        places[low[better]], depth[low[better]] = trial[better], reached[better]
+        low = low[~fine & (depth[low] < wanted)]
+    return places, depth
