@@ -112,10 +112,10 @@ class Flux:
         expression = to_expression(self.coefficient)
         by_name = {str(s): s for s in expression.free_symbols}
         symbols = [by_name.get(axis, sympy.Symbol(axis)) for axis in AXES[: nodes.dimension]]
-        factor = surface.weights * as_function(expression, symbols)(*surface.points.T)
+        factor = as_function(expression, symbols)(*surface.points.T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
         slopes = _rows(nodes, surface.points, first, scheme)
-        parts = [slopes[a].T @ (factor * normal) for a, normal in zip(first, surface.normals.T, strict=True)]
+        parts = [slopes[a].T @ (factor * area) for a, area in zip(first, surface.areas.T, strict=True)]
         return np.sum(parts, axis=0)
 
 
