@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
+from parasol.pde.rough import rough_places
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import differentiate
@@ -24,6 +26,8 @@ from parasol.surrogate.learning.solves import Limits, Stage
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane
 _COARSE, _FINE = 1.5, 0.5
+_SLOWEST = 0.75  # ratio of successive differences from which the error of the finer nodes is still extrapolated
+_OTHER = 1.15  # a second finer set for rough problems has so many times the nodes of the first
 _MOST_DOUBLINGS = 4
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
 _FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
@@ -63,6 +67,9 @@ def choose_nodes(
     Solutions with n and 2n nodes are compared at the middle and the corners of the box, n is doubled until the estimate
     is small enough. Where the first count is not enough, nodes are also moved to where the two solutions differ, and
     stay there if that pays. With `n_nodes` nothing is chosen, only estimated.
+
+    Where the problem is known to be rough, errors fall slowly and change with the place of the nodes, and two solutions
+    may agree by chance. There each is compared with two others, and the larger difference counts.
     """
     settings = problem.settings.get("default", Settings())
     first = DEFAULT_N_NODES[problem.domain.dimension] // 2 if settings.n_nodes is None else settings.n_nodes
@@ -75,10 +82,12 @@ def choose_nodes(
             models[key] = _build(problem, settings, count, spacing, rng)
         return models[key]
 
+    rough, before = bool(rough_places(problem, build(n).nodes)), None
     for level in range(_MOST_DOUBLINGS + 1):
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
-        found = compare(coarse, fine, rng=rng)
+        other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
+        found = _larger(coarse, fine, other, rng=rng)
         history.append({"n_nodes": coarse.n_nodes, "error": _COARSE * found.error, "refined": spacing is not None})
         if n_nodes is not None or _COARSE * found.error <= aim:
             return Discretised(coarse, _COARSE * found.error, tuple(history), spacing is not None, found.seconds)
@@ -86,7 +95,7 @@ def choose_nodes(
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, found.local)
             moved = _build(problem, settings, n, wanted, rng)
-            again = compare(moved, fine, rng=rng)
+            again = _larger(moved, fine, other, rng=rng)
             history.append({"n_nodes": moved.n_nodes, "error": _COARSE * again.error, "refined": True})
             if again.error <= _WORTH * found.error:
                 spacing, found = wanted, again
@@ -96,26 +105,80 @@ def choose_nodes(
         last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
         if _FINE * found.error <= aim or last:
             fine = build(2 * n)
-            history.append({"n_nodes": fine.n_nodes, "error": _FINE * found.error, "refined": spacing is not None})
-            return Discretised(fine, _FINE * found.error, tuple(history), spacing is not None, 2.5 * found.seconds)
-        n *= 2
+            error = _finer_error(fine, other, found, before, rng)
+            if error <= aim or last:
+                history.append({"n_nodes": fine.n_nodes, "error": error, "refined": spacing is not None})
+                return Discretised(fine, error, tuple(history), spacing is not None, 2.5 * found.seconds)
+        n, before = 2 * n, found.error
     raise ParasolError("unreachable")  # the last level returns
 
 
-def estimate(model: Model, *, rng: int = 0) -> Difference:
+def _larger(coarse: Model, fine: Model, other: Model | None, *, rng: int, mus=None) -> Difference:
+    """The difference to a finer model, or to the one of two which is larger."""
+    found = [compare(coarse, model, rng=rng, mus=mus) for model in (fine, other) if model is not None]
+    return max(found, key=lambda difference: difference.error)
+
+
+def _finer_error(fine: Model, other: Model | None, found: Difference, before: float | None, rng: int) -> float:
+    """The error of the finer of two sets of nodes, from their difference and, where known, from the one before.
+
+    Differences that fall by the factor q with each doubling leave q / (1 − q) of the last one. On rough problems they
+    fall by chance, and another set of about as many nodes is asked instead.
+    """
+    if other is not None:
+        return max(found.error, compare(fine, other, rng=rng).error)
+    ratio = 0.0 if before is None else min(found.error / before, _SLOWEST)
+    return max(_FINE, ratio / (1 - ratio)) * found.error
+
+
+def estimate(model: Model, *, rng: int = 0, mus=None) -> Difference:
     """The discretisation error of a given model, from one with twice as many nodes of the program's choice."""
     settings = model.problem.settings.get("default", Settings())
     scheme = model.scheme
     chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
-    finer = _build(
-        model.problem, replace(chosen, step=model.step, integrator=model.integrator), 2 * model.n_nodes, None, rng
-    )
-    found = compare(model, finer, rng=rng)
+    chosen = replace(chosen, step=model.step, integrator=model.integrator)
+
+    def finer(times: float, seed: int) -> Model:
+        return _build(model.problem, chosen, round(times * model.n_nodes), None, seed)
+
+    other = finer(2 * _OTHER, rng + 1) if rough_places(model.problem, model.nodes) else None
+    found = _larger(model, finer(2, rng), other, rng=rng, mus=mus)
     return replace(found, errors=_COARSE * found.errors)
 
 
-def compare(coarse: Model, fine: Model, *, rng: int = 0) -> Difference:
-    """Solve with both at a few parameters; values of the fine one, with finer steps in time, taken at the coarse nodes."""
+def discretisation_error(model: Model, mu=None, *, rng: int = 0) -> float:
+    """How far `model.solve(mu)` is from the solution of the equation: an estimate of its relative l2 error.
+
+    The problem is solved again with twice as many nodes, of the program's choice. The estimate has the size of the
+    error, within a factor of about 3. It is what `learn` and `check` take, at one parameter.
+
+    >>> import sympy
+    >>> import parasol as ps
+    >>> (x,) = ps.coordinates("x")
+    >>> u = ps.unknown("u", x)
+    >>> line = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), sympy.exp(x)), ps.Dirichlet(-sympy.exp(x)))
+    >>> model = ps.discretize(line, ps.scatter(line.domain, n_nodes=20))
+    >>> solution, exact = model.solve().values, -np.exp(model.nodes.points[:, 0])
+    >>> true = np.linalg.norm(solution - exact) / np.linalg.norm(exact)
+    >>> bool(1 / 3 < discretisation_error(model) / true < 3)
+    True
+    """
+    if not isinstance(model, Model):
+        raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
+    if model.problem.parameters.functions:
+        raise ParasolError(
+            "a function parameter has values at these nodes only, so that no other nodes can be compared."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)  # what is said of other nodes was said of the model's own
+        return estimate(model, rng=rng, mus=[mu]).error
+
+
+def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None) -> Difference:
+    """Solve with both at a few parameters; values of the fine one, with finer steps in time, taken at the coarse nodes.
+
+    The parameters are `mus` where given, else those of `probes`.
+    """
     zero = (0,) * coarse.nodes.dimension
     cloud = Cloud(fine.nodes.points, fine.nodes.domain)
     weights = differentiate(cloud, coarse.nodes.points, [zero], fine.scheme)[zero]
@@ -124,7 +187,7 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0) -> Difference:
         steps = {"step": fine.step / 2, "integrator": fine.integrator} if fine.step else {"tolerance": _FINER_STEPS}
         options = {**steps, "times": coarse.problem.times}
     errors, local, reason = [], np.zeros(coarse.n_nodes), ""
-    pairs = list(zip(probes(coarse, rng), probes(fine, rng), strict=True))
+    pairs = list(zip(mus or probes(coarse, rng), mus or probes(fine, rng), strict=True))
     seconds, at = np.inf, 0
     while at < len(pairs):
         mu, same = pairs[at]

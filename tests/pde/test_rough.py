@@ -1,0 +1,137 @@
+"""What the statement of a problem says about the roughness of its solution, and estimates of errors that come from it."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import parasol as ps
+from parasol.pde.rough import rough_places
+
+x, y = ps.coordinates("x y")
+u, v = ps.unknown("u", x), ps.unknown("v", x, y)
+(a,) = ps.parameters(a=(0.2, 0.8))
+SQUARE = ps.Box((-1, -1), (1, 1))
+ELL = ps.Polygon([(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)])
+ANGLE = sp.Piecewise((sp.atan2(y, x), y >= 0), (sp.atan2(y, x) + 2 * sp.pi, True))
+
+
+def plane(source=1, domain=None, boundary=None, operator=0):
+    return ps.Problem(
+        ps.Disc() if domain is None else domain,
+        ps.Eq(-ps.laplacian(v) + operator, source),
+        ps.Dirichlet(1 + x) if boundary is None else boundary,
+    )
+
+
+def mixed(domain, *given):
+    return plane(1, domain, {name: ps.Dirichlet(x) for name in given} | {"*": ps.Neumann(0)})
+
+
+ROUGH = {
+    "step": (plane(sp.Heaviside(x - 0.3)), "the source of the equation jumps at x = 0.3, y"),
+    "small disc": (plane(sp.Piecewise((1, x**2 + y**2 < 1e-2), (0, True))), "the source of the equation jumps"),
+    "moved by a parameter": (plane(sp.Heaviside(x - a)), "the source of the equation jumps at x = 0.5, y"),
+    "floor": (plane(sp.floor(3 * y)), "the source of the equation jumps"),
+    "small beside large": (plane(1e6 * x + 1e5 * sp.sign(y)), "the source of the equation jumps"),
+    "convection": (plane(operator=sp.sign(x) * v.diff(y)), "the coefficient of the equation jumps at x = 0, y"),
+    "reaction": (plane(operator=sp.Heaviside(x) * v**3), "the nonlinear term of the equation jumps at x = 0, y"),
+    "ell": (mixed(ELL.named(some=x <= 0), "some"), "re-entrant corner at x = 1, y = 1, where .* r\\^0.67"),
+    "slit": (mixed(SQUARE - ps.Box((0, -0.1), (2, 0.1)).named("slit"), "left"), "corner at x = 0, y = .*and at 1 more"),
+    "Robin": (plane(1, ps.Disc() | ps.Disc((1.2, 0)), ps.Robin(1, 1, y)), "re-entrant corner at x = 0.6, y = .*0.71"),
+    "arc": (mixed(ps.Disc().named(some=x > 0.5), "some"), "value meets one on the slope at x = 0.5, .* r\\^0.5"),
+    "side": (mixed(SQUARE.named(some=(y <= -1) & (x > 0.2)), "some"), "meets one on the slope at x = 0.2, y = -1"),
+}
+SMOOTH = {
+    "kinks": plane(sp.Abs(x) + sp.Min(x, y) + sp.Piecewise((x**2, x > 0), (0, True))),
+    "jumps that cancel": plane(sp.Piecewise((1, x > 0), (0, True)) + sp.Piecewise((1, x <= 0), (0, True))),
+    "steep": plane(sp.tanh(200 * x) + 0 * sp.sign(x)),
+    "of parameters alone": plane(sp.Piecewise((1, a > 0.5), (2, True)) * x),
+    "values all around": plane(1, ELL),
+    "right angles": mixed(SQUARE, "left"),
+    "hole": mixed(SQUARE - ps.Disc(radius=0.4).named("hole"), "hole"),
+    "nearly straight": mixed(ps.Polygon([(0, 0), (1, 0.05), (2, 0), (2, 2), (0, 2)]).named(some=y >= 2), "some"),
+}
+
+
+@pytest.mark.parametrize("case", ROUGH)
+def test_rough_places_are_seen_and_said(case):
+    problem, words = ROUGH[case]
+    with pytest.warns(ps.ParasolWarning, match=words):
+        ps.discretize(problem, ps.scatter(problem.domain, n_nodes=250))
+
+
+@pytest.mark.parametrize("case", SMOOTH)
+def test_nothing_is_said_where_nothing_is_rough(case):
+    nodes = ps.scatter(SMOOTH[case].domain, n_nodes=250)
+    assert rough_places(SMOOTH[case], nodes) == []
+
+
+@pytest.mark.parametrize("name", ps.problem_names())
+def test_the_catalogue_is_quiet(name):
+    problem = ps.load_problem(name)
+    assert rough_places(problem, ps.scatter(problem.domain, n_nodes=250 if problem.domain.dimension < 3 else 400)) == []
+
+
+def line():
+    """-u'' = H(x - 0.3)."""
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), sp.Heaviside(x - 0.3)), ps.Dirichlet(1 + x))
+    return problem, lambda p: 1 + 1.245 * p[:, 0] - np.maximum(p[:, 0] - 0.3, 0) ** 2 / 2
+
+
+def disc():
+    """A source in a small disc: u is a parabola in it and a logarithm outside."""
+
+    def exact(p):
+        r = np.maximum(np.hypot(*p.T), 1e-9)
+        return 0.1 + np.where(r < 0.3, (0.09 - r**2) / 4 - 0.045 * np.log(0.3), -0.045 * np.log(r))
+
+    source = sp.Piecewise((1, x**2 + y**2 < 0.09), (0, True))
+    return ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(v), source), ps.Dirichlet(0.1)), exact
+
+
+def corner():
+    """r^(2/3) cos(2φ/3) with its slope given on both sides of the corner, its value elsewhere."""
+    r = sp.sqrt(x**2 + y**2)
+    value = r ** sp.Rational(2, 3) * sp.cos(2 * ANGLE / 3)
+    domain = SQUARE - ps.Box((0, -1.5), (1.5, 0)).named("notch")
+    boundary = {name: ps.Dirichlet(value) for name in domain.part_names} | {"notch": ps.Neumann(0)}
+
+    def exact(p):
+        angle = np.mod(np.arctan2(p[:, 1], p[:, 0]) + 1e-9, 2 * np.pi) - 1e-9
+        return np.hypot(*p.T) ** (2 / 3) * np.cos(2 * angle / 3)
+
+    return ps.Problem(domain, ps.Eq(-ps.laplacian(v), 0), boundary), exact
+
+
+@pytest.mark.parametrize("case", [line, disc, corner])
+def test_the_estimate_sees_errors_of_rough_problems(case):
+    problem, exact = case()
+    ratios = []
+    for seed in range(1 if case is line else 4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ps.ParasolWarning)
+            model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=60 if case is line else 250, rng=seed))
+        truth = exact(model.nodes.points)
+        error = np.linalg.norm(model.solve().values - truth) / np.linalg.norm(truth)
+        ratios.append(ps.discretisation_error(model, rng=seed) / error)
+    assert min(ratios) > 1 / 3
+    assert np.exp(np.mean(np.log(ratios))) < 4  # one set of nodes may be lucky, or the finer one unlucky
+
+
+def test_learning_says_that_the_full_solver_is_the_limit():
+    step = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2) + a * u, sp.Heaviside(x - 0.3)), ps.Dirichlet(0))
+    with pytest.warns(
+        ps.ParasolWarning, match="the discretisation error is about .*e-0[23]: so far is the full solver"
+    ):
+        surrogate = ps.learn(step, 1e-4, n_nodes=60, recipe="polynomial")
+    account = surrogate.facts["learn"]
+    assert account["met"]
+    assert any("the source of the equation jumps" in note for note in account["notes"])
+    assert "above 0.0001, which is against the full solver" in ps.check(surrogate, n=5).rows()["discretisation"]
+
+
+def test_the_estimate_of_one_solve_refuses_what_it_cannot_compare():
+    with pytest.raises(ps.ParasolError, match=r"Pass what ps\.discretize returns"):
+        ps.discretisation_error(line()[0])
