@@ -6,6 +6,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from parasol.surrogate.learning.solves import Limits, Stage
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane
 _COARSE, _FINE = 1.5, 0.5
 _SLOWEST = 0.75  # ratio of successive differences from which the error of the finer nodes is still extrapolated
-_OTHER = 1.15  # a second finer set for rough problems has so many times the nodes of the first
+_OTHER = 1.5  # a second finer set for rough problems has so many times the nodes of the first
 _MOST_DOUBLINGS = 4
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
 _FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
@@ -69,7 +70,7 @@ def choose_nodes(
     stay there if that pays. With `n_nodes` nothing is chosen, only estimated.
 
     Where the problem is known to be rough, errors fall slowly and change with the place of the nodes, and two solutions
-    may agree by chance. There each is compared with two others, and the larger difference counts.
+    may agree by chance, or the finer one be the worse. There each is compared with two others.
     """
     settings = problem.settings.get("default", Settings())
     first = DEFAULT_N_NODES[problem.domain.dimension] // 2 if settings.n_nodes is None else settings.n_nodes
@@ -87,15 +88,16 @@ def choose_nodes(
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
         other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
-        found = _larger(coarse, fine, other, rng=rng)
-        history.append({"n_nodes": coarse.n_nodes, "error": _COARSE * found.error, "refined": spacing is not None})
-        if n_nodes is not None or _COARSE * found.error <= aim:
-            return Discretised(coarse, _COARSE * found.error, tuple(history), spacing is not None, found.seconds)
+        found = _difference(coarse, fine, other, rng=rng)
+        error = max(_COARSE, 1 / (1 - _ratio(found, before))) * found.error
+        history.append({"n_nodes": coarse.n_nodes, "error": error, "refined": spacing is not None})
+        if n_nodes is not None or error <= aim:
+            return Discretised(coarse, error, tuple(history), spacing is not None, found.seconds)
         if level == 0 and settings.method == "fill":
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, found.local)
             moved = _build(problem, settings, n, wanted, rng)
-            again = _larger(moved, fine, other, rng=rng)
+            again = _difference(moved, fine, other, rng=rng)
             history.append({"n_nodes": moved.n_nodes, "error": _COARSE * again.error, "refined": True})
             if again.error <= _WORTH * found.error:
                 spacing, found = wanted, again
@@ -103,32 +105,39 @@ def choose_nodes(
                 if _COARSE * again.error <= aim:
                     return Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds)
         last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
+        # at best a rough problem's error falls like the spacing: no use to double if that is not enough
+        doublings = _MOST_DOUBLINGS + 1 - level
+        last |= rough and _COARSE * found.error * 2 ** (-doublings / problem.domain.dimension) > aim
         if _FINE * found.error <= aim or last:
             fine = build(2 * n)
-            error = _finer_error(fine, other, found, before, rng)
+            if rough:
+                error = _COARSE * _difference(fine, build(n), other, rng=rng).error
+            else:
+                with suppress(ParasolError):  # half as many nodes may be too few for the stencils
+                    before = before or _difference(build(n // 2), build(n), rng=rng)
+                ratio = _ratio(found, before)
+                error = max(_FINE, ratio / (1 - ratio)) * found.error
             if error <= aim or last:
                 history.append({"n_nodes": fine.n_nodes, "error": error, "refined": spacing is not None})
                 return Discretised(fine, error, tuple(history), spacing is not None, 2.5 * found.seconds)
-        n, before = 2 * n, found.error
+        n, before = 2 * n, None if rough else found
     raise ParasolError("unreachable")  # the last level returns
 
 
-def _larger(coarse: Model, fine: Model, other: Model | None, *, rng: int, mus=None) -> Difference:
-    """The difference to a finer model, or to the one of two which is larger."""
-    found = [compare(coarse, model, rng=rng, mus=mus) for model in (fine, other) if model is not None]
-    return max(found, key=lambda difference: difference.error)
+def _difference(model: Model, *others: Model | None, rng: int, mus=None) -> Difference:
+    """The difference to another model, or the geometric mean of the differences to two.
 
-
-def _finer_error(fine: Model, other: Model | None, found: Difference, before: float | None, rng: int) -> float:
-    """The error of the finer of two sets of nodes, from their difference and, where known, from the one before.
-
-    Differences that fall by the factor q with each doubling leave q / (1 − q) of the last one. On rough problems they
-    fall by chance, and another set of about as many nodes is asked instead.
+    If all errors are multiples a, b, c of one function, then |a − b||a − c| = (|a − b|² + |a − c|² − |b − c|²) / 2,
+    which is a² on the average where b and c have either sign, however large they are.
     """
-    if other is not None:
-        return max(found.error, compare(fine, other, rng=rng).error)
-    ratio = 0.0 if before is None else min(found.error / before, _SLOWEST)
-    return max(_FINE, ratio / (1 - ratio)) * found.error
+    found = [compare(model, other, rng=rng, mus=mus) for other in others if other is not None]
+    mean = float(np.exp(np.mean([np.log(max(d.error, 1e-300)) for d in found])))
+    return replace(found[0], errors=found[0].errors * (mean / max(found[0].error, 1e-300)))
+
+
+def _ratio(found: Difference, before: Difference | None) -> float:
+    """The factor q by which differences fall with each doubling: the last one then leaves the error q / (1 − q) of it."""
+    return 0.0 if before is None else min(found.error / max(before.error, 1e-300), _SLOWEST)
 
 
 def estimate(model: Model, *, rng: int = 0, mus=None) -> Difference:
@@ -142,7 +151,7 @@ def estimate(model: Model, *, rng: int = 0, mus=None) -> Difference:
         return _build(model.problem, chosen, round(times * model.n_nodes), None, seed)
 
     other = finer(2 * _OTHER, rng + 1) if rough_places(model.problem, model.nodes) else None
-    found = _larger(model, finer(2, rng), other, rng=rng, mus=mus)
+    found = _difference(model, finer(2, rng), other, rng=rng, mus=mus)
     return replace(found, errors=_COARSE * found.errors)
 
 
