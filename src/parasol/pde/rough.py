@@ -83,7 +83,7 @@ def _jump(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> np.ndarray 
         def value(points: np.ndarray, given=given) -> np.ndarray:
             with np.errstate(all="ignore"):
                 found = function(*np.moveaxis(points, -1, 0).reshape(points.shape[-1], -1), *given)
-            return np.nan_to_num(np.broadcast_to(found, np.prod(points.shape[:-1])).reshape(points.shape[:-1]))
+            return np.nan_to_num(found).reshape(points.shape[:-1])
 
         values = value(places)
         change = np.abs(np.diff(values, axis=1)).ravel()
@@ -121,8 +121,8 @@ def _singular_points(problem: Problem, nodes: Nodes) -> Iterator[str]:
             exponent, at = min(found, key=lambda pair: pair[0])
             more = f" (and at {len(found) - 1} more)" if len(found) > 1 else ""
             yield (
-                f"{what} at {_place(problem, at)}{more}, where solutions behave like r^{exponent:.2g}: expect errors of "
-                f"{size} at a few thousand nodes, different from one set of nodes to the next. {_ASK}"
+                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}: "
+                f"errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next. {_ASK}"
             )
 
 

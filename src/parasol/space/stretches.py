@@ -85,7 +85,7 @@ class _Line:
         ends, last = np.concatenate([[0.0], cuts, [whole]]), np.append(before, len(rows) - 1)
         if self.closed and len(cuts):  # the last cut is followed by the first one
             ends, last = np.append(cuts, cuts[0] + whole), np.append(before[1:], len(rows) - 1)
-        return [Stretch(self, *map(float, e), rows[i]) for *e, i in zip(ends[:-1], ends[1:], last, strict=True)]
+        return [Stretch(self, float(a), float(b), rows[i]) for a, b, i in zip(ends[:-1], ends[1:], last, strict=True)]
 
 
 def _parts(domain: Domain, lines: list[_Line], lengths: list[np.ndarray]) -> list[np.ndarray]:
