@@ -59,6 +59,7 @@ _HOME = {
         "parasol.surrogate.surrogate": "Surrogate",
         "parasol.surrogate.fit": "fit fit_snapshots accuracy calibrated",
         "parasol.surrogate.learning.learn": "learn plan",
+        "parasol.surrogate.learning.nodes": "discretisation_error",
         "parasol.surrogate.construction.construct": "construct plan_construction",
         "parasol.surrogate.training": "NetworkRecipe Adam VariableProjection",
         "parasol.surrogate.maps": "choose Linear Polynomial GaussianProcess RandomFeatures",

@@ -7,6 +7,7 @@ import pytest
 
 import parasol as ps
 from parasol.pde.quantities import quantity_rows
+from parasol.space.quadrature import surface_points
 from parasol.space.stencils import default_scheme
 
 
@@ -60,6 +61,79 @@ def test_one_dimension_and_periodic_boxes():
     assert weights(ps.Integral(), torus) @ np.cos(2 * np.pi * x) ** 2 == pytest.approx(0.5, abs=1e-4)
     with pytest.raises(ps.ParasolError, match="has no boundary"):
         weights(ps.Flux(), torus)
+
+
+ROUND = {"x > 0.5": (2 / 3, 1.7320508075688772), "x < 0.5": (4 / 3, -1.7320508075688772)}  # length / π, flux of x
+
+
+@pytest.mark.parametrize("where", ROUND)
+@pytest.mark.parametrize("n", [150, 230, 370])
+def test_a_part_that_begins_inside_an_arc_is_cut_there(where, n):
+    nodes = ps.scatter(ps.Disc().named(some=where), n_nodes=n)
+    length, flux = ROUND[where]
+    assert weights(ps.Integral("some"), nodes).sum() == pytest.approx(np.pi * length, abs=1e-6)
+    assert weights(ps.Flux("some"), nodes) @ nodes.points[:, 0] == pytest.approx(flux, abs=2e-6)
+
+
+def test_fluxes_over_such_a_part_converge():
+    counts, errors = (150, 300, 600), []
+    for n in counts:
+        nodes = ps.scatter(ps.Disc().named(right="x > 0.5"), n_nodes=n)
+        x, y = nodes.points.T
+        # the flux of a harmonic function is the difference of its conjugate e^x sin y at the ends of the part
+        exact = 2 * np.exp(0.5) * np.sin(np.sqrt(0.75))
+        errors.append(weights(ps.Flux("right"), nodes) @ (np.exp(x) * np.cos(y)) - exact)
+    assert abs(errors[0]) < 2e-4
+    assert abs(errors[-1]) < 5e-6
+    assert slope(counts, errors) < -3
+
+
+X, Y = ps.coordinates("x y")
+ANGLES = 2 * np.pi * np.arange(100) / 100
+CUT = {  # domain, length of the part
+    "around the start of the arc and elsewhere": (ps.Disc().named(some=abs(X) > 0.3), 4 * np.arccos(0.3)),
+    "star": (ps.Star("1 + 0*theta").named(some=Y > 0.2), 2 * np.arccos(0.2)),
+    "curve": (
+        ps.Curve(np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)).named(some=Y < 0.2),
+        2 * np.pi - 2 * np.arccos(0.2),
+    ),
+    "implicit": (
+        ps.Implicit(X**2 + Y**2 - 1, bounds=((-1.1, -1.1), (1.1, 1.1))).named(some=X < -0.4),
+        2 * np.arccos(0.4),
+    ),
+    "polygon, three of its sides": (ps.Polygon([(0, 0), (2, 0), (2, 1), (0, 1)]).named(some=X < 0.7), 2.4),
+    "middle of a face": (ps.Box((0, 0), (1, 1)).named(some=(Y <= 0) & (X > 0.21) & (X < 0.55)), 0.34),
+    "periodic face": (ps.Box((0, 0), (1, 1), periodic=("x",)).named(some=(Y <= 0) & (X > 0.21) & (X < 0.55)), 0.34),
+    "sides and a hole": (
+        (ps.Box((-1, -1), (1, 1)) - ps.Disc(radius=0.4)).named(some=X > 0.1),
+        3.8 + 0.8 * np.arccos(0.25),
+    ),
+    "small": (ps.Disc((3e-6, 0), radius=1e-6).named(some=X > 3.5e-6), 2e-6 * np.pi / 3),
+    "a function of points": (ps.Disc().named(some=lambda points: points[:, 0] > 0.5), 2 * np.pi / 3),
+}
+
+
+@pytest.mark.parametrize("case", CUT)
+def test_lengths_of_parts_on_every_kind_of_domain(case):
+    domain, length = CUT[case]
+    nodes = ps.scatter(domain, n_nodes=100)
+    assert surface_points(nodes, "some").weights.sum() == pytest.approx(length, rel=1e-6)
+
+
+def test_a_part_with_nothing_on_it_is_refused():
+    nodes = ps.scatter(ps.Disc().named(rim="x < 5"), n_nodes=100)
+    with pytest.raises(ps.ParasolError, match="nothing of the boundary lies on the part 'boundary'"):
+        weights(ps.Flux("boundary"), nodes)
+
+
+@pytest.mark.parametrize(("n", "most"), [(200, 1.5e-2), (800, 5e-3)])
+def test_fluxes_over_edges_in_space(n, most):
+    box = ps.scatter(ps.Box((0, 0, 0), (1, 2, 1)), n_nodes=n)
+    x, y, z = box.points.T
+    # ∫ Δu = 2 (6 + 4 + 2 · 1/2): different through every face
+    assert weights(ps.Flux(), box) @ (3 * x**2 + 2 * y**2 + z**3 / 3) == pytest.approx(22, rel=most)
+    ball = ps.scatter(ps.Ball((0, 0, 0), 1.0) & ps.Box((-2, -2, 0), (2, 2, 2)), n_nodes=n)
+    assert weights(ps.Flux(), ball) @ (ball.points**2).sum(axis=1) == pytest.approx(4 * np.pi, rel=most)
 
 
 def test_areas_in_space_to_about_a_per_cent():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError, check_choice, check_positive
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Jet, Term, Time, normal
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
+from parasol.pde.rough import rough_places
 from parasol.pde.rows import NonlinearRows, RowFunction, Varying
 from parasol.pde.sparse_direct import BACKENDS, Pattern
 from parasol.space.kernels import Kernel, MultiIndex
@@ -77,6 +79,8 @@ def discretize(
     scheme = default_scheme(nodes.dimension, kernel=kernel, degree=degree, stencil_size=stencil_size, order=order)
     cloud, blocks = _row_blocks(problem, forms, nodes, use_ghosts=neumann == "ghosts")
     model = _assemble(problem, nodes, cloud, blocks, scheme, solver)
+    for reason in rough_places(problem, nodes):
+        warnings.warn(reason, ParasolWarning, stacklevel=2)
     return replace(model, step=step, integrator=integrator)
 
 

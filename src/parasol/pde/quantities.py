@@ -104,10 +104,10 @@ class Flux:
         surface = surface_points(nodes, self.part)
         expression = to_expression(self.coefficient)
         symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
-        factor = surface.weights * as_function(expression, symbols)(*surface.points.T)
+        factor = as_function(expression, symbols)(*surface.points.T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
         slopes = _rows(nodes, surface.points, first, scheme)
-        parts = [slopes[a].T @ (factor * normal) for a, normal in zip(first, surface.normals.T, strict=True)]
+        parts = [slopes[a].T @ (factor * area) for a, area in zip(first, surface.areas.T, strict=True)]
         return np.sum(parts, axis=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,21 +12,27 @@ from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme
+from parasol.space.stretches import stretches
 from parasol.space.volumes import cell_samples
 from parasol.space.wrap import Wrap
 
 _PIECES = 2  # pieces of an arc per spacing, with two Gauss points each
+_PLACES = 8  # per spacing, at which the parts of the boundary are asked for: shorter ones may be missed
 _GAUSS = np.array([-1.0, 1.0]) / np.sqrt(12.0)  # in units of a piece, from its middle
 _SHELL, _LAYERS = 0.5, 4  # depth of the layer that measures areas in space, in spacings, and sampling cells across it
 
 
 @dataclass(frozen=True, eq=False)
 class SurfacePoints:
-    """Points of a part of the boundary, with outward normals and weights: Σ w f(x) is the integral over the part."""
+    """Points of a part of the boundary with weights: Σ w f(x) is the integral of f, Σ a·F(x) the flux of F through it.
+
+    The vector a is w times the outward normal. A point on an edge stands for a piece of each face, with a normal of its
+    own, so there |a| < |w|.
+    """
 
     points: np.ndarray  # (n, dimension)
-    normals: np.ndarray  # (n, dimension)
     weights: np.ndarray  # (n,)
+    areas: np.ndarray  # (n, dimension)
 
 
 def volume_weights(nodes: Nodes, scheme: Scheme) -> np.ndarray:
@@ -56,8 +63,8 @@ def volume_weights(nodes: Nodes, scheme: Scheme) -> np.ndarray:
 def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
     """Points and weights of the integral over a named part of the boundary, or over all of it for None.
 
-    In one dimension the ends count 1 each. In the plane, Gauss points along the arcs. In space, the boundary nodes with
-    their share of the area, which is right to about a per cent.
+    In one dimension the ends count 1 each. In the plane, Gauss points along the arcs, which are cut where the part begins
+    and ends. In space, the boundary nodes with their share of the area, which is right to about a per cent.
     """
     domain = nodes.domain
     if part is not None and part not in domain.part_names:
@@ -66,33 +73,41 @@ def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
         )
     if not domain.part_names:
         raise ParasolError("the domain is periodic all around and has no boundary to integrate over.")
-    if domain.dimension == 1:
-        found = SurfacePoints(nodes.boundary, nodes.normals, np.ones(nodes.n_boundary))
-    elif domain.dimension == 2:
-        found = _along_arcs(nodes)
+    if domain.dimension == 2:
+        found = _along_arcs(nodes, part)
     else:
-        found = _through_layer(nodes)
-    if part is not None:
-        on = domain.parts(found.points)[:, domain.part_names.index(part)]
-        found = SurfacePoints(found.points[on], found.normals[on], found.weights[on])
-    return found if domain.dimension < 3 else _lumped(nodes, found)
+        found = _ends(nodes) if domain.dimension == 1 else _through_layer(nodes)
+        if part is not None:
+            on = domain.parts(found.points)[:, domain.part_names.index(part)]
+            found = SurfacePoints(found.points[on], found.weights[on], found.areas[on])
+        found = found if domain.dimension == 1 else _lumped(nodes, found)
+    if not len(found.points):
+        raise ParasolError(
+            f"nothing of the boundary lies on the part {part!r}, or too little for {nodes.n_nodes} nodes to see it. "
+            "Check where it is, or use more nodes."
+        )
+    return found
 
 
-def _along_arcs(nodes: Nodes) -> SurfacePoints:
-    """Two Gauss points on each of many equal pieces of every arc, moved onto the boundary."""
+def _ends(nodes: Nodes) -> SurfacePoints:
+    return SurfacePoints(nodes.boundary, np.ones(nodes.n_boundary), nodes.normals)
+
+
+def _along_arcs(nodes: Nodes, part: str | None) -> SurfacePoints:
+    """Two Gauss points on each of many equal pieces of the boundary, moved onto it; no piece is cut by a part's end."""
     domain = nodes.domain
     spacing = float(np.min(nodes.spacing[nodes.n_interior :]))
-    points, weights = [], []
-    for arc in domain.arcs():
-        line = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
-        length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
-        pieces = int(np.ceil(_PIECES * length[-1] / spacing))
-        step = length[-1] / pieces
-        at = (np.arange(pieces)[:, None] + 0.5 + _GAUSS).ravel() * step
-        points.append(np.stack([np.interp(at, length, x) for x in line.T], axis=1))
+    points, weights = [np.empty((0, 2))], [np.empty(0)]
+    for stretch in itertools.chain.from_iterable(stretches(domain, spacing / _PLACES)):
+        if part is not None and not stretch.parts[domain.part_names.index(part)]:
+            continue
+        pieces = max(1, int(np.ceil(_PIECES * (stretch.stop - stretch.start) / spacing)))
+        step = (stretch.stop - stretch.start) / pieces
+        at = stretch.start + (np.arange(pieces)[:, None] + 0.5 + _GAUSS).ravel() * step
+        points.append(stretch.at(at))
         weights.append(np.full(len(at), step / 2))
-    feet = domain.project(np.concatenate(points))
-    return SurfacePoints(feet, domain.normal(feet), np.concatenate(weights))
+    feet, weight = domain.project(np.concatenate(points)), np.concatenate(weights)
+    return SurfacePoints(feet, weight, weight[:, None] * domain.normal(feet))
 
 
 def _through_layer(nodes: Nodes) -> SurfacePoints:
@@ -120,15 +135,13 @@ def _through_layer(nodes: Nodes) -> SurfacePoints:
     points, away = points[(away >= 0) & (away < depth)], away[(away >= 0) & (away < depth)]
     weights = np.prod(size) * (4.0 - 6.0 * away / depth) / depth
     feet = domain.project(points)
-    return SurfacePoints(feet, domain.normal(feet), weights)
+    return SurfacePoints(feet, weights, weights[:, None] * domain.normal(feet))
 
 
 def _lumped(nodes: Nodes, found: SurfacePoints) -> SurfacePoints:
-    """The same weights gathered at the nearest boundary nodes, with the mean normal of what is gathered there."""
-    wrap = Wrap.of(nodes.domain)
+    """The same weights and areas gathered at the nearest boundary nodes."""
+    wrap, n = Wrap.of(nodes.domain), nodes.n_boundary
     owner = wrap.query(wrap.tree(nodes.boundary), found.points, 1)[1][:, 0]
-    area = np.bincount(owner, weights=found.weights, minlength=nodes.n_boundary)
-    normals = np.stack([np.bincount(owner, weights=n, minlength=nodes.n_boundary) for n in found.normals.T], axis=1)
-    kept = np.flatnonzero(np.bincount(owner, minlength=nodes.n_boundary))
-    normals = normals[kept] / np.maximum(np.linalg.norm(normals[kept], axis=1, keepdims=True), 1e-300)
-    return SurfacePoints(nodes.boundary[kept], normals, area[kept])
+    weights, *areas = (np.bincount(owner, weights=v, minlength=n) for v in (found.weights, *found.areas.T))
+    kept = np.unique(owner)
+    return SurfacePoints(nodes.boundary[kept], weights[kept], np.stack(areas, axis=1)[kept])

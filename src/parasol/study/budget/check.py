@@ -133,6 +133,8 @@ class Budget:
         by = {"twice the nodes": self.refinement, "another kernel": self.kernel}
         known = [f"about {e:.1e} by {how}" for how, e in by.items() if e is not None]
         rows["discretisation"] = ", ".join(known) or "not known: no solver to refine"
+        if self.tolerance is not None and (self.discretisation or 0.0) > self.tolerance:
+            rows["discretisation"] += f": above {self.tolerance:g}, which is against the full solver"
         for name, errors in (("projection", self.projection_errors), ("map", self.map_errors), ("error", self.errors)):
             rows[name] = f"mean {np.mean(errors):.1e}, max {np.max(errors):.1e}"
         rows["error"] += f", on {len(self.errors)} fresh solves" + (

@@ -367,6 +367,13 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
             ParasolWarning,
             stacklevel=3,
         )
+    if error is not None and error > tolerance and not (total and not met):
+        warnings.warn(
+            f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
+            f"equation, and the tolerance {tolerance:g} is against the full solver. {_ADVICE['discretisation']}",
+            ParasolWarning,
+            stacklevel=3,
+        )
     return replace(surrogate, facts=facts)
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
+from parasol.pde.rough import rough_places
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import differentiate
@@ -24,6 +27,8 @@ from parasol.surrogate.learning.solves import Limits, Stage
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane
 _COARSE, _FINE = 1.5, 0.5
+_SLOWEST = 0.75  # ratio of successive differences from which the error of the finer nodes is still extrapolated
+_OTHER = 1.5  # a second finer set for rough problems has so many times the nodes of the first
 _MOST_DOUBLINGS = 4
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
 _FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
@@ -63,6 +68,9 @@ def choose_nodes(
     Solutions with n and 2n nodes are compared at the middle and the corners of the box, n is doubled until the estimate
     is small enough. Where the first count is not enough, nodes are also moved to where the two solutions differ, and
     stay there if that pays. With `n_nodes` nothing is chosen, only estimated.
+
+    Where the problem is known to be rough, errors fall slowly and change with the place of the nodes, and two solutions
+    may agree by chance, or the finer one be the worse. There each is compared with two others.
     """
     settings = problem.settings.get("default", Settings())
     first = DEFAULT_N_NODES[problem.domain.dimension] // 2 if settings.n_nodes is None else settings.n_nodes
@@ -75,18 +83,21 @@ def choose_nodes(
             models[key] = _build(problem, settings, count, spacing, rng)
         return models[key]
 
+    rough, before = bool(rough_places(problem, build(n).nodes)), None
     for level in range(_MOST_DOUBLINGS + 1):
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
-        found = compare(coarse, fine, rng=rng)
-        history.append({"n_nodes": coarse.n_nodes, "error": _COARSE * found.error, "refined": spacing is not None})
-        if n_nodes is not None or _COARSE * found.error <= aim:
-            return Discretised(coarse, _COARSE * found.error, tuple(history), spacing is not None, found.seconds)
+        other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
+        found = _difference(coarse, fine, other, rng=rng)
+        error = max(_COARSE, 1 / (1 - _ratio(found, before))) * found.error
+        history.append({"n_nodes": coarse.n_nodes, "error": error, "refined": spacing is not None})
+        if n_nodes is not None or error <= aim:
+            return Discretised(coarse, error, tuple(history), spacing is not None, found.seconds)
         if level == 0 and settings.method == "fill":
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, found.local)
             moved = _build(problem, settings, n, wanted, rng)
-            again = compare(moved, fine, rng=rng)
+            again = _difference(moved, fine, other, rng=rng)
             history.append({"n_nodes": moved.n_nodes, "error": _COARSE * again.error, "refined": True})
             if again.error <= _WORTH * found.error:
                 spacing, found = wanted, again
@@ -94,28 +105,89 @@ def choose_nodes(
                 if _COARSE * again.error <= aim:
                     return Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds)
         last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
+        # at best a rough problem's error falls like the spacing: no use to double if that is not enough
+        doublings = _MOST_DOUBLINGS + 1 - level
+        last |= rough and _COARSE * found.error * 2 ** (-doublings / problem.domain.dimension) > aim
         if _FINE * found.error <= aim or last:
             fine = build(2 * n)
-            history.append({"n_nodes": fine.n_nodes, "error": _FINE * found.error, "refined": spacing is not None})
-            return Discretised(fine, _FINE * found.error, tuple(history), spacing is not None, 2.5 * found.seconds)
-        n *= 2
+            if rough:
+                error = _COARSE * _difference(fine, build(n), other, rng=rng).error
+            else:
+                with suppress(ParasolError):  # half as many nodes may be too few for the stencils
+                    before = before or _difference(build(n // 2), build(n), rng=rng)
+                ratio = _ratio(found, before)
+                error = max(_FINE, ratio / (1 - ratio)) * found.error
+            if error <= aim or last:
+                history.append({"n_nodes": fine.n_nodes, "error": error, "refined": spacing is not None})
+                return Discretised(fine, error, tuple(history), spacing is not None, 2.5 * found.seconds)
+        n, before = 2 * n, None if rough else found
     raise ParasolError("unreachable")  # the last level returns
 
 
-def estimate(model: Model, *, rng: int = 0) -> Difference:
+def _difference(model: Model, *others: Model | None, rng: int, mus=None) -> Difference:
+    """The difference to another model, or the geometric mean of the differences to two.
+
+    If all errors are multiples a, b, c of one function, then |a − b||a − c| = (|a − b|² + |a − c|² − |b − c|²) / 2,
+    which is a² on the average where b and c have either sign, however large they are.
+    """
+    found = [compare(model, other, rng=rng, mus=mus) for other in others if other is not None]
+    mean = float(np.exp(np.mean([np.log(max(d.error, 1e-300)) for d in found])))
+    return replace(found[0], errors=found[0].errors * (mean / max(found[0].error, 1e-300)))
+
+
+def _ratio(found: Difference, before: Difference | None) -> float:
+    """The factor q by which differences fall with each doubling: the last one then leaves the error q / (1 − q) of it."""
+    return 0.0 if before is None else min(found.error / max(before.error, 1e-300), _SLOWEST)
+
+
+def estimate(model: Model, *, rng: int = 0, mus=None) -> Difference:
     """The discretisation error of a given model, from one with twice as many nodes of the program's choice."""
     settings = model.problem.settings.get("default", Settings())
     scheme = model.scheme
     chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
-    finer = _build(
-        model.problem, replace(chosen, step=model.step, integrator=model.integrator), 2 * model.n_nodes, None, rng
-    )
-    found = compare(model, finer, rng=rng)
+    chosen = replace(chosen, step=model.step, integrator=model.integrator)
+
+    def finer(times: float, seed: int) -> Model:
+        return _build(model.problem, chosen, round(times * model.n_nodes), None, seed)
+
+    other = finer(2 * _OTHER, rng + 1) if rough_places(model.problem, model.nodes) else None
+    found = _difference(model, finer(2, rng), other, rng=rng, mus=mus)
     return replace(found, errors=_COARSE * found.errors)
 
 
-def compare(coarse: Model, fine: Model, *, rng: int = 0) -> Difference:
-    """Solve with both at a few parameters; values of the fine one, with finer steps in time, taken at the coarse nodes."""
+def discretisation_error(model: Model, mu=None, *, rng: int = 0) -> float:
+    """How far `model.solve(mu)` is from the solution of the equation: an estimate of its relative l2 error.
+
+    The problem is solved again with twice as many nodes, of the program's choice. The estimate has the size of the
+    error, within a factor of about 3. It is what `learn` and `check` take, at one parameter.
+
+    >>> import sympy
+    >>> import parasol as ps
+    >>> (x,) = ps.coordinates("x")
+    >>> u = ps.unknown("u", x)
+    >>> line = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), sympy.exp(x)), ps.Dirichlet(-sympy.exp(x)))
+    >>> model = ps.discretize(line, ps.scatter(line.domain, n_nodes=20))
+    >>> solution, exact = model.solve().values, -np.exp(model.nodes.points[:, 0])
+    >>> true = np.linalg.norm(solution - exact) / np.linalg.norm(exact)
+    >>> bool(1 / 3 < discretisation_error(model) / true < 3)
+    True
+    """
+    if not isinstance(model, Model):
+        raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
+    if model.problem.parameters.functions:
+        raise ParasolError(
+            "a function parameter has values at these nodes only, so that no other nodes can be compared."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)  # what is said of other nodes was said of the model's own
+        return estimate(model, rng=rng, mus=[mu]).error
+
+
+def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None) -> Difference:
+    """Solve with both at a few parameters; values of the fine one, with finer steps in time, taken at the coarse nodes.
+
+    The parameters are `mus` where given, else those of `probes`.
+    """
     zero = (0,) * coarse.nodes.dimension
     cloud = Cloud(fine.nodes.points, fine.nodes.domain)
     weights = differentiate(cloud, coarse.nodes.points, [zero], fine.scheme)[zero]
@@ -124,7 +196,7 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0) -> Difference:
         steps = {"step": fine.step / 2, "integrator": fine.integrator} if fine.step else {"tolerance": _FINER_STEPS}
         options = {**steps, "times": coarse.problem.times}
     errors, local, reason = [], np.zeros(coarse.n_nodes), ""
-    pairs = list(zip(probes(coarse, rng), probes(fine, rng), strict=True))
+    pairs = list(zip(mus or probes(coarse, rng), mus or probes(fine, rng), strict=True))
     seconds, at = np.inf, 0
     while at < len(pairs):
         mu, same = pairs[at]

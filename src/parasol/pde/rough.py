@@ -1,0 +1,159 @@
+"""Where the statement of a problem says that its solution is rough: jumps in the equation, corners, changes of condition."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import sympy
+from scipy.spatial import KDTree
+
+from parasol.expressions import as_function
+from parasol.pde.equation import Form, Time
+from parasol.pde.parameters import Parameter
+from parasol.pde.problem import Problem
+from parasol.space.nodes import Nodes
+from parasol.space.stretches import Stretch, stretches
+
+_JUMPING = (sympy.Piecewise, sympy.Heaviside, sympy.sign, sympy.floor, sympy.ceiling, sympy.frac, sympy.Mod)
+_SHARES = (0.5, 0.25, 0.75)  # of the ranges of parameters and of time, where jumps are looked for
+_NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
+_STEEPEST, _HALVINGS = 32, 40  # steps that are halved so often: a jump stays, a slope shrinks to nothing
+_JUMP = 1e-3  # of the largest value
+_SINGULAR = 0.9  # exponent of r below which a corner is worth a word
+_ASK = "Ask ps.discretisation_error(model, mu) how large they are."
+
+
+def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
+    """What limits the accuracy on these nodes whatever the scheme, as sentences; empty for an ordinary problem.
+
+    Seen are jumps along the coordinates in the source and the coefficients of the equation, and in the plane the points
+    where the solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both
+    sides of a re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given
+    values have such solutions too, but there the scheme converges evenly.
+    """
+    return [*_jumps(problem, nodes), *_singular_points(problem, nodes)]
+
+
+# ---- jumps in the equation ------------------------------------------------------------------------------------------
+def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
+    for form in problem.forms:
+        for what, expression in _coefficients(form):
+            at = _jump(problem, nodes, expression)
+            if at is not None:
+                yield (
+                    f"the {what} of the equation jumps at {_place(problem, at)}: errors fall no faster than the spacing "
+                    f"of the nodes, whatever the degree, and depend on how the nodes lie. {_ASK}"
+                )
+
+
+def _coefficients(form: Form) -> Iterator[tuple[str, sympy.Expr]]:
+    """The source and the coefficients, each in one piece: jumps in its terms may cancel."""
+    sums: dict[tuple, sympy.Expr] = defaultdict(lambda: sympy.S.Zero)
+    for kind, terms in (("source", form.source), ("coefficient", form.operator)):
+        for term in terms:
+            sums[kind, term.unknown, term.derivative, term.time_order] += term.theta * term.coefficient
+    for (kind, *_), expression in sums.items():
+        yield kind, expression
+    yield "nonlinear term", form.nonlinear
+
+
+def _jump(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> np.ndarray | None:
+    """A point at which the expression jumps along the coordinates, None if there is none."""
+    coordinates = problem.coordinates
+    if not any(atom.free_symbols & set(coordinates) for atom in expression.atoms(*_JUMPING)):
+        return None
+    others = sorted(expression.free_symbols - set(coordinates), key=str)
+    function = as_function(expression, [*coordinates, *others])
+    last = 1.0 if problem.times is None else float(problem.times[-1])
+
+    def constant(symbol, share: float) -> float:
+        if isinstance(symbol, Parameter):
+            return symbol.low + share * (symbol.high - symbol.low)
+        return share * last if isinstance(symbol, Time) else share
+
+    _, near = KDTree(nodes.points).query(nodes.points, min(_NEIGHBOURS + 1, nodes.n_nodes))
+    start, stop = nodes.points[np.repeat(near[:, 0], near.shape[1] - 1)], nodes.points[near[:, 1:].ravel()]
+    shares = np.arange(_PER_EDGE + 1) / _PER_EDGE
+    places = start[:, None] + shares[:, None] * (stop - start)[:, None]  # (n_edges, steps + 1, dimension)
+    for share in _SHARES:
+        given = [constant(symbol, share) for symbol in others]
+
+        def value(points: np.ndarray, given=given) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                found = function(*np.moveaxis(points, -1, 0).reshape(points.shape[-1], -1), *given)
+            return np.nan_to_num(found).reshape(points.shape[:-1])
+
+        values = value(places)
+        change = np.abs(np.diff(values, axis=1)).ravel()
+        steepest = np.argsort(change)[-_STEEPEST:]
+        low, high = (side.reshape(-1, nodes.dimension)[steepest] for side in (places[:, :-1], places[:, 1:]))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            ends = [value(points) for points in (low, middle, high)]
+            first = np.abs(ends[1] - ends[0]) >= np.abs(ends[2] - ends[1])
+            low, high = np.where(first[:, None], low, middle), np.where(first[:, None], middle, high)
+        left = np.abs(value(high) - value(low))
+        if left.max() > _JUMP * np.abs(values).max():
+            return low[np.argmax(left)]
+    return None
+
+
+# ---- corners and changes of condition --------------------------------------------------------------------------------
+def _singular_points(problem: Problem, nodes: Nodes) -> Iterator[str]:
+    forms = [form for several in problem.conditions.values() for form in several]
+    if nodes.dimension != 2 or all(form.states_value for form in forms) or max(f.order for f in problem.forms) < 2:
+        return
+    values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
+    slopes, changes = [], []  # (exponent, point)
+    for point, before, after, angle in _junctions(nodes):
+        one, other = values[np.argmax(before)], values[np.argmax(after)]
+        if np.any(~one & ~other) and np.pi / angle < _SINGULAR:
+            slopes.append((np.pi / angle, point))
+        if np.any(one != other) and np.pi / (2 * angle) < _SINGULAR:
+            changes.append((np.pi / (2 * angle), point))
+    for found, what, size in (
+        (slopes, "conditions on the slope meet in the re-entrant corner", "some per cent or tens of them"),
+        (changes, "a condition on the value meets one on the slope", "a per cent or more"),
+    ):
+        if found:
+            exponent, at = min(found, key=lambda pair: pair[0])
+            more = f" (and at {len(found) - 1} more)" if len(found) > 1 else ""
+            yield (
+                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}: "
+                f"errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next. {_ASK}"
+            )
+
+
+def _junctions(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+    """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain."""
+    domain, step = nodes.domain, float(np.min(nodes.spacing[nodes.n_interior :]))
+    ends: list[tuple[np.ndarray, np.ndarray, Stretch]] = []  # corner, unit vector along the arc away from it
+    for several in stretches(domain, step / 2):
+        line = several[0].line
+        after = several[1:] + several[:1] if line.closed else several[1:]
+        for one, other in zip(several, after, strict=False):
+            if one is not other:
+                yield one.at([one.stop])[0], one.parts, other.parts, np.pi
+        if not line.closed:
+            for stretch, at, sign in ((several[0], 0.0, 1), (several[-1], several[-1].stop, -1)):
+                off = sign * 0.1 * min(step, stretch.stop - stretch.start)
+                corner, beside = stretch.at([at, at + off])
+                ends.append((corner, (beside - corner) / np.linalg.norm(beside - corner), stretch))
+    if not ends:
+        return
+    corners = np.array([corner for corner, _, _ in ends])
+    for i, j in KDTree(corners).query_pairs(1e-8 * domain.size):
+        (corner, one, before), (_, other, after) = ends[i], ends[j]
+        angle = float(np.arccos(np.clip(one @ other, -1.0, 1.0)))
+        between = corner + 1e-3 * step * (one + other) / max(float(np.linalg.norm(one + other)), 1e-12)
+        yield corner, before.parts, after.parts, angle if domain.contains(between[None])[0] else 2 * np.pi - angle
+
+
+def _place(problem: Problem, point: np.ndarray) -> str:
+    size = problem.domain.size
+    return ", ".join(
+        f"{name} = {0.0 if abs(value) < 1e-9 * size else value:.4g}"
+        for name, value in zip(problem.coordinates, point, strict=True)
+    )

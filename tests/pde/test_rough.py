@@ -1,0 +1,70 @@
+"""What the statement of a problem says about the roughness of its solution."""
+
+import pytest
+import sympy as sp
+
+import parasol as ps
+from parasol.pde.rough import rough_places
+
+x, y = ps.coordinates("x y")
+v = ps.unknown("v", x, y)
+(a,) = ps.parameters(a=(0.2, 0.8))
+SQUARE = ps.Box((-1, -1), (1, 1))
+ELL = ps.Polygon([(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)])
+
+
+def plane(source=1, domain=None, boundary=None, operator=0):
+    return ps.Problem(
+        ps.Disc() if domain is None else domain,
+        ps.Eq(-ps.laplacian(v) + operator, source),
+        ps.Dirichlet(1 + x) if boundary is None else boundary,
+    )
+
+
+def mixed(domain, *given):
+    return plane(1, domain, {name: ps.Dirichlet(x) for name in given} | {"*": ps.Neumann(0)})
+
+
+ROUGH = {
+    "step": (plane(sp.Heaviside(x - 0.3)), "the source of the equation jumps at x = 0.3, y"),
+    "small disc": (plane(sp.Piecewise((1, x**2 + y**2 < 1e-2), (0, True))), "the source of the equation jumps"),
+    "moved by a parameter": (plane(sp.Heaviside(x - a)), "the source of the equation jumps at x = 0.5, y"),
+    "floor": (plane(sp.floor(3 * y)), "the source of the equation jumps"),
+    "small beside large": (plane(1e6 * x + 1e5 * sp.sign(y)), "the source of the equation jumps"),
+    "convection": (plane(operator=sp.sign(x) * v.diff(y)), "the coefficient of the equation jumps at x = 0, y"),
+    "reaction": (plane(operator=sp.Heaviside(x) * v**3), "the nonlinear term of the equation jumps at x = 0, y"),
+    "ell": (mixed(ELL.named(some=x <= 0), "some"), "re-entrant corner at x = 1, y = 1, where .* r\\^0.67"),
+    "slit": (mixed(SQUARE - ps.Box((0, -0.1), (2, 0.1)).named("slit"), "left"), "corner at x = 0, y = .*and at 1 more"),
+    "Robin": (plane(1, ps.Disc() | ps.Disc((1.2, 0)), ps.Robin(1, 1, y)), "re-entrant corner at x = 0.6, y = .*0.71"),
+    "arc": (mixed(ps.Disc().named(some=x > 0.5), "some"), "value meets one on the slope at x = 0.5, .* r\\^0.5"),
+    "side": (mixed(SQUARE.named(some=(y <= -1) & (x > 0.2)), "some"), "meets one on the slope at x = 0.2, y = -1"),
+}
+SMOOTH = {
+    "kinks": plane(sp.Abs(x) + sp.Min(x, y) + sp.Piecewise((x**2, x > 0), (0, True))),
+    "jumps that cancel": plane(sp.Piecewise((1, x > 0), (0, True)) + sp.Piecewise((1, x <= 0), (0, True))),
+    "steep": plane(sp.tanh(200 * x) + 0 * sp.sign(x)),
+    "of parameters alone": plane(sp.Piecewise((1, a > 0.5), (2, True)) * x),
+    "values all around": plane(1, ELL),
+    "right angles": mixed(SQUARE, "left"),
+    "hole": mixed(SQUARE - ps.Disc(radius=0.4).named("hole"), "hole"),
+    "nearly straight": mixed(ps.Polygon([(0, 0), (1, 0.05), (2, 0), (2, 2), (0, 2)]).named(some=y >= 2), "some"),
+}
+
+
+@pytest.mark.parametrize("case", ROUGH)
+def test_rough_places_are_seen_and_said(case):
+    problem, words = ROUGH[case]
+    with pytest.warns(ps.ParasolWarning, match=words):
+        ps.discretize(problem, ps.scatter(problem.domain, n_nodes=250))
+
+
+@pytest.mark.parametrize("case", SMOOTH)
+def test_nothing_is_said_where_nothing_is_rough(case):
+    nodes = ps.scatter(SMOOTH[case].domain, n_nodes=250)
+    assert rough_places(SMOOTH[case], nodes) == []
+
+
+@pytest.mark.parametrize("name", ps.problem_names())
+def test_the_catalogue_is_quiet(name):
+    problem = ps.load_problem(name)
+    assert rough_places(problem, ps.scatter(problem.domain, n_nodes=250 if problem.domain.dimension < 3 else 400)) == []

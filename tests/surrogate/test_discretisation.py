@@ -1,0 +1,102 @@
+"""The estimate of the discretisation error against exact solutions, most of them rough."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import parasol as ps
+from parasol.surrogate.learning.nodes import choose_nodes
+from parasol.surrogate.learning.solves import Limits
+
+x, y = ps.coordinates("x y")
+u, v = ps.unknown("u", x), ps.unknown("v", x, y)
+(a,) = ps.parameters(a=(0.2, 0.8))
+
+
+def line():
+    """-u'' = H(x - 0.3)."""
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), sp.Heaviside(x - 0.3)), ps.Dirichlet(1 + x))
+    return problem, lambda p: 1 + 1.245 * p[:, 0] - np.maximum(p[:, 0] - 0.3, 0) ** 2 / 2
+
+
+def disc():
+    """A source in a small disc: u is a parabola in it and a logarithm outside."""
+
+    def exact(p):
+        r = np.maximum(np.hypot(*p.T), 1e-9)
+        return 0.1 + np.where(r < 0.3, (0.09 - r**2) / 4 - 0.045 * np.log(0.3), -0.045 * np.log(r))
+
+    source = sp.Piecewise((1, x**2 + y**2 < 0.09), (0, True))
+    return ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(v), source), ps.Dirichlet(0.1)), exact
+
+
+def corner():
+    """r^(2/3) cos(2φ/3) with its slope given on both sides of the corner, its value elsewhere."""
+    r = sp.sqrt(x**2 + y**2)
+    angle = sp.Piecewise((sp.atan2(y, x), y >= 0), (sp.atan2(y, x) + 2 * sp.pi, True))
+    value = r ** sp.Rational(2, 3) * sp.cos(2 * angle / 3)
+    domain = ps.Box((-1, -1), (1, 1)) - ps.Box((0, -1.5), (1.5, 0)).named("notch")
+    boundary = {name: ps.Dirichlet(value) for name in domain.part_names} | {"notch": ps.Neumann(0)}
+
+    def exact(p):
+        angle = np.mod(np.arctan2(p[:, 1], p[:, 0]) + 1e-9, 2 * np.pi) - 1e-9
+        return np.hypot(*p.T) ** (2 / 3) * np.cos(2 * angle / 3)
+
+    return ps.Problem(domain, ps.Eq(-ps.laplacian(v), 0), boundary), exact
+
+
+@pytest.mark.parametrize("case", [line, disc, corner])
+def test_the_estimate_sees_errors_of_rough_problems(case):
+    problem, exact = case()
+    ratios = []
+    for seed in range(1 if case is line else 3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ps.ParasolWarning)
+            model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=60 if case is line else 250, rng=seed))
+        truth = exact(model.nodes.points)
+        error = np.linalg.norm(model.solve().values - truth) / np.linalg.norm(truth)
+        ratios.append(ps.discretisation_error(model, rng=seed) / error)
+    assert min(ratios) > 1 / 3
+    assert np.exp(np.mean(np.log(ratios))) < 5  # one set of nodes may be lucky, or the finer one unlucky
+
+
+@pytest.mark.parametrize("power", [sp.Rational(1, 2), sp.Rational(4, 5), sp.Rational(5, 2)])
+def test_slow_convergence_that_nobody_foresees_is_observed(power):
+    exact = x**power  # the boundary layer of its source is not to be seen from the equation
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), -exact.diff(x, 2)), ps.Dirichlet(x))
+    for aim in (1e-2, 5e-4):
+        chosen = choose_nodes(problem, aim, limits=Limits(), stage=lambda text: None)
+        truth = chosen.model.nodes.points[:, 0] ** float(power)
+        error = np.linalg.norm(chosen.model.solve().values - truth) / np.linalg.norm(truth)
+        assert error / 2 < chosen.error < 3 * error
+
+
+def test_no_doubling_where_it_cannot_help():
+    problem, exact = disc()
+    problem = replace(problem, settings={"default": ps.Settings(n_nodes=200)})
+    with pytest.warns(ps.ParasolWarning, match="jumps"):
+        chosen = choose_nodes(problem, 1e-5, limits=Limits(), stage=lambda text: None)
+    truth = exact(chosen.model.nodes.points)
+    error = np.linalg.norm(chosen.model.solve().values - truth) / np.linalg.norm(truth)
+    assert chosen.model.n_nodes == 400
+    assert error / 3 < chosen.error < 8 * error
+
+
+def test_learning_says_that_the_full_solver_is_the_limit():
+    step = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2) + a * u, sp.Heaviside(x - 0.3)), ps.Dirichlet(0))
+    with pytest.warns(
+        ps.ParasolWarning, match="the discretisation error is about .*e-0[23]: so far is the full solver"
+    ):
+        surrogate = ps.learn(step, 1e-4, n_nodes=60, recipe="polynomial")
+    account = surrogate.facts["learn"]
+    assert account["met"]
+    assert any("the source of the equation jumps" in note for note in account["notes"])
+    assert "above 0.0001, which is against the full solver" in ps.check(surrogate, n=5).rows()["discretisation"]
+
+
+def test_the_estimate_of_one_solve_refuses_what_it_cannot_compare():
+    with pytest.raises(ps.ParasolError, match=r"Pass what ps\.discretize returns"):
+        ps.discretisation_error(line()[0])
