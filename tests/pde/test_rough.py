@@ -27,6 +27,11 @@ def mixed(domain, *given):
 
 ROUGH = {
     "step": (plane(sp.Heaviside(x - 0.3)), "the source of the equation jumps at x = 0.3, y"),
+    "weak": (plane(1e-9 * sp.Heaviside(x - 0.3)), "the source of the equation jumps at x = 0.3, y"),
+    "between the nodes": (
+        plane(sp.Heaviside(0.04**2 - (x - 0.3) ** 2 - (y - 0.2) ** 2)),
+        "the source .* jumps at x = 0.",
+    ),
     "small disc": (plane(sp.Piecewise((1, x**2 + y**2 < 1e-2), (0, True))), "the source of the equation jumps"),
     "moved by a parameter": (plane(sp.Heaviside(x - a)), "the source of the equation jumps at x = 0.5, y"),
     "floor": (plane(sp.floor(3 * y)), "the source of the equation jumps"),

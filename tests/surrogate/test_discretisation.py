@@ -17,9 +17,9 @@ u, v = ps.unknown("u", x), ps.unknown("v", x, y)
 
 
 def line():
-    """-u'' = H(x - 0.3)."""
-    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), sp.Heaviside(x - 0.3)), ps.Dirichlet(1 + x))
-    return problem, lambda p: 1 + 1.245 * p[:, 0] - np.maximum(p[:, 0] - 0.3, 0) ** 2 / 2
+    """-u'' = H(x - 0.37)."""
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), sp.Heaviside(x - 0.37)), ps.Dirichlet(1 + x))
+    return problem, lambda p: 1 + (1 + 0.63**2 / 2) * p[:, 0] - np.maximum(p[:, 0] - 0.37, 0) ** 2 / 2
 
 
 def disc():
@@ -48,18 +48,19 @@ def corner():
     return ps.Problem(domain, ps.Eq(-ps.laplacian(v), 0), boundary), exact
 
 
-@pytest.mark.parametrize("case", [line, disc, corner])
-def test_the_estimate_sees_errors_of_rough_problems(case):
+# with 41 and 82 nodes, and with 68 and 136, the errors on the line are almost the same: a third set shows them
+@pytest.mark.parametrize(("case", "counts"), [(line, (41, 68)), (disc, (250, 251, 252)), (corner, (250, 251, 252))])
+def test_the_estimate_sees_errors_of_rough_problems(case, counts):
     problem, exact = case()
     ratios = []
-    for seed in range(1 if case is line else 3):
+    for n in counts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ps.ParasolWarning)
-            model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=60 if case is line else 250, rng=seed))
+            model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n, rng=n))
         truth = exact(model.nodes.points)
         error = np.linalg.norm(model.solve().values - truth) / np.linalg.norm(truth)
-        ratios.append(ps.discretisation_error(model, rng=seed) / error)
-    assert min(ratios) > 1 / 3
+        ratios.append(ps.discretisation_error(model, rng=n) / error)
+    assert min(ratios) > 0.45
     assert np.exp(np.mean(np.log(ratios))) < 5  # one set of nodes may be lucky, or the finer one unlucky
 
 
