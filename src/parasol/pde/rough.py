@@ -13,8 +13,8 @@ from parasol.expressions import as_function
 from parasol.pde.equation import Form, Time
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
+from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.nodes import Nodes
-from parasol.space.stretches import Stretch, stretches
 
 _JUMPING = (sympy.Piecewise, sympy.Heaviside, sympy.sign, sympy.floor, sympy.ceiling, sympy.frac, sympy.Mod)
 _SHARES = (0.5, 0.25, 0.75)  # of the ranges of parameters and of time, where jumps are looked for
@@ -129,18 +129,18 @@ def _singular_points(problem: Problem, nodes: Nodes) -> Iterator[str]:
 def _junctions(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
     """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain."""
     domain, step = nodes.domain, float(np.min(nodes.spacing[nodes.n_interior :]))
-    ends: list[tuple[np.ndarray, np.ndarray, Stretch]] = []  # corner, unit vector along the arc away from it
-    for several in stretches(domain, step / 2):
-        line = several[0].line
-        after = several[1:] + several[:1] if line.closed else several[1:]
-        for one, other in zip(several, after, strict=False):
-            if one is not other:
-                yield one.at([one.stop])[0], one.parts, other.parts, np.pi
-        if not line.closed:
-            for stretch, at, sign in ((several[0], 0.0, 1), (several[-1], several[-1].stop, -1)):
-                off = sign * 0.1 * min(step, stretch.stop - stretch.start)
-                corner, beside = stretch.at([at, at + off])
-                ends.append((corner, (beside - corner) / np.linalg.norm(beside - corner), stretch))
+    ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # corner, unit vector along the arc away from it, parts
+    for arc in pieces(domain):
+        # a piece thinner than the spacing is no piece: see `space.boundary`
+        kept = [(line, parts) for line, parts in arc.lines() if arc_lengths(line)[-1] > step / 2]
+        after = kept[1:] + kept[:1] if arc.closed else kept[1:]
+        for (_, one), (line, other) in zip(kept, after, strict=False):
+            if np.any(one != other):
+                yield line[0], one, other, np.pi
+        if kept and not arc.closed:
+            for line, parts in ((arc.points, kept[0][1]), (arc.points[::-1], kept[-1][1])):
+                corner, beside = points_along(line, [0.0, 0.1 * min(step, arc.length)])
+                ends.append((corner, (beside - corner) / np.linalg.norm(beside - corner), parts))
     if not ends:
         return
     corners = np.array([corner for corner, _, _ in ends])
@@ -148,7 +148,7 @@ def _junctions(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
         (corner, one, before), (_, other, after) = ends[i], ends[j]
         angle = float(np.arccos(np.clip(one @ other, -1.0, 1.0)))
         between = corner + 1e-3 * step * (one + other) / max(float(np.linalg.norm(one + other)), 1e-12)
-        yield corner, before.parts, after.parts, angle if domain.contains(between[None])[0] else 2 * np.pi - angle
+        yield corner, before, after, angle if domain.contains(between[None])[0] else 2 * np.pi - angle
 
 
 def _place(problem: Problem, point: np.ndarray) -> str:

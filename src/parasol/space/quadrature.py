@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.checks import ParasolError
+from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme
-from parasol.space.stretches import stretches
 from parasol.space.volumes import cell_samples
 from parasol.space.wrap import Wrap
 
 _PIECES = 2  # pieces of an arc per spacing, with two Gauss points each
-_PLACES = 8  # per spacing, at which the parts of the boundary are asked for: shorter ones may be missed
 _GAUSS = np.array([-1.0, 1.0]) / np.sqrt(12.0)  # in units of a piece, from its middle
 _SHELL, _LAYERS = 0.5, 4  # depth of the layer that measures areas in space, in spacings, and sampling cells across it
 
@@ -98,14 +97,13 @@ def _along_arcs(nodes: Nodes, part: str | None) -> SurfacePoints:
     domain = nodes.domain
     spacing = float(np.min(nodes.spacing[nodes.n_interior :]))
     points, weights = [np.empty((0, 2))], [np.empty(0)]
-    for stretch in itertools.chain.from_iterable(stretches(domain, spacing / _PLACES)):
-        if part is not None and not stretch.parts[domain.part_names.index(part)]:
+    for line, parts in itertools.chain.from_iterable(arc.lines() for arc in pieces(domain)):
+        if part is not None and not parts[domain.part_names.index(part)]:
             continue
-        pieces = max(1, int(np.ceil(_PIECES * (stretch.stop - stretch.start) / spacing)))
-        step = (stretch.stop - stretch.start) / pieces
-        at = stretch.start + (np.arange(pieces)[:, None] + 0.5 + _GAUSS).ravel() * step
-        points.append(stretch.at(at))
-        weights.append(np.full(len(at), step / 2))
+        length = arc_lengths(line)[-1]
+        n = max(1, int(np.ceil(_PIECES * length / spacing)))
+        points.append(points_along(line, (np.arange(n)[:, None] + 0.5 + _GAUSS).ravel() * length / n))
+        weights.append(np.full(2 * n, length / (2 * n)))
     feet, weight = domain.project(np.concatenate(points)), np.concatenate(weights)
     return SurfacePoints(feet, weight, weight[:, None] * domain.normal(feet))
 

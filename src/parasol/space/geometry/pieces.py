@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -29,7 +30,23 @@ class Pieces:
     @property
     def length(self) -> float:
         """Length of the whole polyline."""
-        return float(np.linalg.norm(np.diff(self.points, axis=0), axis=1).sum())
+        return float(arc_lengths(self.points)[-1])
+
+
+    def lines(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The polyline (m, 2) of every piece with its parts (n_parts,)."""
+        for first, last, parts in zip(self.cuts[:-1], self.cuts[1:], self.parts, strict=True):
+            yield self.points[first : last + 1], parts
+
+
+def arc_lengths(line: np.ndarray) -> np.ndarray:
+    """Lengths along a polyline (m, 2) at its points, from 0: (m,)."""
+    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
+
+
+def points_along(line: np.ndarray, lengths) -> np.ndarray:
+    """Points of a polyline (m, 2) at lengths (n,) along it: (n, 2)."""
+    return np.stack([np.interp(lengths, arc_lengths(line), x) for x in line.T], axis=1)
 
 
 def pieces(domain: Domain) -> tuple[Pieces, ...]:
