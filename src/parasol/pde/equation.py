@@ -256,6 +256,7 @@ def read_equation(
     def jet(u: AppliedUndef, counts: dict) -> sympy.Symbol:
         index = tuple(int(counts.get(v, 0)) for v in places)
         in_time = sum(int(n) for v, n in counts.items() if isinstance(v, Time))
+        # real, since SymPy does not know that derivatives of u are, and then |u_x| has real and imaginary parts
         return jets.setdefault((unknowns.index(u), index, in_time), sympy.Dummy(f"{u.func}{index}", real=True))
 
     replaced = {}
@@ -366,12 +367,8 @@ def _apart_in_time(coefficient: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
 
 def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
     """The expression with all derivatives carried out; those of functions that jump are refused, as are point loads."""
-    if expression.has(sympy.re, sympy.im, sympy.conjugate):  # SymPy does not know that derivatives of u are real
-        expression = expression.replace(sympy.re, lambda z: z).replace(sympy.conjugate, lambda z: z)
-        expression = expression.replace(sympy.im, lambda z: sympy.S.Zero)
     _refuse_derivatives(expression, where)
     evaluated = expression.doit()
-    _refuse_derivatives(evaluated, where)
     if evaluated.has(sympy.DiracDelta):
         raise ParasolError(
             f"the {where} contains {min(evaluated.atoms(sympy.DiracDelta), key=str)}, a load on a point or interface, or "
