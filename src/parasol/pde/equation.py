@@ -163,8 +163,8 @@ class Form:
 
     @property
     def linear(self) -> bool:
-        """Whether the unknowns enter linearly."""
-        return _linear_parts(self.nonlinear, {jet.symbol for jet in self.jets}) is not None
+        """Whether the unknowns enter linearly, with coefficients that do not depend on time."""
+        return not self.jets
 
     @property
     def affine(self) -> bool:
@@ -173,7 +173,7 @@ class Form:
         A function parameter may be a source or boundary value, which is linear in its values, not a coefficient.
         """
         known = all(not term.coefficient.atoms(Parameter) for term in self.operator + self.source)
-        return not self.jets and known and all(term.function is None for term in self.operator)
+        return self.linear and known and all(term.function is None for term in self.operator)
 
     @property
     def order(self) -> int:
@@ -207,6 +207,11 @@ class Form:
     def slope(self, jet: Jet) -> sympy.Expr:
         """The derivative of the nonlinear expression by one of its jets, away from jumps."""
         return slope(self.nonlinear, jet.symbol)
+
+
+def enters_linearly(form: Form) -> bool:
+    """Whether the unknowns enter linearly, with coefficients that may depend on time."""
+    return _linear_parts(form.nonlinear, {jet.symbol for jet in form.jets}) is not None
 
 
 def jumps_in_coordinates(form: Form) -> list[sympy.Expr]:
