@@ -400,7 +400,7 @@ def test_no_matrix_is_frozen_in_time():
 def test_conditions_in_time_alone_do_not_hide_growth():
     # with no part of the conditions free of time, the spectrum of more than 500 unknowns needs their linearisation
     problem = ps.Problem(
-        LINE, Eq(v.diff(t), v.diff(x, 2)), ps.Robin(exp(t), 2 + cos(t), 0), initial=1 + x, times=[0, 1e-3]
+        LINE, Eq(v.diff(t), v.diff(x, 2)), ps.Robin(exp(t), exp(2 * t), 0), initial=1 + x, times=[0, 1e-3]
     )
     model = ps.discretize(problem, ps.scatter(LINE, n_nodes=510))
     assert model.growth(model.vector()) < 10

@@ -165,8 +165,8 @@ class Form:
 
     @property
     def linear(self) -> bool:
-        """Whether the unknowns enter linearly."""
-        return _linear_parts(self.nonlinear, {jet.symbol for jet in self.jets}) is not None
+        """Whether the unknowns enter linearly, with coefficients that do not depend on time."""
+        return not self.jets
 
     @property
     def affine(self) -> bool:
@@ -175,7 +175,7 @@ class Form:
         A function parameter may be a source or boundary value, which is linear in its values, not a coefficient.
         """
         known = all(not term.coefficient.atoms(Parameter) for term in self.operator + self.source)
-        return not self.jets and known and all(term.function is None for term in self.operator)
+        return self.linear and known and all(term.function is None for term in self.operator)
 
     @property
     def order(self) -> int:
@@ -209,6 +209,11 @@ class Form:
     def slope(self, jet: Jet) -> sympy.Expr:
         """The derivative of the nonlinear expression by one of its jets, away from jumps."""
         return slope(self.nonlinear, jet.symbol)
+
+
+def enters_linearly(form: Form) -> bool:
+    """Whether the unknowns enter linearly, with coefficients that may depend on time."""
+    return _linear_parts(form.nonlinear, {jet.symbol for jet in form.jets}) is not None
 
 
 def jumps_in_coordinates(form: Form) -> list[sympy.Expr]:
@@ -258,6 +263,7 @@ def read_equation(
     def jet(u: AppliedUndef, counts: dict) -> sympy.Symbol:
         index = tuple(int(counts.get(v, 0)) for v in places)
         in_time = sum(int(n) for v, n in counts.items() if isinstance(v, Time))
+        # real, since SymPy does not know that derivatives of u are, and then |u_x| has real and imaginary parts
         return jets.setdefault((unknowns.index(u), index, in_time), sympy.Dummy(f"{u.func}{index}", real=True))
 
     replaced = {}
@@ -368,12 +374,8 @@ def _apart_in_time(coefficient: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
 
 def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
     """The expression with all derivatives carried out; those of functions that jump are refused, as are point loads."""
-    if expression.has(sympy.re, sympy.im, sympy.conjugate):  # SymPy does not know that derivatives of u are real
-        expression = expression.replace(sympy.re, lambda z: z).replace(sympy.conjugate, lambda z: z)
-        expression = expression.replace(sympy.im, lambda z: sympy.S.Zero)
     _refuse_derivatives(expression, where)
     evaluated = expression.doit()
-    _refuse_derivatives(evaluated, where)
     if evaluated.has(sympy.DiracDelta):
         raise ParasolError(
             f"the {where} contains {min(evaluated.atoms(sympy.DiracDelta), key=str)}, a load on a point or interface, or "

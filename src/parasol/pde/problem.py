@@ -13,7 +13,16 @@ from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from parasol.checks import ParasolError
 from parasol.expressions import as_function, to_expression
-from parasol.pde.equation import Form, Time, difference, find_unknowns, normal, read_equation, with_unknowns
+from parasol.pde.equation import (
+    Form,
+    Time,
+    difference,
+    enters_linearly,
+    find_unknowns,
+    normal,
+    read_equation,
+    with_unknowns,
+)
 from parasol.pde.jumps import INSTEAD, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
@@ -382,7 +391,9 @@ class Problem:
     @property
     def linear(self) -> bool:
         """Whether the unknowns enter linearly, in the equations and in the boundary conditions."""
-        return all(form.linear for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]])
+        return all(
+            enters_linearly(form) for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]]
+        )
 
     @property
     def affine(self) -> bool:
