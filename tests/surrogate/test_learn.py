@@ -15,6 +15,7 @@ from sympy import exp, sin
 import parasol as ps
 from parasol.cache.disk import claim
 from parasol.pde.discretize import discretize_with
+from parasol.reduction.fingerprint import difference, parts_of, problem_fingerprint
 from parasol.surrogate.learning.labels import teacher_for
 from parasol.surrogate.learning.learn import account_rows, failures_text, learn, plan
 from parasol.surrogate.learning.nodes import choose_nodes, indicated_spacing
@@ -458,26 +459,29 @@ def test_a_store_gives_what_a_fresh_run_gives_whatever_has_changed(tmp_path, bef
 
 
 @pytest.mark.parametrize(
-    "after",
+    ("after", "named"),
     [
-        {"domain": (ps.Box((-1.0, -1.0), (1.0, 1.0))).named(inlet="x <= -0.5")},
-        {"boundary": {"inlet": ps.Dirichlet(1), "*": ps.Neumann(0)}},
-        {"source": 2},
-        {"order": ("b", "a")},  # the columns of a parameter vector change places
-        {"ranges": {"a": (1.0, 4.0)}},
-        {"settings": {"degree": 3}},
+        ({"domain": ps.Box((-1.0, -1.0), (1.0, 1.0)).named(inlet="x <= -0.5")}, "domain, "),
+        ({"boundary": {"inlet": ps.Dirichlet(1), "*": ps.Neumann(0)}}, "boundary, parameters differ"),
+        ({"source": 2}, "equation differs"),
+        ({"order": ("b", "a")}, "parameters differs"),  # the columns of a parameter vector change places
+        ({"ranges": {"a": (1.0, 4.0)}}, "equation, parameters differ"),
+        ({"settings": {"degree": 3}}, "scheme differs"),
     ],
 )
-def test_whatever_changes_an_answer_changes_the_names_in_the_store(tmp_path, after):
+def test_whatever_changes_an_answer_changes_the_names_in_the_store(tmp_path, after, named):
     problems = [plate(), plate(), plate(**after)]
-    models = [
-        discretize_with(p, ps.Settings(n_nodes=100, **(after.get("settings", {}) if p is problems[2] else {})))
-        for p in problems
-    ]
-    paths = [nodes_path(tmp_path, p, {"aim": 1e-2}) for p in problems]
+    chosen = [ps.Settings(n_nodes=100), ps.Settings(n_nodes=100), ps.Settings(n_nodes=100, **after.get("settings", {}))]
+    models = [discretize_with(problem, settings) for problem, settings in zip(problems, chosen, strict=True)]
+    paths = [nodes_path(tmp_path, problem, {"aim": 1e-2}) for problem in problems]
     assert paths[0] == paths[1] != paths[2]
-    folders = [Book(model, Limits(), store=tmp_path).folder for model in models]
-    assert folders[0] == folders[1] != folders[2]
+    parts = [parts_of(model) for model in models]
+    assert parts[0] == parts[1]
+    assert difference(parts[0], parts[2]).startswith(named)
+    if "settings" not in after:
+        found = [problem_fingerprint(problem) for problem in problems]
+        assert found[0] == found[1] != found[2]
+    assert nodes_path(tmp_path, problems[0], {"aim": 1e-3}) != paths[0]
 
 
 def test_the_distribution_of_a_function_is_part_of_the_nodes_that_are_kept(tmp_path):
