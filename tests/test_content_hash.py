@@ -360,6 +360,12 @@ def test_things_within_themselves_and_cached_functions_are_no_trouble():
     assert content_hash(one) == before
 
 
+def test_the_matrices_of_a_model_count_beside_what_they_are_made_from():
+    model = models()[1]
+    for name in ("operator_data", "loads"):
+        assert fingerprint(changed(model, name)) != fingerprint(model)
+
+
 def test_what_parasol_computes_counts_with_its_version(monkeypatch):
     model = models()[1]
     before = content_hash(Holder(model)), fingerprint(model), fingerprint(Holder(model))

@@ -580,6 +580,9 @@ def test_solves_of_an_earlier_version_are_left_alone_and_said_to_be(tmp_path):
         "holds 3 full solves of another solver, which are not reused: written by an earlier version" in book.not_reused
     )
     assert sorted(str(p) for p in old.rglob("*")) == names
+    Book(Counting(), Limits(), store=tmp_path).solve(MUS)
+    nearest = Book(Counting(3), Limits(), store=tmp_path).not_reused
+    assert re.search(r"3 full solves of Counting \(and solves of 1 others\), .*: attribute runs differs", nearest)
 
 
 def test_a_second_run_on_one_store_is_refused_before_it_begins(tmp_path):
