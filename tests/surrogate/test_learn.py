@@ -20,8 +20,10 @@ from parasol.surrogate.learning.labels import teacher_for
 from parasol.surrogate.learning.learn import account_rows, failures_text, learn, plan
 from parasol.surrogate.learning.nodes import choose_nodes, indicated_spacing
 from parasol.surrogate.learning.region import between, cuts, shortened
+from parasol.surrogate.learning.sampled import learn_sampled
 from parasol.surrogate.learning.solves import Book, Limits
 from parasol.surrogate.learning.store import _path as nodes_path
+from parasol.surrogate.maps import GaussianProcess, Polynomial
 
 MUS = np.array([[1.0, 0.1], [2.0, 0.5], [3.0, 0.9]])
 quick = {"recipe": "polynomial"}  # no network to train
@@ -197,6 +199,10 @@ def test_greedy_solves_are_kept_too(layer, tmp_path):
     assert second["solves"] == first["solves"]
     assert second["bound"] == first["bound"]
     assert len(list(tmp_path.glob("nodes-*.npz"))) == 1
+    with pytest.warns(ps.ParasolWarning, match="not reused: "):  # a word of the user's makes another problem of it
+        other = learn(layer, 1e-3, store=tmp_path, fingerprint="as of today", **quick).facts["learn"]
+    assert other["new_solves"] == first["solves"]
+    assert len(list(tmp_path.glob("nodes-*.npz"))) == 2
 
 
 class Fold(Wave):
@@ -615,3 +621,23 @@ def test_a_wrong_recipe_is_found_before_the_first_solve(recipe):
     with pytest.raises(ps.ParasolError):
         learn(solver, 1e-2, recipe=recipe)
     assert solver.calls == 0
+
+
+def test_a_recipe_is_obeyed_for_functions_too_or_refused_before_the_first_solve():
+    x, y, z = ps.coordinates("x y z")
+    u, g = ps.unknown("u", x, y, z), ps.FunctionParameter("g", ps.SphereField(1))
+    problem = ps.Problem(ps.Ball((0, 0, 0), 1.0), ps.Eq(ps.laplacian(u), u**3), ps.Dirichlet(g))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=120), degree=2, stencil_size=30)
+    book = Book(model, Limits(solves=40))
+    with pytest.raises(ps.ParasolError, match="too few for a polynomial"):
+        learn_sampled(model, 1e-1, book, recipe=Polynomial())
+    assert book.n_solves == 0
+    outcome = learn_sampled(model, 1e-1, book, recipe=GaussianProcess())
+    assert {row["map"] for row in outcome.history} == {"GaussianProcess"}
+    assert outcome.surrogate.facts["recipe"] == "GaussianProcess"
+
+
+def test_a_recipe_is_obeyed_when_there_is_no_time_for_a_round():
+    with pytest.warns(ps.ParasolWarning, match="not met"):
+        surrogate = learn(Wave(), 1e-9, solves=16, **quick)
+    assert surrogate.facts["recipe"] == "Polynomial"
