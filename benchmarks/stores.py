@@ -28,6 +28,7 @@ from unittest import mock
 import h5py
 import numpy as np
 
+from parasol.cache import disk
 from parasol.reduction import store
 
 CASES = {"2000 x 1036": (2000, 1036, 64), "100 x 328149": (100, 328149, 3)}
@@ -150,7 +151,7 @@ class OursNotFlushed(Ours):
         write = super().create(path, case)
 
         def write_only(index: int, values: np.ndarray) -> None:
-            with mock.patch.object(store, "_to_disk"):
+            with mock.patch.object(disk, "_to_disk"):
                 write(index, values)
 
         return write_only

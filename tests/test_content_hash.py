@@ -1,5 +1,6 @@
 """The content hash: any field of anything that is hashed changes it, nothing else does."""
 
+import collections
 import copy
 import dataclasses
 import functools
@@ -244,6 +245,20 @@ class Holder:
     def __init__(self, value):
         self.value = value
 
+    def get(self):
+        return self.value
+
+    @functools.cached_property
+    def twice(self):
+        return 2 * self.value
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
 
 class Tabled(Holder):
     table = np.ones(3)
@@ -253,9 +268,19 @@ class Rows(list):
     pass
 
 
-def written(text):
+class Single(list):
+    def __reduce__(self):
+        return "SINGLE"  # a global of the user's: the name says nothing
+
+
+SINGLE = Single()
+
+
+def written(text, **marks):
     names = {}
     exec(text, names)
+    for name, value in marks.items():
+        setattr(names["f"], name, value)
     return names["f"]
 
 
@@ -264,6 +289,20 @@ def written(text):
     [
         (TWO[0], TWO[1]),
         (written("def f(mu):\n return mu"), written("def f(mu):\n return mu + 1")),  # no source to be found
+        (written("def f(mu):\n return mu + 1"), written("def f(mu):\n return mu + 2")),
+        (written("def f(mu):\n return mu + 1"), written("def f(mu):\n return mu - 1")),
+        (written("def f(mu, k=1):\n return k"), written("def f(mu, k=2):\n return k")),
+        (written("def f(mu, *, k=1):\n return k"), written("def f(mu, *, k=2):\n return k")),
+        (written("def f(mu):\n return f.k", k=1), written("def f(mu):\n return f.k", k=2)),
+        # made by a package, not to be imported from it
+        (written("def f(mu):\n return 1", __module__="numpy"), written("def f(mu):\n return 2", __module__="numpy")),
+        (functools.lru_cache(scaled(2)), functools.lru_cache(scaled(3))),
+        (Holder(1).get, Holder(2).get),
+        (Slotted(1), Slotted(2)),
+        (sympy.Integer(2) * X, sympy.Integer(3) * X),
+        (sympy.Float(0.1), sympy.Float(0.1000000000000001)),
+        ({"a": 1}, {"b": 1}),
+        (collections.OrderedDict(a=1), collections.OrderedDict(a=2)),
         (sympy.lambdify([X], X), sympy.lambdify([X], X + 1)),
         (scaled(2.0), scaled(3.0)),
         (functools.partial(np.sum, axis=0), functools.partial(np.sum, axis=1)),
@@ -274,6 +313,7 @@ def written(text):
         (np.ma.masked_array([1, 2], [0, 1]), np.ma.masked_array([1, 2], [0, 0])),
         (np.zeros(2), np.zeros((2, 1))),
         (np.zeros(2), np.zeros(2, dtype=np.float32)),
+        (np.zeros(2), np.zeros(2, dtype=np.int64)),  # the same bytes
         (np.zeros(2), -np.zeros(2)),
         (np.array([None, 1.0]), np.array([None, 2.0])),
         (Holder(1), Holder(2)),
@@ -304,7 +344,7 @@ def test_members_of_a_users_module_count_as_the_code_reads_them():
     assert content_hash(f) != before
 
 
-@pytest.mark.parametrize("thing", [threading.Lock(), (i for i in range(3)), np.frompyfunc(lambda x: x, 1, 1)])
+@pytest.mark.parametrize("thing", [threading.Lock(), (i for i in range(3)), np.frompyfunc(lambda x: x, 1, 1), SINGLE])
 def test_what_cannot_be_told_by_its_content_is_refused_with_its_place(thing):
     with pytest.raises(ps.ParasolError, match=r"in value\.inner cannot be told .*fingerprint="):
         content_hash(Holder({"inner": thing}))
@@ -315,3 +355,21 @@ def test_things_within_themselves_and_cached_functions_are_no_trouble():
     one.me, other.me = one, other
     assert content_hash(one) != content_hash(other)
     assert content_hash(cached) == content_hash(cached)
+    before = content_hash(one)
+    _ = one.twice
+    assert content_hash(one) == before
+
+
+def test_the_matrices_of_a_model_count_beside_what_they_are_made_from():
+    model = models()[1]
+    for name in ("operator_data", "loads"):
+        assert fingerprint(changed(model, name)) != fingerprint(model)
+
+
+def test_what_parasol_computes_counts_with_its_version(monkeypatch):
+    model = models()[1]
+    before = content_hash(Holder(model)), fingerprint(model), fingerprint(Holder(model))
+    monkeypatch.setattr(type(model), "computed_by", "parasol 99")
+    monkeypatch.setattr("parasol.reduction.fingerprint.__version__", "99")
+    after = content_hash(Holder(model)), fingerprint(model), fingerprint(Holder(model))
+    assert all(one != other for one, other in zip(before, after, strict=True))

@@ -15,12 +15,15 @@ from sympy import exp, sin
 import parasol as ps
 from parasol.cache.disk import claim
 from parasol.pde.discretize import discretize_with
+from parasol.reduction.fingerprint import difference, parts_of, problem_fingerprint
 from parasol.surrogate.learning.labels import teacher_for
 from parasol.surrogate.learning.learn import account_rows, failures_text, learn, plan
 from parasol.surrogate.learning.nodes import choose_nodes, indicated_spacing
 from parasol.surrogate.learning.region import between, cuts, shortened
+from parasol.surrogate.learning.sampled import learn_sampled
 from parasol.surrogate.learning.solves import Book, Limits
 from parasol.surrogate.learning.store import _path as nodes_path
+from parasol.surrogate.maps import GaussianProcess, Polynomial
 
 MUS = np.array([[1.0, 0.1], [2.0, 0.5], [3.0, 0.9]])
 quick = {"recipe": "polynomial"}  # no network to train
@@ -204,6 +207,10 @@ def test_greedy_solves_are_kept_too(layer, tmp_path):
     assert second["solves"] == first["solves"]
     assert second["bound"] == first["bound"]
     assert len(list(tmp_path.glob("nodes-*.npz"))) == 1
+    with pytest.warns(ps.ParasolWarning, match="not reused: "):  # a word of the user's makes another problem of it
+        other = learn(layer, 1e-3, store=tmp_path, fingerprint="as of today", **quick).facts["learn"]
+    assert other["new_solves"] == first["solves"]
+    assert len(list(tmp_path.glob("nodes-*.npz"))) == 2
 
 
 class Fold(Wave):
@@ -466,26 +473,29 @@ def test_a_store_gives_what_a_fresh_run_gives_whatever_has_changed(tmp_path, bef
 
 
 @pytest.mark.parametrize(
-    "after",
+    ("after", "named"),
     [
-        {"domain": (ps.Box((-1.0, -1.0), (1.0, 1.0))).named(inlet="x <= -0.5")},
-        {"boundary": {"inlet": ps.Dirichlet(1), "*": ps.Neumann(0)}},
-        {"source": 2},
-        {"order": ("b", "a")},  # the columns of a parameter vector change places
-        {"ranges": {"a": (1.0, 4.0)}},
-        {"settings": {"degree": 3}},
+        ({"domain": ps.Box((-1.0, -1.0), (1.0, 1.0)).named(inlet="x <= -0.5")}, "domain, "),
+        ({"boundary": {"inlet": ps.Dirichlet(1), "*": ps.Neumann(0)}}, "boundary, parameters differ"),
+        ({"source": 2}, "equation differs"),
+        ({"order": ("b", "a")}, "parameters differs"),  # the columns of a parameter vector change places
+        ({"ranges": {"a": (1.0, 4.0)}}, "equation, parameters differ"),
+        ({"settings": {"degree": 3}}, "scheme differs"),
     ],
 )
-def test_whatever_changes_an_answer_changes_the_names_in_the_store(tmp_path, after):
+def test_whatever_changes_an_answer_changes_the_names_in_the_store(tmp_path, after, named):
     problems = [plate(), plate(), plate(**after)]
-    models = [
-        discretize_with(p, ps.Settings(n_nodes=100, **(after.get("settings", {}) if p is problems[2] else {})))
-        for p in problems
-    ]
-    paths = [nodes_path(tmp_path, p, {"aim": 1e-2}) for p in problems]
+    chosen = [ps.Settings(n_nodes=100), ps.Settings(n_nodes=100), ps.Settings(n_nodes=100, **after.get("settings", {}))]
+    models = [discretize_with(problem, settings) for problem, settings in zip(problems, chosen, strict=True)]
+    paths = [nodes_path(tmp_path, problem, {"aim": 1e-2}) for problem in problems]
     assert paths[0] == paths[1] != paths[2]
-    folders = [Book(model, Limits(), store=tmp_path).folder for model in models]
-    assert folders[0] == folders[1] != folders[2]
+    parts = [parts_of(model) for model in models]
+    assert parts[0] == parts[1]
+    assert difference(parts[0], parts[2]).startswith(named)
+    if "settings" not in after:
+        found = [problem_fingerprint(problem) for problem in problems]
+        assert found[0] == found[1] != found[2]
+    assert nodes_path(tmp_path, problems[0], {"aim": 1e-3}) != paths[0]
 
 
 def test_the_distribution_of_a_function_is_part_of_the_nodes_that_are_kept(tmp_path):
@@ -584,6 +594,9 @@ def test_solves_of_an_earlier_version_are_left_alone_and_said_to_be(tmp_path):
         "holds 3 full solves of another solver, which are not reused: written by an earlier version" in book.not_reused
     )
     assert sorted(str(p) for p in old.rglob("*")) == names
+    Book(Counting(), Limits(), store=tmp_path).solve(MUS)
+    nearest = Book(Counting(3), Limits(), store=tmp_path).not_reused
+    assert re.search(r"3 full solves of Counting \(and solves of 1 others\), .*: attribute runs differs", nearest)
 
 
 def test_a_second_run_on_one_store_is_refused_before_it_begins(tmp_path):
@@ -616,3 +629,23 @@ def test_a_wrong_recipe_is_found_before_the_first_solve(recipe):
     with pytest.raises(ps.ParasolError):
         learn(solver, 1e-2, recipe=recipe)
     assert solver.calls == 0
+
+
+def test_a_recipe_is_obeyed_for_functions_too_or_refused_before_the_first_solve():
+    x, y, z = ps.coordinates("x y z")
+    u, g = ps.unknown("u", x, y, z), ps.FunctionParameter("g", ps.SphereField(1))
+    problem = ps.Problem(ps.Ball((0, 0, 0), 1.0), ps.Eq(ps.laplacian(u), u**3), ps.Dirichlet(g))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=120), degree=2, stencil_size=30)
+    book = Book(model, Limits(solves=40))
+    with pytest.raises(ps.ParasolError, match="too few for a polynomial"):
+        learn_sampled(model, 1e-1, book, recipe=Polynomial())
+    assert book.n_solves == 0
+    outcome = learn_sampled(model, 1e-1, book, recipe=GaussianProcess())
+    assert {row["map"] for row in outcome.history} == {"GaussianProcess"}
+    assert outcome.surrogate.facts["recipe"] == "GaussianProcess"
+
+
+def test_a_recipe_is_obeyed_when_there_is_no_time_for_a_round():
+    with pytest.warns(ps.ParasolWarning, match="not met"):
+        surrogate = learn(Wave(), 1e-9, solves=16, **quick)
+    assert surrogate.facts["recipe"] == "Polynomial"

@@ -73,7 +73,7 @@ def _join(kind: str, head: object, parts: Iterable[bytes] = ()) -> bytes:
 
 
 class _Encoder:
-    """Hashes by content, each object once; an object within itself counts by when it was met first."""
+    """Hashes by content, each object once; an object within itself counts by how many levels up it is."""
 
     def __init__(self):
         self.known: dict[int, tuple[bytes, object]] = {}  # with the objects, so that nothing else gets their address
@@ -89,8 +89,8 @@ class _Encoder:
         if id(thing) in self.known:
             return self.known[id(thing)][0]
         if id(thing) in self.open:
-            return _join("within itself", self.open[id(thing)])
-        self.open[id(thing)] = len(self.known) + len(self.open)
+            return _join("within itself", len(self.open) - self.open[id(thing)])
+        self.open[id(thing)] = len(self.open)
         if name:
             self.path.append(name)
         found = self._encode(thing)
@@ -179,8 +179,7 @@ class _Encoder:
         if _is_installed(function):
             return _join("function", name)
         cells = [c.cell_contents for c in function.__closure__ or () if not _is_empty(c)]
-        held = {n: v for n, v in vars(function).items() if n != "fingerprint"}
-        parts: list = [function.__code__, function.__defaults__, function.__kwdefaults__, held]
+        parts: list = [function.__code__, function.__defaults__, function.__kwdefaults__, vars(function)]
         names = _names(function.__code__)
         used = {n: _read(function.__globals__[n], names) for n in sorted(names) if n in function.__globals__}
         digests = [*[self.digest(part) for part in parts], self.digest(cells), self._mapping("uses", used)]
@@ -194,8 +193,12 @@ class _Encoder:
     def _class(self, kind: type) -> bytes:
         name = f"{kind.__module__}.{kind.__qualname__}"
         if isinstance(kind, UndefinedFunction):  # u of u(x, y)
-            told = sorted((k, v) for k, v in getattr(kind, "_kwargs", {}).items())
-            return _join("unknown", (kind.__name__, told), [self.digest(getattr(kind, "_imp_", None))])
+            told = dict(getattr(kind, "_kwargs", {}))
+            rank = told.pop("rank", None)  # the order of declaration counts, as with parameters
+            found = _join("unknown", (kind.__name__, sorted(told.items())), [self.digest(getattr(kind, "_imp_", None))])
+            if rank is not None:
+                self.ranks.append((rank, found))
+            return found
         if _is_installed(kind):
             return _join("class", name)
         held = {}
@@ -217,8 +220,7 @@ class _Encoder:
     def _object(self, thing) -> bytes:
         kind = self.digest(type(thing))
         if is_plain(thing):  # all it holds, whatever it says of itself
-            held = {n: v for n, v in attributes_of(thing).items() if n != "fingerprint"}
-            return self._mapping("object", held, kind.hex())
+            return self._mapping("object", attributes_of(thing), kind.hex())
         if dataclasses.is_dataclass(thing):
             fields = [f for f in dataclasses.fields(thing) if f.metadata.get("hashed", True)]
             head = (kind.hex(), getattr(type(thing), "computed_by", ""))
@@ -240,7 +242,8 @@ class _Encoder:
                 return _join("global", reduced)
         except Exception:
             raise self._refused(thing) from None
-        make, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+        made: tuple[Any, ...] = (*reduced, None, None, None)
+        make, arguments, state, items, pairs = made[:5]
         state = attributes_of(thing) if state is getattr(thing, "__dict__", None) and state is not None else state
         parts = [make, arguments, state, None if items is None else list(items), None if pairs is None else dict(pairs)]
         return _join("object", "", [kind, *[self.digest(part) for part in parts]])
@@ -299,10 +302,7 @@ def _function_of(member):
 
 def _counts(name: str, member) -> bool:
     """Whether a member of a class can matter: all but what Python itself puts there."""
-    if isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType) or name in (
-        "_abc_impl",
-        "fingerprint",
-    ):
+    if isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType) or name == "_abc_impl":
         return False
     return not name.startswith("__") or inspect.isfunction(_function_of(member))
 
