@@ -49,8 +49,7 @@ PLANE = {
     ),
     "L": (  # the sides of the notch have the names of the sides they continue, and other normals
         SQUARE - ps.Box((0, 0), (2, 2)),
-        slopes(FLAT, x, y)
-        | {"bottom": ps.Dirichlet(ny**2 * FLAT), "left": ps.Neumann(nx * FLAT.diff(x))},
+        slopes(FLAT, x, y) | {"bottom": ps.Dirichlet(ny**2 * FLAT), "left": ps.Neumann(nx * FLAT.diff(x))},
     ),
     "T": (
         SQUARE | ps.Box((-2, 0), (2, 0.5)),
@@ -166,7 +165,9 @@ def test_values_that_jump_in_the_middle_of_an_arc():
     # where parts overlap, the one named first counts
     both = ps.Disc().named(hot=x > sympy.cos(1.0), cold=y < 5)
     problem = ps.Problem(both, problem.equation, {"hot": ps.Dirichlet(1), "*": ps.Dirichlet(0)})
-    assert np.allclose(ps.discretize(problem, ps.scatter(both, n_nodes=400)).solve().at(points), solutions[0].at(points))
+    assert np.allclose(
+        ps.discretize(problem, ps.scatter(both, n_nodes=400)).solve().at(points), solutions[0].at(points)
+    )
 
 
 # ---- systems ----------------------------------------------------------------------------------------------------------
