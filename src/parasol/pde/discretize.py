@@ -209,7 +209,7 @@ def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarra
     Elsewhere, in corners too, it is the node's own part, `part`. `conditions` are those of the parts on one unknown.
     """
     beyond, domain = part.copy(), nodes.domain
-    values = np.array([form.states_value and form.linear for form in conditions])
+    values = np.array([form.states_value and form.linear for form in conditions], dtype=bool)
     rows = np.flatnonzero((nodes.on_part & values).sum(axis=1) > 1) if domain.dimension == 2 else ()
     if not len(rows):
         return beyond
