@@ -9,7 +9,6 @@ import sympy
 import parasol as ps
 
 
-
 def _problem(names, **options):
     """-div grad u = f on a wide box whose first axis is the first name; every side has other data."""
     a, b = ps.coordinates(names)
@@ -95,8 +94,8 @@ def test_a_letter_that_means_two_axes_is_refused(domain):
 def test_the_order_of_an_unknown_is_that_of_its_coordinates():
     x, y, z = ps.coordinates("x y z")
     box = ps.Box((0, 0), (2, 1))
+    u = ps.unknown("u", y, x)
     with pytest.raises(ps.ParasolError, match="stands for axis"):
-        u = ps.unknown("u", y, x)
         ps.Problem(box, ps.Eq(ps.laplacian(u), 1), ps.Dirichlet(0))
     u = ps.unknown("u", y, z)  # two of three are the axes of a plane
     ps.Problem(box, ps.Eq(ps.laplacian(u), 1), ps.Dirichlet(0))

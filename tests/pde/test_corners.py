@@ -3,11 +3,14 @@
 The data of every side are written out for that side, so that a condition with another side's normal is seen.
 """
 
+import json
+
 import numpy as np
 import pytest
 import sympy
 
 import parasol as ps
+from parasol.surrogate.learning.nodes import rebuilding, rebuilt
 
 x, y, z = ps.coordinates("x y z")
 u, v = ps.unknowns("u v", x, y)
@@ -49,8 +52,7 @@ PLANE = {
     ),
     "L": (  # the sides of the notch have the names of the sides they continue, and other normals
         SQUARE - ps.Box((0, 0), (2, 2)),
-        slopes(FLAT, x, y)
-        | {"bottom": ps.Dirichlet(ny**2 * FLAT), "left": ps.Neumann(nx * FLAT.diff(x))},
+        slopes(FLAT, x, y) | {"bottom": ps.Dirichlet(ny**2 * FLAT), "left": ps.Neumann(nx * FLAT.diff(x))},
     ),
     "T": (
         SQUARE | ps.Box((-2, 0), (2, 0.5)),
@@ -113,6 +115,14 @@ def test_a_sliver_on_a_triangulated_cube_is_no_part(seed):
     _sides(nodes, [("left", 0, -1), ("right", 0, 1), ("top", 1, 1)])
 
 
+@pytest.mark.parametrize("make", [lambda d: ps.lattice(d, 8), lambda d: ps.scatter(d, n_nodes=600)])
+def test_a_sliver_on_a_cube_is_no_part(make):
+    nodes = make(CUBE.named(**CUBE_PARTS))
+    _sides(
+        nodes, [("left", 0, -1), ("right", 0, 1), ("bottom", 1, -1), ("top", 1, 1), ("back", 2, -1), ("front", 2, 1)]
+    )
+
+
 def test_what_changes_along_an_edge_is_not_a_sliver():
     nodes = ps.lattice(CUBE.named(hot=sympy.And(y >= 1, x >= 0)), 9)
     hot = nodes.on_part[:, nodes.domain.part_names.index("hot")]
@@ -126,6 +136,19 @@ def test_a_part_thinner_than_the_spacing_has_the_node_on_it_or_is_missed_aloud()
     problem = ps.Problem(domain, ps.Eq(ps.laplacian(u), 1), {"slot": ps.Dirichlet(0), "*": ps.Neumann(0)})
     with pytest.raises(ps.ParasolError, match="'slot' has no node"):
         ps.discretize(problem, ps.scatter(domain, n_nodes=400))
+
+
+def test_a_model_made_again_from_its_file_has_the_same_corners():
+    domain, boundary = PLANE["both"]
+    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u), -ps.laplacian(FLAT, x, y)), boundary)
+    model = ps.discretize(problem, ps.scatter(domain, n_nodes=300))
+    held = json.loads(json.dumps(rebuilding(model)))
+    again = rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, held)
+    lies = model.nodes.on_part
+    assert np.array_equal(again.nodes.part_normals[lies], model.nodes.part_normals[lies])
+    assert np.array_equal(again.solve().values, model.solve().values)
+    del held["boundary"]["corners"]  # as earlier versions wrote it: one normal for each node
+    rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, held)
 
 
 # ---- parts that begin in the middle ---------------------------------------------------------------------------------
@@ -166,7 +189,9 @@ def test_values_that_jump_in_the_middle_of_an_arc():
     # where parts overlap, the one named first counts
     both = ps.Disc().named(hot=x > sympy.cos(1.0), cold=y < 5)
     problem = ps.Problem(both, problem.equation, {"hot": ps.Dirichlet(1), "*": ps.Dirichlet(0)})
-    assert np.allclose(ps.discretize(problem, ps.scatter(both, n_nodes=400)).solve().at(points), solutions[0].at(points))
+    assert np.allclose(
+        ps.discretize(problem, ps.scatter(both, n_nodes=400)).solve().at(points), solutions[0].at(points)
+    )
 
 
 # ---- systems ----------------------------------------------------------------------------------------------------------
@@ -205,9 +230,10 @@ def slips(name):
         (SQUARE, {"left": CLAMPED, "right": slips("right")}),
         (SQUARE, {"left": CLAMPED, "bottom": slips("bottom"), "top": slips("top")[::-1]}),
         (SQUARE.named(**SLIVERS), {"right": slips("right"), "top": slips("top")}),
+        (SQUARE.named(foot=sympy.And(y <= -1, x < 0.1)), {"foot": CLAMPED, "bottom": slips("bottom")}),
         (SQUARE, {"left": [ps.Dirichlet(-nx * U), PULLED["left"][1]], "top": [PULLED["top"][0], ps.Dirichlet(ny * V)]}),
     ],
-    ids=["pulled", "slip", "slip beside clamp", "two slips", "rollers"],
+    ids=["pulled", "slip", "slip beside clamp", "two slips", "slip goes on", "rollers"],
 )
 def test_elastic_corners(domain, given):
     forces, loads = _forces(u, v), _forces(U, V)

@@ -474,3 +474,50 @@ def test_wrong_input_says_what_to_do(make, says):
     with pytest.raises(ParasolError, match=says) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e9])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_conditions_on_parts_have_no_units(scale, offset):
+    x, y = sympy.symbols("x y", real=True)
+    angle = 2 * np.pi * (np.arange(360) + 0.5) / 360
+    a, b = np.cos(angle), np.sin(angle)
+    if offset:
+        x, y, scale = x - offset, y - offset, 1.0
+    disc = Ball((offset, offset), scale).named(
+        product=x * y > 0.2 * scale**2,
+        turn=sympy.And(sympy.atan2(y, x) > 1, sympy.Not(x * y > 0.2 * scale**2)),
+        ratio=sympy.Or(y / x < -3, x**3 <= -0.9 * scale**3),
+        other=sympy.Ne(sympy.sign(x), 1),
+    )
+    found = disc.parts(offset + scale * np.stack([a, b], axis=1))
+    turn = (np.arctan2(b, a) > 1) & (a * b <= 0.2)
+    wanted = [a * b > 0.2, turn, (b / a < -3) | (a**3 <= -0.9), a < 0]
+    assert np.array_equal(found[:, :4], np.stack(wanted, axis=1))
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e9])
+def test_rounding_decides_no_condition(scale):
+    x, y = sympy.symbols("x y", real=True)
+    s = sympy.Float(scale)
+    place = np.array([[scale, 0.3 * scale]]) * (1 + np.array([[-4e-16], [0.0], [4e-16]]))
+    domain = Ball((0.0, 0.0), 2 * scale)
+    for holds in (x <= s, x >= s, sympy.Eq(x, s), x * y >= 0.3 * s**2, x**2 <= s**2, sympy.exp(x / s) >= sympy.E):
+        test = domain.named(part=holds)._tests[0]
+        assert test(place).all(), holds
+        assert not domain.named(part=sympy.Not(holds))._tests[0](place).any(), holds
+    far = place + 1e-6 * scale
+    assert not domain.named(part=x <= s)._tests[0](far).any()
+    assert domain.named(part=x > s)._tests[0](far).all()
+    # beside the cut of the angle, and where a formula has no value on one side
+    cut = np.array([[-1.0, 0.0], [-1.0, 1e-17], [-1.0, -1e-17]]) * scale
+    assert domain.named(part=sympy.Abs(sympy.atan2(y, x)) > 3)._tests[0](cut).all()
+    assert domain.named(part=sympy.sqrt(1 - (x / s) ** 2) <= 1e-3)._tests[0](np.array([[scale, 0.0]])).all()
+
+
+def test_the_nearest_side_of_a_polygon_has_no_units():
+    corners = np.array([(0, 0), (4, 0), (4, 3), (1, 5), (0, 3)], dtype=float)
+    points = np.random.default_rng(0).uniform(-3, 8, (500, 2))
+    for scale in (1e-9, 1e12):
+        feet = Polygon(scale * corners).project(scale * points) / scale
+        np.testing.assert_allclose(feet, Polygon(corners).project(points), atol=1e-11)

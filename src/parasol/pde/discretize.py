@@ -141,7 +141,9 @@ def _row_blocks(
     n_unknowns = len(problem.names)
     values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
     part = _parts(nodes, values)
-    beyond = np.array([_beyond(nodes, [problem.conditions[name][j] for name in names], part[j]) for j in range(n_unknowns)])
+    beyond = np.array(
+        [_beyond(nodes, [problem.conditions[name][j] for name in names], part[j]) for j in range(n_unknowns)]
+    )
     sloped = ~np.take_along_axis(values, part, axis=1) if len(names) else np.zeros_like(part, dtype=bool)
     if nodes.dimension == 3 and np.any(sloped) and not use_ghosts:
         raise ParasolError(
@@ -241,7 +243,7 @@ def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarra
     Elsewhere, in corners too, it is the node's own part, `part`. `conditions` are those of the parts on one unknown.
     """
     beyond, domain = part.copy(), nodes.domain
-    values = np.array([form.states_value and form.linear for form in conditions])
+    values = np.array([form.states_value and form.linear for form in conditions], dtype=bool)
     rows = np.flatnonzero((nodes.on_part & values).sum(axis=1) > 1) if domain.dimension == 2 else ()
     if not len(rows):
         return beyond
@@ -252,7 +254,11 @@ def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarra
     for row in np.flatnonzero(smooth):
         first = {int(np.argmax(parts[row])) for parts, _ in sides}  # the part that counts on either side
         other = first - {int(part[rows[row]])}
-        if len(first) == 2 and len(other) == 1 and conditions[min(other)].operator == conditions[part[rows[row]]].operator:
+        if (
+            len(first) == 2
+            and len(other) == 1
+            and conditions[min(other)].operator == conditions[part[rows[row]]].operator
+        ):
             beyond[rows[row]] = min(other)
     return beyond
 
@@ -260,7 +266,8 @@ def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarra
 def _halved(form: Form) -> Form:
     """The linear form times one half, so that two of them in one row make their mean."""
     operator, source = (
-        tuple(replace(term, coefficient=term.coefficient / 2) for term in terms) for terms in (form.operator, form.source)
+        tuple(replace(term, coefficient=term.coefficient / 2) for term in terms)
+        for terms in (form.operator, form.source)
     )
     return replace(form, operator=operator, source=source)
 

@@ -340,10 +340,11 @@ class Problem:
         # y and z alone are the axes of a plane; y before x is either a mistake or a riddle
         used |= set(self.coordinates) if set(declared) == set(order.values()) else set()
         for symbol in sorted(used, key=str):
-            if order.get(str(symbol), axis_of(symbol)) != axis_of(symbol):
+            axis = axis_of(symbol)
+            if axis is not None and order.get(str(symbol), axis) != axis:
                 names = " ".join(map(str, self.coordinates))
                 raise ParasolError(
-                    f"{symbol} stands for axis {axis_of(symbol) + 1}, in {self.unknowns[0]} for axis {order[str(symbol)] + 1}. "
+                    f"{symbol} stands for axis {axis + 1}, in {self.unknowns[0]} for axis {order[str(symbol)] + 1}. "
                     f'Use the symbols of ps.coordinates("{names}") everywhere, in this order.'
                 )
 

@@ -115,7 +115,6 @@ class _Curve:
     def at(self, weight) -> np.ndarray:
         return np.stack([np.interp(weight, self.weight, x) for x in self.points.T], axis=1)
 
-
     def wrapped(self, weight: np.ndarray) -> np.ndarray:
         """Points at weights that may go beyond the end of a closed curve."""
         return self.at(np.mod(weight, self.weight[-1]) if self.closed else weight)
@@ -193,8 +192,8 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
     counts = np.maximum(np.round(total).astype(int), least) if n is None else apportion(total, least, n, "n_boundary")
     owner = np.repeat(np.arange(len(arcs)), [len(several) for several in split])
     round_arcs = [k for k, arc in enumerate(arcs) if arc.closed]
-    few = [(int(counts[owner == k].sum()), arcs[k].length) for k in round_arcs]
-    coarse = min([(m, length) for m, length in few if m < _ROUND], default=None)
+    around = [(arcs[k].length, int(counts[owner == k].sum())) for k in round_arcs]
+    coarse = min([few for few in around if few[1] < _ROUND], key=lambda few: few[::-1], default=None)
     smooth, parts, ends, beside, end_parts = [], [], [], [], []
     for run, m in zip(runs, counts, strict=True):
         step = run.weight / m
@@ -224,7 +223,7 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
         on_part = np.concatenate([on_part, [lent[group].any(axis=0) for group in groups]])
         lenders = [group[np.argmax(lent[group], axis=0)] for group in groups]  # for each part the first side it is on
         part_normals = np.concatenate([part_normals, [sides[lender] for lender in lenders]])
-    boundary = Boundary(wrap.fold(points), part, on_part, part_normals, coarse and coarse[::-1])
+    boundary = Boundary(wrap.fold(points), part, on_part, part_normals, coarse)
     return _none_lost(domain, boundary)
 
 

@@ -36,7 +36,7 @@ class Nodes:
     on_part: np.ndarray  # (n_boundary, n_parts) bool: all parts a node lies on
     spacing: np.ndarray  # (n_nodes,) local wanted spacing h(x)
     # (n_boundary, n_parts, dimension): at a corner each part has the normal of its own side. None: `normals` for all
-    part_normals: np.ndarray | None = None
+    part_normals: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self):
         if self.part_normals is None:

@@ -260,8 +260,7 @@ class Named(Domain):
     @property
     def symbols(self) -> frozenset[sympy.Basic]:
         """Symbols and letters that stand for axes in the conditions."""
-        given = [condition for _, condition in self.conditions if isinstance(condition, sympy.Basic)]
-        return self.base.symbols.union(*[condition.free_symbols for condition in given])
+        return self.base.symbols.union(*[getattr(given, "free_symbols", ()) for _, given in self.conditions])
 
     @property
     def _whole(self) -> bool:
@@ -326,9 +325,7 @@ class Named(Domain):
         return parts, normals
 
 
-def look_around(
-    domain: Domain, points: np.ndarray, reach: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def look_around(domain: Domain, points: np.ndarray, reach: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Parts (n, n_parts) of boundary points, and the normals (n, n_parts, dimension) of the sides these parts lie on.
 
     In a corner, what lies beside it decides: stepping off along each of its sides tells which parts begin there. With

@@ -68,7 +68,7 @@ class Implicit(Domain):
     @property
     def symbols(self) -> frozenset[sympy.Basic]:
         """Symbols and letters that stand for axes in g."""
-        return frozenset(self.function.free_symbols) if isinstance(self.function, sympy.Basic) else frozenset()
+        return frozenset(getattr(self.function, "free_symbols", ()))
 
     @cached_property
     def _formulas(self) -> list[Callable[..., np.ndarray]]:

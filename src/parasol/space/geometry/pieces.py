@@ -65,30 +65,29 @@ def pieces(domain: Domain) -> tuple[Pieces, ...]:
 def _cut(domain: Domain, arc: Arc) -> Pieces:
     """Cut an arc where its parts change; what is shorter than a 2000th of it and not at an end may go unseen."""
     points = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
-    count = max(1, -(-_SAMPLES // (len(points) - 1)))
-    at = (np.arange(count * (len(points) - 1)) + 0.5) / count
+    if len(domain.part_names) == 1:
+        return Pieces(points, arc.closed, np.array([0, len(points) - 1]), np.ones((1, 1), dtype=bool))
+    at = (np.arange(_SAMPLES) + 0.5) / _SAMPLES * (len(points) - 1)
     if not arc.closed:  # a part of a neighbouring side may reach round the corner just a little
         near = 1e-6 * domain.size / np.maximum(np.linalg.norm(np.diff(points, axis=0)[[0, -1]], axis=1), 1e-300)
-        near = np.minimum(near, 0.25 / count)
+        near = np.minimum(near, 0.5 * at[0])
         at = np.concatenate([near[:1], at, len(points) - 1 - near[1:]])
 
     def place(at: np.ndarray) -> np.ndarray:
         return np.stack([np.interp(at, np.arange(len(points)), x) for x in points.T], axis=1)
 
-    def parts_at(at: np.ndarray) -> np.ndarray:
-        return domain.plain(domain.project(place(at)))[0]
-
-    parts = parts_at(at)
+    parts = domain.plain(place(at))[0]
     if arc.closed:
         at, parts = np.append(at, at[0] + len(points) - 1), np.concatenate([parts, parts[:1]])
     changes = np.flatnonzero((parts[1:] != parts[:-1]).any(axis=1))
+    if not len(changes):
+        return Pieces(points, arc.closed, np.array([0, len(points) - 1]), parts[:1])
     low, high = at[changes], at[changes + 1]
     for _ in range(52):
         middle = (low + high) / 2
-        stays = (parts_at(np.mod(middle, len(points) - 1)) == parts[changes]).all(axis=1)
+        there = domain.plain(domain.project(place(np.mod(middle, len(points) - 1))))[0]
+        stays = (there == parts[changes]).all(axis=1)
         low, high = np.where(stays, middle, low), np.where(stays, high, middle)
-    if not len(changes):
-        return Pieces(points, arc.closed, np.array([0, len(points) - 1]), parts[:1])
     cut = np.mod((low + high) / 2, len(points) - 1) if arc.closed else (low + high) / 2
     order = np.argsort(cut)
     cut, masks = cut[order], parts[changes + 1][order]  # what begins at each cut

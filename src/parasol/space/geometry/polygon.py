@@ -91,7 +91,7 @@ def nearest_on_segments(points: np.ndarray, start: np.ndarray, end: np.ndarray) 
         gap = np.hypot(gap_x, gap_y)
         least = gap.min(axis=1, keepdims=True)
         # a corner belongs to both its sides up to rounding: the side listed first is to win, not the luckier one
-        best = np.argmax(gap <= least + 1e-13 * (1 + least) * np.sqrt(length2.max()), axis=1)
+        best = np.argmax(gap <= least + 1e-13 * (least + np.sqrt(length2.max())), axis=1)
         rows = np.arange(len(x))
         s = share[rows, best][:, None]
         # start and end are hit exactly, so that a corner is the same point from either side

@@ -47,9 +47,9 @@ class Box(Domain):
             raise ParasolError(f"periodic={self.periodic!r} names no axes. Use for example periodic=('x',).") from None
         axes = {}
         for axis in given:
-            known = isinstance(axis, str) and axis in AXES or isinstance(axis, sympy.Symbol)
-            number = axis_of(sympy.Symbol(axis) if isinstance(axis, str) else axis) if known else axis
-            if isinstance(number, bool | str) or number not in range(len(lower)):
+            letter = sympy.Symbol(axis) if isinstance(axis, str) else axis
+            number = axis_of(letter) if isinstance(letter, sympy.Symbol) else axis
+            if number is None or isinstance(number, bool) or number not in range(len(lower)):
                 raise ParasolError(f"periodic axis {axis!r} is unknown. Use one of: {', '.join(AXES[: len(lower)])}.")
             axes[int(number)] = AXES[int(number)]
         object.__setattr__(self, "lower", lower)
