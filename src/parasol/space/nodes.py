@@ -17,7 +17,13 @@ from parasol.space.geometry.primitives import Box
 from parasol.space.wrap import Depth, in_cells
 
 _METHODS = ("fill", "front", "hexagonal")
-_STEPS_OUT = (1.0, 0.5, 0.25, 0.125, 0.0625)  # how far ghosts stand off, in spacings: the first that a wall has room for
+_STEPS_OUT = (
+    1.0,
+    0.5,
+    0.25,
+    0.125,
+    0.0625,
+)  # how far ghosts stand off, in spacings: the first that a wall has room for
 
 
 @dataclass(frozen=True, eq=False, repr=False)

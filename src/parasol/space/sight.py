@@ -60,7 +60,10 @@ def lifted(domain: Domain, points: np.ndarray, room: np.ndarray) -> tuple[np.nda
         direction = back / np.maximum(length, 1e-300)[:, None]
         floor = 1e-6 * wanted
         fine = reached >= 0.5 * wanted
-        fine[fine] = walk(domain, trial[fine], direction[fine], reached[fine], length[fine] - 1e3 * floor[fine], floor[fine]) >= length[fine] - 1e3 * floor[fine]
+        fine[fine] = (
+            walk(domain, trial[fine], direction[fine], reached[fine], length[fine] - 1e3 * floor[fine], floor[fine])
+            >= length[fine] - 1e3 * floor[fine]
+        )
         better = fine & (reached > depth[low])
         places[low[better]], depth[low[better]] = trial[better], reached[better]
         low = low[~fine & (depth[low] < wanted)]
