@@ -37,7 +37,8 @@ def test_no_stencil_looks_through_a_wall(dimension, n_nodes, width, beyond):
     centers = centers[domain.contains(centers)]
     index, distance = Cloud(places, domain, anchors).nearest(centers, 2 * dimension + 9)
     left = anchors[:, 0] < PLACE
-    assert left.any() and (~left).any()
+    assert left.any()
+    assert (~left).any()
     assert np.isfinite(distance).all()  # and there were enough on either side
     assert (left[index] == (centers[:, 0] < PLACE)[:, None]).all()
 
@@ -50,8 +51,11 @@ def test_every_piece_of_the_outside_blocks_the_view(thin):
     points = np.array([[0.3, 0.5], [0.5, 0.5], [0.7, 0.5], [0.5, 0.95], [0.5, 0.05]])
     index, distance = Cloud(points, domain).nearest(points, 5)
     sees = [set(row[np.isfinite(away)].tolist()) for row, away in zip(index, distance, strict=True)]
-    assert 1 in sees[3] and 1 in sees[4]
-    assert not sees[0] & {1, 2, 4} and not sees[2] & {0, 1, 3} and not sees[1] & {0, 2}
+    assert 1 in sees[3]
+    assert 1 in sees[4]
+    assert not sees[0] & {1, 2, 4}
+    assert not sees[2] & {0, 1, 3}
+    assert not sees[1] & {0, 2}
 
 
 def test_a_convex_hole_may_be_grazed():
@@ -83,7 +87,9 @@ def test_ghosts_of_a_reentrant_corner_keep_apart():
     assert (domain.distance(ghosts(nodes)) > 0.4 * nodes.spacing.min()).all()
 
 
-@pytest.mark.parametrize("domain", [ps.Disc(), ps.Box((0, 0, 0), (1, 1, 1)), ps.Box(0, 1), ps.Disc() - ps.Disc(radius=0.4)])
+@pytest.mark.parametrize(
+    "domain", [ps.Disc(), ps.Box((0, 0, 0), (1, 1, 1)), ps.Box(0, 1), ps.Disc() - ps.Disc(radius=0.4)]
+)
 def test_ghosts_stand_off_by_the_spacing_where_there_is_room(domain):
     nodes = ps.scatter(domain, n_nodes=300, rng=0)
     h = nodes.spacing[nodes.n_interior :]
@@ -97,7 +103,8 @@ def test_a_line_has_all_its_pieces():
     ring = ps.Box(0, 1, periodic=("x",)) - ps.Box(0.3, 0.4)
     nodes = ps.scatter(ring, n_nodes=40, rng=0)
     np.testing.assert_allclose(np.sort(nodes.boundary[:, 0]), [0.3, 0.4])
-    assert nodes.n_nodes == 40 and ring.contains(nodes.points).all()
+    assert nodes.n_nodes == 40
+    assert ring.contains(nodes.points).all()
 
 
 def test_too_few_nodes_on_one_side_are_said():

@@ -291,9 +291,7 @@ def _between(domain, field: Field, n: int | None = None) -> np.ndarray:
     if n is None:
         counts = np.maximum(np.round(total).astype(int), 1)
     else:
-        counts = apportion(
-            total, np.full(len(pieces), 1 if ring else 2), n + (0 if ring else len(pieces)), "n_nodes"
-        )
+        counts = apportion(total, np.full(len(pieces), 1 if ring else 2), n + (0 if ring else len(pieces)), "n_nodes")
     for weight, x, m in zip(weights, grids, counts, strict=True):
         inside = np.arange(0 if ring else 1, m)
         found.append(np.interp(weight[-1] * inside / m, weight, x))

@@ -86,7 +86,9 @@ class Cloud:
         direction = offsets[row, column] / length[:, None]
         far = length - OVERLAP * end_depth
         floor = 0.02 * np.minimum(free[row], end_depth)
-        hidden[row, column] = walk(domain, eyes[row], direction, free[row], far, np.maximum(floor, 1e-12 * length)) < far
+        hidden[row, column] = (
+            walk(domain, eyes[row], direction, free[row], far, np.maximum(floor, 1e-12 * length)) < far
+        )
         return hidden
 
 

@@ -17,7 +17,13 @@ from parasol.space.geometry.primitives import Box
 from parasol.space.wrap import Depth, in_cells
 
 _METHODS = ("fill", "front", "hexagonal")
-_STEPS_OUT = (1.0, 0.5, 0.25, 0.125, 0.0625)  # how far ghosts stand off, in spacings: the first that a wall has room for
+_STEPS_OUT = (
+    1.0,
+    0.5,
+    0.25,
+    0.125,
+    0.0625,
+)  # how far ghosts stand off, in spacings: the first that a wall has room for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,8 +170,8 @@ def ghosts(nodes: Nodes, which: np.ndarray | None = None) -> np.ndarray:
     ghosts nor the nodes of the wall's other side. `which` selects boundary nodes: an (n_boundary,) mask or indices; all of
     them when left out.
     """
-    which = slice(None) if which is None else which
-    h, points, normals = nodes.spacing[nodes.n_interior :][which], nodes.boundary[which], nodes.normals[which]
+    chosen = slice(None) if which is None else which
+    h, points, normals = nodes.spacing[nodes.n_interior :][chosen], nodes.boundary[chosen], nodes.normals[chosen]
     # a wall too thin for any of the steps below is passed: still shorter steps would cost the stencils their digits
     places = points + 0.25 * h[:, None] * normals
     domain, left = nodes.domain, np.arange(len(points))

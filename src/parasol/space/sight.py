@@ -7,6 +7,7 @@ import numpy as np
 from parasol.space.geometry.domain import Domain
 
 _SHRINK = 4.0 ** -np.arange(14)  # depths tried for a point in a narrow place, as parts of the wanted one
+_PUSHES = 100  # enough for corners of some 5 degrees
 _ROUNDS = 200  # balls along one line
 OVERLAP = 0.95  # balls that only touch may touch in a wall: each counts for less than its radius
 
@@ -51,16 +52,20 @@ def lifted(domain: Domain, points: np.ndarray, room: np.ndarray) -> tuple[np.nda
             break
         wanted = shrink * room[low]
         trial = points[low].copy()
-        for _ in range(domain.dimension):  # away from one side of a corner after the other
-            missing = np.maximum(wanted + domain.distance(trial), 0.0)
-            trial -= missing[:, None] * domain.normal(trial)
         reached = -domain.distance(trial)
+        for _ in range(_PUSHES):  # away from one side of a corner after the other
+            rows = np.flatnonzero(reached < 0.5 * wanted)
+            if not len(rows):
+                break
+            trial[rows] -= (wanted - reached)[rows, None] * domain.normal(trial[rows])
+            reached[rows] = -domain.distance(trial[rows])
         back = points[low] - trial
         length = np.linalg.norm(back, axis=1)
         direction = back / np.maximum(length, 1e-300)[:, None]
-        floor = 1e-6 * wanted
+        enough = length - 1e-8 * wanted  # a wall between the place and the point would be thinner than this
         fine = reached >= 0.5 * wanted
-        fine[fine] = walk(domain, trial[fine], direction[fine], reached[fine], length[fine] - 1e3 * floor[fine], floor[fine]) >= length[fine] - 1e3 * floor[fine]
+        on = np.flatnonzero(fine)
+        fine[on] = walk(domain, trial[on], direction[on], reached[on], enough[on], 1e-9 * wanted[on]) >= enough[on]
         better = fine & (reached > depth[low])
         places[low[better]], depth[low[better]] = trial[better], reached[better]
         low = low[~fine & (depth[low] < wanted)]

@@ -153,11 +153,11 @@ class Implicit(Domain):
             for end in (lower[axis], upper[axis]):
                 face = np.meshgrid(*[np.array([end]) if k == axis else t for k, t in enumerate(ticks)], indexing="ij")
                 points = np.stack([values.ravel() for values in face], axis=1)
-                depth = -self._value(points) / np.linalg.norm(self._gradient(points), axis=1)
-                if depth.max() > 1e-9 * self.size:
+                steepness = np.linalg.norm(self._gradient(points), axis=1)
+                if np.any(-self._value(points) > 1e-9 * self.size * steepness):
                     raise ParasolError(
                         f"the domain reaches beyond its bounds at {AXES[axis]}={end:g}. "
-                        "Enlarge bounds, or intersect with a Box."
+                        "Enlarge bounds until g > 0 on their faces, or give a shape without end, such as a cylinder, as a Surface."
                     )
         return found
 

@@ -178,7 +178,9 @@ def _oriented(vertices: np.ndarray, triangles: np.ndarray, name: str) -> np.ndar
         if volume < 0:
             triangles[rows] = triangles[rows, ::-1]
     depth = np.zeros(len(members), dtype=int)
-    bounds = [(vertices[triangles[rows]].min(axis=(0, 1)), vertices[triangles[rows]].max(axis=(0, 1))) for rows in members]
+    bounds = [
+        (vertices[triangles[rows]].min(axis=(0, 1)), vertices[triangles[rows]].max(axis=(0, 1))) for rows in members
+    ]
     for i, j in permutations(range(len(members)), 2):
         if np.any(bounds[i][0] > bounds[j][1]) or np.any(bounds[i][1] < bounds[j][0]):
             continue
