@@ -42,7 +42,9 @@ def test_whatever_the_guess_the_answer_is_right_or_refused(term, guesses):
         assert np.max(np.abs(found.values - exact)) < 1e-9, guess
         assert found.residual_norm < 1e-9
         assert found.start == "Newton from the guess"
-    with pytest.raises(ParasolError, match="from the guess stopped after 0 steps: the residual or its slope is not finite"):
+    with pytest.raises(
+        ParasolError, match="from the guess stopped after 0 steps: the residual or its slope is not finite"
+    ):
         model.solve(guess=np.full(model.n_nodes, 1e100))
 
 
@@ -91,11 +93,13 @@ def test_the_tolerance_bounds_the_error_of_each_unknown():
 def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
     u, v = ps.unknowns("T c", x)
     zero, flat = sp.S.Zero, 300 * (1 + x)
+
+    def operators(forcing):
+        return lambda T, c: [-T.diff(x, 2) + T * c, -c.diff(x, 2) + c * T**2 + forcing(T)]
+
     # c has no source; and c is driven by terms of size 300 that cancel
     for forcing in (lambda T: zero, lambda T: T.diff(x) ** 2 / 300 - T.diff(x)):
-        model = on_line(
-            [u, v], lambda T, c: [-T.diff(x, 2) + T * c, -c.diff(x, 2) + c * T**2 + forcing(T)], [flat, zero]  # noqa: B023
-        )
+        model = on_line([u, v], operators(forcing), [flat, zero])
         exact = values_of(model, [flat, zero])
         for start in (None, np.concatenate([exact[0], np.full(model.n_nodes, 1e-3)])):
             found = model.solve(guess=start)
@@ -107,7 +111,9 @@ def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
 
 def test_a_correction_at_rounding_ends_it_where_the_matrix_is_ill_conditioned():
     n = 4001  # condition 1e7: corrections do not fall below 1e-9 or so
-    grid, system = lattice(n, order=0, nonlinear=lambda u: u**3, slope=lambda u: 3 * u**2, boundary=lambda t: (1.0, 2.0))
+    grid, system = lattice(
+        n, order=0, nonlinear=lambda u: u**3, slope=lambda u: 3 * u**2, boundary=lambda t: (1.0, 2.0)
+    )
     found = newton(system, 1 + grid, tolerance=1e-15)
     assert found.converged
     assert found.history[-1] < 1e-8

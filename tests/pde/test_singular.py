@@ -20,9 +20,7 @@ line = ps.Box([0.0], [1.0])
 
 ZERO = ps.Problem(line, ps.Eq(-k * u.diff(x, 2), 0), ps.Dirichlet(0))
 SLOPES = ps.Problem(line, ps.Eq(-k * u.diff(x, 2), 1), ps.Neumann(0))
-SECOND = ps.Problem(
-    line, [ps.Eq(-k * v.diff(x, 2), 1), ps.Eq(-w.diff(x, 2) + v, 1)], [ps.Dirichlet(0), ps.Neumann(0)]
-)
+SECOND = ps.Problem(line, [ps.Eq(-k * v.diff(x, 2), 1), ps.Eq(-w.diff(x, 2) + v, 1)], [ps.Dirichlet(0), ps.Neumann(0)])
 NO_REACTION = ps.Problem(line, ps.Eq(-u.diff(x, 2) + z * u, 1), ps.Neumann(0))
 RESONANT = ps.Problem(line, ps.Eq(-u.diff(x, 2) - k * u, 1), ps.Dirichlet(0))
 NO_OPERATOR = ps.Problem(line, ps.Eq(-q * u.diff(x, 2), 1), ps.Dirichlet(0))

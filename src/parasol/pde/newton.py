@@ -218,7 +218,9 @@ def solve_steady_nonlinear(
     first, name = attempt(mu)
     if first.converged:
         return SteadyResult(first.values, first, mu[None], tuple(histories), f"Newton from {name}")
-    failed = f"no solution found{_at(mu, names)}: Newton from {name} stopped after {first.n_steps} steps: {first.reason}"
+    failed = (
+        f"no solution found{_at(mu, names)}: Newton from {name} stopped after {first.n_steps} steps: {first.reason}"
+    )
     if box is None or len(mu) == 0:
         raise ParasolError(f"{failed}. Give a guess nearer to the solution.")
     low, high = check_shape(box, (2, len(mu)), "box")

@@ -166,7 +166,6 @@ class Factors:
         out[stated] = (left.T / self._diagonal).T
         return out
 
-
     @property
     def sign(self) -> int:
         """The sign of the determinant; 0 where the backend does not tell. Between opposite signs a matrix is singular."""
@@ -264,11 +263,10 @@ def _why_singular(matrix: sparse.csr_array, rows: np.ndarray, n_fields: int) -> 
     empty = np.count_nonzero(sizes.sum(axis=1) == 0)
     if empty:
         return f"{empty} of the {len(rows)} equations have no term with an unknown left. Check their coefficients."
-    for field in range(n_fields):
-        one = np.zeros(len(rows))
-        one[field * len(rows) // n_fields : (field + 1) * len(rows) // n_fields] = 1.0
+    for k in range(n_fields):
+        one = np.repeat(np.arange(n_fields) == k, len(rows) // n_fields).astype(float)
         if np.all(np.abs(rows * (matrix @ one)) <= _CONSTANT * (sizes @ one)):
-            which = f"unknown number {field + 1}" if n_fields > 1 else "the unknown"
+            which = f"unknown number {k + 1}" if n_fields > 1 else "the unknown"
             return (
                 f"the equation and the conditions determine {which} only up to a constant: they contain its derivatives "
                 "alone. Give the value on a part of the boundary, or use a Robin condition."
