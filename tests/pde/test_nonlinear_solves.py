@@ -8,6 +8,8 @@ import parasol as ps
 from lattice import lattice
 from parasol.checks import ParasolError
 from parasol.pde.newton import newton
+from parasol.pde.sparse_direct import Pattern
+from parasol.pde.system import System
 
 (x,) = ps.coordinates("x")
 line = ps.Box([0.0], [1.0])
@@ -88,6 +90,9 @@ def test_the_tolerance_bounds_the_error_of_each_unknown():
         assert found.converged
         errors = np.max(np.abs(found.values.reshape(2, -1) - exact), axis=1) / np.max(exact, axis=1)
         assert np.all(errors < tolerance)
+        # the last correction is in the answer, so that the next one is much shorter
+        again = newton(model.system(np.empty(0)), found.values, tolerance=1e-12)
+        assert again.history[0] < max(0.1 * found.history[-1], 1e-12)
 
 
 def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
@@ -107,6 +112,26 @@ def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
             assert len(found.history) < 12
             np.testing.assert_allclose(found.fields["T"], exact[0], rtol=1e-10)
             assert np.max(np.abs(found.fields["c"])) < 1e-10
+
+
+def test_a_solution_that_is_zero_is_reached_from_anywhere():
+    model = on_line([ps.unknown("u", x)], lambda u: [-u.diff(x, 2) + u**3], [sp.S.Zero])
+    found = model.solve(guess=np.ones(model.n_nodes))
+    assert np.max(np.abs(found.values)) < 1e-14
+    assert len(found.history) < 10
+
+
+def test_a_matrix_from_before_the_step_does_not_decide():
+    # slope 1 above u = 1 and 1e-12 below, zero at u = 0: seen with the slope from above, u = 1 looks like the solution
+    pattern, zero = Pattern(np.array([0]), np.array([0, 1]), np.zeros((1, 1))), np.zeros(1)
+
+    def value(u, t):
+        return np.where(u > 1, u - 1 + 1e-12, 1e-12 * u)
+
+    bent = System(pattern, zero, zero, zero, lambda t: zero, value, lambda u, t: np.where(u > 1, 1.0, 1e-12))
+    found = newton(bent, np.array([2.0]))
+    assert found.converged
+    assert abs(found.values[0]) < 1e-9
 
 
 def test_a_correction_at_rounding_ends_it_where_the_matrix_is_ill_conditioned():
