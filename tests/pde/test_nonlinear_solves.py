@@ -93,6 +93,9 @@ def test_the_tolerance_bounds_the_error_of_each_unknown():
         # the last correction is in the answer, so that the next one is much shorter
         again = newton(model.system(np.empty(0)), found.values, tolerance=1e-12)
         assert again.history[0] < max(0.1 * found.history[-1], 1e-12)
+    close = newton(model.system(np.empty(0)), (1 + 1e-7) * again.values, tolerance=1e-4)
+    assert close.n_steps == 0
+    np.testing.assert_allclose(close.values, again.values, rtol=1e-11)
 
 
 def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
