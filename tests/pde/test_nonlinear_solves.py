@@ -8,6 +8,8 @@ import parasol as ps
 from lattice import lattice
 from parasol.checks import ParasolError
 from parasol.pde.newton import newton
+from parasol.pde.sparse_direct import Pattern
+from parasol.pde.system import System
 
 (x,) = ps.coordinates("x")
 line = ps.Box([0.0], [1.0])
@@ -42,7 +44,9 @@ def test_whatever_the_guess_the_answer_is_right_or_refused(term, guesses):
         assert np.max(np.abs(found.values - exact)) < 1e-9, guess
         assert found.residual_norm < 1e-9
         assert found.start == "Newton from the guess"
-    with pytest.raises(ParasolError, match="from the guess stopped after 0 steps: the residual or its slope is not finite"):
+    with pytest.raises(
+        ParasolError, match="from the guess stopped after 0 steps: the residual or its slope is not finite"
+    ):
         model.solve(guess=np.full(model.n_nodes, 1e100))
 
 
@@ -86,16 +90,24 @@ def test_the_tolerance_bounds_the_error_of_each_unknown():
         assert found.converged
         errors = np.max(np.abs(found.values.reshape(2, -1) - exact), axis=1) / np.max(exact, axis=1)
         assert np.all(errors < tolerance)
+        # the last correction is in the answer, so that the next one is much shorter
+        again = newton(model.system(np.empty(0)), found.values, tolerance=1e-12)
+        assert again.history[0] < max(0.1 * found.history[-1], 1e-12)
+    close = newton(model.system(np.empty(0)), (1 + 1e-7) * again.values, tolerance=1e-4)
+    assert close.n_steps == 0
+    np.testing.assert_allclose(close.values, again.values, rtol=1e-11)
 
 
 def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
     u, v = ps.unknowns("T c", x)
     zero, flat = sp.S.Zero, 300 * (1 + x)
+
+    def operators(forcing):
+        return lambda T, c: [-T.diff(x, 2) + T * c, -c.diff(x, 2) + c * T**2 + forcing(T)]
+
     # c has no source; and c is driven by terms of size 300 that cancel
     for forcing in (lambda T: zero, lambda T: T.diff(x) ** 2 / 300 - T.diff(x)):
-        model = on_line(
-            [u, v], lambda T, c: [-T.diff(x, 2) + T * c, -c.diff(x, 2) + c * T**2 + forcing(T)], [flat, zero]  # noqa: B023
-        )
+        model = on_line([u, v], operators(forcing), [flat, zero])
         exact = values_of(model, [flat, zero])
         for start in (None, np.concatenate([exact[0], np.full(model.n_nodes, 1e-3)])):
             found = model.solve(guess=start)
@@ -105,9 +117,31 @@ def test_an_unknown_that_is_zero_does_not_keep_newton_from_ending():
             assert np.max(np.abs(found.fields["c"])) < 1e-10
 
 
+def test_a_solution_that_is_zero_is_reached_from_anywhere():
+    model = on_line([ps.unknown("u", x)], lambda u: [-u.diff(x, 2) + u**3], [sp.S.Zero])
+    found = model.solve(guess=np.ones(model.n_nodes))
+    assert np.max(np.abs(found.values)) < 1e-14
+    assert len(found.history) < 10
+
+
+def test_a_matrix_from_before_the_step_does_not_decide():
+    # slope 1 above u = 1 and 1e-12 below, zero at u = 0: seen with the slope from above, u = 1 looks like the solution
+    pattern, zero = Pattern(np.array([0]), np.array([0, 1]), np.zeros((1, 1))), np.zeros(1)
+
+    def value(u, t):
+        return np.where(u > 1, u - 1 + 1e-12, 1e-12 * u)
+
+    bent = System(pattern, zero, zero, zero, lambda t: zero, value, lambda u, t: np.where(u > 1, 1.0, 1e-12))
+    found = newton(bent, np.array([2.0]))
+    assert found.converged
+    assert abs(found.values[0]) < 1e-9
+
+
 def test_a_correction_at_rounding_ends_it_where_the_matrix_is_ill_conditioned():
     n = 4001  # condition 1e7: corrections do not fall below 1e-9 or so
-    grid, system = lattice(n, order=0, nonlinear=lambda u: u**3, slope=lambda u: 3 * u**2, boundary=lambda t: (1.0, 2.0))
+    grid, system = lattice(
+        n, order=0, nonlinear=lambda u: u**3, slope=lambda u: 3 * u**2, boundary=lambda t: (1.0, 2.0)
+    )
     found = newton(system, 1 + grid, tolerance=1e-15)
     assert found.converged
     assert found.history[-1] < 1e-8

@@ -187,10 +187,9 @@ def _row_blocks(
 
 def _with_known_rate(form: Form, condition: Form, t: Time) -> Form:
     """The equation where the condition gives the value of one unknown: its derivatives in time become a source."""
-    if len(condition.operator) > 1 or condition.jets:
+    if len(condition.operator) != 1 or condition.jets:
         return form  # the value depends on other unknowns
-    (value,) = condition.operator
-    operator, source = [], list(form.source)
+    value, operator, source = condition.operator[0], [], list(form.source)
     for term in form.operator:
         if term.time_order == 0 or term.unknown != value.unknown or any(term.derivative or ()):
             operator.append(term)

@@ -15,7 +15,6 @@ from parasol.pde.system import System
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
 _MOST_STEPS = 100  # from far away a term u^p shrinks u by the factor 1 − 1/p a step: 1e6 to 1 in 62 steps for p = 5
 _NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
-_VANISHED = 1e-12  # of its size before a full step: an unknown that falls below is zero
 _DEGREE = 3  # of the polynomial through boundary values that Newton's second try starts from
 _QUICK = 4  # Newton steps up to which the continuation dares a longer stride
 _SHORTEST_STRIDE = 1e-4
@@ -104,7 +103,8 @@ def newton(
             possible = sizes(possible, n_fields)
             noise = _NOISE * np.finfo(float).eps * possible
             length, size = sizes(d, n_fields), sizes(u + d, n_fields)
-            scale = np.where(size > np.maximum(noise, _VANISHED * before), size, np.maximum(possible, before))
+            # an unknown that vanishes but for rounding is measured by what it was before the last full step
+            scale = np.where(size > noise, size, np.maximum(possible, before))
             history.append(largest_ratio(length, scale))
             if np.all(length <= np.maximum(tolerance * scale, noise)):
                 u = u + d
@@ -218,7 +218,9 @@ def solve_steady_nonlinear(
     first, name = attempt(mu)
     if first.converged:
         return SteadyResult(first.values, first, mu[None], tuple(histories), f"Newton from {name}")
-    failed = f"no solution found{_at(mu, names)}: Newton from {name} stopped after {first.n_steps} steps: {first.reason}"
+    failed = (
+        f"no solution found{_at(mu, names)}: Newton from {name} stopped after {first.n_steps} steps: {first.reason}"
+    )
     if box is None or len(mu) == 0:
         raise ParasolError(f"{failed}. Give a guess nearer to the solution.")
     low, high = check_shape(box, (2, len(mu)), "box")

@@ -168,7 +168,6 @@ class Factors:
         out[stated] = (left.T / self._diagonal).T
         return out
 
-
     @property
     def sign(self) -> int:
         """The sign of the determinant; 0 where the backend does not tell. Between opposite signs a matrix is singular."""
@@ -201,7 +200,7 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
         raise SingularMatrixError(
             "the matrix has entries that are NaN or infinite. Check the coefficients at this parameter."
         )
-    rows, columns = _scales(matrix)
+    rows, columns = _scales(matrix, pattern.n_fields)
     order, (square, coupling) = pattern.order, pattern.blocks
     coupling = sparse.csr_array((data[coupling.data - 1], coupling.indices, coupling.indptr), shape=coupling.shape)
     block = sparse.csc_array((data[square.data - 1], square.indices, square.indptr), shape=square.shape)
@@ -226,13 +225,38 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
     raise SingularMatrixError(_why_singular(matrix, rows, pattern.n_fields))
 
 
-def _scales(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """Powers of two that bring the largest entry of every row and then of every column to about 1, (n,) each."""
-    sizes = abs(matrix)
-    largest = sizes.max(axis=1).toarray().ravel()
-    rows = np.ldexp(1.0, -np.frexp(largest)[1])
-    largest = (sparse.diags_array(rows) @ sizes).max(axis=0).toarray().ravel()
-    return rows, np.ldexp(1.0, -np.frexp(largest)[1])
+def _scales(matrix: sparse.csr_array, n_fields: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (n,) for rows and columns that bring their largest entries to about 1; powers of two, so nothing is rounded.
+
+    With several unknown functions their units come first, chosen so that what couples two of them is as large one way as
+    the other, relative to the largest entries of each function in its own equation.
+    """
+    n, sizes, column = matrix.shape[0], np.abs(matrix.data), matrix.indices
+    row = np.repeat(np.arange(n), np.diff(matrix.indptr))
+    if n_fields > 1:
+        length = n // n_fields
+        own = _largest(row, sizes * (row // length == column // length), n)
+        coupling = _largest(row // length * n_fields + column // length, sizes / own[row], n_fields**2)
+        units = np.repeat(_units(coupling.reshape(n_fields, n_fields)), length)
+    else:
+        units = np.ones(n)
+    rows = np.ldexp(1.0, -np.frexp(_largest(row, sizes * units[column], n))[1])
+    return rows, np.ldexp(1.0, -np.frexp(_largest(column, sizes * rows[row], n))[1])
+
+
+def _largest(group: np.ndarray, values: np.ndarray, n_groups: int) -> np.ndarray:
+    """The largest value of each group, 1 where there is none above 0."""
+    out = np.zeros(n_groups)
+    np.maximum.at(out, group, values)
+    return np.where(out > 0, out, 1.0)
+
+
+def _units(coupling: np.ndarray) -> np.ndarray:
+    """Units t (n_fields,) with coupling[f, g] t_g / t_f the same both ways, in the least-squares sense of logarithms."""
+    n = len(coupling)
+    left = np.array([np.eye(n)[g] - np.eye(n)[f] for f in range(n) for g in range(f)])
+    right = np.array([np.log(coupling[g, f] / coupling[f, g]) / 2 for f in range(n) for g in range(f)])
+    return np.exp(np.linalg.lstsq(left, right, rcond=None)[0])
 
 
 def _why_singular(matrix: sparse.csr_array, rows: np.ndarray, n_fields: int) -> str:
@@ -241,11 +265,10 @@ def _why_singular(matrix: sparse.csr_array, rows: np.ndarray, n_fields: int) -> 
     empty = np.count_nonzero(sizes.sum(axis=1) == 0)
     if empty:
         return f"{empty} of the {len(rows)} equations have no term with an unknown left. Check their coefficients."
-    for field in range(n_fields):
-        one = np.zeros(len(rows))
-        one[field * len(rows) // n_fields : (field + 1) * len(rows) // n_fields] = 1.0
+    for k in range(n_fields):
+        one = np.repeat(np.arange(n_fields) == k, len(rows) // n_fields).astype(float)
         if np.all(np.abs(rows * (matrix @ one)) <= _CONSTANT * (sizes @ one)):
-            which = f"unknown number {field + 1}" if n_fields > 1 else "the unknown"
+            which = f"unknown number {k + 1}" if n_fields > 1 else "the unknown"
             return (
                 f"the equation and the conditions determine {which} only up to a constant: they contain its derivatives "
                 "alone. Give the value on a part of the boundary, or use a Robin condition."

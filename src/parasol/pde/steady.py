@@ -34,7 +34,9 @@ class Solution:
     model: Model
     mu: np.ndarray
     values: np.ndarray  # (n_fields * n_nodes,): the unknown functions one after the other
-    residual_norm: float  # largest residual of an equation relative to its terms; if nonlinear, Newton's last correction
+    residual_norm: (
+        float  # largest residual of an equation relative to its terms; if nonlinear, Newton's last correction
+    )
     seconds: float
     backend: str
     time: float | None = None
@@ -62,7 +64,9 @@ class Solution:
 
     def __repr__(self) -> str:
         start = f", by {self.start}" if self.start else ""
-        return f"<Solution {self.model.problem.name} at {describe(self.model, self.mu)}: {len(self.values)} values{start}>"
+        return (
+            f"<Solution {self.model.problem.name} at {describe(self.model, self.mu)}: {len(self.values)} values{start}>"
+        )
 
     def _repr_html_(self) -> str:
         rows = field_rows(self.fields) | {"residual": f"{self.residual_norm:.1e}", "seconds": f"{self.seconds:.2g}"}

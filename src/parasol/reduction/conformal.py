@@ -120,7 +120,7 @@ def coverage(level: float, n: int) -> Coverage:
 def _rank(level, n: int) -> int:
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
-    exact = _exactly(level)
+    exact = _exactly(float(level))
     rank = math.ceil((n + 1) * exact)
     if rank > n:
         needed = math.ceil(exact / (1 - exact))
@@ -132,7 +132,7 @@ def _rank(level, n: int) -> int:
 
 
 def _exactly(level: float) -> Fraction:
-    return Fraction(repr(float(level)))  # as it is written: in floats 100 · 0.55 is above 55, and the rank would be 56
+    return Fraction(repr(level))  # as it is written: in floats 100 · 0.55 is above 55, and the rank would be 56
 
 
 def _positive(values: np.ndarray, name: str) -> np.ndarray:

@@ -21,7 +21,7 @@ from parasol.reduction.fingerprint import problem_fingerprint
 from parasol.surrogate.descent import require_jax
 from parasol.surrogate.fit import fit_snapshots
 from parasol.surrogate.learning.nodes import Discretised, choose_nodes, estimate, rebuilding
-from parasol.surrogate.learning.proven import Outcome, PROVEN, check_box, learn_proven
+from parasol.surrogate.learning.proven import PROVEN, Outcome, check_box, learn_proven
 from parasol.surrogate.learning.sampled import LEVEL, learn_sampled
 from parasol.surrogate.learning.solves import Book, Exhausted, Limits, Stage
 from parasol.surrogate.learning.store import read_data, stored_nodes, write_nodes
