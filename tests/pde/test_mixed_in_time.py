@@ -8,6 +8,7 @@ import parasol as ps
 from lattice import system_of
 from parasol.checks import ParasolError
 from parasol.pde import transient
+from parasol.pde.integrators import Rows
 
 (x,) = ps.coordinates("x")
 t = ps.time()
@@ -109,3 +110,8 @@ def test_the_spectrum_of_a_mixture(monkeypatch):
         assert found.kind == ("dense" if dense > 10 else "arnoldi")
         assert abs(found.growth - np.max(exact.real)) < 1e-3
         assert abs(found.spectral_radius - np.max(np.abs(exact))) < 1e-2
+    # every value, of the operator and of its inverse, is an eigenvalue
+    rows = Rows.of(system)
+    values, _ = transient._mixed(rows, system.matrix(system.stiffness), rows.transfer(np.zeros(system.n), 0.0))
+    assert len(values) > 12
+    assert np.max(np.min(np.abs(values[:, None] - exact), axis=1)) < 1e-2
