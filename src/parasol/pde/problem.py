@@ -88,7 +88,7 @@ class Problem:
     where "*" stands for the parts not named; for several unknowns each part has a list of conditions, one per unknown.
     A condition may also be any equation `ps.Eq(...)` in the unknowns and their first derivatives.
 
-    Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for an unknown of second
+    Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
     `exact` is the exact solution where it is known; `settings` holds named choices for the discretisation; `quantities`
     names what is wanted of a solution: ps.Average(), ps.Integral(), ps.Flux(part), ps.PointValue(point).
