@@ -106,7 +106,7 @@ class Problem:
     k u_x with a jump in k as if there were none, and the condition that the flux is continuous is lost. With
     `nondivergence=True` equations hold as they stand, k u_xx with no flux behind it, and k may jump.
 
-    Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for an unknown of second
+    Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
     `exact` is the exact solution where it is known; `settings` holds named choices for the discretisation; `quantities`
     names what is wanted of a solution: ps.Average(), ps.Integral(), ps.Flux(part), ps.PointValue(point).
