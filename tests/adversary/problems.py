@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -333,6 +334,27 @@ def box_integral(expression, coordinates, low, high) -> float:
     columns = [c.ravel() for c in np.meshgrid(*ticks, indexing="ij")]
     product = np.prod([c.ravel() for c in np.meshgrid(*parts, indexing="ij")], axis=0)
     return float(product @ values(expression, coordinates, columns))
+
+
+def estimated(problem, exact, coordinates, parameter, limit: float = 1e-3, **options) -> str:
+    """For rough problems: the estimate of the discretisation error is of its size, and a plain solve has said something.
+
+    `plan` holds the estimate that `learn` and `check` go by; an error above the limit needs a ParasolWarning beside the answer.
+    """
+    plan = ps.plan(problem, 1e-3, **options)
+    model, off = plan.found.model, 0.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = ps.discretize(problem, model.nodes)
+        for value in (parameter.low, parameter.high):
+            wanted = values(exact.subs(parameter, value), coordinates, model.nodes.points.T)
+            found = again.solve([value]).values
+            off = max(off, float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted)))
+    said = f"error {off:.1e}, estimated {plan.found.error:.1e} at {model.n_nodes} nodes"
+    require(off <= max(limit / 3, 3 * plan.found.error), f"{said}: the estimate does not see it")
+    spoken = any(issubclass(w.category, ps.ParasolWarning) for w in caught)
+    require(off <= limit or spoken, f"{said}: discretize and solve say nothing")
+    return said
 
 
 def require(holds: bool, words: str) -> None:
