@@ -24,7 +24,9 @@ def corner_normals(draw: Draw) -> str:
     kinds = {name: "neumann" for name in place.normals} | {"left": "dirichlet"}
     boundary = {part: pr.condition(draw.rng, place, part, u, exact, kind) for part, kind in kinds.items()}
     made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *place.coordinates), boundary)
-    return f"{d}-D, size {size:g}: " + right(made, (600, 1500) if d == 3 else (1000, 2000, 4000), 5e-3 if d == 3 else 2e-4, every=True)
+    return f"{d}-D, size {size:g}: " + right(
+        made, (600, 1500) if d == 3 else (1000, 2000, 4000), 5e-3 if d == 3 else 2e-4, every=True
+    )
 
 
 @family("B1a", n_cases=2)
@@ -46,7 +48,10 @@ def elastic_corners(draw: Draw) -> str:
 
     def pulled(part):  # the normal parasol finds against the one it should be
         m, n = ps.normal(x, y), place.normals[part]
-        return [ps.Eq(r[0] * m[0] + r[1] * m[1], e[0] * n[0] + e[1] * n[1]) for r, e in zip(stress(*us), stress(*exacts), strict=True)]
+        return [
+            ps.Eq(r[0] * m[0] + r[1] * m[1], e[0] * n[0] + e[1] * n[1])
+            for r, e in zip(stress(*us), stress(*exacts), strict=True)
+        ]
 
     boundary = {part: pulled(part) for part in ("right", "bottom", "top")} | {"left": [ps.Dirichlet(e) for e in exacts]}
     made = manufacture(place, us, exacts, operators, boundary)
@@ -71,7 +76,10 @@ def normal_in_a_value(draw: Draw) -> str:
     us = ps.unknowns("p q", *xs)
     exacts = [smooth(draw.rng, place) for _ in us]
     slip = ps.Eq(sum(m * v for m, v in zip(n, us, strict=True)), sum(m * v for m, v in zip(n, exacts, strict=True)))
-    sides = {part: [pr.condition(draw.rng, place, part, v, e, "neumann") for v, e in zip(us, exacts, strict=True)] for part in place.normals}
+    sides = {
+        part: [pr.condition(draw.rng, place, part, v, e, "neumann") for v, e in zip(us, exacts, strict=True)]
+        for part in place.normals
+    }
     for part in ("bottom", "top"):
         sides[part] = [sides[part][0], slip]
     sides["left"] = [ps.Dirichlet(exacts[0]), sides["left"][1]]
@@ -101,7 +109,9 @@ def every_face_its_own(draw: Draw) -> str:
         place = shape(draw.rng, ps.coordinates("x y z"), size=float(draw.turn([1.0, 1.0, 1.0, 1e5, 1e-5])))
     u, exact = ps.unknown("u", *place.coordinates), smooth(draw.rng, place, gentle=0.7)
     made = manufacture(place, [u], [exact], pr.operator(draw.rng, place), pr.conditions(draw.rng, place, [u], [exact]))
-    return f"{shape.__name__} of size {place.size:g}: " + right(made, (600, 2000), 1e-2 if len(place.coordinates) == 3 else 1e-5)
+    return f"{shape.__name__} of size {place.size:g}: " + right(
+        made, (600, 2000), 1e-2 if len(place.coordinates) == 3 else 1e-5
+    )
 
 
 @family("B1", n_cases=2)
@@ -114,7 +124,9 @@ def systems_with_mixed_conditions(draw: Draw) -> str:
     parts = [pr.operator(draw.rng, place) for _ in us]
 
     def operators(*vs):
-        return [op(v) + vs[k - 1].diff(xs[k % 2]) / 2 + vs[k - 1] for k, (op, v) in enumerate(zip(parts, vs, strict=True))]
+        return [
+            op(v) + vs[k - 1].diff(xs[k % 2]) / 2 + vs[k - 1] for k, (op, v) in enumerate(zip(parts, vs, strict=True))
+        ]
 
     made = manufacture(place, us, exacts, operators, pr.conditions(draw.rng, place, us, exacts))
     return right(made, (500, 1500), 5e-3)
@@ -134,14 +146,27 @@ def two_rooms(draw: Draw, d: int, width: float) -> Place:
     x = xs[0]
     out = Piecewise((1, x < at), (-1, True))
     names = (("left", "right"), ("bottom", "top"), ("back", "front"))[:d]
-    normals = {n: tuple(s if i == axis else 0 for i in range(d)) for axis, pair in enumerate(names) for n, s in zip(pair, (-1, 1), strict=True)}
+    normals = {
+        n: tuple(s if i == axis else 0 for i in range(d))
+        for axis, pair in enumerate(names)
+        for n, s in zip(pair, (-1, 1), strict=True)
+    }
     return Place(domain, xs, normals | {"slit": (out, *[0] * (d - 1))}, (0.5,) * d, 0.5), at
 
 
 @family("B2", refused=True, n_cases=6)
 def slits(draw: Draw) -> str:
     """Two rooms with a slit thinner than the spacing between them, another solution in each."""
-    d, width, kind = draw.turn([(1, 0.01, "dirichlet"), (2, 0.02, "neumann"), (3, 0.02, "neumann"), (2, 0.01, "robin"), (2, 0.005, "neumann"), (1, 0.003, "neumann")])
+    d, width, kind = draw.turn(
+        [
+            (1, 0.01, "dirichlet"),
+            (2, 0.02, "neumann"),
+            (3, 0.02, "neumann"),
+            (2, 0.01, "robin"),
+            (2, 0.005, "neumann"),
+            (1, 0.003, "neumann"),
+        ]
+    )
     if draw.seed > 5:
         width = 10 ** draw.uniform(-4, -1)
     place, at = two_rooms(draw, d, width)
@@ -150,7 +175,10 @@ def slits(draw: Draw) -> str:
     u = ps.unknown("u", *place.coordinates)
 
     def sides(part):
-        a, b = (pr.condition(np.random.default_rng(1), place, part, u, e, k) for e, k in ((one, kinds[part]), (other, kinds[part])))
+        a, b = (
+            pr.condition(np.random.default_rng(1), place, part, u, e, k)
+            for e, k in ((one, kinds[part]), (other, kinds[part]))
+        )
         join = lambda p, q: Piecewise((p, x < at), (q, True))  # noqa: E731
         if kinds[part] == "robin":
             return ps.Robin(a.alpha, a.beta, join(a.value, b.value))
@@ -178,7 +206,11 @@ def baffles(draw: Draw) -> str:
     angle = atan2(x - 0.5, y - (tip - width))  # from straight up, jumping straight down, inside the wall
     exact = 2 + x + radius ** sympy.Rational(k, 2) * sin(sympy.Rational(k, 2) * angle) * 2
     u = ps.unknown("u", *xs)
-    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u), 0), {"baffle": ps.Neumann(_slope(exact, x, y, width, tip)), "*": ps.Dirichlet(exact)})
+    problem = ps.Problem(
+        domain,
+        ps.Eq(-ps.laplacian(u), 0),
+        {"baffle": ps.Neumann(_slope(exact, x, y, width, tip)), "*": ps.Dirichlet(exact)},
+    )
     made = pr.Made(problem, {"u": exact}, Place(domain, xs, {}, (0.5,) * d, 0.5))
     return f"{d}-D, width {width}: " + right(made, (2000,), 6e-2)
 
@@ -199,14 +231,18 @@ def neighbouring_holes(draw: Draw) -> str:
     normals |= {"left": (-1, 0), "right": (1, 0), "bottom": (0, -1), "top": (0, 1)}
     place = Place(domain, xs, normals, (0.0, 0.0), 1.0)
     u, exact = ps.unknown("u", x, y), smooth(draw.rng, place)
-    boundary = {"*": ps.Dirichlet(exact)} | {h: pr.condition(draw.rng, place, h, u, exact, "robin") for h in ("one", "two")}
+    boundary = {"*": ps.Dirichlet(exact)} | {
+        h: pr.condition(draw.rng, place, h, u, exact, "robin") for h in ("one", "two")
+    }
     made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, x, y), boundary)
     return f"bridge {gap}: " + right(made, (600, 1500), 1e-2)
 
 
 # ---- B3: surfaces ----------------------------------------------------------------------------------------------------
 def _cube(centre, half, inward=False):
-    corners = np.array([(i, j, k) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)], dtype=float) * half + np.asarray(centre)
+    corners = np.array([(i, j, k) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)], dtype=float) * half + np.asarray(
+        centre
+    )
     quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
     triangles = [t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))]
     return corners, np.array([t[::-1] for t in triangles] if inward else triangles)
@@ -218,18 +254,35 @@ def surfaces_of_several_components(draw: Draw) -> str:
     kind = draw.turn(["beside inward", "cavity outward", "overlapping", "beside", "cavity", "all inward"])
     size = draw.turn([1.0, 1.0, 1e3, 1e-3])
     inner = draw.uniform(0.3, 0.4)
-    second = {"beside": ((3, 0, 0), 0.8), "cavity": ((0.1, 0, 0), inner), "overlap": ((1, 0.5, 0), 0.8), "all": ((3, 0, 0), 0.8)}
+    second = {
+        "beside": ((3, 0, 0), 0.8),
+        "cavity": ((0.1, 0, 0), inner),
+        "overlap": ((1, 0.5, 0), 0.8),
+        "all": ((3, 0, 0), 0.8),
+    }
     centre, half = next(v for key, v in second.items() if kind.startswith(key))
-    flips = {"beside inward": (False, True), "cavity outward": (False, False), "cavity": (False, True), "all inward": (True, True)}.get(kind, (False, False))
+    flips = {
+        "beside inward": (False, True),
+        "cavity outward": (False, False),
+        "cavity": (False, True),
+        "all inward": (True, True),
+    }.get(kind, (False, False))
     (v1, t1), (v2, t2) = _cube((0, 0, 0), 1.0, flips[0]), _cube(centre, half, flips[1])
     domain = ps.Surface((np.vstack([v1, v2]) * size, np.vstack([t1, t2 + 8])))
-    volume = {"c": 8 - 8 * half**3, "b": 8 + 8 * half**3, "a": 8 + 8 * half**3, "o": 8 + 8 * 0.512 - 0.8 * 1.3 * 1.6}[kind[0]]
+    volume = {"c": 8 - 8 * half**3, "b": 8 + 8 * half**3, "a": 8 + 8 * half**3, "o": 8 + 8 * 0.512 - 0.8 * 1.3 * 1.6}[
+        kind[0]
+    ]
     near("volume", domain.volume() / size**3, volume, 1e-6)
-    x, y, z = xs = ps.coordinates("x y z")
+    xs = ps.coordinates("x y z")
     u = ps.unknown("u", *xs)
     place = Place(domain, xs, {}, (0.0, 0.0, 0.0), size)
     exact = smooth(draw.rng, place, gentle=0.5)
-    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u), -ps.laplacian(exact, *xs)), ps.Dirichlet(exact), quantities={"volume": ps.Integral()})
+    problem = ps.Problem(
+        domain,
+        ps.Eq(-ps.laplacian(u), -ps.laplacian(exact, *xs)),
+        ps.Dirichlet(exact),
+        quantities={"volume": ps.Integral()},
+    )
     made = pr.Made(problem, {"u": exact}, place)
     solution = solved(made, 800)
     off = pr.error(made, solution)
@@ -347,7 +400,9 @@ def parts_at_every_scale(draw: Draw) -> str:
     place = Place(domain, xs, {"part": (x / s, y / s), "boundary": (x / s, y / s)}, (0.0, 0.0), s)
     exact = smooth(draw.rng, place)
     boundary = {"part": ps.Dirichlet(exact), "boundary": pr.condition(draw.rng, place, "boundary", u, exact, "neumann")}
-    made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *xs), boundary, quantities={"length": ps.Integral("part")})
+    made = manufacture(
+        place, [u], [exact], lambda v: -ps.laplacian(v, *xs), boundary, quantities={"length": ps.Integral("part")}
+    )
     solution = solved(made, 500)
     off = pr.error(made, solution)
     near(f"{condition}: length", float(solution.model.quantities.rows.sum()) / s, angle, 1e-2)
@@ -378,7 +433,9 @@ def one_sided_in_space(draw: Draw) -> str:
     xs = ps.coordinates("x y z")
     place = pr.box(draw.rng, xs)
     u, exact = ps.unknown("u", *xs), smooth(draw.rng, place, gentle=0.7)
-    boundary = {part: pr.condition(draw.rng, place, part, u, exact, "neumann") for part in place.normals} | {"left": ps.Dirichlet(exact)}
+    boundary = {part: pr.condition(draw.rng, place, part, u, exact, "neumann") for part in place.normals} | {
+        "left": ps.Dirichlet(exact)
+    }
     made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *xs), boundary)
     errors = [pr.error(made, solved(made, 1500, rng=4 * draw.seed + k, neumann="one-sided")) for k in range(4)]
     said = "errors " + ", ".join(f"{e:.1e}" for e in errors)
@@ -403,12 +460,17 @@ def lattices(draw: Draw) -> str:
 @family("B8", n_cases=2)
 def cylinders(draw: Draw) -> str:
     """A cylinder cut to length by a box, with the same conditions on mantle and ends."""
-    x, y, z = xs = ps.coordinates("x y z")
+    xs = ps.coordinates("x y z")
+    x, y = xs[:2]
     tall = draw.turn([1.0, 2.0])
-    domain = ps.Implicit(x**2 + y**2 - 1, ((-1.2, -1.2, -tall - 0.5), (1.2, 1.2, tall + 0.5))) & ps.Box((-2, -2, -tall), (2, 2, tall))
+    domain = ps.Implicit(x**2 + y**2 - 1, ((-1.2, -1.2, -tall - 0.5), (1.2, 1.2, tall + 0.5))) & ps.Box(
+        (-2, -2, -tall), (2, 2, tall)
+    )
     place = Place(domain, xs, {}, (0.0, 0.0, 0.0), 1.5)
     u, exact = ps.unknown("u", *xs), smooth(draw.rng, place, gentle=0.6)
-    made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *xs), ps.Dirichlet(exact), quantities={"one": ps.Integral()})
+    made = manufacture(
+        place, [u], [exact], lambda v: -ps.laplacian(v, *xs), ps.Dirichlet(exact), quantities={"one": ps.Integral()}
+    )
     solution = solved(made, 1200)
     near("volume", float(solution.model.quantities.rows.sum()), 2 * np.pi * tall, 2e-2)
     off = pr.error(made, solution)
@@ -424,7 +486,14 @@ def integrals_over_domains(draw: Draw) -> str:
     place = shape(draw.rng, ps.coordinates("x y"), centre=(size * 3, size), size=size)
     xs = place.coordinates
     u, exact = ps.unknown("u", *xs), smooth(draw.rng, place)
-    made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *xs), ps.Dirichlet(exact), quantities={"one": ps.Integral(), "all": ps.Flux()})
+    made = manufacture(
+        place,
+        [u],
+        [exact],
+        lambda v: -ps.laplacian(v, *xs),
+        ps.Dirichlet(exact),
+        quantities={"one": ps.Integral(), "all": ps.Flux()},
+    )
     coarse, fine = (solved(made, n) for n in (400, 1600))
     # ∫ Δu inside is the flux through the boundary: two roads that share no weights
     laplacian = pr.values(ps.laplacian(exact, *xs), xs, fine.model.nodes.points.T)
@@ -438,7 +507,8 @@ def integrals_over_domains(draw: Draw) -> str:
 @family("B new", warned=True, refused=True, n_cases=2)
 def small_holes_in_space(draw: Draw) -> str:
     """A hole smaller than the spacing, with a condition on slopes: right, or said."""
-    x, y, z = xs = ps.coordinates("x y z")
+    xs = ps.coordinates("x y z")
+    x = xs[0]
     r, centre = draw.turn([0.1, 0.04]), (0.3, 0.1, draw.uniform(-0.2, 0.2))
     domain = ps.Ball((0, 0, 0), 1.0) - ps.Ball(centre, r).named("hole")
     away = [v - c for v, c in zip(xs, centre, strict=True)]
@@ -452,7 +522,9 @@ def small_holes_in_space(draw: Draw) -> str:
 @family("B new", refused=True, warned=True, n_cases=4)
 def kernels_that_do_not_fit(draw: Draw) -> str:
     """Kernels narrower than the spacing, polynomials below the order of the operator: right, refused or said."""
-    options = draw.turn([{"kernel": ps.Gaussian(100.0)}, {"degree": 1}, {"kernel": ps.IMQ(1e3)}, {"kernel": ps.Wendland(100.0)}])
+    options = draw.turn(
+        [{"kernel": ps.Gaussian(100.0)}, {"degree": 1}, {"kernel": ps.IMQ(1e3)}, {"kernel": ps.Wendland(100.0)}]
+    )
     place = pr.box(draw.rng, ps.coordinates("x y"))
     u, exact = ps.unknown("u", *place.coordinates), smooth(draw.rng, place)
     made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *place.coordinates), ps.Dirichlet(exact))
@@ -474,7 +546,12 @@ def anywhere_in_the_domain(draw: Draw) -> str:
     u = ps.unknown("u", *xs)
     points = draw.rng.uniform(*place.domain.bounds, (2000, 2))
     points = points[place.domain.contains(points)]
-    problem = ps.Problem(place.domain, ps.Eq(-ps.laplacian(u), -ps.laplacian(exact, *xs)), ps.Dirichlet(exact), quantities={"p": ps.PointValue(tuple(points[0]))})
+    problem = ps.Problem(
+        place.domain,
+        ps.Eq(-ps.laplacian(u), -ps.laplacian(exact, *xs)),
+        ps.Dirichlet(exact),
+        quantities={"p": ps.PointValue(tuple(points[0]))},
+    )
     solution = solved(pr.Made(problem, {"u": exact}, place), 800)
     wanted = pr.values(exact, xs, points.T)
     off = pr.deviation(solution.at(points), wanted)

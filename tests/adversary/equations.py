@@ -74,7 +74,9 @@ def jump_with_parameters(draw: Draw) -> str:
     a = Piecewise((m, x < 0.5), (1, True))
     slope = 1 / (0.5 / m + 0.5)
     exact = Piecewise((1 + slope * x / m, x < 0.5), (2 - slope * (1 - x), True))
-    problem = ps.Problem(ps.Box((0, 0), (1, 1)), ps.Eq(ps.divergence([a * u.diff(x), a * u.diff(y)], x, y), 0), ps.Dirichlet(exact))
+    problem = ps.Problem(
+        ps.Box((0, 0), (1, 1)), ps.Eq(ps.divergence([a * u.diff(x), a * u.diff(y)], x, y), 0), ps.Dirichlet(exact)
+    )
     solution = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=600)).solve([value])
     off = deviation(solution.values, pr.values(exact.subs(m, value), (x, y), solution.model.nodes.points.T))
     require(off < 2e-2, f"layers m = {value} | 1: error {off:.2g}")
@@ -89,7 +91,13 @@ def jump_in_a_lower_coefficient(draw: Draw) -> str:
     x, u = place.coordinates[0], ps.unknown("u", *place.coordinates)
     c = jumping(kind, x, draw.uniform(0.31, 0.62, 3), 1.0, 3.0)
     exact = smooth(draw.rng, place)
-    made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *place.coordinates) + c * v + c * v.diff(x), pr.conditions(draw.rng, place, [u], [exact]))
+    made = manufacture(
+        place,
+        [u],
+        [exact],
+        lambda v: -ps.laplacian(v, *place.coordinates) + c * v + c * v.diff(x),
+        pr.conditions(draw.rng, place, [u], [exact]),
+    )
     return right(made, (400, 1200), 2e-3)
 
 
@@ -100,7 +108,13 @@ def kink_in_the_highest_coefficient(draw: Draw) -> str:
     xs, at = place.coordinates, draw.uniform(0.21, 0.62, 3)
     k = draw.turn([1 + Abs(xs[0] - at), Max(1 + xs[0], 1 + at), Min(2 + xs[0], 2 + at)])
     u, exact = ps.unknown("u", *xs), smooth(draw.rng, place)
-    made = manufacture(place, [u], [exact], lambda v: -sum((k * v.diff(s)).diff(s) for s in xs), pr.conditions(draw.rng, place, [u], [exact]))
+    made = manufacture(
+        place,
+        [u],
+        [exact],
+        lambda v: -sum((k * v.diff(s)).diff(s) for s in xs),
+        pr.conditions(draw.rng, place, [u], [exact]),
+    )
     return right(made, (400, 1200), 2e-3)
 
 
@@ -137,11 +151,17 @@ def discontinuous_source(draw: Draw) -> str:
     x, u, at = xs[0], ps.unknown("u", *xs), draw.turn([sympy.Rational(1, 3), 0.5, draw.uniform(-0.5, 0.5, 3)])
     r2 = sum(v**2 for v in xs)
     if d == 1:
-        steps, part = jumping("piecewise", x, at, 0, 1), Piecewise((0, x < at), (-((x - at) ** 2) / 2, True)) + (1 + x) * (1 - at) ** 2 / 4
+        steps, part = (
+            jumping("piecewise", x, at, 0, 1),
+            Piecewise((0, x < at), (-((x - at) ** 2) / 2, True)) + (1 + x) * (1 - at) ** 2 / 4,
+        )
     else:
         spot = draw.uniform(0.1, 0.2)
         inside = (spot**2 - r2) / 4 - spot**2 / 2 * sympy.log(spot)
-        steps, part = Piecewise((1, r2 < spot**2), (0, True)), Piecewise((inside, r2 < spot**2), (-(spot**2) / 4 * sympy.log(r2), True))
+        steps, part = (
+            Piecewise((1, r2 < spot**2), (0, True)),
+            Piecewise((inside, r2 < spot**2), (-(spot**2) / 4 * sympy.log(r2), True)),
+        )
     exact = (part + (2 + sum(xs)) / 1000) / m
     problem = ps.Problem(ps.Box((-1,) * d, (1,) * d), ps.Eq(-m * ps.laplacian(u), steps), ps.Dirichlet(exact))
     return f"{d}-D: " + pr.estimated(problem, exact, xs, m, **({} if d == 1 else {"n_nodes": 500}))
@@ -226,14 +246,22 @@ def unknowns_in_any_order(draw: Draw) -> str:
     def operators(*vs):
         return [-ps.laplacian(v, *xs) + (k + 1) * v + vs[(k + 1) % len(vs)].diff(xs[0]) for k, v in enumerate(vs)]
 
-    made = manufacture(place, us, exacts, operators, pr.conditions(draw.rng, place, us, exacts, kinds=("dirichlet", "robin", "neumann")))
+    made = manufacture(
+        place,
+        us,
+        exacts,
+        operators,
+        pr.conditions(draw.rng, place, us, exacts, kinds=("dirichlet", "robin", "neumann")),
+    )
     return right(made, (300, 900), 5e-3)
 
 
 @family("A4", refused=True, n_cases=6)
 def coordinates_in_any_order(draw: Draw) -> str:
     """y, x = coordinates("y x"): parts, implicit domains and coefficients of fluxes go by the problem's coordinates."""
-    names, kind = draw.turn([("y x", "named"), ("y x", "flux"), ("z y x", "named"), ("r z", "box"), ("y x", "implicit"), ("x z", "flux")])
+    names, kind = draw.turn(
+        [("y x", "named"), ("y x", "flux"), ("z y x", "named"), ("r z", "box"), ("y x", "implicit"), ("x z", "flux")]
+    )
     xs = ps.coordinates(names)
     u = ps.unknown("u", *xs)
     place = (pr.ellipse if kind == "implicit" else pr.box)(draw.rng, xs)
@@ -245,7 +273,14 @@ def coordinates_in_any_order(draw: Draw) -> str:
     quantities = {"flux": ps.Flux("left", coefficient=coefficient)} if kind == "flux" else {}
     first = next(iter(place.normals))
     boundary = {"*": ps.Dirichlet(exact), first: pr.condition(draw.rng, place, first, u, exact, "robin")}
-    made = manufacture(place, [u], [exact], lambda v: -sum((k + 1) * v.diff(s, 2) for k, s in enumerate(xs)), boundary, quantities=quantities)
+    made = manufacture(
+        place,
+        [u],
+        [exact],
+        lambda v: -sum((k + 1) * v.diff(s, 2) for k, s in enumerate(xs)),
+        boundary,
+        quantities=quantities,
+    )
     solution = solved(made, 800)
     off = pr.error(made, solution)
     require(off < 5e-3, f'coordinates("{names}"), {kind}: error {off:.2g}')
@@ -284,7 +319,9 @@ def time_in_coefficients(draw: Draw) -> str:
 @family("A6", refused=True, n_cases=8)
 def addition_theorems(draw: Draw) -> str:
     """Functions of x - a over wide ranges: separated or not, the coefficient keeps its digits everywhere."""
-    function = draw.turn([cosh, exp, lambda z: 2**z, lambda z: exp(-(z**2) / 2), lambda z: 2 + cos(z), lambda z: (z + 3) ** 4])
+    function = draw.turn(
+        [cosh, exp, lambda z: 2**z, lambda z: exp(-(z**2) / 2), lambda z: 2 + cos(z), lambda z: (z + 3) ** 4]
+    )
     length = 40.0 if draw.seed < 12 else float(draw.rng.choice([1.0, 10.0, 30.0, 60.0, 300.0]))
     (x,), (a,) = ps.coordinates("x"), ps.parameters(a=(0.0, 16.0 if draw.seed < 6 else draw.uniform(0.5, 20)))
     place, u = interval(length), ps.unknown("u", x)
@@ -308,7 +345,8 @@ def addition_theorems(draw: Draw) -> str:
 def parameters_in_every_form(draw: Draw) -> str:
     """Affine or not, products, quotients, powers of parameters and coordinates: the solve at mu is that of mu put in."""
     place = square(draw)
-    x, y = xs = place.coordinates
+    xs = place.coordinates
+    x = xs[0]
     a, k = ps.parameters(a=(0.5, 2.0), k=(0.1, 10.0, "log"))
     forms = [
         (1 + a * x**2, k * (x + a)),
@@ -319,7 +357,9 @@ def parameters_in_every_form(draw: Draw) -> str:
     diffusion, reaction = draw.turn(forms)
     u, exact = ps.unknown("u", *xs), smooth(draw.rng, place) * (1 + a / 5) + sympy.log(k) / 5 * x
     boundary = pr.conditions(draw.rng, place, [u], [exact])
-    made = manufacture(place, [u], [exact], lambda v: -ps.divergence([diffusion * v.diff(s) for s in xs], *xs) + reaction * v, boundary)
+    made = manufacture(
+        place, [u], [exact], lambda v: -ps.divergence([diffusion * v.diff(s) for s in xs], *xs) + reaction * v, boundary
+    )
     model = ps.discretize(made.problem, ps.scatter(place.domain, n_nodes=800))
     worst = 0.0
     for _ in range(3):
@@ -401,7 +441,9 @@ def rough_functions_of_the_unknown(draw: Draw) -> str:
     place = interval()
     (x,) = place.coordinates
     u, exact = ps.unknown("u", x), smooth(draw.rng, place) - 1
-    term = draw.turn([lambda v: Abs(v - 1) * 3, lambda v: 5 * sign(v - 1), lambda v: Max(v, 1) * 4, lambda v: floor(2 * v)])
+    term = draw.turn(
+        [lambda v: Abs(v - 1) * 3, lambda v: 5 * sign(v - 1), lambda v: Max(v, 1) * 4, lambda v: floor(2 * v)]
+    )
     made = manufacture(place, [u], [exact], lambda v: -v.diff(x, 2) + term(v), ps.Dirichlet(exact))
     return right(made, (100, 300), 2e-2)
 
@@ -449,7 +491,15 @@ def jumps_in_disguise(draw: Draw) -> str:
     (x,) = ps.coordinates("x")
     s, m = x - draw.uniform(0.3, 0.7, 3), draw.uniform(0.05, 0.3)
     at = -float(s.subs(x, 0))
-    steps = [s / Abs(s), sympy.tanh(1e4 * s), 2 * sympy.atan2(s, 0) / sympy.pi, sympy.erf(1e4 * s), Max(-1, Min(1, 1e5 * s)), 2 / (1 + exp(-1000 * s)) - 1, s / sympy.sqrt(s**2)]
+    steps = [
+        s / Abs(s),
+        sympy.tanh(1e4 * s),
+        2 * sympy.atan2(s, 0) / sympy.pi,
+        sympy.erf(1e4 * s),
+        Max(-1, Min(1, 1e5 * s)),
+        2 / (1 + exp(-1000 * s)) - 1,
+        s / sympy.sqrt(s**2),
+    ]
     a = (1 + m) / 2 + (1 - m) / 2 * draw.turn(steps)
     c = (0.7 + at**2 / 2 / m + (1 - at**2) / 2) / (at / m + 1 - at)
     left = 0.3 + (c * x - x**2 / 2) / m

@@ -97,4 +97,7 @@ def _verdict(chosen: Family, draw: Draw) -> tuple[str, str]:
         return ("refused" if chosen.refused else "failed"), f"refused: {words}"
     except Exception as error:  # a raw error is never an answer
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return "failed", f"raw {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({where.filename.split('/')[-1]}:{where.lineno})"
+        return (
+            "failed",
+            f"raw {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} ({where.filename.split('/')[-1]}:{where.lineno})",
+        )

@@ -113,7 +113,7 @@ def ellipse(rng, coordinates, *, centre=(0.0, 0.0), size=1.0) -> Place:
 
 def polygon(rng, coordinates, *, centre=(0.0, 0.0), size=1.0, corners: int | None = None) -> Place:
     """A convex polygon with every side named by its distance from the line."""
-    (x, y), n = coordinates, corners or int(rng.integers(3, 7))
+    n = corners or int(rng.integers(3, 7))
     angles = np.sort(2 * np.pi * (np.arange(n) + rng.uniform(-0.2, 0.2, n)) / n)
     vertices = np.round(np.stack([np.cos(angles), np.sin(angles)], 1), 2) * size + np.asarray(centre)
     return sides_named(ps.Polygon(vertices.tolist()), vertices, coordinates, centre, size)
@@ -226,7 +226,10 @@ def conditions(rng, place: Place, unknowns: Sequence, exacts: Sequence, kinds=("
             row[int(rng.integers(len(parts)))] = "dirichlet"
     out = {}
     for i, part in enumerate(parts):
-        here = [condition(rng, place, part, u, e, chosen[j][i]) for j, (u, e) in enumerate(zip(unknowns, exacts, strict=True))]
+        here = [
+            condition(rng, place, part, u, e, chosen[j][i])
+            for j, (u, e) in enumerate(zip(unknowns, exacts, strict=True))
+        ]
         out[part] = here[0] if len(here) == 1 else here
     return out
 
@@ -284,20 +287,24 @@ def error(made: Made, solution, mu: Mapping | None = None) -> float:
         fields = {name: np.atleast_2d(field)[-1] for name, field in fields.items()}
     found = {n: deviation(fields[n], values(e, symbols, columns)) for n, e in made.exact.items()}
     stacked = np.atleast_2d(solution.values)[-1].reshape(len(found), -1)
-    for k, (name, e) in enumerate(made.exact.items()):  # components in the declared order
+    for k, e in enumerate(made.exact.values()):  # components in the declared order
         found[f"component {k}"] = deviation(stacked[k], values(e, symbols, columns))
     return max(found.values())
 
 
 def solved(made: Made, n_nodes: int, *, rng: int = 0, nodes=None, mu=None, **options):
     """Scatter, discretise, solve; options of discretize and of solve alike."""
-    discrete = {k: options.pop(k) for k in ("degree", "neumann", "hyperviscosity", "kernel", "stencil_size") if k in options}
+    discrete = {
+        k: options.pop(k) for k in ("degree", "neumann", "hyperviscosity", "kernel", "stencil_size") if k in options
+    }
     nodes = ps.scatter(made.problem.domain, n_nodes=n_nodes, rng=rng) if nodes is None else nodes
     model = ps.discretize(made.problem, nodes, **discrete)
     return model.solve(mu, **options) if mu is not None else model.solve(**options)
 
 
-def right(made: Made, counts: Sequence[int], limit: float, *, slope: float | None = None, rng: int = 0, every=False, **options) -> str:
+def right(
+    made: Made, counts: Sequence[int], limit: float, *, slope: float | None = None, rng: int = 0, every=False, **options
+) -> str:
     """Solve at each count; the finest error (every one) must be below the limit, and the errors fall like h^slope."""
     errors = [error(made, solved(made, n, rng=rng, **options)) for n in counts]
     said = "errors " + ", ".join(f"{e:.1e}" for e in errors) + " at " + ", ".join(map(str, counts))

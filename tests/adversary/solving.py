@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import sympy
-from sympy import Piecewise, cos, exp, pi, sin, sqrt
+from sympy import cos, exp, pi, sin, sqrt
 
 import parasol as ps
 from adversary import problems as pr
@@ -19,12 +19,19 @@ from adversary.problems import Wrong, deviation, manufacture, near, require, rig
 @family("C1", refused=True, n_cases=8)
 def newton_from_far_away(draw: Draw) -> str:
     """Guesses of any size for problems with one solution: the solution, or a refusal."""
-    power, guess = draw.turn([("u5", 1e3), ("exp", 30.0), ("u5", 1e6), ("u3", 1e4), ("exp", -1e3), ("u5", 1e-3), ("sinh", 20.0), ("u3", 1e6)])
+    power, guess = draw.turn(
+        [("u5", 1e3), ("exp", 30.0), ("u5", 1e6), ("u3", 1e4), ("exp", -1e3), ("u5", 1e-3), ("sinh", 20.0), ("u3", 1e6)]
+    )
     if draw.seed > 7:
         guess = float(draw.rng.choice([-1, 1])) * 10.0 ** draw.uniform(-3, 6)
     place = interval() if draw.seed % 2 else square(draw)
     xs, c = place.coordinates, draw.uniform(0.5, 3)
-    terms = {"u5": lambda v: c * v**5, "u3": lambda v: c * v**3, "exp": lambda v: c * exp(v), "sinh": lambda v: c * sympy.sinh(v)}
+    terms = {
+        "u5": lambda v: c * v**5,
+        "u3": lambda v: c * v**3,
+        "exp": lambda v: c * exp(v),
+        "sinh": lambda v: c * sympy.sinh(v),
+    }
     u, exact = ps.unknown("u", *xs), smooth(draw.rng, place) - 1
     boundary = ps.Dirichlet(exact)
     made = manufacture(place, [u], [exact], lambda v: -ps.laplacian(v, *xs) + terms[power](v), boundary)
@@ -44,7 +51,7 @@ def unknowns_of_mixed_size(draw: Draw) -> str:
     small = 10.0 ** draw.turn([-6, -8, -10, -3, 3, -9])
     place = interval() if draw.seed % 2 else square(draw)
     xs = place.coordinates
-    T, c = us = ps.unknowns(draw.turn(["A c", "T c"]), *xs)
+    us = ps.unknowns(draw.turn(["A c", "T c"]), *xs)
     exacts = [300 * (1 + smooth(draw.rng, place) / 20), small * smooth(draw.rng, place)]
     rate = draw.uniform(1, 5)
 
@@ -52,7 +59,9 @@ def unknowns_of_mixed_size(draw: Draw) -> str:
         k = rate * exp(a / 300 - 1)
         return [-ps.laplacian(a, *xs) - k * b / small, -ps.laplacian(b, *xs) + 10 * k * b + b**2 / small]
 
-    made = manufacture(place, us, exacts, operators, pr.conditions(draw.rng, place, us, exacts, kinds=("dirichlet", "robin")))
+    made = manufacture(
+        place, us, exacts, operators, pr.conditions(draw.rng, place, us, exacts, kinds=("dirichlet", "robin"))
+    )
     nodes = ps.scatter(place.domain, n_nodes=300)
     guess = np.concatenate([np.full(300, 290.0), np.full(300, small * 0.5)]) if draw.seed % 3 else None
     solution = solved(made, 0, nodes=nodes, guess=guess)
@@ -71,7 +80,10 @@ def linear_systems_of_mixed_size(draw: Draw) -> str:
     us = ps.unknowns("a b", *xs)
     exacts = [300 * smooth(draw.rng, place), small * smooth(draw.rng, place)]
     made = manufacture(
-        place, us, exacts, lambda p, q: [-ps.laplacian(p, *xs) + p + q / small, small * p.diff(xs[0]) - ps.laplacian(q, *xs) + 2 * q],
+        place,
+        us,
+        exacts,
+        lambda p, q: [-ps.laplacian(p, *xs) + p + q / small, small * p.diff(xs[0]) - ps.laplacian(q, *xs) + 2 * q],
         pr.conditions(draw.rng, place, us, exacts, kinds=("dirichlet", "robin", "neumann")),
     )
     return f"sizes 300 and {small:g}: " + right(made, (300, 900), 1e-3)
@@ -96,7 +108,15 @@ def mixed_size_in_time(draw: Draw) -> str:
     def operators(p, q):
         return [p.diff(t) - 0.1 * p.diff(x, 2), q.diff(t) - 0.1 * q.diff(x, 2) + q * p / 300]
 
-    made = manufacture(place, us, exacts, operators, pr.conditions(draw.rng, place, us, exacts, kinds=("dirichlet",)), time=t, times=[0, 0.5, 1.0])
+    made = manufacture(
+        place,
+        us,
+        exacts,
+        operators,
+        pr.conditions(draw.rng, place, us, exacts, kinds=("dirichlet",)),
+        time=t,
+        times=[0, 0.5, 1.0],
+    )
     solution = solved(made, 60)
     off = pr.error(made, solution)
     require(off < 1e-3, f"sizes 300 and {small:g}: error {off:.1e} with {solution.n_steps} steps")
@@ -107,7 +127,14 @@ def mixed_size_in_time(draw: Draw) -> str:
 def nonlinear_constraints_in_time(draw: Draw) -> str:
     """Radiation u⁴ on the boundary and algebraic equations, with every integrator: errors like h², or a refusal."""
     kind, name, c = draw.turn(
-        [("radiation", "sbdf2", 1.0), ("wave", "averaged", 5.0), ("algebraic", "sbdf2", 1.0), ("radiation", "esdirk4", 3.0), ("algebraic", "esdirk4", 1.0), ("wave", "esdirk4", 3.0)]
+        [
+            ("radiation", "sbdf2", 1.0),
+            ("wave", "averaged", 5.0),
+            ("algebraic", "sbdf2", 1.0),
+            ("radiation", "esdirk4", 3.0),
+            ("algebraic", "esdirk4", 1.0),
+            ("wave", "esdirk4", 3.0),
+        ]
     )
     t, place, u = _in_time(draw)
     (x,), c = place.coordinates, c * draw.uniform(0.8, 1.2)
@@ -120,12 +147,22 @@ def nonlinear_constraints_in_time(draw: Draw) -> str:
             return c * q**3 + q - p
 
         held = {side: [ps.Dirichlet(exact), ps.Eq(link(*us), link(*exacts))] for side in ("left", "right")}
-        made = manufacture(place, us, exacts, lambda p, q: [p.diff(t) - 0.3 * p.diff(x, 2) + q, link(p, q)], held, time=t, times=[0, 1.0])
+        made = manufacture(
+            place,
+            us,
+            exacts,
+            lambda p, q: [p.diff(t) - 0.3 * p.diff(x, 2) + q, link(p, q)],
+            held,
+            time=t,
+            times=[0, 1.0],
+        )
     else:
         hot = ps.Eq(u.diff(x) + c * u**4, exact.diff(x) + c * exact**4)
         order = 2 if kind == "wave" else 1
         boundary = {"left": ps.Dirichlet(exact), "right": hot}
-        made = manufacture(place, [u], [exact], lambda v: v.diff(t, order) - 0.3 * v.diff(x, 2), boundary, time=t, times=[0, 1.0])
+        made = manufacture(
+            place, [u], [exact], lambda v: v.diff(t, order) - 0.3 * v.diff(x, 2), boundary, time=t, times=[0, 1.0]
+        )
     words, refusals = [], []
     for h in (0.02, 0.01, 0.005):
         try:
@@ -152,7 +189,15 @@ def orders_in_time(draw: Draw) -> str:
         return v.diff(t, again) - 0.3 * ps.laplacian(v, *xs) + sin(v) + v**2 / 4
 
     kinds = ("dirichlet",) if again == 2 else ("dirichlet", "robin")
-    made = manufacture(place, [u], [exact], operators, pr.conditions(draw.rng, place, [u], [exact], kinds=kinds), time=t, times=[0, 1.0])
+    made = manufacture(
+        place,
+        [u],
+        [exact],
+        operators,
+        pr.conditions(draw.rng, place, [u], [exact], kinds=kinds),
+        time=t,
+        times=[0, 1.0],
+    )
     steps = (0.05, 0.025, 0.0125) if order == 2 else (0.2, 0.1, 0.05)
     errors = [pr.error(made, solved(made, 400 if len(xs) > 1 else 100, step=h, integrator=name)) for h in steps]
     said = f"{name}: errors {', '.join(f'{e:.1e}' for e in errors)} at h = {steps}"
@@ -164,12 +209,22 @@ def orders_in_time(draw: Draw) -> str:
 @family("C4", refused=True, n_cases=4)
 def between_stored_times(draw: Draw) -> str:
     """Between stored times that are far apart: the solution there, or a refusal; with every integrator."""
-    options = draw.turn([{}, {"step": 0.02}, {"step": 0.02, "integrator": "esdirk4"}, {"step": 0.02, "integrator": "averaged"}])
+    options = draw.turn(
+        [{}, {"step": 0.02}, {"step": 0.02, "integrator": "esdirk4"}, {"step": 0.02, "integrator": "averaged"}]
+    )
     t, place, u = _in_time(draw)
     (x,), w = place.coordinates, draw.uniform(3, 8)
     exact = 2 + x + sin(w * t + x)
     again = 2 if draw.seed % 4 in (0, 3) else 1
-    made = manufacture(place, [u], [exact], lambda v: v.diff(t, again) - 0.2 * v.diff(x, 2), ps.Dirichlet(exact), time=t, times=[0, 1.0, 2.0])
+    made = manufacture(
+        place,
+        [u],
+        [exact],
+        lambda v: v.diff(t, again) - 0.2 * v.diff(x, 2),
+        ps.Dirichlet(exact),
+        time=t,
+        times=[0, 1.0, 2.0],
+    )
     run = solved(made, 60, **options)
     at = draw.uniform(0.1, 1.9)
     off = pr.error(made, run.at(at))
@@ -194,7 +249,9 @@ def growth_follows_the_parameter(draw: Draw) -> str:
     """Model.growth(mu) is that of mu, whatever was asked before."""
     t, place, u = _in_time(draw)
     (x,), (k,) = place.coordinates, ps.parameters(k=(0.0, 50.0))
-    problem = ps.Problem(place.domain, ps.Eq(u.diff(t), u.diff(x, 2) + k * u), ps.Dirichlet(0), initial=sin(pi * x), times=[0, 0.1])
+    problem = ps.Problem(
+        place.domain, ps.Eq(u.diff(t), u.diff(x, 2) + k * u), ps.Dirichlet(0), initial=sin(pi * x), times=[0, 0.1]
+    )
     model = ps.discretize(problem, ps.scatter(place.domain, n_nodes=60))
     values = draw.turn([(0.0, 40.0), (30.0, 5.0)])
     return ", ".join(near(f"growth at {v:g}", model.growth([v]), v - np.pi**2, 1e-2) for v in values)
@@ -216,17 +273,39 @@ def several_solutions(draw: Draw) -> str:
 @family("C6", n_cases=7)
 def right_problems(draw: Draw) -> str:
     """Problems that were refused though they are right."""
-    kind = draw.turn(["source zero at samples", "mixed orders in time", "value beside slope", "p-Laplace", "value beside slope 2d", "value beside slope in time", "faster source"])
+    kind = draw.turn(
+        [
+            "source zero at samples",
+            "mixed orders in time",
+            "value beside slope",
+            "p-Laplace",
+            "value beside slope 2d",
+            "value beside slope in time",
+            "faster source",
+        ]
+    )
     t, place = ps.time(), interval()
     (x,) = place.coordinates
     if kind in ("source zero at samples", "faster source"):
         u = ps.unknown("u", x, t)
         w = 1 if kind.startswith("source") else 2 * int(draw.rng.integers(1, 4))
-        problem = ps.Problem(place.domain, ps.Eq(u.diff(t) - 0.1 * u.diff(x, 2), sin(w * pi * t) * sin(pi * x)), ps.Dirichlet(0), initial=0, times=[0, 1.0])
+        problem = ps.Problem(
+            place.domain,
+            ps.Eq(u.diff(t) - 0.1 * u.diff(x, 2), sin(w * pi * t) * sin(pi * x)),
+            ps.Dirichlet(0),
+            initial=0,
+            times=[0, 1.0],
+        )
         k = 0.1 * pi**2
-        exact = sin(pi * x) * (k * sin(w * pi * t) - w * pi * cos(w * pi * t) + w * pi * exp(-k * t)) / (k**2 + w**2 * pi**2)
+        exact = (
+            sin(pi * x)
+            * (k * sin(w * pi * t) - w * pi * cos(w * pi * t) + w * pi * exp(-k * t))
+            / (k**2 + w**2 * pi**2)
+        )
         return right(pr.Made(problem, {"u": exact}, place, t), (60,), 1e-3)
-    if kind.endswith("in time"):  # u'' in one equation, u' in the other; a value of one unknown beside a slope of the other
+    if kind.endswith(
+        "in time"
+    ):  # u'' in one equation, u' in the other; a value of one unknown beside a slope of the other
         us, again = ps.unknowns("a b", x, t), 2 if kind.startswith("mixed") else 1
         exacts = [smooth(draw.rng, place, time=t) for _ in us]
         start = {"a": tuple(exacts[0].diff(t, k).subs(t, 0) for k in range(again)), "b": exacts[1].subs(t, 0)}
@@ -235,12 +314,20 @@ def right_problems(draw: Draw) -> str:
             return [p.diff(t, again) - p.diff(x, 2) / 2 + q, q.diff(t) - q.diff(x, 2) / 2 + q - p]
 
         equations = [ps.Eq(left, value) for left, value in zip(operators(*us), operators(*exacts), strict=True)]
-        boundary = {part: [ps.Dirichlet(exacts[0]), pr.condition(draw.rng, place, part, us[1], exacts[1], "dirichlet" if again == 2 else "robin")] for part in place.normals}
+        boundary = {
+            part: [
+                ps.Dirichlet(exacts[0]),
+                pr.condition(draw.rng, place, part, us[1], exacts[1], "dirichlet" if again == 2 else "robin"),
+            ]
+            for part in place.normals
+        }
         problem = ps.Problem(place.domain, equations, boundary, initial=start, times=[0, 1.0])
         return right(pr.Made(problem, dict(zip("ab", exacts, strict=True)), place, t), (60,), 1e-3)
     if kind == "p-Laplace":
         u, exact = ps.unknown("u", x), smooth(draw.rng, place)
-        made = manufacture(place, [u], [exact], lambda v: -((0.01 + v.diff(x) ** 2) * v.diff(x)).diff(x), ps.Dirichlet(exact))
+        made = manufacture(
+            place, [u], [exact], lambda v: -((0.01 + v.diff(x) ** 2) * v.diff(x)).diff(x), ps.Dirichlet(exact)
+        )
         return right(made, (80, 160), 1e-3)
     if kind.endswith("2d"):
         place = square(draw)
@@ -249,8 +336,14 @@ def right_problems(draw: Draw) -> str:
     exacts = [smooth(draw.rng, place) for _ in us]
     if kind.startswith("value beside"):
         made = manufacture(
-            place, us, exacts, lambda p, q: [-ps.laplacian(p, *xs) + p + q, -ps.laplacian(q, *xs) + 2 * q - p.diff(xs[0])],
-            {part: [ps.Dirichlet(exacts[0]), pr.condition(draw.rng, place, part, us[1], exacts[1], "robin")] for part in place.normals},
+            place,
+            us,
+            exacts,
+            lambda p, q: [-ps.laplacian(p, *xs) + p + q, -ps.laplacian(q, *xs) + 2 * q - p.diff(xs[0])],
+            {
+                part: [ps.Dirichlet(exacts[0]), pr.condition(draw.rng, place, part, us[1], exacts[1], "robin")]
+                for part in place.normals
+            },
         )
         return right(made, (200, 600), 1e-3)
     raise AssertionError(kind)
@@ -261,10 +354,20 @@ def learning_with_few_solves(draw: Draw) -> str:
     """ps.learn in time with 15, 30, 36 or 39 solves ends with a surrogate, not with an error of its own arithmetic."""
     t, place, u = _in_time(draw)
     (x,), (k,) = place.coordinates, ps.parameters(k=(0.5, 2.0))
-    problem = ps.Problem(place.domain, ps.Eq(u.diff(t), k * u.diff(x, 2)), ps.Dirichlet(1 + x), initial=1 + x + sin(pi * x), times=[0, 0.05, 0.1])
+    problem = ps.Problem(
+        place.domain,
+        ps.Eq(u.diff(t), k * u.diff(x, 2)),
+        ps.Dirichlet(1 + x),
+        initial=1 + x + sin(pi * x),
+        times=[0, 0.05, 0.1],
+    )
     surrogate = ps.learn(problem, 1e-2, solves=draw.turn([15, 30, 36, 39]), n_nodes=30, recipe="polynomial")
     exact = 1 + x + sin(pi * x) * exp(-k * pi**2 * 0.1)
-    points = surrogate([1.3]).nodes.points if hasattr(surrogate([1.3]).nodes, "points") else np.asarray(surrogate([1.3]).nodes)
+    points = (
+        surrogate([1.3]).nodes.points
+        if hasattr(surrogate([1.3]).nodes, "points")
+        else np.asarray(surrogate([1.3]).nodes)
+    )
     found = np.asarray(surrogate([1.3]).values).reshape(3, -1)[-1]
     off = deviation(found, pr.values(exact.subs(k, 1.3), (x,), points.T))
     require(off < 2e-2, f"error {off:.1e}")
@@ -324,7 +427,15 @@ def evolutions_at_any_scale(draw: Draw) -> str:
     u, s = ps.unknown("u", x, t), t / duration
     exact = smooth(draw.rng, place, time=s)
     k = 0.3 * length**2 / duration
-    made = manufacture(place, [u], [exact], lambda v: v.diff(t) - k * v.diff(x, 2) + v**2 / duration, pr.conditions(draw.rng, place, [u], [exact], kinds=("dirichlet", "robin", "neumann")), time=t, times=[0, duration])
+    made = manufacture(
+        place,
+        [u],
+        [exact],
+        lambda v: v.diff(t) - k * v.diff(x, 2) + v**2 / duration,
+        pr.conditions(draw.rng, place, [u], [exact], kinds=("dirichlet", "robin", "neumann")),
+        time=t,
+        times=[0, duration],
+    )
     return f"length {length:g}, time {duration:g}: " + right(made, (60, 120), 1e-3)
 
 
@@ -338,7 +449,9 @@ def short_pulses(draw: Draw) -> str:
     total = strong * width * sqrt(pi)
     source = strong * exp(-(((t - at) / width) ** 2))
     boundary = {"left": ps.Neumann(-1), "right": ps.Neumann(1)}
-    problem = ps.Problem(place.domain, ps.Eq(u.diff(t) - 0.2 * u.diff(x, 2), source), boundary, initial=2 + x, times=[0, 1.0])
+    problem = ps.Problem(
+        place.domain, ps.Eq(u.diff(t) - 0.2 * u.diff(x, 2), source), boundary, initial=2 + x, times=[0, 1.0]
+    )
     return right(pr.Made(problem, {"u": 2 + x + total}, place, t), (40,), 1e-2)
 
 
@@ -347,9 +460,14 @@ def errors_per_unknown(draw: Draw) -> str:
     """solution.error of a system sees the small unknown too."""
     place = interval()
     (x,) = place.coordinates
-    big, small = us = ps.unknowns("p q", x)
+    big, small = ps.unknowns("p q", x)
     known = {"p": 300 + x, "q": 1e-6 * (2 + x)}
-    problem = ps.Problem(place.domain, [ps.Eq(-big.diff(x, 2), 0), ps.Eq(-small.diff(x, 2), 1e-6)], [ps.Dirichlet(e) for e in known.values()], exact=known)
+    problem = ps.Problem(
+        place.domain,
+        [ps.Eq(-big.diff(x, 2), 0), ps.Eq(-small.diff(x, 2), 1e-6)],
+        [ps.Dirichlet(e) for e in known.values()],
+        exact=known,
+    )
     solution = ps.discretize(problem, ps.scatter(place.domain, n_nodes=40)).solve()
     off = pr.error(pr.Made(problem, known, place), solution)
     require(solution.error > off / 10, f"q is off by {off:.1e}, solution.error is {solution.error:.1e}")
