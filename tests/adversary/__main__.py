@@ -51,15 +51,15 @@ def _schedule(names, given):
 
 
 def _show(outcome: Outcome) -> None:
-    mark = {"passed": "ok     ", "refused": "refused", "failed": "FAILED "}[outcome.verdict]
+    mark = {"passed": "ok     ", "refused": "refused", "failed": "FAILED ", "open": "open   "}[outcome.verdict]
     print(f"{mark} {outcome.family} --seed {outcome.seed} ({outcome.seconds:.1f} s): {outcome.words[:300]}", flush=True)
-    if outcome.verdict == "failed":
+    if outcome.verdict in ("failed", "open"):
         print(f"        {outcome.reproduction}", flush=True)
 
 
 def _table(outcomes: list[Outcome]) -> int:
     counts = Counter((o.family, o.verdict) for o in outcomes)
-    verdicts = ("passed", "refused", "failed")
+    verdicts = ("passed", "refused", "open", "failed")
     print(f"\n{'family':30} {'case':10} " + " ".join(f"{v:>8}" for v in verdicts))
     for name in dict.fromkeys(o.family for o in outcomes):
         print(f"{name:30} {FAMILIES[name].case:10} " + " ".join(f"{counts[name, v] or '':>8}" for v in verdicts))

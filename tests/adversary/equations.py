@@ -485,7 +485,13 @@ def unknown_at_other_places(draw: Draw) -> str:
     return right(pr.Made(problem, {"u": exact}, interval()), (60, 120), 1e-4)
 
 
-@family("A new", refused=True, warned=True, n_cases=7)
+@family(
+    "A new",
+    refused=True,
+    warned=True,
+    n_cases=7,
+    known="smooth coefficients that are steeper than the nodes resolve are not seen",
+)
 def jumps_in_disguise(draw: Draw) -> str:
     """A conductivity that jumps, or changes within less than the spacing, however it is written."""
     (x,) = ps.coordinates("x")

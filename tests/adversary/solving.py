@@ -440,7 +440,7 @@ def evolutions_at_any_scale(draw: Draw) -> str:
 
 
 # ---- beyond the list of the issue ------------------------------------------------------------------------------------
-@family("C new", refused=True, warned=True, n_cases=3)
+@family("C new", refused=True, warned=True, n_cases=3, known="adaptive steps may walk over a pulse")
 def short_pulses(draw: Draw) -> str:
     """A source that acts for a moment between the stored times: steps that adapt do not walk over it."""
     width, at = draw.turn([3e-3, 1e-2, 1e-3]), draw.uniform(0.3, 0.8)
@@ -455,7 +455,7 @@ def short_pulses(draw: Draw) -> str:
     return right(pr.Made(problem, {"u": 2 + x + total}, place, t), (40,), 1e-2)
 
 
-@family("C new", n_cases=1)
+@family("C new", n_cases=1, known="one norm over all unknowns")
 def errors_per_unknown(draw: Draw) -> str:
     """solution.error of a system sees the small unknown too."""
     place = interval()

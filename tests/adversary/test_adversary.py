@@ -33,7 +33,7 @@ SEEDS = {
     "fluxes-over-all-faces": (0,),
     "parts-inside-an-arc-or-edge": (0,),
     "parts-at-every-scale": (0, 1),
-    "lattices": (0,),
+    "lattices": (1,),
     "newton-from-far-away": (0, 1),
     "unknowns-of-mixed-size": (1,),
     "mixed-size-in-time": (0,),
@@ -43,7 +43,6 @@ SEEDS = {
     "growth-follows-the-parameter": (0,),
     "right-problems": (0, 1, 5),
     "true-reasons": (2,),
-    "errors-per-unknown": (0,),
 }
 
 
