@@ -50,7 +50,7 @@ def test_known_accuracy_on_the_flower(flower):
     def operator(v):
         return -v.diff(x, 2) - a * v.diff(y, 2) - k * v
 
-    problem = manufactured(flower.problem.domain, sin(3 * x) * cos(2 * y), operator)
+    problem = manufactured(flower.problem.domain, 2 + sin(3 * x + 1) * cos(2 * y - 1), operator)
     imq = ps.discretize(problem, flower.nodes, kernel=ps.IMQ(3.0), degree=-1, stencil_size=50)
     phs = ps.discretize(problem, flower.nodes, kernel=ps.PHS(7), degree=5, stencil_size=50)
     assert imq.solve([1.0, 1.0]).error <= 1e-3
@@ -111,12 +111,20 @@ def test_coefficients_that_cannot_be_separated_are_assembled_per_parameter():
         assert model.solve(mu).error < 1e-9
 
 
-def test_a_corner_between_value_and_slope_takes_the_value():
+@pytest.mark.parametrize("domain", [ps.Box((0, 0), (1, 1)), ps.Box((0, 0), (1, 1)).named(right=x > 0.99, top=y > 0.99)])
+def test_a_corner_between_value_and_slope_takes_the_value(domain):
+    # data differ on every side, so that a corner with the condition of one side and the normal of the other shows
+    exact = 1 + x + 2 * y + 3 * x * y + x**2 - 2 * y**2
     problem = ps.Problem(
-        ps.Box((0, 0), (1, 1)),
-        Eq(-ps.laplacian(u), 0),
-        {"left": ps.Dirichlet(0), "right": ps.Dirichlet(1), "*": ps.Neumann(0)},
-        exact=x,
+        domain,
+        Eq(-ps.laplacian(u), 2),
+        {
+            "left": ps.Dirichlet(exact),
+            "right": ps.Neumann(exact.diff(x)),
+            "bottom": ps.Neumann(-exact.diff(y)),
+            "top": ps.Robin(1 + x, 2, (1 + x) * exact + 2 * exact.diff(y)),
+        },
+        exact=exact,
     )
     for nodes in (ps.lattice(problem.domain, 15), ps.scatter(problem.domain, n_nodes=300)):
         for neumann in ("ghosts", "one-sided"):
@@ -132,10 +140,10 @@ def test_ghosts_beat_one_sided_rows():
 
 def test_general_conditions_on_named_parts():
     nx, ny = ps.normal(x, y)
-    exact = exp(x) * sin(y)
+    exact = exp(x) * sin(y + 1)
     domain = ps.Disc().named(inflow=x < 0)
     oblique = (2 * nx * u.diff(x) + ny * u.diff(y)) + u
-    data = oblique.subs(u, exact).doit()
+    data = 2 * x * exact.diff(x) + y * exact.diff(y) + exact  # with the normal that the disc is known to have
     problem = ps.Problem(
         domain, Eq(-ps.laplacian(u), 0), {"inflow": ps.Dirichlet(exact), "boundary": Eq(oblique, data)}, exact=exact
     )

@@ -1,0 +1,1 @@
+"""Attacks on parasol through its public names: random problems with known solutions; right, or refused in words."""

@@ -1,0 +1,58 @@
+"""A small version of `python -m adversary`: the cases of issue 13, one seed each, small enough for every day."""
+
+import pytest
+
+import adversary.boundaries
+import adversary.equations
+import adversary.solving  # noqa: F401  each registers its families
+from adversary.families import FAMILIES, run
+
+SEEDS = {
+    "jump-in-the-highest-coefficient": (0, 6),
+    "jump-with-parameters": (0,),
+    "jump-in-a-lower-coefficient": (1,),
+    "kink-in-the-highest-coefficient": (1,),
+    "point-load": (1,),
+    "discontinuous-source": (2,),
+    "switch-in-the-coordinates": (1, 3),
+    "switch-in-the-unknown": (0,),
+    "unknowns-in-any-order": (0,),
+    "coordinates-in-any-order": (0, 1, 4),
+    "time-in-coefficients": (0, 1),
+    "addition-theorems": (0,),
+    "bad-inputs": (0, 1, 3),
+    "functions-of-numpy": (0,),
+    "rough-functions-of-the-unknown": (0,),
+    "divergence-form": (0,),
+    "unknown-at-other-places": (0, 1),
+    "corner-normals": (0,),
+    "normal-in-a-value": (0,),
+    "every-side-its-own": (5,),
+    "slits": (0, 3),
+    "surfaces-of-several-components": (1,),
+    "fluxes-over-all-faces": (0,),
+    "parts-inside-an-arc-or-edge": (0,),
+    "parts-at-every-scale": (0, 1),
+    "lattices": (1,),
+    "newton-from-far-away": (0, 1),
+    "unknowns-of-mixed-size": (1,),
+    "mixed-size-in-time": (0,),
+    "nonlinear-constraints-in-time": (0, 1),
+    "between-stored-times": (0,),
+    "initial-values-without-numbers": (0,),
+    "growth-follows-the-parameter": (0,),
+    "right-problems": (0, 1, 5),
+    "true-reasons": (2,),
+}
+
+
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])
+def test_right_or_refused(name, seed):
+    outcome = run(name, seed)
+    assert outcome.verdict in ("passed", "refused"), f"{outcome.words}\n{outcome.reproduction}"
+
+
+def test_every_part_of_the_issue_is_attacked():
+    parts = {"A1", "A2", "A3", "A4", "A5", "A6", "A7", "B1a", "B1b", *[f"B{k}" for k in range(2, 9)]}
+    parts |= {f"C{k}" for k in range(1, 8)}
+    assert parts <= {family.case for family in FAMILIES.values()}
