@@ -40,11 +40,11 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
     for form in problem.forms:
         for what, expression in _coefficients(form):
-            at = _jump(problem, nodes, expression)
-            if at is not None:
+            if _jumps_along(problem, nodes, expression):
+                culprit = min(map(str, _jumping(problem, expression)), key=len)
                 yield (
-                    f"the {what} of the equation jumps at {_place(problem, at)}: errors fall no faster than the spacing "
-                    f"of the nodes, whatever the degree, and depend on how the nodes lie. {_ASK}"
+                    f"the {what} of the equation jumps along the coordinates, {culprit}: errors fall no faster than the "
+                    f"spacing of the nodes, whatever the degree, and depend on how the nodes lie. {_ASK}"
                 )
 
 
@@ -59,11 +59,15 @@ def _coefficients(form: Form) -> Iterator[tuple[str, sympy.Expr]]:
     yield "nonlinear term", form.nonlinear
 
 
-def _jump(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> np.ndarray | None:
-    """A point at which the expression jumps along the coordinates, None if there is none."""
+def _jumping(problem: Problem, expression: sympy.Expr) -> list[sympy.Basic]:
+    return [atom for atom in expression.atoms(*_JUMPING) if atom.free_symbols & set(problem.coordinates)]
+
+
+def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool:
+    """Whether the expression jumps along the coordinates somewhere between the nodes."""
     coordinates = problem.coordinates
-    if not any(atom.free_symbols & set(coordinates) for atom in expression.atoms(*_JUMPING)):
-        return None
+    if not _jumping(problem, expression):
+        return False
     others = sorted(expression.free_symbols - set(coordinates), key=str)
     function = as_function(expression, [*coordinates, *others])
     last = 1.0 if problem.times is None else float(problem.times[-1])
@@ -96,8 +100,8 @@ def _jump(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> np.ndarray 
             low, high = np.where(first[:, None], low, middle), np.where(first[:, None], middle, high)
         left = np.abs(value(high) - value(low))
         if left.max() > _JUMP * np.abs(values).max():
-            return low[np.argmax(left)]
-    return None
+            return True
+    return False
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------
