@@ -7,7 +7,6 @@ import numpy as np
 from parasol.space.geometry.domain import Domain
 
 _SHRINK = 4.0 ** -np.arange(14)  # depths tried for a point in a narrow place, as parts of the wanted one
-_PUSHES = 100  # enough for corners of some 5 degrees
 _ROUNDS = 200  # balls along one line
 OVERLAP = 0.95  # balls that only touch may touch in a wall: each counts for less than its radius
 
@@ -53,11 +52,14 @@ def lifted(domain: Domain, points: np.ndarray, room: np.ndarray) -> tuple[np.nda
         wanted = shrink * room[low]
         trial = points[low].copy()
         reached = -domain.distance(trial)
-        for _ in range(_PUSHES):  # away from one side of a corner after the other
+        total = np.zeros_like(trial)  # of the normals of the sides that meet here: a corner is left between them
+        for count in range(1, domain.dimension + 1):
             rows = np.flatnonzero(reached < 0.5 * wanted)
             if not len(rows):
                 break
-            trial[rows] -= (wanted - reached)[rows, None] * domain.normal(trial[rows])
+            total[rows] += domain.normal(trial[rows])
+            square = np.maximum(np.sum(total[rows] ** 2, axis=1), 1e-4)
+            trial[rows] = points[low[rows]] - (count * wanted[rows] / square)[:, None] * total[rows]
             reached[rows] = -domain.distance(trial[rows])
         back = points[low] - trial
         length = np.linalg.norm(back, axis=1)
