@@ -70,3 +70,13 @@ def test_nothing_is_said_where_nothing_is_rough(case):
 def test_the_catalogue_is_quiet(name):
     problem = ps.load_problem(name)
     assert rough_places(problem, ps.scatter(problem.domain, n_nodes=250 if problem.domain.dimension < 3 else 400)) == []
+
+
+@pytest.mark.parametrize(("steepness", "said"), [(1e4, True), (1e3, True), (50, False)])
+def test_a_coefficient_that_changes_between_the_nodes_is_said(steepness, said):
+    """An interface smeared over less than a spacing: 126 % and 67 % wrong with 200 nodes, 6e-7 where they resolve it."""
+    u = ps.unknown("u", x)
+    material = 0.55 + 0.45 * sp.tanh(steepness * (x - 0.5))
+    problem = ps.Problem(ps.Box(0, 1), ps.Eq(-(material * u.diff(x)).diff(x), 1), ps.Dirichlet(0))
+    found = rough_places(problem, ps.scatter(problem.domain, n_nodes=200))
+    assert any("within the spacing" in words for words in found) == said

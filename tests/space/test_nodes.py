@@ -388,3 +388,11 @@ def test_fill_gives_up_beyond_its_limit():
     edge = scatter(SQUARE, spacing=0.02).boundary
     points = fill(SQUARE, lambda p, _: np.full(len(p), 0.02), edge, rng=np.random.default_rng(0), limit=500)
     assert 500 < len(points) < 1200
+
+
+def test_a_small_hole_in_space_is_said():
+    with pytest.warns(ParasolWarning, match="hole or rim of circumference"):
+        scatter(BALL - Ball((0.3, 0.1, 0), 0.05), n_nodes=600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scatter(BALL - Ball((0.3, 0.1, 0), 0.4), n_nodes=600)

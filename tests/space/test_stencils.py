@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,7 @@ from parasol.checks import ParasolError, ParasolWarning
 from parasol.space.geometry.primitives import Box
 from parasol.space.kernels import IMQ, IQ, MQ, PHS, Gaussian, Matern, Wendland, monomials, n_monomials
 from parasol.space.neighbours import Cloud
+from parasol.space.nodes import scatter
 from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme, default_scheme, stencil_weights
 
@@ -146,3 +149,23 @@ def test_more_neighbours_than_nodes():
     points = cloud(10, 2)
     with pytest.raises(ParasolError, match="10 nodes there are"):
         differentiate(points, points, [(2, 0)], default_scheme(2))
+
+
+@pytest.mark.parametrize("kernel", [IMQ(1e3), Gaussian(100.0), Wendland(100.0)])
+def test_a_kernel_narrower_than_the_spacing_is_said(kernel):
+    """Such stencils are perfectly conditioned, and 90 % wrong."""
+    points = scatter(Box((0, 0), (1, 1)), n_nodes=400).points
+    with pytest.warns(ParasolWarning, match="too narrow"):
+        differentiate(points, points[:50], [(2, 0)], Scheme(kernel, -1, 30))
+
+
+def test_kernels_of_the_paper_are_wide_enough():
+    points = scatter(Box((0, 0), (1, 1)), n_nodes=400).points
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        differentiate(points, points[:50], [(2, 0), (0, 2)], Scheme(IMQ(3.0), -1, 50))
+
+
+def test_splines_need_polynomials_of_the_order_of_the_equation():
+    with pytest.raises(ParasolError, match="degree=1 is too small for derivatives of order 2"):
+        default_scheme(2, degree=1)

@@ -172,7 +172,7 @@ def _row_blocks(
         for p in np.unique(part[j, known]):
             here = known & (part[j] == p)
             given = _with_known_rate(form, problem.conditions[names[p]][j], problem.time)
-            blocks.append(_Rows(given, j * n + ghost_of[here], boundary[here], nodes.normals[here]))
+            blocks.append(_Rows(given, j * n + ghost_of[here], boundary[here], normals[j, here]))
         condition_row = np.where(haunted & sloped[j], ghost_of, boundary)
         for p, name in enumerate(names):
             condition = problem.conditions[name][j]

@@ -13,7 +13,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.notebook import card, field_rows
-from parasol.pde.steady import Solution, describe
+from parasol.pde.steady import Solution, describe, relative_error
 from parasol.pde.transient import MOST_GROWTH, integrate
 
 if TYPE_CHECKING:
@@ -99,16 +99,11 @@ class Evolution:
 
     @property
     def error(self) -> float | None:
-        """Relative l2 error over all stored times and nodes against the exact solution, where the problem knows it.
-
-        Each unknown is measured against itself, one that is 0 against the largest other one; the worst counts.
-        """
+        """Relative l2 error over all stored times and nodes against the exact solution; see `relative_error`."""
         if self.model.problem.exact is None:
             return None
         exact = np.array([self.model.exact(self.mu, float(t)) for t in self.times])
-        gaps = [np.linalg.norm(part) for part in self.model.fields(self.values - exact).values()]
-        sizes = np.array([np.linalg.norm(part) for part in self.model.fields(exact).values()])
-        return float(np.max(gaps / np.where(sizes > 0, sizes, np.max(sizes) or 1.0)))
+        return relative_error(self.model, self.values, exact)
 
 
 def evolve(
@@ -176,8 +171,8 @@ def _warn_of_growth(model: Model, mu: np.ndarray, times: np.ndarray) -> None:
         return  # refused later, with better words
     # a nonlinear problem may grow by itself; a linear one whose modes grow twentyfold is worth a word
     limit, duration = np.log(20.0) if model.problem.linear else MOST_GROWTH, float(times[-1] - times[0])
-    # eigenvalues cost as much as a solve: the middle of the ranges speaks for the others where it is far from the limit;
-    # functions have no middle
+    # eigenvalues cost as much as a solve: middle and ends of the ranges speak for the others where they are far from the
+    # limit; functions have neither
     if model.parameters.functions or model.typical_growth * duration > limit / 3:
         growth = model.growth(mu)
     else:

@@ -281,8 +281,9 @@ class Model:
 
     @cached_property
     def typical_growth(self) -> float:
-        """`growth` in the middle of the parameters' ranges, for problems whose parameters are numbers."""
-        return self.growth(self.vector())
+        """The largest `growth` in the middle and at both ends of the parameters' ranges, where parameters are numbers."""
+        low, high = self.parameters.bounds
+        return max(self.growth(mu) for mu in ((self.vector(), low, high) if len(low) else (self.vector(),)))
 
     def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (..., n_nodes), from stacked values (..., n_fields * n_nodes)."""

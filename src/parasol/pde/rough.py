@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import sympy
@@ -18,6 +18,10 @@ from parasol.space.nodes import Nodes
 
 _JUMPING = (sympy.Piecewise, sympy.Heaviside, sympy.sign, sympy.floor, sympy.ceiling, sympy.frac, sympy.Mod)
 _SHARES = (0.5, 0.25, 0.75)  # of the ranges of parameters and of time, where jumps are looked for
+_ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
+_UNRESOLVED = (
+    0.05  # second difference of a coefficient over quarters of the way to a neighbour, of its largest value there
+)
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
 _STEEPEST, _HALVINGS = 32, 40  # steps that are halved so often: a jump stays, a slope shrinks to nothing
 _JUMP = 1e-3  # of the largest value
@@ -28,12 +32,12 @@ _ASK = "Ask ps.discretisation_error(model, mu) how large they are."
 def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     """What limits the accuracy on these nodes whatever the scheme, as sentences; empty for an ordinary problem.
 
-    Seen are jumps along the coordinates in the source and the coefficients of the equation, and in the plane the points
-    where the solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both
+    Seen are jumps along the coordinates in the source and the coefficients of the equation, coefficients of second
+    derivatives that bend within the spacing of the nodes, and in the plane the points where the solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both
     sides of a re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given
     values have such solutions too, but there the scheme converges evenly.
     """
-    return [*_jumps(problem, nodes), *_singular_points(problem, nodes)]
+    return [*_jumps(problem, nodes), *_layers(problem, nodes), *_singular_points(problem, nodes)]
 
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
@@ -65,30 +69,10 @@ def _jumping(problem: Problem, expression: sympy.Expr) -> list[sympy.Basic]:
 
 def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool:
     """Whether the expression jumps along the coordinates somewhere between the nodes."""
-    coordinates = problem.coordinates
     if not _jumping(problem, expression):
         return False
-    others = sorted(expression.free_symbols - set(coordinates), key=str)
-    function = as_function(expression, [*coordinates, *others])
-    last = 1.0 if problem.times is None else float(problem.times[-1])
-
-    def constant(symbol, share: float) -> float:
-        if isinstance(symbol, Parameter):
-            return symbol.low + share * (symbol.high - symbol.low)
-        return share * last if isinstance(symbol, Time) else share
-
-    _, near = KDTree(nodes.points).query(nodes.points, min(_NEIGHBOURS + 1, nodes.n_nodes))
-    start, stop = nodes.points[np.repeat(near[:, 0], near.shape[1] - 1)], nodes.points[near[:, 1:].ravel()]
-    shares = np.arange(_PER_EDGE + 1) / _PER_EDGE
-    places = start[:, None] + shares[:, None] * (stop - start)[:, None]  # (n_edges, steps + 1, dimension)
-    for share in _SHARES:
-        given = [constant(symbol, share) for symbol in others]
-
-        def value(points: np.ndarray, given=given) -> np.ndarray:
-            with np.errstate(all="ignore"):
-                found = function(*np.moveaxis(points, -1, 0).reshape(points.shape[-1], -1), *given)
-            return np.nan_to_num(found).reshape(points.shape[:-1])
-
+    places = _along_edges(nodes, _NEIGHBOURS)
+    for value in _functions(problem, expression, _SHARES):
         values = value(places)
         change = np.abs(np.diff(values, axis=1)).ravel()
         steepest = np.argsort(change)[-_STEEPEST:]
@@ -102,6 +86,65 @@ def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool
         if left.max() > _JUMP * np.abs(values).max():
             return True
     return False
+
+
+def _layers(problem: Problem, nodes: Nodes) -> Iterator[str]:
+    """Coefficients of second derivatives that change within one spacing: smeared interfaces that no node sees."""
+    for expression in _of_second_order(problem.forms):
+        if not expression.free_symbols & set(problem.coordinates):
+            continue
+        places = _along_edges(nodes, 2 * nodes.dimension)
+        for value in _functions(problem, expression, _ENDS):
+            values = value(places)
+            size = np.max(np.abs(values), axis=1)
+            bend = np.max(np.abs(np.diff(values, 2, axis=1)), axis=1)
+            worst = int(np.argmax(bend / np.where(size > 0, size, 1.0)))
+            if bend[worst] > _UNRESOLVED * size[worst]:
+                yield (
+                    f"the coefficient {str(expression)[:60]} of a second derivative changes near {_place(problem, places[worst, 0])} "
+                    f"within the spacing of the nodes, which do not see how: the answer may be that of another equation. "
+                    f"Use more nodes there, or a wider transition. {_ASK}"
+                )
+                break
+
+
+def _of_second_order(forms: Iterable[Form]) -> Iterable[sympy.Expr]:
+    sums: dict[tuple, sympy.Expr] = defaultdict(lambda: sympy.S.Zero)
+    for i, form in enumerate(forms):
+        for term in form.operator:
+            if term.derivative is not None and sum(term.derivative) == 2:
+                sums[i, term.unknown, term.derivative] += term.theta * term.coefficient
+    return dict.fromkeys(sums.values())
+
+
+def _along_edges(nodes: Nodes, count: int) -> np.ndarray:
+    """Places between each node and its nearest neighbours, (n_edges, steps + 1, dimension)."""
+    _, near = KDTree(nodes.points).query(nodes.points, min(count + 1, nodes.n_nodes))
+    start, stop = nodes.points[np.repeat(near[:, 0], near.shape[1] - 1)], nodes.points[near[:, 1:].ravel()]
+    shares = np.arange(_PER_EDGE + 1) / _PER_EDGE
+    return start[:, None] + shares[:, None] * (stop - start)[:, None]
+
+
+def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
+    """The expression as functions of points (..., dimension), with parameters and time at these shares of their ranges."""
+    others = sorted(expression.free_symbols - set(problem.coordinates), key=str)
+    function = as_function(expression, [*problem.coordinates, *others])
+    last = 1.0 if problem.times is None else float(problem.times[-1])
+
+    def constant(symbol, share: float) -> float:
+        if isinstance(symbol, Parameter):
+            return symbol.low + share * (symbol.high - symbol.low)
+        return share * last if isinstance(symbol, Time) else share
+
+    for share in shares if others else shares[:1]:
+        given = [constant(symbol, share) for symbol in others]
+
+        def value(points: np.ndarray, given=given) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                found = function(*np.moveaxis(points, -1, 0).reshape(points.shape[-1], -1), *given)
+            return np.nan_to_num(found).reshape(points.shape[:-1])
+
+        yield value
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from parasol.checks import ParasolError
 from parasol.space.fill import fibonacci, fill, independent
@@ -40,6 +42,8 @@ class Boundary:
 Spacing = Callable[[np.ndarray], np.ndarray]
 _THIN = 0.5  # in spacings: what is thinner is no piece of the boundary
 _ROUND = 8  # nodes that a closed curve needs to be told from a polygon
+_ROUND_IN_SPACE = 24  # and a closed surface from a polyhedron
+_LINKED = 1.8  # spacings between neighbours on one surface
 
 
 def boundary_nodes(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20) -> Boundary:
@@ -264,7 +268,24 @@ def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generato
         points, n_fixed, scale = _counted(domain, make, spacing, n, rng)
     h = scale * spacing(points)
     points[n_fixed:] = _spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
-    return describe(domain, points, h)
+    return replace(describe(domain, points, h), coarse=_smallest_surface(domain, points, h))
+
+
+def _smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
+    """Circumference and nodes of the closed surface with the fewest, if too few for its shape: a hole, for instance."""
+    wrap = Wrap.of(domain)
+    pairs = wrap.tree(points).query_pairs(_LINKED * float(h.max()), output_type="ndarray")
+    gap = np.linalg.norm(wrap.shortest(points[pairs[:, 0]] - points[pairs[:, 1]]), axis=1)
+    near = pairs[gap < _LINKED * np.maximum(h[pairs[:, 0]], h[pairs[:, 1]])]
+    graph = sparse.coo_array((np.ones(len(near)), near.T), shape=(len(points),) * 2)
+    surface = connected_components(graph, directed=False)[1]
+    counts = np.bincount(surface)
+    least = int(np.argmin(counts))
+    if counts[least] >= _ROUND_IN_SPACE:
+        return None
+    return np.pi * float(np.ptp(points[surface == least], axis=0).max() + h[surface == least].mean()), int(
+        counts[least]
+    )
 
 
 def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):

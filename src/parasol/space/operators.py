@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from parasol.space.kernels import MultiIndex, n_monomials
 from parasol.space.neighbours import Cloud
 from parasol.space.stencils import Scheme, stencil_weights
 
+_NARROW = 0.04  # by which such a 1 may be off
 ILL_CONDITIONED = 1e12  # estimated; a known answer then comes back with fewer than four digits
 
 
@@ -100,6 +102,7 @@ def differentiate(
         )
     report = StencilReport.of(condition)
     _warn(report, size, n_points)
+    _warn_of_narrow_kernels(cloud, centers, columns, weights, derivatives, scheme)
     # the matrices share their columns: sorted, no use of one matrix can reorder those of another
     order = np.argsort(columns, axis=1)
     columns = np.take_along_axis(columns, order, axis=1)
@@ -163,6 +166,28 @@ def _warn(report: StencilReport, size: int, n_points: int) -> None:
             ParasolWarning,
             stacklevel=3,
         )
+
+
+def _warn_of_narrow_kernels(cloud: Cloud, centers, columns, weights, derivatives, scheme: Scheme) -> None:
+    """Say so where a kernel without polynomials is narrower than the spacing: D^a of x^a/a! should be 1.
+
+    Its stencils are perfectly conditioned, and know nothing of their neighbours.
+    """
+    if all(sum(index) <= scheme.degree for index in derivatives) or not len(centers):
+        return
+    offsets = cloud.wrap.shortest(cloud.points[columns] - centers[:, None, :])
+    for j, index in enumerate(derivatives):
+        monomial = np.prod([offsets[:, :, k] ** n / math.factorial(n) for k, n in enumerate(index)], axis=0)
+        value = float(np.median(np.sum(weights[:, j] * monomial, axis=1)))
+        if abs(value - 1.0) > _NARROW:
+            what = "a constant" if not any(index) else "a monomial"
+            warnings.warn(
+                f"{scheme.kernel} is too narrow for the spacing of the nodes: a derivative of {what} that is 1 comes out as "
+                f"{value:.2g}. Use a wider kernel (a smaller shape parameter), polynomials (degree=2), or more nodes.",
+                ParasolWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def _warn_of_leaks(distance: np.ndarray, count: np.ndarray, size: int) -> None:

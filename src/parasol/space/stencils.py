@@ -66,6 +66,11 @@ def default_scheme(
             f"degree={degree} is too small for {kernel}, whose local systems may be singular. "
             f"Use degree >= {kernel.minimal_degree}."
         )
+    if isinstance(kernel, PHS) and degree < order:
+        raise ParasolError(
+            f"degree={degree} is too small for derivatives of order {order}: splines converge by their polynomials only. "
+            f"Use degree >= {order}."
+        )
     count = n_monomials(dimension, degree)
     if stencil_size is None:
         stencil_size = max(math.ceil(2.6 * count), 2 * dimension + 1) if degree >= 0 else _NO_POLYNOMIALS[dimension]

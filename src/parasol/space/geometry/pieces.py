@@ -32,7 +32,6 @@ class Pieces:
         """Length of the whole polyline."""
         return float(arc_lengths(self.points)[-1])
 
-
     def lines(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The polyline (m, 2) of every piece with its parts (n_parts,)."""
         for first, last, parts in zip(self.cuts[:-1], self.cuts[1:], self.parts, strict=True):
