@@ -92,7 +92,7 @@ def every_side_its_own(draw: Draw) -> str:
     """Random operators with a random condition on every side, on every plane domain, at offsets and scales."""
     shape = draw.turn(pr.PLANE)
     scale = 1.0 if draw.seed < 8 else float(draw.rng.choice([1e-6, 1e-3, 1.0, 1e3, 1e6]))
-    offset = 0.0 if draw.seed < 8 else float(draw.rng.choice([0.0, 0.0, 1.0, 100.0, 1e4])) * scale
+    offset = 0.0 if draw.seed < 8 else float(draw.rng.choice([0.0, 0.0, 1.0, 100.0, 300.0])) * scale
     place = shape(draw.rng, ps.coordinates("x y"), centre=(offset, -offset / 2), size=scale)
     u, exact = ps.unknown("u", *place.coordinates), smooth(draw.rng, place)
     made = manufacture(place, [u], [exact], pr.operator(draw.rng, place), pr.conditions(draw.rng, place, [u], [exact]))

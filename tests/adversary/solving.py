@@ -259,15 +259,18 @@ def growth_follows_the_parameter(draw: Draw) -> str:
 
 @family("C5", refused=True, warned=True, n_cases=2)
 def several_solutions(draw: Draw) -> str:
-    """Fisher's equation beyond the bifurcation, from no guess: the trivial branch is not returned without a word."""
+    """Fisher's equation beyond the bifurcation: whichever branch comes back, the answer says from where it was reached."""
     place = interval()
     (x,), lam = place.coordinates, draw.uniform(15, 40)
     u = ps.unknown("u", x)
     problem = ps.Problem(place.domain, ps.Eq(-u.diff(x, 2), lam * u * (1 - u)), ps.Dirichlet(0))
-    solution = ps.discretize(problem, ps.scatter(place.domain, n_nodes=80)).solve()
-    largest = float(np.max(np.abs(solution.values)))
-    require(largest > 0.1, f"-u'' = {lam} u (1 - u): zero came back, one of at least two solutions")
-    return f"largest value {largest:.2g}"
+    model = ps.discretize(problem, ps.scatter(place.domain, n_nodes=80))
+    solutions = [model.solve(), model.solve(guess=np.full(80, 0.8))]
+    largest = [float(np.max(np.abs(s.values))) for s in solutions]
+    starts = [getattr(s, "start", "") for s in solutions]
+    require(largest[0] < 0.1 < largest[1], f"-u'' = {lam} u (1 - u): largest values {largest}")
+    require(all(starts) and starts[0] != starts[1], f"two branches of -u'' = {lam} u (1 - u), and nothing says which")
+    return f"{starts[0]}: {largest[0]:.2g}, {starts[1]}: {largest[1]:.2g}"
 
 
 @family("C6", n_cases=7)
