@@ -273,6 +273,8 @@ def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generato
 
 def _smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
     """Circumference and nodes of the closed surface with the fewest, if too few for its shape: a hole, for instance."""
+    if not len(points):
+        return None
     wrap = Wrap.of(domain)
     pairs = wrap.tree(points).query_pairs(_LINKED * float(h.max()), output_type="ndarray")
     gap = np.linalg.norm(wrap.shortest(points[pairs[:, 0]] - points[pairs[:, 1]]), axis=1)
