@@ -290,3 +290,16 @@ def test_a_narrow_source_is_loaded_as_it_was_written():
     for place in (0.1, 0.5, 0.9):
         expected = np.exp(-np.sum((inside - place) ** 2, axis=1) / width**2)
         np.testing.assert_allclose(model.load([place])[: len(inside)], expected, atol=1e-13)
+
+
+@pytest.mark.parametrize(("sides", "shape"), [((1, 1, 1), (5, 7, 9)), ((2, 1, 0.5), (8, 8, 8))])
+def test_slopes_all_around_a_stretched_lattice_in_space(sides, shape):
+    """The nearest nodes have too few layers along the longest steps: they were refused as singular."""
+    x, y, z = ps.coordinates("x y z")
+    u = ps.unknown("u", x, y, z)
+    exact = sympy.exp(x / 2) * sympy.cos(y) + sympy.sin(z + x) + 1
+    outward = {"left": (x, -1), "right": (x, 1), "front": (y, -1), "back": (y, 1), "bottom": (z, -1), "top": (z, 1)}
+    box = ps.Box((0, 0, 0), sides)
+    slopes = {name: ps.Neumann(sign * exact.diff(v)) for name, (v, sign) in outward.items()}
+    problem = ps.Problem(box, ps.Eq(u - ps.laplacian(u), exact - ps.laplacian(exact, x, y, z)), slopes, exact=exact)
+    assert ps.discretize(problem, ps.lattice(box, shape)).solve().error < 2e-4

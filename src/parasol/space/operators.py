@@ -145,11 +145,30 @@ def _weights(cloud: Cloud, centers, columns, derivatives, scheme: Scheme) -> tup
 
 
 def _others(cloud: Cloud, centers, size: int, attempt: int) -> np.ndarray:
-    """Neighbours picked at random among more of the nearest, nearer ones preferred; the center's own point stays."""
-    more = min((3 + attempt) * size // 2, len(cloud.points))
+    """Neighbours picked at random among more of the nearest, nearer ones preferred; the center's own point stays.
+
+    On a lattice near means few steps away: where it is stretched, a ball holds too few layers along the longest steps.
+    """
+    steps = _lattice_steps(cloud.points)
+    more = min((3 + attempt) * size // 2 if steps is None else 6 * size, len(cloud.points))
     index, distance = cloud.nearest(centers, more)
-    order = np.argsort(distance * (1 + 0.4 * np.random.default_rng(attempt).random(distance.shape)), axis=1)[:, :size]
-    return np.take_along_axis(index, order, axis=1)
+    if steps is not None:
+        offsets = cloud.wrap.shortest(cloud.points[index] - centers[:, None, :])
+        distance = np.where(np.isinf(distance), np.inf, np.linalg.norm(offsets / steps, axis=2))
+    jitter = 0.0 if steps is not None and attempt == 1 else 0.4
+    order = np.argsort(distance * (1 + jitter * np.random.default_rng(attempt).random(distance.shape)), axis=1)
+    return np.take_along_axis(index, order[:, :size], axis=1)
+
+
+def _lattice_steps(points: np.ndarray) -> np.ndarray | None:
+    """The steps (dimension,) of a lattice, ghosts beside it included; None of scattered points."""
+    steps = []
+    for values in points.T:
+        levels = np.unique(np.round(values / (np.ptp(values) or 1.0), 9))
+        if len(levels) ** points.shape[1] > 8 * len(points) or len(levels) < 2:
+            return None
+        steps.append(float(np.median(np.diff(levels)) * np.ptp(values)))
+    return np.array(steps)
 
 
 def _warn(report: StencilReport, size: int, n_points: int) -> None:
