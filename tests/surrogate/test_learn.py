@@ -265,6 +265,26 @@ def test_no_failed_solve_lies_where_a_surrogate_answers():
     assert (a - 1) * b > 1.2  # and not much of the box is given away
 
 
+class Late(Wave):
+    """Fails at large a, but not before the fresh solves for the bound."""
+
+    fingerprint = "late"
+
+    def solve(self, mu):
+        out = super().solve(mu)
+        if self.calls > 26 and mu[0] > 2.8:
+            raise ps.ParasolError("too late")
+        return out
+
+
+def test_a_failure_among_the_fresh_solves_for_the_bound_cuts_the_box_too():
+    with pytest.warns(ps.ParasolWarning, match=r"too late.*answers for a in \[1, 2\.") as said:
+        surrogate = learn(Late(), 0.3, **quick)
+    assert len(surrogate.facts["learn"]["history"]) == 1
+    assert "all the same" not in str(said[0].message)
+    assert surrogate.facts["measured"]["n"] == 40  # all of them from the box that is left
+
+
 class Gap(Wave):
     """No solutions in the middle: no box around it would help."""
 
