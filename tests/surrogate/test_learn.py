@@ -265,6 +265,24 @@ def test_no_failed_solve_lies_where_a_surrogate_answers():
     assert (a - 1) * b > 1.2  # and not much of the box is given away
 
 
+class Narrow(Fold):
+    """Solutions in a small part of the range only."""
+
+    fingerprint = "narrow"
+
+    def solve(self, mu):
+        if not 0.3 < mu[0] < 0.7:
+            raise ps.ParasolError("no solution")
+        return np.sin(mu[0] * np.linspace(1, 2, 20))
+
+
+def test_a_small_part_with_solutions_is_found_and_learned():
+    with pytest.warns(ps.ParasolWarning, match="answers for a in"):
+        surrogate = learn(Narrow(), 1e-2, **quick)
+    assert surrogate.facts["learn"]["met"]
+    assert surrogate.parameters.solved[0] == pytest.approx((0.3, 0.7), abs=0.015)
+
+
 class Late(Wave):
     """Fails at large a, but not before the fresh solves for the bound."""
 
