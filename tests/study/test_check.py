@@ -1,6 +1,7 @@
 """The error budget: parts that add up, promises kept and broken, solvers made again from a file; the commands."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,13 @@ def test_the_solver_of_a_file_is_the_same_to_the_last_bit(learned, path):
     again = solver_of(ps.load(path))
     mu = np.array([0.0123])
     assert np.array_equal(again.solve(mu).values, learned.solver.solve(mu).values)
+
+
+def test_the_fingerprint_of_a_file_of_version_0_1_0_says_nothing_and_that_is_said(path):
+    file = ps.load(path)
+    old = replace(file, facts={**file.facts, "fingerprint": "0123456789abcdef" * 4})
+    with pytest.warns(ps.ParasolWarning, match="taken on trust"):
+        assert solver_of(old).n_nodes == solver_of(file).n_nodes
 
 
 def test_parts_add_up_and_are_what_they_say(learned, path):

@@ -246,7 +246,7 @@ def test_the_declared_box_stays_and_answers_end_where_solutions_end(tmp_path):
         assert np.isinf(answer.bounds.relative).tolist() == [False, True]
         with pytest.raises(ps.ParasolError, match=r"outside its range \[0, 1\]"):
             one([1.2])
-    assert 0 < surrogate.parameters.vector({})[0] < 0.6  # the middle of the part with solutions
+    assert surrogate.parameters.vector({})[0] == pytest.approx(high / 2)  # the middle of the part with solutions
     report = ps.check(surrogate, n=20)
     assert report.n_failed == 0
 
@@ -271,6 +271,44 @@ def test_no_failed_solve_lies_where_a_surrogate_answers():
     (_, a), (_, b) = surrogate.parameters.solved
     assert a + b < 3.4
     assert (a - 1) * b > 1.2  # and not much of the box is given away
+
+
+class Narrow(Fold):
+    """Solutions in a small part of the range only."""
+
+    fingerprint = "narrow"
+
+    def solve(self, mu):
+        if not 0.3 < mu[0] < 0.7:
+            raise ps.ParasolError("no solution")
+        return np.sin(mu[0] * np.linspace(1, 2, 20))
+
+
+def test_a_small_part_with_solutions_is_found_and_learned():
+    with pytest.warns(ps.ParasolWarning, match="answers for a in"):
+        surrogate = learn(Narrow(), 1e-2, **quick)
+    assert surrogate.facts["learn"]["met"]
+    assert surrogate.parameters.solved[0] == pytest.approx((0.3, 0.7), abs=0.015)
+
+
+class Late(Wave):
+    """Fails at large a, but not before the fresh solves for the bound."""
+
+    fingerprint = "late"
+
+    def solve(self, mu):
+        out = super().solve(mu)
+        if self.calls > 26 and mu[0] > 2.8:
+            raise ps.ParasolError("too late")
+        return out
+
+
+def test_a_failure_among_the_fresh_solves_for_the_bound_cuts_the_box_too():
+    with pytest.warns(ps.ParasolWarning, match=r"too late.*answers for a in \[1, 2\.") as said:
+        surrogate = learn(Late(), 0.3, **quick)
+    assert len(surrogate.facts["learn"]["history"]) == 1
+    assert "all the same" not in str(said[0].message)
+    assert surrogate.facts["measured"]["n"] == 40  # all of them from the box that is left
 
 
 class Gap(Wave):

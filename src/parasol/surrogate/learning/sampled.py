@@ -137,10 +137,6 @@ def _start(model, tolerance: float, book: Book, recipe, rng: int) -> _Course:
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
     course.train = book.solve(mus[:n], "the first samples")
     _cut(course)
-    n = book.affordable(n, reserve=_reserve(book))
-    if len(course.train) < len(mus) / 2 and n >= 4:  # most of the first ones failed, or were cut off
-        course.train = joined(course.train, book.solve(course.sample(n, "edges", 1), "more where there are solutions"))
-        _cut(course)
     return course
 
 
