@@ -297,8 +297,8 @@ def test_slopes_all_around_a_stretched_lattice_in_space(sides, shape):
     """The nearest nodes have too few layers along the longest steps: they were refused as singular."""
     x, y, z = ps.coordinates("x y z")
     u = ps.unknown("u", x, y, z)
-    exact = sympy.exp(x / 2) * sympy.cos(y) + sympy.sin(z + x) + 1
-    outward = {"left": (x, -1), "right": (x, 1), "front": (y, -1), "back": (y, 1), "bottom": (z, -1), "top": (z, 1)}
+    exact = exp(x / 2) * cos(y) + sin(z + x) + 1
+    outward = {"left": (x, -1), "right": (x, 1), "bottom": (y, -1), "top": (y, 1), "back": (z, -1), "front": (z, 1)}
     box = ps.Box((0, 0, 0), sides)
     slopes = {name: ps.Neumann(sign * exact.diff(v)) for name, (v, sign) in outward.items()}
     problem = ps.Problem(box, ps.Eq(u - ps.laplacian(u), exact - ps.laplacian(exact, x, y, z)), slopes, exact=exact)
