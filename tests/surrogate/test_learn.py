@@ -504,7 +504,7 @@ def test_a_store_gives_what_a_fresh_run_gives_whatever_has_changed(tmp_path, bef
     assert np.array_equal(fresh.layout.points, stored.layout.points)
     assert np.array_equal(fresh(mu).values, stored(mu).values)
     with warnings.catch_warnings():  # of its own solves the store makes use
-        warnings.simplefilter("error", ps.ParasolWarning)
+        warnings.filterwarnings("error", ".*not reused", ps.ParasolWarning)
         again = learn(plate(**after), store=tmp_path, **wish)
     assert again.facts["learn"]["new_solves"] == 0
     assert np.array_equal(again(mu).values, stored(mu).values)

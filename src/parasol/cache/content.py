@@ -45,7 +45,7 @@ def content_hash(thing) -> str:
     except RecursionError:
         raise ParasolError(f"a {type(thing).__qualname__} is nested too deeply to be told by its content.") from None
     # where in a parameter vector a parameter stands: the order of declaration counts, not its number in this process
-    ranked = [digest for _, digest in sorted(encoder.ranks, key=lambda pair: pair[0])]
+    ranked = [digest for _, _, digest in sorted(encoder.ranks, key=lambda ranked: ranked[:2])]
     return _join("content", VERSION, [root, *dict.fromkeys(ranked)]).hex()
 
 
@@ -79,7 +79,7 @@ class _Encoder:
         self.known: dict[int, tuple[bytes, object]] = {}  # with the objects, so that nothing else gets their address
         self.open: dict[int, int] = {}
         self.dummies: dict[sympy.Dummy, int] = {}
-        self.ranks: list[tuple[int, bytes]] = []
+        self.ranks: list[tuple[str, int, bytes]] = []  # of parameters and of unknowns, which are counted apart
         self.path: list[str] = []
 
     def digest(self, thing, name: str = "") -> bytes:
@@ -170,7 +170,7 @@ class _Encoder:
         head = (symbol.name, sorted(symbol.assumptions0.items()))
         found = _join("symbol", head, [self.digest(type(symbol)), self._mapping("knows", known)])
         if rank is not None:
-            self.ranks.append((rank, found))
+            self.ranks.append(("symbol", rank, found))
         return found
 
     # ---- code -------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class _Encoder:
             rank = told.pop("rank", None)  # the order of declaration counts, as with parameters
             found = _join("unknown", (kind.__name__, sorted(told.items())), [self.digest(getattr(kind, "_imp_", None))])
             if rank is not None:
-                self.ranks.append((rank, found))
+                self.ranks.append(("unknown", rank, found))
             return found
         if _is_installed(kind):
             return _join("class", name)
