@@ -10,6 +10,7 @@ from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.networks.network import Network
 
 _EPS = np.finfo(float).eps
+_CANCELLED = 1e-10  # of the outputs: what rounding may take from a sum, if it never averages out
 _SAFE = 1e-12  # below it rounding spoils the leverages of samples that the fit hangs on
 RELATIVE_RIDGES = np.logspace(0.0, np.log10(_EPS), 33)  # √λ over the largest singular value
 _NEARLY_BEST = 1.05  # of all ridges this close to the best, the largest: smaller coefficients, less cancellation
@@ -90,14 +91,14 @@ class RidgePath:
         return float(np.mean(np.linalg.norm(residual, axis=1) / np.maximum(left, np.finfo(float).tiny)))
 
     def error(self, ridge: float, a: np.ndarray, y: np.ndarray) -> float:
-        """The same measure for samples (A, y) that were not used, with what rounding does to the sum.
+        """The same measure for samples (A, y) that were not used; infinite where the sum is one of terms that cancel.
 
-        Large coefficients that cancel fit these samples too, in this order of summation; another program, or a
-        derivative, would show that their last digits mean nothing.
+        Such coefficients fit these samples too, in this order of summation; another program, or a derivative, would show
+        that their last digits mean nothing.
         """
         c, shift = self.coefficients(ridge)
-        rounding = _EPS * np.sqrt(np.mean(np.sum(a**2 @ c**2, axis=1)))
-        return mean_error(a @ c + shift, y) + float(rounding)
+        terms, size = (float(np.sqrt(np.mean(np.sum(v, axis=1)))) for v in (a**2 @ c**2, y**2))
+        return mean_error(a @ c + shift, y) if _EPS * terms <= _CANCELLED * size else np.inf
 
 
 def mean_error(fitted: np.ndarray, y: np.ndarray) -> float:
