@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out
 
-.PHONY: setup demo test check format bench stress clean
+.PHONY: setup demo test check format bench stress adversary clean
 
 setup: $(VENV)/.ready
 
@@ -51,6 +51,10 @@ stress: setup
 	$(BIN)/python tests/stress/artifact_fuzz.py 10000
 	PARASOL_STRESS=1 $(BIN)/python -m pytest tests/stress/test_server_load.py
 	$(BIN)/python benchmarks/server.py --requests 100000
+
+# random manufactured problems against the public interface: right, or refused; `--minutes 30` goes on with new seeds
+adversary: setup
+	PYTHONPATH=tests $(BIN)/python -m adversary --seeds 1
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers $(OUT)
