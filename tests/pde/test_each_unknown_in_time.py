@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sympy import Eq, cos, diff, exp, pi, sin
+from sympy import Eq, Piecewise, cos, diff, exp, pi, sin
 
 import parasol as ps
 from parasol.checks import ParasolError, ParasolWarning
@@ -224,3 +224,23 @@ def test_a_small_unknown_that_violates_its_conditions_is_named_by_a_warning():
     with pytest.warns(ParasolWarning, match="violates the boundary conditions at t=0 by 5.0e-01"):
         found = model.solve(step=0.1)
     assert np.max(np.abs(found.fields["c"][-1] / 1e-6 - 1)) < 1e-3
+
+
+@pytest.mark.parametrize("width", [3e-3, 3e-4])
+def test_a_short_pulse_is_not_stepped_over(width):
+    """∫ 100 exp(−((t − ½)/w)²) dt = 100 w √π is added to u everywhere; steps adapted to what is seen would be a tenth long."""
+    nodes, slopes = ps.scatter(LINE, n_nodes=30), {"left": ps.Neumann(-1), "right": ps.Neumann(1)}
+    pulse = 100 * exp(-(((t - 0.5) / width) ** 2))
+    problem = ps.Problem(LINE, Eq(T.diff(t) - T.diff(x, 2) / 5, pulse), slopes, initial=x, times=[0, 1])
+    last = ps.discretize(problem, nodes).solve().values[-1]
+    assert np.allclose(last, nodes.points[:, 0] + 100 * width * np.sqrt(np.pi), rtol=0, atol=2e-4 * 100 * width)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_source_may_be_switched_on_and_off(before):
+    """u' = 1 from 0.35 to 0.7 while slopes vanish: u = before + 0.35 in the end, from rest or not."""
+    nodes = ps.scatter(LINE, n_nodes=20)
+    source = Piecewise((1, (t > 0.35) & (t < 0.7)), (0, True))
+    problem = ps.Problem(LINE, Eq(T.diff(t) - T.diff(x, 2), source), ps.Neumann(0), initial=before, times=[0, 0.5, 1])
+    found = ps.discretize(problem, nodes).solve().values
+    assert np.allclose(found, np.array([0, 0.15, 0.35])[:, None] + before, rtol=0, atol=1e-4)

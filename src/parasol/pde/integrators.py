@@ -37,6 +37,8 @@ _GAMMA = 0.25
 _GROWTH = 1e6  # times the scale of the data: beyond, a run counts as unstable
 _LEAP = 1.6  # growth in one step above which one unknown's growth is not resolved by the steps
 _MOST_STEPS = 200_000
+_SWITCH = 1e-6  # steps shorter than this part of the duration look for a jump in time
+_MOMENTS = 4096  # at which a load in time is looked at: what is shorter than that may be missed
 _FACTORS_KEPT = 4  # step sizes near each other come and go; each set of factors is large
 _MOST_ITERATIONS = 8
 _NEGLIGIBLE = 1e-8  # of what an unknown may become: below, its digits do not count
@@ -505,12 +507,14 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
     method, state, end, duration = Esdirk4(run), start, float(run.times[-1]), run.duration
     sizes = run.rows.system.sizes
     carried = abs(run.rows.mass).sum(axis=0) > 0  # unknowns whose velocity is part of the state
-    size, speed = np.maximum(run.size, _NEGLIGIBLE * _outlook(run, start)), sizes(np.where(carried, start.v, 0.0))
+    outlook = _outlook(run, start)
+    size, speed = np.maximum(run.size, _NEGLIGIBLE * outlook), sizes(np.where(carried, start.v, 0.0))
     level = _level(_first_step(run, start, tolerance), duration)
+    quiet = _quiet(run)
     tries = 0
     while state.t < end - 1e-12 * duration:
         tries += 1
-        h = duration * 2 ** (-level / 2)
+        h = duration * 2 ** (-max(level, _level(quiet(state.t), duration)) / 2)
         if level > 80 or tries > _MOST_STEPS:
             raise ParasolError(
                 f"the step size fell to {h:.1e} at t={state.t:.6g} after {tries} steps without meeting tolerance="
@@ -539,6 +543,10 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
         error = worst(errors, allowed)
         if not error <= 1:
             lost = run.rows.rounding(method.matrices(h, state).factors, after.u)
+            if (
+                h < _SWITCH * duration
+            ):  # a source is switched on: the one step across it errs like h, of whatever there was
+                lost = np.maximum(lost, 1e-3 * tolerance * outlook)
             error = worst(errors, np.maximum(allowed, [lost, lost / h]))
         factor = min(8.0, max(0.1, 0.9 * max(error, 1e-12) ** (-1 / 3))) if np.isfinite(error) else 0.1
         if not error <= 1:
@@ -548,6 +556,25 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
         state, (size, speed) = after, now
         run.accept(state.t, state.u)
         level = min(level, _level(h * factor, duration)) if factor > 1 else level
+
+
+def _quiet(run: Run) -> Callable[[float], float]:
+    """How far ahead of a time the load changes by no more than half of its largest value: no step should be longer.
+
+    Error estimates see what the stages see. A pulse that begins and ends between them was never there.
+    """
+    if run.rows.system.forcing is None:
+        return lambda t: run.duration
+    grid = np.linspace(float(run.times[0]), float(run.times[-1]), _MOMENTS + 1)
+    values = run.rows.system.forcing(grid)
+    changes = np.abs(np.diff(values, axis=0)) / np.maximum(np.max(np.abs(values), axis=0, initial=0.0), 1e-300)
+    change = np.concatenate([[0.0], np.cumsum(np.max(changes, axis=1, initial=0.0))])
+
+    def quiet(t: float) -> float:
+        place = min(int(np.searchsorted(change, np.interp(t, grid, change) + 0.5, side="right")), _MOMENTS)
+        return max(float(grid[place]) - t, run.duration / _MOMENTS)
+
+    return quiet
 
 
 def _outlook(run: Run, start: State) -> np.ndarray:

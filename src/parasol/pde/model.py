@@ -29,6 +29,8 @@ from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 
+_WATCHED = 16  # rows of a load in time that are looked at beforehand
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -230,9 +232,17 @@ class Model:
             nonlinear=(lambda u, t: self._nonlinear_value(u, t, mu)) if self.nonlinear else None,
             jacobian=(lambda u, t: self._nonlinear_slope(u, t, mu)) if self.nonlinear else None,
             solver=self.solver,
+            forcing=(lambda times: self._forcing(mu, times)) if steady_load is None else None,
             names=self.problem.names,
             nonlinear_rows=self._nonlinear_rows,
         )
+
+    def _forcing(self, mu: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """What depends on time in the load, at a few rows of every contribution: (n_times, n_rows)."""
+        moving = [part.coefficient for part in self.varying_load if part.coefficient.n_times]
+        rows = [np.unique(np.linspace(0, len(c.columns[0]) - 1, _WATCHED).astype(int)) for c in moving]
+        values = [c.take(some).in_time(mu, times) for c, some in zip(moving, rows, strict=True)]
+        return np.nan_to_num(np.hstack([np.empty((len(times), 0)), *values]))
 
     @property
     def load_moves(self) -> bool:

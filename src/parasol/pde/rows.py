@@ -33,6 +33,11 @@ class RowFunction:
             raise ParasolError(f"the coefficient {self.function.expression} is not finite at {bad} nodes.")
         return out if mu.ndim == 1 else np.broadcast_to(out, (len(mu), out.shape[-1]))
 
+    def in_time(self, mu: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(n_times, n_rows) at one parameter."""
+        scalars = [mu[j] for j in self.places]
+        return self.function(*[column[None] for column in self.columns], *scalars, *[times[:, None]] * self.n_times)
+
     def take(self, rows: np.ndarray) -> RowFunction:
         """The same at some of the rows only."""
         return replace(self, columns=tuple(column[rows] for column in self.columns))

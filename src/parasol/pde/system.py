@@ -20,6 +20,7 @@ class System:
     (n,), `jacobian(u, t)` its derivative's entries (nnz,) in the pattern; both are None for a linear problem. Boundary
     rows have no time derivative: they are constraints that hold at every time. The unknown functions `names` stand one
     after the other in u, each with as many values; `nonlinear_rows` (n,) says where N can differ from 0, None: anywhere.
+    `forcing` gives what depends on time in the load at a few rows, (n_times, n_rows) of times (n_times,).
     """
 
     pattern: Pattern
@@ -32,6 +33,7 @@ class System:
     solver: str = "superlu"
     names: tuple[str, ...] = ("u",)
     nonlinear_rows: np.ndarray | None = None
+    forcing: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def n(self) -> int:
