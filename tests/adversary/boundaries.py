@@ -457,9 +457,9 @@ def lattices(draw: Draw) -> str:
     return f"{d}-D: error {off:.1e}"
 
 
-@family("B8", n_cases=2)
+@family("B8", n_cases=2, refused=True)
 def cylinders(draw: Draw) -> str:
-    """A cylinder cut to length by a box, with the same conditions on mantle and ends."""
+    """A cylinder cut to length by a box, with the same conditions on mantle and ends: right, or refused with other advice."""
     xs = ps.coordinates("x y z")
     x, y = xs[:2]
     tall = draw.turn([1.0, 2.0])
@@ -509,7 +509,6 @@ def integrals_over_domains(draw: Draw) -> str:
     warned=True,
     refused=True,
     n_cases=2,
-    known="holes in space get too few nodes without the warning that the plane has",
 )
 def small_holes_in_space(draw: Draw) -> str:
     """A hole smaller than the spacing, with a condition on slopes: right, or said."""
@@ -530,7 +529,6 @@ def small_holes_in_space(draw: Draw) -> str:
     refused=True,
     warned=True,
     n_cases=4,
-    known="kernels narrower than the spacing and degrees below the order are taken as they are",
 )
 def kernels_that_do_not_fit(draw: Draw) -> str:
     """Kernels narrower than the spacing, polynomials below the order of the operator: right, refused or said."""

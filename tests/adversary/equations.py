@@ -490,7 +490,6 @@ def unknown_at_other_places(draw: Draw) -> str:
     refused=True,
     warned=True,
     n_cases=7,
-    known="smooth coefficients that are steeper than the nodes resolve are not seen",
 )
 def jumps_in_disguise(draw: Draw) -> str:
     """A conductivity that jumps, or changes within less than the spacing, however it is written."""
