@@ -427,8 +427,8 @@ def _limit(
     if met:
         return ""
     inner = outcome.limit or "map"
-    if resonance and inner in ("map", "projection"):
-        inner = "resonance"
+    if resonance and inner in ("map", "projection"):  # more time or solves would not help
+        return "resonance"
     if total and error is not None and error > tolerance / 2:
         return "discretisation"
     if limits.left <= (0.0 if book is None else 2 * book.cost):

@@ -85,6 +85,7 @@ def choose_nodes(
 
     rough, before = bool(rough_places(problem, build(n).nodes)), None
     for level in range(_MOST_DOUBLINGS + 1):
+        began = limits.spent
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
         other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
@@ -93,7 +94,7 @@ def choose_nodes(
         history.append({"n_nodes": coarse.n_nodes, "error": error, "refined": spacing is not None})
         if n_nodes is not None or error <= aim:
             return Discretised(coarse, error, tuple(history), spacing is not None, found.seconds)
-        if level == 0 and settings.method == "fill":
+        if level == 0 and settings.method == "fill" and limits.left > 3 * (limits.spent - began):
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, found.local)
             moved = _build(problem, settings, n, wanted, rng)
@@ -105,6 +106,8 @@ def choose_nodes(
                 if _COARSE * again.error <= aim:
                     return Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds)
         last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
+        # the next comparison takes about three times as long: half of the time is for what is learned then
+        last |= limits.left - 3 * (limits.spent - began) < (limits.seconds or 0.0) / 2
         # at best a rough problem's error falls like the spacing: no use to double if that is not enough
         doublings = _MOST_DOUBLINGS + 1 - level
         last |= rough and _COARSE * found.error * 2 ** (-doublings / problem.domain.dimension) > aim

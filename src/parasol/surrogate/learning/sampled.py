@@ -18,7 +18,7 @@ from parasol.surrogate.features import features_of
 from parasol.surrogate.fit import accuracy, fit_labels, project_all
 from parasol.surrogate.kernel import GaussianProcess
 from parasol.surrogate.learning.labels import Teacher, teacher_for
-from parasol.surrogate.learning.proven import Outcome, maps_to_try, named
+from parasol.surrogate.learning.proven import TRAINING, Outcome, maps_to_try, named
 from parasol.surrogate.learning.region import between, cuts, marked, shortened
 from parasol.surrogate.learning.solves import Book, Exhausted
 from parasol.surrogate.maps import fit_map
@@ -30,7 +30,7 @@ LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 1 − LEVEL
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
-_FEWEST = 4  # of them, where the number of solves is limited
+_FEWEST = 4  # of them, where the number of solves is limited, and of first samples
 _MOST_ROUNDS = 12
 _MOST_CUTS = 4  # of the box while fresh solves for the bound fail at its border
 _PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
@@ -135,13 +135,13 @@ def _start(model, tolerance: float, book: Book, recipe, rng: int) -> _Course:
     if 1 <= p <= 3 and not space.functions:
         mus = np.vstack([space.grid(*[2] * p), mus])
     n = book.affordable(len(mus), reserve=_reserve(book))
-    if n < 4:
+    if book.limits.solves is None and (book.limits.seconds or 0.0) > _FEWEST * book.cost:
+        n = max(n, _FEWEST)  # even if choosing nodes took all the time: without these there is nothing to return
+    if n < _FEWEST:
         raise ParasolError("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
     if course.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
-    course.train = book.solve(mus[:n], "the first samples")
-    if len(course.train) < 4 and book.limits.left <= 0:
-        raise Exhausted("seconds")
+    course.train = book.solve(mus[:n], "the first samples", at_least=_FEWEST)
     _cut(course)
     return course
 
@@ -199,7 +199,7 @@ def _round(course: _Course, batch: Snapshots) -> np.ndarray:
         taught = _taught(course, batch)
         if taught is not None:
             trials.append((taught, accuracy(taught, batch)))
-    elif not course.chosen and not course.model.parameters.functions:
+    elif not course.chosen and not course.model.parameters.functions and course.book.limits.left > TRAINING:
         network = _fitted(course, course.train.mus, None, course.recipe, "full solves")
         found = accuracy(network, batch)
         if np.max(found.errors) <= max(course.tolerance, 2 * least):

@@ -134,16 +134,17 @@ class Book:
             n = min(n, int(max(self.limits.left, 0.0) / self.cost * (self.jobs or 1)) - reserve)
         return max(n, 0) if self.limits.left > 0 else 0
 
-    def solve(self, mus: np.ndarray, purpose: str = "") -> Snapshots:
+    def solve(self, mus: np.ndarray, purpose: str = "", *, at_least: int = 1) -> Snapshots:
         """Snapshots at the parameters (n, n_parameters) that could be solved, in their order; a purpose is a stage.
 
-        Where the seconds are limited the clock is looked at on the way, and the last parameters may be left out.
+        Where the seconds are limited the clock is looked at on the way, and the last parameters may be left out, but
+        for `at_least` so many.
         """
         mus = np.ascontiguousarray(mus, dtype=float)
         new = np.array(list({mu.tobytes(): mu for mu in mus if mu.tobytes() not in self._known}.values()))
         told = self.stage(f"{len(new)} full solves: {purpose}") if purpose and len(new) else None
         done = 0
-        while done < len(new) and (done == 0 or self.limits.left > 0):
+        while done < len(new) and (done < at_least or self.limits.left > 0):
             size = self._piece(len(new) - done)
             self._solve(new[done : done + size], _scaled(told, done / len(new), size / len(new)))
             done += size
@@ -172,6 +173,19 @@ class Book:
         keys = [mu.tobytes() for mu in np.ascontiguousarray(mus, dtype=float)]
         return sum(key in self._known and self._known[key].values is None for key in keys)
 
+    def watched(self, progress: Callable[[float], None] | None) -> Callable[[float], None] | None:
+        """A progress that ends the work when the seconds are used up; the same one where they are not limited."""
+        if self.limits.seconds is None:
+            return progress
+
+        def look(fraction: float) -> None:
+            if self.limits.left <= 0:
+                raise Exhausted("seconds")
+            if progress is not None:
+                progress(fraction)
+
+        return look
+
     def _piece(self, n: int) -> int:
         """How many of n solves to make before the clock is looked at again: a twentieth of the time allowed."""
         if self.limits.seconds is None:
@@ -186,7 +200,9 @@ class Book:
 
     def unknowns(self, model, mu: np.ndarray) -> np.ndarray:
         """One solution with its values at ghosts, (n_unknowns,), as the greedy search wants it."""
-        if self.affordable(1) < 1 and mu.tobytes() not in self._known:
+        # the first solve is made even if choosing nodes took all the time: without it there is nothing to return
+        first = self.n_solves == 0 and self.limits.seconds is not None and self.limits.seconds > self.cost
+        if self.affordable(1) < 1 and mu.tobytes() not in self._known and not first:
             raise Exhausted("seconds" if self.limits.left <= 0 else "solves")
         found = self.solve(mu[None])
         return model.unknowns(found.solutions[0], found.hidden[0])
