@@ -290,7 +290,9 @@ def box_corners(n: int) -> np.ndarray:
     # column j is the parity of those bits of the row's number that a mask picks; beyond seven, columns repeat reversed
     masks = [(1, 2, 4, 7, 3, 5, 6)[j % 7] for j in range(n)]
     count = 2 ** min(n, 3)
-    order = [at for half in range(count // 2) for at in (half, count - 1 - half)]  # opposite corners one after the other
+    order = [
+        at for half in range(count // 2) for at in (half, count - 1 - half)
+    ]  # opposite corners one after the other
     rows = [[((row & mask).bit_count() + j // 7) % 2 for j, mask in enumerate(masks)] for row in order]
     return np.array(rows, dtype=float).reshape(len(rows), n)
 
