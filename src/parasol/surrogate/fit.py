@@ -202,7 +202,8 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
     for j, p in enumerate(parameters.scalars):
         low, high = float(mus[:, j].min()), float(mus[:, j].max())
         short = (unit[:, j].min() > largest, unit[:, j].max() < 1 - largest)
-        ends.append((low if short[0] else p.low, high if short[1] else p.high))
+        cut = low < high  # one value alone leaves no range to answer in
+        ends.append((low if cut and short[0] else p.low, high if cut and short[1] else p.high))
         if any(short):
             beyond.append(f"from {low:g} to {high:g} in {p.name}, its range is [{p.low:g}, {p.high:g}]")
     if not beyond:
@@ -213,7 +214,7 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
         ParasolWarning,
         stacklevel=3,
     )
-    return replace(parameters, solved=tuple(ends), why="there are no samples")
+    return replace(parameters, solved=tuple(ends))
 
 
 def _n_aside(n: int, level: float) -> int:

@@ -165,8 +165,9 @@ class Book:
 
     def sizes(self) -> tuple[np.ndarray, np.ndarray]:
         """Parameters that were asked for and solved, (n, n_parameters), and the norms of their solutions, (n,)."""
-        solved = [(key, self._known[key].values) for key in sorted(self._asked) if self._known[key].values is not None]
-        return np.array([np.frombuffer(key) for key, _ in solved]), np.array([np.linalg.norm(v) for _, v in solved])
+        pairs = [(np.frombuffer(key), self._known[key].values) for key in sorted(self._asked)]
+        solved = [(mu, np.linalg.norm(values)) for mu, values in pairs if values is not None]
+        return np.array([mu for mu, _ in solved]), np.array([size for _, size in solved])
 
     def n_failed(self, mus: np.ndarray) -> int:
         """How many of these parameters were asked for and could not be solved."""
