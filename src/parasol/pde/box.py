@@ -104,7 +104,7 @@ class ParameterSpace:
     """The box of all parameter values: scalars in order of declaration, then functions.
 
     Where full solves failed in a part of the box, `solved` has the range of each scalar in which they did not, and `why`
-    what failed: vectors outside of that are refused like those outside the box.
+    what failed (empty where there were no samples): vectors outside of that are refused like those outside the box.
 
     >>> space = ParameterSpace((PlainParameter("a", 0.1, 4.0), PlainParameter("k", 0.0, 2.0)))
     >>> space.grid(3, 2).shape
@@ -222,9 +222,10 @@ class ParameterSpace:
                 outside = (mus[:, j] < low[j]) | (mus[:, j] > high[j])
                 if np.any(outside):
                     value = mus[np.argmax(outside), j]
+                    reason = f"full solves failed ({self.why})" if self.why else "there are no samples"
                     raise ParasolError(
-                        f"parameter {p.name}={value:.10g} is in the part of its range [{p.low:g}, {p.high:g}] where full solves "
-                        f"failed ({self.why}). Choose a value in [{ends[0]:g}, {ends[1]:g}], or pass extrapolate=True."
+                        f"parameter {p.name}={value:.10g} is in the part of its range [{p.low:g}, {p.high:g}] where "
+                        f"{reason}. Choose a value in [{ends[0]:g}, {ends[1]:g}], or pass extrapolate=True."
                     )
         return mus
 

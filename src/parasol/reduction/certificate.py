@@ -188,8 +188,11 @@ def cover(
     n_frames: int = 16,
     target: float = 0.15,
     progress: Callable[[float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Cover:
     """Choose anchors, and frames among them, until the constant is proven to exceed `target` at every candidate.
+
+    It ends earlier with `n_anchors`, or where `stop` says so.
 
     The next anchor is always the candidate with the least proven constant. An anchor at which the frames at hand have
     a small singular value becomes a frame itself. With `rows` the residual is weighted row by row and there is one frame.
@@ -236,7 +239,7 @@ def cover(
         certificate = Certificate(thetas[chosen], np.array(norms), table, form.exact)
         lower = np.max(table.max(axis=1) * (1.0 - certificate.distances(thetas)), axis=1)
         worst = int(np.argmin(lower))
-        if lower[worst] >= target or len(chosen) >= n_anchors:
+        if lower[worst] >= target or len(chosen) >= n_anchors or (stop is not None and stop()):
             proven = float(np.mean(certificate.constants(thetas).rigorous))
             return Cover(certificate, tuple(candidates[k] for k in frames), tuple(chosen), proven)
         if progress is not None:

@@ -62,13 +62,17 @@ class ConformalBound:
         return float(out) if out.ndim == 0 else out
 
 
-def calibrate(errors, *, level: float = 0.95, difficulty=None) -> ConformalBound:
+def calibrate(errors, *, level: float = 0.95, difficulty=None, tries: int = 1) -> ConformalBound:
     """Bound the error of a new parameter by an order statistic of errors (n,) at parameters not used in training.
 
     The bound is the ⌈(n + 1) level⌉-th smallest error. Nothing is assumed but that the new parameter is drawn from the
     same law as the calibration parameters. With `difficulty` (n,), positive guesses of how large each error may be, the
     ratios error / difficulty are ranked and the bound follows the difficulty of the new parameter. An evaluation that
     failed counts as an error of inf: leaving it out would make the bound too small.
+
+    Who calibrates again because a first bound was too large chooses a lucky set, and the level is no longer true. Where
+    up to `tries` sets may be used, and this is said of each of them beforehand, each is calibrated at 1 − (1 − level) / tries,
+    and whichever is taken keeps the level (the probabilities of a miss add up).
 
     >>> calibrate([5, 1, 3, 2, 4, 9, 7, 6, 8], level=0.9).bound()  # ⌈10 · 0.9⌉ = 9th of nine
     9.0
@@ -80,21 +84,26 @@ def calibrate(errors, *, level: float = 0.95, difficulty=None) -> ConformalBound
         raise ParasolError(
             f"errors has {bad} of {n} entries that are negative or NaN. Pass absolute values, and inf for what failed."
         )
-    rank = _rank(level, n)
+    rank = _rank(level, n, tries)
     if difficulty is not None:
         errors = errors / _positive(check_shape(difficulty, (n,), "difficulty"), "difficulty")
     quantile = float(np.sort(errors)[rank - 1])
     return ConformalBound(float(level), n, quantile, difficulty is not None)
 
 
-def highest_level(n: int) -> float:
-    """The highest level that n errors can give a bound at: n / (n + 1), rounded down, or n errors would not be enough.
+def highest_level(n: int, *, failed: int = 0, tries: int = 1) -> float:
+    """The highest level that n errors, `failed` of them inf, can give a finite bound at; 0 where there is none.
+
+    It is 1 − tries (failed + 1) / (n + 1), rounded down, or n errors would not be enough.
 
     >>> highest_level(9), highest_level(12), 12 / 13
     (0.9, 0.923076923076923, 0.9230769230769231)
+    >>> highest_level(39, tries=2), highest_level(39, failed=1)
+    (0.95, 0.95)
     """
-    level = check_count(n, "n") / (n + 1)
-    while _exactly(level) > Fraction(n, n + 1):
+    exact = 1 - check_count(tries, "tries") * Fraction(failed + 1, check_count(n, "n") + 1)
+    level = max(float(exact), 0.0)
+    while level > 0 and _exactly(level) > exact:
         level = math.nextafter(level, 0.0)
     return level
 
@@ -117,10 +126,10 @@ def coverage(level: float, n: int) -> Coverage:
     return Coverage(rank / (n + 1), float(low), float(high))
 
 
-def _rank(level, n: int) -> int:
+def _rank(level, n: int, tries: int = 1) -> int:
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
-    exact = _exactly(float(level))
+    exact = 1 - (1 - _exactly(float(level))) / check_count(tries, "tries")
     rank = math.ceil((n + 1) * exact)
     if rank > n:
         needed = math.ceil(exact / (1 - exact))

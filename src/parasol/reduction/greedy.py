@@ -55,6 +55,7 @@ def greedy(
     max_solves: int = 200,
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
     progress: Callable[[float], None] | None = None,
+    stop: Callable[[float], bool] | None = None,
 ) -> Greedy:
     """Solve where the bound is largest, until it is below `tolerance` at every candidate or there are `n_modes`.
 
@@ -62,7 +63,8 @@ def greedy(
     proven at the part `proven` of the candidates (n_candidates, n_parameters) and guessed at the others. Without candidates, spread ones are
     used, and it only stops once a fresh set of them asks for no further solve. Solutions are orthonormalised twice.
     `weighting="none"` is the residual of the bare rows: the classical greedy least-squares reduced collocation.
-    `solve` may answer full solves instead of the model, (n_unknowns,) of mu: from a store, for instance.
+    `solve` may answer full solves instead of the model, (n_unknowns,) of mu: from a store, for instance. Where time is
+    short, `stop` says whether a given part of it is used up: constants end after 0.25 of it, the search after 0.6.
     """
     if (tolerance is None) == (n_modes is None):
         raise ParasolError("greedy needs either tolerance or n_modes. Give one of them.")
@@ -73,7 +75,8 @@ def greedy(
     if not len(mus):
         raise ParasolError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
     check_some_load(model, mus)
-    bench = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
+    early = None if stop is None else (lambda: stop(0.25))
+    bench = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors, stop=early)
     modes = np.empty((model.n_unknowns, 0))
     builders = bench.builders(modes)
     n_values = len(model.problem.names) * model.n_nodes
@@ -102,6 +105,8 @@ def greedy(
             if progress is not None:
                 progress(_fraction(history, aim, len(chosen), most))
         if np.max(bounds) <= aim or len(chosen) == most or np.all(exhausted):
+            break
+        if stop is not None and chosen and stop(0.6):
             break
         worst = int(np.argmax(bounds))
         exhausted[worst] = True  # once solved for, it is in the span

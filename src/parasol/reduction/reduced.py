@@ -70,6 +70,7 @@ def prepare(
     candidates: np.ndarray | None = None,
     tolerance: float = 1e-10,
     progress: Callable[[float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Workbench:
     """Affine form, weightings and constants of a model, before any basis is known."""
     check_choice(weighting, ("solve", "rows", "none"), "weighting")
@@ -103,6 +104,7 @@ def prepare(
         rows=rows,
         n_anchors=n_anchors,
         progress=progress,
+        stop=stop,
     )
     if form.exact and found.proven < 1:
         warnings.warn(

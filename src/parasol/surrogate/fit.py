@@ -34,6 +34,7 @@ from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Layout, Surrogate
 
 _N_VALIDATION = 512
+_CHANCE = 1e-3  # of a gap between the samples and the end of a range, below which it is not by chance
 _FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
@@ -153,7 +154,7 @@ def fit_snapshots(
         raise ParasolError(f"{len(mus)} samples are too few to learn from. Give at least 4.")
     parameters = space_of(mus, ranges)
     parameters.check(mus)
-    _warn_of_gaps(parameters, mus)
+    parameters = _within_samples(parameters, mus)
     if level is not None and not (isinstance(level, float) and 0 < level < 1):
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
     group = None if level is None else group_labels(mus, groups)
@@ -190,17 +191,30 @@ def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | 
     return ranges
 
 
-def _warn_of_gaps(parameters: ParameterSpace, mus: np.ndarray) -> None:
-    """A box wider than the data means extrapolation inside the box."""
+def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpace:
+    """The box, answered only where there are samples: beyond them, inside the box, a level says nothing.
+
+    A gap at the end of a range that n samples drawn from all of it would leave once in a thousand times is no chance.
+    """
+    largest = min(0.1, 1 - _CHANCE ** (1 / len(mus)))
     unit = parameters.to_unit(mus)
+    ends, beyond = [], []
     for j, p in enumerate(parameters.scalars):
-        if unit[:, j].min() > 0.1 or unit[:, j].max() < 0.9:
-            warnings.warn(
-                f"the samples reach from {mus[:, j].min():g} to {mus[:, j].max():g} in {p.name}, its range is "
-                f"[{p.low:g}, {p.high:g}]: beyond the samples neither answers nor bounds can be trusted.",
-                ParasolWarning,
-                stacklevel=3,
-            )
+        low, high = float(mus[:, j].min()), float(mus[:, j].max())
+        short = (unit[:, j].min() > largest, unit[:, j].max() < 1 - largest)
+        cut = low < high  # one value alone leaves no range to answer in
+        ends.append((low if cut and short[0] else p.low, high if cut and short[1] else p.high))
+        if any(short):
+            beyond.append(f"from {low:g} to {high:g} in {p.name}, its range is [{p.low:g}, {p.high:g}]")
+    if not beyond:
+        return parameters
+    warnings.warn(
+        f"the samples reach {'; '.join(beyond)}: beyond the samples neither answers nor bounds can be trusted, and the "
+        "surrogate refuses unless extrapolate=True.",
+        ParasolWarning,
+        stacklevel=3,
+    )
+    return replace(parameters, solved=tuple(ends))
 
 
 def _n_aside(n: int, level: float) -> int:

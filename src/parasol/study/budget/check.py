@@ -175,7 +175,7 @@ def check(
 
     The solver is the surrogate's own where it is in memory, `model`, or is made again from the file's nodes and the
     `problem`: the file's own where the catalogue has it, else give it. The promise is the `tolerance` it was learned to. The
-    discretisation error is estimated by twice as many nodes (where learning has not done so) and by another kernel.
+    discretisation error is estimated afresh by twice as many nodes, and by another kernel; the largest estimate counts.
     """
     if not isinstance(surrogate, Surrogate):
         raise ParasolError(f"cannot check a {type(surrogate).__name__}. Pass a surrogate.")
@@ -195,7 +195,9 @@ def check(
     refinement, kernel = learned.get("discretisation_error"), None
     if isinstance(solver, Model):
         stage("estimating the discretisation error")
-        refinement = estimate(solver, rng=0).error if refinement is None else refinement
+        refined = bool(learned.get("refined_nodes"))
+        afresh = estimate(solver, rng=rng, refined=refined).error  # other nodes and parameters than learning looked at
+        refinement = max(afresh, refinement or 0.0)
         kernel = other_kernel(solver)
     return Budget(
         mus=truth.mus,

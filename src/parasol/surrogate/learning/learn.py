@@ -30,6 +30,7 @@ from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Surrogate
 from parasol.surrogate.training import NetworkRecipe
 
+_RESONANCE = 10.0  # times the size that the others would suggest: so large are solutions near a singular problem
 _QUOTED, _LONGEST = 3, 120  # failures named in a warning, characters of a reason
 _ADVICE = {
     "solves": "Allow more full solves.",
@@ -37,6 +38,9 @@ _ADVICE = {
     "discretisation": "Give more nodes with n_nodes, or accept a larger error.",
     "projection": "The solutions need more modes than the solves made so far have: narrow the ranges of the parameters.",
     "confirmation": "The bound rests on guessed constants that full solves did not confirm.",
+    "level": f"A bound at the level {LEVEL:g} takes more fresh solves at parameters drawn at random: allow more.",
+    "failed solves": "Too many of the fresh solves for the bound failed: narrow the ranges to where there are solutions.",
+    "resonance": "Narrow the ranges to one side of it.",
     "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or allow more solves.",
 }
 
@@ -277,7 +281,12 @@ def _outcome(found: Discretised, tolerance: float, book: Book, recipe, rng: int)
         reason = f"the proven bound is {proven.bound:.1e}"
     except ParasolError as error:  # no certificate for this operator
         reason = str(error)
-    other = learn_sampled(found.model, tolerance, book, recipe=recipe, rng=rng)
+    try:
+        other = learn_sampled(found.model, tolerance, book, recipe=recipe, rng=rng)
+    except (ParasolError, Exhausted):
+        if proven is None:
+            raise
+        return proven  # what there is comes back, whatever ends the search for better
     notes = [f"instead of a proven bound a conformal one: {reason}", *(other.facts or {}).get("notes", [])]
     other = replace(other, facts={**(other.facts or {}), "notes": notes})
     return other if proven is None or other.met or other.bound < proven.bound else proven
@@ -301,7 +310,8 @@ def _from_data(data, problem, tolerance: float, recipe, rng: int, stage: Stage) 
     bound = float("inf") if surrogate.conformal is None else surrogate.conformal.quantile
     facts = {"level": None if surrogate.conformal is None else LEVEL}
     met = bound <= tolerance
-    return Outcome(surrogate, met, bound, "" if met else "map", ({"solves": len(mus), "error": bound},), facts)
+    limit = "" if met else "level" if surrogate.conformal is None else "map"
+    return Outcome(surrogate, met, bound, limit, ({"solves": len(mus), "error": bound},), facts)
 
 
 # ---- the account ----------------------------------------------------------------------------------------------------
@@ -324,7 +334,8 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
     error = None if found is None else found.error
     sum_of_both = outcome.bound + (error or 0.0)
     met = outcome.met and (not total or sum_of_both <= tolerance)
-    limit = _limit(outcome, met, error, total, tolerance, book, limits)
+    resonance = "" if met else _resonance(book, surrogate.parameters)
+    limit = _limit(outcome, met, error, total, tolerance, book, limits, resonance)
     model = None if found is None else found.model
     account = {
         "met": met,
@@ -348,6 +359,8 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
         "notes": [*about.pop("notes", []), *notes][:8],
         **{key: value for key, value in about.items() if key != "measured"},
     }
+    if "resonance" in limit:
+        account["resonance"] = resonance
     failures = "" if book is None else failures_text(surrogate.parameters, book)
     if failures:
         account["notes"] = [failures, *account["notes"]]
@@ -359,14 +372,7 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
         facts |= problem_words(model.problem)
         facts |= {"fingerprint": problem_fingerprint(model.problem), "rebuild": rebuilding(model)}
     if not met:
-        warnings.warn(
-            f"the tolerance {tolerance:g} is not met: the bound is {outcome.bound:.1e}"
-            + (" but not confirmed" if "confirmation" in limit else "")
-            + (f" and the discretisation error about {error:.1e}" if total and error else "")
-            + f", limited by {limit}. {_ADVICE[limit.split(',')[0]]}",
-            ParasolWarning,
-            stacklevel=3,
-        )
+        warnings.warn(_unmet(account), ParasolWarning, stacklevel=3)
     if error is not None and error > tolerance and not (total and not met):
         warnings.warn(
             f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
@@ -384,11 +390,45 @@ def _certificate(surrogate: Surrogate, about: dict[str, Any]) -> str:
     return "proven" if about.get("proven", 0.0) >= PROVEN else "residual"
 
 
-def _limit(outcome: Outcome, met: bool, error, total: bool, tolerance: float, book, limits: Limits) -> str:
+def _unmet(account: dict[str, Any]) -> str:
+    """Why the tolerance is not met, how far from it the bound is, and what to do."""
+    bound, limit, error, level = account["bound"], account["limit"], account["discretisation_error"], account.get("level")
+    parts = limit.split(", then ")
+    text = f"the bound is {bound:.1e}" if np.isfinite(bound) else "there is no bound"
+    if "confirmation" in parts:
+        text += " but not confirmed"
+    elif bound <= account["tolerance"] and ("level" in parts or "failed solves" in parts):
+        text = f"the bound {bound:.1e} is below it, but at the level {level:.2g} instead of {LEVEL:g}"
+    if account["total"] and error:
+        text += f" and the discretisation error about {error:.1e}"
+    near = f" The solutions grow near {account['resonance']}." if "resonance" in parts else ""
+    return f"the tolerance {account['tolerance']:g} is not met: {text}, limited by {limit}.{near} {_ADVICE[parts[0]]}"
+
+
+def _resonance(book: Book | None, space: ParameterSpace) -> str:
+    """Where a solution is out of all proportion to the others, not just larger at one end of a range; else empty."""
+    if book is None or not space.scalars:
+        return ""
+    mus, sizes = book.sizes()
+    if len(sizes) < 2 * len(space.scalars) + 6 or np.min(sizes) <= 0:
+        return ""
+    trend = np.column_stack([np.ones(len(mus)), space.to_unit(mus[:, : len(space.scalars)])])
+    logs = np.log(sizes)
+    excess = logs - trend @ np.linalg.lstsq(trend, logs)[0]
+    if np.max(excess) <= np.log(_RESONANCE):
+        return ""
+    return ", ".join(f"{p.name}={v:.6g}" for p, v in zip(space.scalars, mus[np.argmax(excess)], strict=False))
+
+
+def _limit(
+    outcome: Outcome, met: bool, error, total: bool, tolerance: float, book, limits: Limits, resonance: str
+) -> str:
     """What keeps the error above the tolerance: a budget first, then the part of the error that is too large."""
     if met:
         return ""
     inner = outcome.limit or "map"
+    if resonance and inner in ("map", "projection"):  # more time or solves would not help
+        return "resonance"
     if total and error is not None and error > tolerance / 2:
         return "discretisation"
     if limits.left <= (0.0 if book is None else 2 * book.cost):
@@ -410,7 +450,7 @@ def account_rows(surrogate: Surrogate) -> dict[str, str]:
         kind = "proven"
     rows = {
         "tolerance": f"{a['tolerance']:g}, {'met' if a['met'] else 'NOT met'}" + (", total" if a["total"] else ""),
-        "bound": f"{a['bound']:.1e} relative, on fresh parameters, {kind}",
+        "bound": f"{a['bound']:.1e} relative, on fresh parameters, {kind}" if np.isfinite(a["bound"]) else "none",
     }
     measured = surrogate.facts.get("measured")
     if measured:

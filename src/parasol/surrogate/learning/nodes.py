@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -31,6 +30,7 @@ _SLOWEST = 0.75  # ratio of successive differences from which the error of the f
 _OTHER = 1.5  # a second finer set for rough problems has so many times the nodes of the first
 _MOST_DOUBLINGS = 4
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
+_N_RANDOM, _N_STEEPEST = 8, 2  # random parameters that are looked at, and how many of them are compared
 _FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
 _WORTH = 0.6  # nodes moved to where the indicator wants them are taken if they lower the error to this part
 
@@ -85,6 +85,7 @@ def choose_nodes(
 
     rough, before = bool(rough_places(problem, build(n).nodes)), None
     for level in range(_MOST_DOUBLINGS + 1):
+        began = limits.spent
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
         other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
@@ -93,7 +94,7 @@ def choose_nodes(
         history.append({"n_nodes": coarse.n_nodes, "error": error, "refined": spacing is not None})
         if n_nodes is not None or error <= aim:
             return Discretised(coarse, error, tuple(history), spacing is not None, found.seconds)
-        if level == 0 and settings.method == "fill":
+        if level == 0 and settings.method == "fill" and limits.left > 3 * (limits.spent - began):
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, found.local)
             moved = _build(problem, settings, n, wanted, rng)
@@ -105,6 +106,8 @@ def choose_nodes(
                 if _COARSE * again.error <= aim:
                     return Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds)
         last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
+        # the next comparison takes about three times as long: half of the time is for what is learned then
+        last |= limits.left - 3 * (limits.spent - began) < (limits.seconds or 0.0) / 2
         # at best a rough problem's error falls like the spacing: no use to double if that is not enough
         doublings = _MOST_DOUBLINGS + 1 - level
         last |= rough and _COARSE * found.error * 2 ** (-doublings / problem.domain.dimension) > aim
@@ -140,15 +143,20 @@ def _ratio(found: Difference, before: Difference | None) -> float:
     return 0.0 if before is None else min(found.error / max(before.error, 1e-300), _SLOWEST)
 
 
-def estimate(model: Model, *, rng: int = 0, mus=None) -> Difference:
-    """The discretisation error of a given model, from one with twice as many nodes of the program's choice."""
+def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False) -> Difference:
+    """The discretisation error of a given model, from one with twice as many nodes of the program's choice.
+
+    If the nodes of the model are `refined`, the others are finer at the same places.
+    """
     settings = model.problem.settings.get("default", Settings())
     scheme = model.scheme
     chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
     chosen = replace(chosen, step=model.step, integrator=model.integrator)
 
+    spacing = _spacing_of(model.nodes) if refined else None
+
     def finer(times: float, seed: int) -> Model:
-        return _build(model.problem, chosen, round(times * model.n_nodes), None, seed)
+        return _build(model.problem, chosen, round(times * model.n_nodes), spacing, seed)
 
     other = finer(2 * _OTHER, rng + 1) if rough_places(model.problem, model.nodes) else None
     found = _difference(model, finer(2, rng), other, rng=rng, mus=mus)
@@ -195,42 +203,98 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None) -> Difference
     if coarse.problem.time is not None:
         steps = {"step": fine.step / 2, "integrator": fine.integrator} if fine.step else {"tolerance": _FINER_STEPS}
         options = {**steps, "times": coarse.problem.times}
-    errors, local, reason = [], np.zeros(coarse.n_nodes), ""
+    errors, local = [], np.zeros(coarse.n_nodes)
     pairs = list(zip(mus or probes(coarse, rng), mus or probes(fine, rng), strict=True))
-    seconds, at = np.inf, 0
-    while at < len(pairs):
-        mu, same = pairs[at]
-        at += 1
+    looked, seconds, reason = _looked_at(coarse, [mu for mu, _ in pairs])
+    n_fields = len(coarse.problem.names)
+    for at in _to_compare(coarse, looked, seconds, given=mus is not None):
         try:
-            start = time.perf_counter()
-            values = coarse.solve(mu, extrapolate=True).values
-            seconds = min(seconds, time.perf_counter() - start)
-            better = fine.solve(same, extrapolate=True, **options).values
-        except (ParasolError, ArithmeticError, RuntimeError) as error:  # no solution there, or none that is found
+            better = fine.solve(pairs[at][1], extrapolate=True, **options).values
+        except (ParasolError, ArithmeticError, RuntimeError) as error:
             reason = str(error)
             continue
-        n_fields = len(coarse.problem.names)
-        ours = values.reshape(-1, n_fields, coarse.n_nodes)
+        ours = looked[at].reshape(-1, n_fields, coarse.n_nodes)
         theirs = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(ours.shape)
         size = np.linalg.norm(theirs) or 1.0
         errors.append(np.linalg.norm(ours - theirs) / size)
         local += np.sum((ours - theirs) ** 2, axis=(0, 1)) / size**2
-        enough = 2 if seconds > _VERY_SLOW else 3 if seconds > _SLOW else len(pairs)
-        if len(errors) >= enough:
+        if len(errors) >= _enough(seconds, 3, 2, len(pairs)):
             break
     if not errors:
         raise ParasolError(f"no solution was found at any of {len(pairs)} parameters: {reason}")
     return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds)
 
 
-def probes(model: Model, rng: int = 0) -> np.ndarray:
-    """The middle of the box and its corners (eight at most), with drawn functions: the same ones whatever the nodes."""
+def _looked_at(model: Model, mus) -> tuple[dict[int, np.ndarray], float, str]:
+    """Solutions by number, of fewer parameters where solves are slow; seconds of one; why there are none elsewhere."""
+    solved, seconds, reason = {}, 0.0, ""
+    for at, mu in enumerate(mus):
+        if len(solved) >= _enough(seconds, 9, 5, len(mus)):
+            break
+        try:
+            start = time.perf_counter()
+            solved[at] = model.solve(mu, extrapolate=True).values
+            spent = time.perf_counter() - start
+            seconds = min(seconds, spent) if len(solved) > 1 else spent
+        except (ParasolError, ArithmeticError, RuntimeError) as error:  # no solution there, or none that is found
+            reason = str(error)
+    return solved, seconds, reason
+
+
+def _enough(seconds: float, slow: int, very_slow: int, n: int) -> int:
+    """How many of n parameters are worth solves of so many seconds."""
+    return n if seconds <= _SLOW else slow if seconds <= _VERY_SLOW else very_slow
+
+
+def _to_compare(model: Model, looked: dict[int, np.ndarray], seconds: float, *, given: bool) -> list[int]:
+    """Which solutions are compared: all, of the random ones the steepest; where solves are slow, the steepest first."""
+    distances, nearest = KDTree(model.nodes.points).query(model.nodes.points, 2)
+    slopes = {}
+    for at, values in looked.items():
+        fields = values.reshape(-1, model.n_nodes)
+        slope = (fields - fields[:, nearest[:, 1]]) / distances[:, 1]
+        slopes[at] = np.linalg.norm(slope) / (np.linalg.norm(fields) or 1.0)
+    steep = sorted(looked, key=lambda at: -slopes[at])
+    if seconds > _SLOW:
+        return steep
     n = len(model.parameters.scalars)
-    corners = list(itertools.islice(itertools.product((0.0, 1.0), repeat=n), 8)) if n else []
-    units = np.array([(0.5,) * n, *corners, *([(0.5,) * n] * (2 if model.parameters.functions else 0))])
+    first = 1 + len(box_corners(n))
+    random = range(first, first + _N_RANDOM) if n and not given else range(0)
+    flat = [at for at in steep if at in random][_N_STEEPEST:]
+    return [at for at in looked if at not in flat]
+
+
+def probes(model: Model, rng: int = 0) -> np.ndarray:
+    """The middle of the box, corners (eight at most) and random ones, with drawn functions: the same whatever the nodes.
+
+    Each parameter is low at half of the corners and high at the others.
+    """
+    n = len(model.parameters.scalars)
+    middle = np.full((3 if model.parameters.functions else 1, n), 0.5)
+    random = np.random.default_rng([rng, 13]).random((_N_RANDOM if n else 0, n))
+    units = np.concatenate([middle[:1], box_corners(n), random, middle[1:]])
     out = model.sample(len(units), rng)
-    out[:, :n] = model.parameters.from_unit(units.reshape(len(units), n))
+    out[:, :n] = model.parameters.from_unit(units)
     return out
+
+
+def box_corners(n: int) -> np.ndarray:
+    """Corners of the unit cube, (8, n) at most: all of them up to three dimensions, then an orthogonal array.
+
+    >>> box_corners(2).tolist()
+    [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> four = box_corners(4)  # whatever three parameters are chosen, each combination of their ends is there
+    >>> [len(np.unique(np.delete(four, j, axis=1), axis=0)) for j in range(4)]
+    [8, 8, 8, 8]
+    """
+    # column j is the parity of those bits of the row's number that a mask picks; beyond seven, columns repeat reversed
+    masks = [(1, 2, 4, 7, 3, 5, 6)[j % 7] for j in range(n)]
+    count = 2 ** min(n, 3)
+    order = [
+        at for half in range(count // 2) for at in (half, count - 1 - half)
+    ]  # opposite corners one after the other
+    rows = [[((row & mask).bit_count() + j // 7) % 2 for j, mask in enumerate(masks)] for row in order]
+    return np.array(rows, dtype=float).reshape(len(rows), n)
 
 
 def indicated_spacing(model: Model, local: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -251,6 +315,14 @@ def indicated_spacing(model: Model, local: np.ndarray) -> Callable[[np.ndarray],
         return here if base is None else here * base(points)
 
     return spacing
+
+
+def _spacing_of(nodes: Nodes) -> Callable[[np.ndarray], np.ndarray]:
+    """The relative spacing that given nodes have: the distance of neighbours, averaged over a few of them."""
+    tree = KDTree(nodes.points)
+    near = tree.query(nodes.points, 2)[0][:, 1]
+    k = min(12, nodes.n_nodes)
+    return lambda points: np.mean(near[tree.query(points, k)[1].reshape(len(points), k)], axis=1)
 
 
 def _build(problem: Problem, settings: Settings, n_nodes: int, spacing, rng: int) -> Model:

@@ -14,7 +14,7 @@ from parasol.pde.steady import describe
 from parasol.reduction.greedy import Greedy, check_some_load, greedy
 from parasol.reduction.sampling import sample
 from parasol.surrogate.fit import accuracy, fit
-from parasol.surrogate.learning.nodes import probes
+from parasol.surrogate.learning.nodes import box_corners, probes
 from parasol.surrogate.learning.solves import Book, Exhausted
 from parasol.surrogate.surrogate import Surrogate
 
@@ -25,7 +25,7 @@ _N_MEASURED, _N_MEASURED_GUESSED = 12, 40
 PROVEN = 0.99  # part of the fresh parameters with proven constants, below which measurements have to agree
 _MOST_SOLVES = 400
 _N_ANCHORS, _FEWEST_ANCHORS = 100, 8
-_ANCHOR = 10.0  # what an anchor of the certificate costs, in full solves
+TRAINING = 20.0  # seconds that must be left for a network
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,16 @@ def learn_proven(model: Model, tolerance: float, book: Book, *, recipe=None, rng
     """
     fresh = fresh_parameters(model, rng)
     recipes = maps_to_try(model) if recipe is None else (recipe,)
+    if recipe is None and book.limits.left < TRAINING and not model.parameters.functions:
+        recipes = ("polynomial",)  # a network would not be done in time
     best: Outcome | None = None
     for share in _SHARES:
-        found = _greedy(model, share * tolerance, book)
+        try:
+            found = _greedy(model, share * tolerance, book)
+        except Exhausted:
+            if best is None:
+                raise
+            break
         history = tuple({"solves": i + 1, "bound": bound} for i, bound in enumerate(found.history))
         surrogate, worst, proven = _best_map(found, recipes, tolerance, fresh, book, rng)
         facts = {"basis_bound": found.history[-1], "proven": proven, "n_fresh": len(fresh)}
@@ -80,7 +87,8 @@ def learn_proven(model: Model, tolerance: float, book: Book, *, recipe=None, rng
 def check_box(model: Model, rng: int) -> None:
     """Refuse, before any work, a box on which the solution is zero or grows beyond all bounds."""
     check_some_load(model, fresh_parameters(model, rng))
-    mus = probes(model, rng)[: 1 if model.constant_operator else None]
+    corners = box_corners(len(model.parameters.scalars))
+    mus = probes(model, rng)[: 1 if model.constant_operator else 1 + len(corners)]
     signs = [model.factors(mu).sign for mu in mus]
     for mu, sign in zip(mus, signs, strict=True):
         if sign * signs[0] < 0:
@@ -106,12 +114,12 @@ def _greedy(model: Model, tolerance: float, book: Book) -> Greedy:
         return out
 
     most = max(book.affordable(_MOST_SOLVES, reserve=min(_N_MEASURED, 3)), 1)
-    n_anchors = _N_ANCHORS
-    if book.limits.seconds is not None and book.cost > 0:  # a quarter of the time for the constants of the certificate
-        n_anchors = int(np.clip(book.limits.left / (4 * _ANCHOR * book.cost), _FEWEST_ANCHORS, _N_ANCHORS))
     progress = book.stage("greedy search: full solves where the bound is largest")
+    spent, left = book.limits.spent, max(book.limits.left, 0.0)
+    stop = None if book.limits.seconds is None else (lambda part: book.limits.spent - spent >= part * left)
+    limits = {"max_solves": most, "n_anchors": _N_ANCHORS, "stop": stop}
     try:
-        return greedy(model, tolerance=tolerance, max_solves=most, n_anchors=n_anchors, solve=solve, progress=progress)
+        return greedy(model, tolerance=tolerance, solve=solve, progress=progress, **limits)
     except Exhausted:
         if not solved:
             raise
@@ -129,14 +137,18 @@ def _best_map(
     for n_labels in _N_LABELS:
         for recipe in recipes:
             stage = book.stage(f"fitting {named(recipe)} to {n_labels} labels")
-            surrogate = fit(found.reduced, recipe, n_labels=n_labels, rng=rng, progress=stage)
+            try:
+                watched = stage if best is None else book.watched(stage)  # what there is would be lost with the first
+                surrogate = fit(found.reduced, recipe, n_labels=n_labels, rng=rng, progress=watched)
+            except Exhausted:
+                break
             bounds = surrogate.certify(fresh)
             worst = float(np.max(bounds.relative))
             if best is None or worst < best[1]:
                 best = (surrogate, worst, float(np.mean(bounds.rigorous)))
             if worst <= tolerance or book.limits.left <= 0:
                 return best
-        if best is not None and best[1] <= 1.5 * found.history[-1]:
+        if book.limits.left <= 0 or (best is not None and best[1] <= 1.5 * found.history[-1]):
             break  # the basis is the limit: no map would help
     assert best is not None
     return best

@@ -10,17 +10,17 @@ import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.parameters import ParameterSpace
-from parasol.reduction.conformal import highest_level
+from parasol.reduction.conformal import calibrate, highest_level
 from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.surrogate.features import features_of
-from parasol.surrogate.fit import accuracy, calibrated, fit_labels, project_all
+from parasol.surrogate.fit import accuracy, fit_labels, project_all
 from parasol.surrogate.kernel import GaussianProcess
 from parasol.surrogate.learning.labels import Teacher, teacher_for
-from parasol.surrogate.learning.proven import Outcome, maps_to_try, named
+from parasol.surrogate.learning.proven import TRAINING, Outcome, maps_to_try, named
 from parasol.surrogate.learning.region import between, cuts, marked, shortened
-from parasol.surrogate.learning.solves import Book
+from parasol.surrogate.learning.solves import Book, Exhausted
 from parasol.surrogate.maps import fit_map
 from parasol.surrogate.random_features import RandomFeatures
 from parasol.surrogate.surrogate import Surrogate
@@ -28,7 +28,9 @@ from parasol.surrogate.training import NetworkRecipe
 
 LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
-_N_CALIBRATION, _N_CALIBRATION_SLOW, _SLOW = 40, 20, 3.0  # fresh solves for the bound; seconds of a slow one
+_TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 1 − LEVEL
+_N_CALIBRATION = 39  # fresh solves in each, the fewest for that
+_FEWEST = 4  # of them, where the number of solves is limited, and of first samples
 _MOST_ROUNDS = 12
 _MOST_CUTS = 4  # of the box while fresh solves for the bound fail at its border
 _PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
@@ -56,6 +58,7 @@ class _Course:
     best: Surrogate | None = None
     tested: Snapshots | None = None  # what `best` was tested on, not used for it
     n_fresh_sets: int = 0
+    n_calibrated: int = 0  # sets of fresh solves that were calibrated with
     notes: list[str] = field(default_factory=list)
 
     def sample(self, n: int, design: str, stream: int) -> np.ndarray:
@@ -73,9 +76,10 @@ def learn_sampled(model, tolerance: float, book: Book, *, recipe=None, rng: int 
 
     Each round solves at a batch of parameters where two maps disagree most, which tests what was learned before and then
     joins it. Labels are the full solves, or where these are too few those of a reduced model that follows the test to
-    seven tenths of the tolerance. A fresh set with an error above the tolerance becomes training data, and the next one
-    is new; if it was above at less than 5 % of the set, that is what is returned when nothing better comes. A `recipe`
-    is obeyed: where more solves no longer help it, the search ends.
+    seven tenths of the tolerance. These tests decide when to calibrate, which is done twice at most: a first fresh set
+    with an error above the tolerance becomes training data, and what the second one says is returned. Each of the two is
+    calibrated at half of 0.05, so that 0.95 holds of whichever is taken. A `recipe` is obeyed: where more solves no
+    longer help it, the search ends.
     """
     course = _start(model, tolerance, book, recipe, rng)
     outcome = _learned(course)
@@ -89,7 +93,6 @@ def learn_sampled(model, tolerance: float, book: Book, *, recipe=None, rng: int 
 
 def _learned(course: _Course) -> Outcome:
     book, tolerance = course.book, course.tolerance
-    enough: Outcome | None = None
     for number in range(_MOST_ROUNDS):
         n_batch = book.affordable(max(4, len(course.train) // 3), reserve=_reserve(book))
         batch = _batch(course, n_batch, number) if n_batch >= 2 else None
@@ -98,17 +101,18 @@ def _learned(course: _Course) -> Outcome:
         if _shrunk(course, batch):  # what was learned before is not tested on a box that is no more
             continue
         errors = _round(course, batch)
-        good = np.max(errors) <= tolerance or np.quantile(errors, 0.8) <= 0.5 * tolerance
+        good = np.max(errors) <= tolerance
+        if course.n_calibrated == 0:  # the second set is the last one: it waits until nothing is above
+            good |= np.quantile(errors, 0.8) <= 0.5 * tolerance
         if good:
-            outcome = _certify(course)
-            if outcome is not None and outcome.met:
-                if outcome.facts["measured"]["max"] <= tolerance:  # type: ignore[index]
-                    return outcome
-                enough = outcome
+            last = course.n_calibrated == _TRIES - 1 or book.affordable(_N_CALIBRATION) < _N_CALIBRATION
+            outcome = _certify(course, last=last)
+            if outcome is not None and (outcome.met or last):
+                return outcome
         course.train = joined(course.train, batch)
         if course.chosen and _stalled(course.history):
             break
-    return _last(course) if enough is None else enough
+    return _last(course)
 
 
 def _stalled(history: list[dict[str, Any]]) -> bool:
@@ -131,11 +135,13 @@ def _start(model, tolerance: float, book: Book, recipe, rng: int) -> _Course:
     if 1 <= p <= 3 and not space.functions:
         mus = np.vstack([space.grid(*[2] * p), mus])
     n = book.affordable(len(mus), reserve=_reserve(book))
-    if n < 4:
+    if book.limits.solves is None and (book.limits.seconds or 0.0) > _FEWEST * book.cost:
+        n = max(n, _FEWEST)  # even if choosing nodes took all the time: without these there is nothing to return
+    if n < _FEWEST:
         raise ParasolError("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
     if course.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
-    course.train = book.solve(mus[:n], "the first samples")
+    course.train = book.solve(mus[:n], "the first samples", at_least=_FEWEST)
     _cut(course)
     return course
 
@@ -168,6 +174,8 @@ def _cut(course: _Course) -> None:
             course.train = joined(course.train, book.solve(mus, "where solutions end"))
         except NothingSolved:  # the border moves inwards
             continue
+        except Exhausted:
+            break
     found = cuts(whole, course.train.mus, book.failures())
     space = shortened(whole, found)
     inside = space.inside(course.train.mus)
@@ -191,7 +199,7 @@ def _round(course: _Course, batch: Snapshots) -> np.ndarray:
         taught = _taught(course, batch)
         if taught is not None:
             trials.append((taught, accuracy(taught, batch)))
-    elif not course.chosen and not course.model.parameters.functions:
+    elif not course.chosen and not course.model.parameters.functions and course.book.limits.left > TRAINING:
         network = _fitted(course, course.train.mus, None, course.recipe, "full solves")
         found = accuracy(network, batch)
         if np.max(found.errors) <= max(course.tolerance, 2 * least):
@@ -247,7 +255,7 @@ def _batch(course: _Course, n: int, number: int) -> Snapshots | None:
     chosen = candidates[:n] if course.model.parameters.functions else candidates[_spread(course, candidates, n)]
     try:
         return course.book.solve(chosen, f"round {number + 1}, where maps disagree")
-    except NothingSolved:
+    except (NothingSolved, Exhausted):
         return None
 
 
@@ -279,35 +287,51 @@ def _reserve(book: Book) -> int:
     return 0 if limit is None and book.limits.seconds is None else min(19, (limit or 60) // 3)
 
 
-def _certify(course: _Course) -> Outcome | None:
-    """The bound of the best surrogate from fresh solves, which become training data if it is not good enough."""
+def _certify(course: _Course, *, last: bool) -> Outcome | None:
+    """The bound of the best surrogate from fresh solves, which become training data if it is not good enough.
+
+    If this set is the `last` and the first as well, it may take the whole of 1 − LEVEL.
+    """
     book, surrogate = course.book, course.best
     assert surrogate is not None
     for _ in range(_MOST_CUTS):
-        n = book.affordable(_N_CALIBRATION_SLOW if book.cost > _SLOW else _N_CALIBRATION)
-        if n < 4:
+        n = book.affordable(_N_CALIBRATION)
+        if n < _FEWEST:
             return None
-        fresh = book.solve(course.sample(n, "random", 1000 + course.n_fresh_sets), "fresh ones for the bound")
+        mus = course.sample(n, "random", 1000 + course.n_fresh_sets)
         course.n_fresh_sets += 1
+        try:
+            fresh = book.solve(mus, "fresh ones for the bound")
+        except (NothingSolved, Exhausted):
+            return None
         if not _shrunk(course, fresh):
             break
     else:
         return None
-    outcome = _bounded(course, surrogate, fresh)
+    tries = 1 if last and course.n_calibrated == 0 else _TRIES
+    outcome = _bounded(course, surrogate, fresh, book.n_failed(mus), tries)
+    course.n_calibrated += 1
     course.train = joined(course.train, fresh)  # for the next round, if there is one
     return outcome
 
 
-def _bounded(course: _Course, surrogate: Surrogate, held_out: Snapshots) -> Outcome:
-    level = min(LEVEL, highest_level(len(held_out)))
-    found = accuracy(surrogate, held_out)
-    surrogate = calibrated(surrogate, held_out, level=level)
-    bound = surrogate.conformal.quantile  # type: ignore[union-attr]
-    measured = {"n": len(held_out), "mean": found.mean, "max": float(np.max(found.errors))}
-    facts = {"measured": measured | {"projection": found.projection}, "level": level, "notes": course.notes}
-    facts["n_failed"] = len(course.book.failures())
+def _bounded(course: _Course, surrogate: Surrogate, fresh: Snapshots, n_failed: int, tries: int) -> Outcome:
+    """The surrogate with a bound from fresh solves drawn at random; those that failed count as infinite errors."""
+    found = accuracy(surrogate, fresh)
+    errors = np.concatenate([found.errors, np.full(n_failed, np.inf)])
+    level, bound = min(LEVEL, highest_level(len(errors), failed=n_failed, tries=tries)), float("inf")
+    if level > 0:
+        surrogate = replace(surrogate, conformal=calibrate(errors, level=level, tries=tries))
+        bound = surrogate.conformal.quantile  # type: ignore[union-attr]
+    measured = {"n": len(fresh), "mean": found.mean, "max": float(np.max(found.errors))}
+    facts = {"measured": measured | {"projection": found.projection}, "level": level or None, "notes": course.notes}
+    facts |= {"n_failed": len(course.book.failures()), "n_failed_fresh": n_failed, "n_tries": course.n_calibrated + 1}
     met = bound <= course.tolerance and level >= LEVEL
-    limit = "" if met else "projection" if found.projection > 0.5 * found.mean else "map"
+    limit = ""
+    if not met and bound <= course.tolerance:
+        limit = "failed solves" if n_failed else "level"
+    elif not met:
+        limit = "projection" if found.projection > 0.5 * found.mean else "map"
     return Outcome(surrogate, met, bound, limit, tuple(course.history), facts)
 
 
@@ -317,14 +341,16 @@ def _last(course: _Course) -> Outcome:
         usual = course.recipe if course.chosen else "gaussian process"
         course.best = _fitted(course, course.train.mus, None, usual, "full solves")
         course.tested = None
-    outcome = _certify(course)
+    outcome = _certify(course, last=True)
     if outcome is not None:
         return outcome
-    if course.tested is not None and len(course.tested) >= 4:
-        course.notes = [*course.notes, "no solves were left for a bound of its own: it comes from the last test"]
-        return replace(_bounded(course, course.best, course.tested), met=False)
-    facts = {"notes": [*course.notes, "no solves were left to test it"], "level": None}
-    return Outcome(course.best, False, float("inf"), "map", tuple(course.history), facts)
+    facts: dict[str, Any] = {"notes": [*course.notes, "no solves were left to test it"], "level": None}
+    if course.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
+        found = accuracy(course.best, course.tested)
+        measured = {"n": len(course.tested), "mean": found.mean, "max": float(np.max(found.errors))}
+        said = f"no solves were left for a bound; its largest error on {measured['n']} test solves is {measured['max']:.1e}"
+        facts |= {"measured": measured | {"projection": found.projection}, "notes": [*course.notes, said]}
+    return Outcome(course.best, False, float("inf"), "level", tuple(course.history), facts)
 
 
 def joined(one: Snapshots, other: Snapshots) -> Snapshots:

@@ -134,14 +134,22 @@ class Book:
             n = min(n, int(max(self.limits.left, 0.0) / self.cost * (self.jobs or 1)) - reserve)
         return max(n, 0) if self.limits.left > 0 else 0
 
-    def solve(self, mus: np.ndarray, purpose: str = "") -> Snapshots:
-        """Snapshots at the parameters (n, n_parameters) that could be solved, in their order; a purpose is a stage."""
+    def solve(self, mus: np.ndarray, purpose: str = "", *, at_least: int = 1) -> Snapshots:
+        """Snapshots at the parameters (n, n_parameters) that could be solved, in their order; a purpose is a stage.
+
+        Where the seconds are limited the clock is looked at on the way, and the last parameters may be left out, but
+        for `at_least` so many.
+        """
         mus = np.ascontiguousarray(mus, dtype=float)
-        new = [mu for mu in mus if mu.tobytes() not in self._known]
-        if new:
-            self._solve(np.unique(np.array(new), axis=0), f"{len(new)} full solves: {purpose}" if purpose else "")
-        found = [(mu, self._known[mu.tobytes()]) for mu in mus]
-        self._asked.update(mu.tobytes() for mu in mus)
+        new = np.array(list({mu.tobytes(): mu for mu in mus if mu.tobytes() not in self._known}.values()))
+        told = self.stage(f"{len(new)} full solves: {purpose}") if purpose and len(new) else None
+        done = 0
+        while done < len(new) and (done < at_least or self.limits.left > 0):
+            size = self._piece(len(new) - done)
+            self._solve(new[done : done + size], _scaled(told, done / len(new), size / len(new)))
+            done += size
+        found = [(mu, self._known[mu.tobytes()]) for mu in mus if mu.tobytes() in self._known]
+        self._asked.update(mu.tobytes() for mu, _ in found)
         kept = [(mu, one) for mu, one in found if one.values is not None]
         if not kept:
             raise NothingSolved(f"none of the {len(mus)} parameters could be solved: {found[0][1].reason}")
@@ -155,18 +163,52 @@ class Book:
         rows = [np.frombuffer(key) for key in self._asked if self._known[key].values is None]
         return np.array(sorted(rows, key=tuple)) if rows else np.empty((0, 0))
 
+    def sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters that were asked for and solved, (n, n_parameters), and the norms of their solutions, (n,)."""
+        pairs = [(np.frombuffer(key), self._known[key].values) for key in sorted(self._asked)]
+        solved = [(mu, np.linalg.norm(values)) for mu, values in pairs if values is not None]
+        return np.array([mu for mu, _ in solved]), np.array([size for _, size in solved])
+
+    def n_failed(self, mus: np.ndarray) -> int:
+        """How many of these parameters were asked for and could not be solved."""
+        keys = [mu.tobytes() for mu in np.ascontiguousarray(mus, dtype=float)]
+        return sum(key in self._known and self._known[key].values is None for key in keys)
+
+    def watched(self, progress: Callable[[float], None] | None) -> Callable[[float], None] | None:
+        """A progress that ends the work when the seconds are used up; the same one where they are not limited."""
+        if self.limits.seconds is None:
+            return progress
+
+        def look(fraction: float) -> None:
+            if self.limits.left <= 0:
+                raise Exhausted("seconds")
+            if progress is not None:
+                progress(fraction)
+
+        return look
+
+    def _piece(self, n: int) -> int:
+        """How many of n solves to make before the clock is looked at again: a twentieth of the time allowed."""
+        if self.limits.seconds is None:
+            return n
+        if not self.cost:
+            return min(n, self.jobs or 1)
+        return min(n, max(self.jobs or 1, int(self.limits.seconds / 20 / self.cost)))
+
     def reason(self, mu: np.ndarray) -> str:
         """Why a parameter could not be solved."""
         return self._known[np.ascontiguousarray(mu, dtype=float).tobytes()].reason
 
     def unknowns(self, model, mu: np.ndarray) -> np.ndarray:
         """One solution with its values at ghosts, (n_unknowns,), as the greedy search wants it."""
-        if self.affordable(1) < 1 and mu.tobytes() not in self._known:
+        # the first solve is made even if choosing nodes took all the time: without it there is nothing to return
+        first = self.n_solves == 0 and self.limits.seconds is not None and self.limits.seconds > self.cost
+        if self.affordable(1) < 1 and mu.tobytes() not in self._known and not first:
             raise Exhausted("seconds" if self.limits.left <= 0 else "solves")
         found = self.solve(mu[None])
         return model.unknowns(found.solutions[0], found.hidden[0])
 
-    def _solve(self, mus: np.ndarray, text: str) -> None:
+    def _solve(self, mus: np.ndarray, progress: Callable[[float], None] | None) -> None:
         path = None
         if self.folder is not None:
             path = self.folder / f"batch-{len(self._known):06d}-{content_hash(mus)[:12]}"
@@ -174,14 +216,13 @@ class Book:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # failures are told once, at the end
             try:
-                jobs, told = min(self.jobs or 1, len(mus)), self.stage(text) if text else None
                 found = solve_many(
                     self.solver,
                     mus,
                     store=path,
                     chunk_size=1,
-                    jobs=jobs,
-                    progress=told,
+                    jobs=min(self.jobs or 1, len(mus)),
+                    progress=progress,
                     extrapolate=True,
                     fingerprint=self.parts,  # of the solver as it was before the first solve
                 )
@@ -202,6 +243,11 @@ class Book:
     def _fail(self, failures: tuple[Failure, ...]) -> None:
         for failure in failures:
             self._known[np.asarray(failure.mu, dtype=float).tobytes()] = Solved(None, None, failure.reason)
+
+
+def _scaled(progress: Callable[[float], None] | None, start: float, part: float) -> Callable[[float], None] | None:
+    """The progress of a part of the work, as that of the whole."""
+    return None if progress is None else lambda fraction: progress(start + part * fraction)
 
 
 def _holds(root: Path, parts: dict[str, str], *, asks: bool) -> str:
