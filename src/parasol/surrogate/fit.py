@@ -24,14 +24,14 @@ from parasol.reduction.pod import pod
 from parasol.reduction.reduced import ReducedModel
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
-from parasol.space.outline import outline_of
 from parasol.surrogate.features import Features, features_of
 from parasol.surrogate.groups import group_labels
+from parasol.surrogate.layout import layout_of
 from parasol.surrogate.maps import fit_map, predictions
 from parasol.surrogate.polynomial import Polynomial
 from parasol.surrogate.readings import readings_of
 from parasol.surrogate.recipes import recipe_named
-from parasol.surrogate.surrogate import Layout, Surrogate
+from parasol.surrogate.surrogate import Surrogate
 
 _N_VALIDATION = 512
 _FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
@@ -372,19 +372,4 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
         quantities = readings_of(model.quantities.names, model.quantities.rows, basis.modes, basis.weights)
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
-    return replace(surrogate, layout=_layout(model), solver=model, quantities=quantities, facts=facts)
-
-
-def _layout(model: Model) -> Layout:
-    times = model.problem.times
-    times = None if times is None else np.asarray(times, dtype=float)
-    nodes = model.nodes
-    return Layout(
-        names=model.problem.names,
-        points=nodes.points,
-        n_interior=nodes.n_interior,
-        scheme=model.scheme,
-        times=times,
-        domain=nodes.domain,
-        outline=outline_of(nodes.domain),
-    )
+    return replace(surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts)
