@@ -127,22 +127,29 @@ class Outline:
         # which side is outside is asked a little off the middle of each piece, less than the width of any slit
         inwards = np.empty(len(centres), dtype=bool)
         for part in np.array_split(np.arange(len(centres)), 1 + len(centres) * len(start) // _AT_ONCE):
-            inwards[part] = self._enclosed((centres + 1e-7 * size * normals)[part, None, :], 0.0)
+            inwards[part] = self._odd((centres + 1e-7 * size * normals)[part, None, :])
         normals = np.where(inwards[:, None], -normals, normals)
         return centres, normals, radii, 1e-9 * size, wrap.tree(centres), wrap
 
     def _enclosed(self, points: np.ndarray, reach: float) -> np.ndarray:
-        """Inside by the number of segments that a ray to the right crosses, or within reach of one: (n,) of (n, 1, 2)."""
+        """Inside the segments, or within reach of one: (n,) of (n, 1, 2)."""
         assert self.segments is not None
         start, end = self.segments[:, 0], self.segments[:, 1]
         along, away = end - start, points - start
-        above = points[..., 1] >= start[:, 1]
-        crossing = above != (points[..., 1] >= end[:, 1])
-        left = along[:, 0] * away[..., 1] - along[:, 1] * away[..., 0] > 0
-        odd = np.count_nonzero(crossing & (left == above), axis=1) % 2 == 1
         part = np.sum(along * away, axis=2) / np.maximum(np.sum(along * along, axis=1), 1e-300)
         gap = away - np.clip(part, 0.0, 1.0)[..., None] * along
-        return odd | (np.min(np.sum(gap * gap, axis=2), axis=1) < reach**2)
+        return self._odd(points) | (np.min(np.sum(gap * gap, axis=2), axis=1) <= reach**2)
+
+    def _odd(self, points: np.ndarray) -> np.ndarray:
+        """Inside by the number of segments that a ray to the right crosses: (n,) of (n, 1, 2)."""
+        assert self.segments is not None
+        start, end = self.segments[:, 0], self.segments[:, 1]
+        above = points[..., 1] >= start[:, 1]
+        # few segments are as high as a point
+        row, column = np.nonzero(above != (points[..., 1] >= end[:, 1]))
+        along, away = (end - start)[column], points[row, 0] - start[column]
+        left = along[:, 0] * away[:, 1] - along[:, 1] * away[:, 0] > 0
+        return np.bincount(row, weights=left == above[row, column], minlength=len(points)) % 2 == 1
 
 
 def outline_of(domain: Domain) -> Outline:

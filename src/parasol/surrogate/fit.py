@@ -13,7 +13,7 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from parasol import __version__
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
 from parasol.pde.box import named_columns
 from parasol.pde.model import Model
 from parasol.pde.parameters import Parameter, ParameterSpace
@@ -57,6 +57,10 @@ def fit(
     `validation` snapshots decide when training has gone far enough; `calibration` snapshots, kept from everything else, give
     a conformal bound of the relative error at the `level`.
     """
+    check_progress(progress)
+    for name, given in {"validation": validation, "calibration": calibration}.items():
+        if given is not None:
+            _check_snapshots(given, name)
     if isinstance(source, Snapshots):
         if basis is None:
             raise ParasolError(
@@ -113,6 +117,7 @@ def fit_labels(
     progress: Callable[[float], None] | None = None,
 ) -> Surrogate:
     """A surrogate from coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters) that somebody computed."""
+    check_progress(progress)
     labels = Labels(mus, check_shape(coefficients, (len(mus), basis.n_modes), "coefficients"))
     surrogate = _surrogate(recipe, basis, parameters, labels, None, origin, rng, progress)
     return _with_model(surrogate, model)
@@ -143,6 +148,7 @@ def fit_snapshots(
     in `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
     `quantities` names what is wanted of a solution: weights (n_values,) each.
     """
+    check_progress(progress)
     columns = named_columns(mus)
     if columns is not None:
         ranges = _ranges_of(columns, ranges)
@@ -306,6 +312,7 @@ class Accuracy:
 
 def accuracy(surrogate: Surrogate, truth: Snapshots) -> Accuracy:
     """Measure a surrogate on snapshots it has not seen, a chunk at a time."""
+    _check_snapshots(truth, "truth")
     coefficients = surrogate.coefficients(truth.mus, extrapolate=True)
     errors, floors, start = [], [], 0
     for block in truth.blocks():
@@ -315,6 +322,11 @@ def accuracy(surrogate: Surrogate, truth: Snapshots) -> Accuracy:
         floors.append(surrogate.basis.projection_errors(block))
         start = stop
     return Accuracy(np.concatenate(errors), np.concatenate(floors))
+
+
+def _check_snapshots(given, name: str) -> None:
+    if not isinstance(given, Snapshots):
+        raise ParasolError(f"{name} is a {type(given).__name__}. Pass snapshots: ps.as_snapshots(mus, solutions).")
 
 
 def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95) -> Surrogate:
