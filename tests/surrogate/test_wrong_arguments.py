@@ -52,3 +52,32 @@ def test_accuracy_of_a_tuple():
     snapshots = ps.as_snapshots(MUS, VALUES)
     with pytest.raises(ps.ParasolError, match="calibration is a tuple"):
         ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=2), calibration=(MUS, VALUES))
+
+
+def _two_units(small):
+    """A displacement of size `small` and a stress of size 1, zero at one end."""
+    rng = np.random.default_rng(0)
+    mus, x = rng.uniform(0, 1, (60, 2)), np.linspace(0, 1, 20)
+    displacement = small * x * (np.sin(3 * x * mus[:, :1]) + np.cos(9 * mus[:, 1:] * x))
+    return mus, np.hstack([displacement, 1 + mus[:, :1] * x + mus[:, 1:] * x**2])
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e60])
+def test_fields_of_different_units_in_one_array(scale, recwarn):
+    mus, values = _two_units(1e-6)
+    with pytest.warns(ps.ParasolWarning, match="19 values are of size .* 20 of size .* none between"):
+        ps.fit_snapshots(mus, scale * values, "linear", level=None)
+    recwarn.clear()
+    # scaled alike, both are learned to the tolerance
+    size = np.sqrt(np.mean(values**2, axis=0))
+    weights = np.repeat([1 / np.max(size[:20]) ** 2, 1 / np.max(size[20:]) ** 2], 20)
+    fitted = ps.fit_snapshots(mus, values, "polynomial", weights=weights, level=None)
+    assert not [w for w in recwarn if "none between" in str(w.message)]
+    assert np.abs(fitted(mus).values - values)[:, :20].max() < 1e-2 * size[:20].max()
+
+
+def test_a_field_that_decays_is_one_field(recwarn):
+    mus = np.linspace(0, 1, 30)[:, None]
+    ps.fit_snapshots(mus, (1 + mus) * np.exp(-np.linspace(0, 40, 50)), "linear", level=None)  # 17 decades, step by step
+    ps.fit_snapshots(mus, (1 + mus) * [0.0, 1.0, 2.0], "linear", level=None)
+    assert not [w for w in recwarn if "none between" in str(w.message)]

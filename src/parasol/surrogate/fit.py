@@ -18,7 +18,7 @@ from parasol.pde.box import named_columns
 from parasol.pde.model import Model
 from parasol.pde.parameters import Parameter, ParameterSpace
 from parasol.pde.words import problem_words
-from parasol.reduction.basis import Basis, slices
+from parasol.reduction.basis import Basis, check_weights, slices
 from parasol.reduction.conformal import calibrate
 from parasol.reduction.pod import pod
 from parasol.reduction.reduced import ReducedModel
@@ -34,6 +34,7 @@ from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Surrogate
 
 _N_VALIDATION = 512
+_OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
 _FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
@@ -160,6 +161,7 @@ def fit_snapshots(
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     _warn_of_gaps(parameters, mus)
+    _warn_of_units(solutions, weights)
     if level is not None and not (isinstance(level, float) and 0 < level < 1):
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
     group = None if level is None else group_labels(mus, groups)
@@ -207,6 +209,28 @@ def _warn_of_gaps(parameters: ParameterSpace, mus: np.ndarray) -> None:
                 ParasolWarning,
                 stacklevel=3,
             )
+
+
+def _warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
+    """Values whose sizes fall into groups far apart are fields of different units, and only the largest is learned."""
+    # divided first: the square of a large number may be no number any more
+    largest = float(np.max(np.abs(solutions), initial=0.0))
+    if largest == 0.0:
+        return
+    size = largest * np.sqrt(np.mean((solutions / largest) ** 2, axis=0))
+    if weights is not None:
+        size = size * np.sqrt(check_weights(weights, solutions.shape[1]))
+    size = np.sort(size[size > 0])
+    if len(size) < 2 or np.max(size[1:] / size[:-1]) <= _OTHER_UNIT:
+        return
+    cut = 1 + int(np.argmax(size[1:] / size[:-1]))
+    warnings.warn(
+        f"{cut} values are of size {size[cut - 1]:.1e} or less, {len(size) - cut} of size {size[cut]:.1e} or more, none between: "
+        "errors and bounds are those of the large ones, the small ones may be quite wrong. Fit fields of different units "
+        "one by one, or give weights=1 / size**2 of each.",
+        ParasolWarning,
+        stacklevel=3,
+    )
 
 
 def _n_aside(n: int, level: float) -> int:
