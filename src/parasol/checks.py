@@ -78,6 +78,18 @@ def check_count(value, name: str) -> int:
     return int(value)
 
 
+def check_progress(progress):
+    """Return `progress` if it can be called, or is None.
+
+    >>> check_progress(True)
+    Traceback (most recent call last):
+    parasol.checks.ParasolError: progress=True cannot be called. Pass a function, such as progress=print, or None.
+    """
+    if progress is not None and not callable(progress):
+        raise ParasolError(f"progress={progress!r} cannot be called. Pass a function, such as progress=print, or None.")
+    return progress
+
+
 def check_choice(value: str, choices: Sequence[str], name: str) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:

@@ -1,5 +1,6 @@
 """One file for a surrogate: the same answers after loading, and a reason where it cannot be loaded."""
 
+import io
 import json
 import subprocess
 import sys
@@ -281,4 +282,22 @@ def test_arrays_of_the_wrong_kind_are_refused(surrogate, tmp_path, change):
             new_data = {"manifest.json": json.dumps(manifest).encode(), "arrays/0000.npy": buffer.getvalue()}
             new.writestr(name, new_data.get(name, old.read(name)))
     with pytest.raises(ps.ParasolError, match="damaged"):
+        ps.load(other)
+
+
+def test_an_array_that_was_changed_is_refused(surrogate, tmp_path):
+    """Other numbers in an array, everything else in order (the sums that ZIP keeps too): only the hash can tell."""
+    path = ps.save(surrogate, tmp_path / "model.parasol")
+    with zipfile.ZipFile(path) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    name = max((n for n in entries if n.endswith(".npy")), key=lambda n: len(entries[n]))
+    array = np.load(io.BytesIO(entries[name])).copy(order="K")
+    array.flat[0] += 1e-9
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    other = tmp_path / "other.parasol"
+    with zipfile.ZipFile(other, "w", zipfile.ZIP_STORED) as file:
+        for entry, data in (entries | {name: buffer.getvalue()}).items():
+            file.writestr(zipfile.ZipInfo(entry, (1980, 1, 1, 0, 0, 0)), data)
+    with pytest.raises(ps.ParasolError, match=f"{name} has changed since it was written"):
         ps.load(other)

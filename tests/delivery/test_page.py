@@ -269,7 +269,8 @@ def test_a_probable_bound_ends_where_the_law_of_a_function_does(show, schrodinge
     xis = np.random.default_rng(5).standard_normal((2, len(modes))) * [[1.0], [3.0]]
     tab = show(likely)
     for xi, wanted in zip(xis, [0.02, np.inf], strict=True):
-        assert ask(tab, xi)["bound"]["relative"] == wanted == likely(xi @ modes).bound
+        assert likely(xi @ modes).bound == wanted
+        assert ask(tab, xi)["bound"]["relative"] == pytest.approx(wanted, rel=1e-4)
     assert "90 %" in tab.inner_text("#error")
     tab.evaluate("x => window.parasol.set(x)", xis[1].tolist())
     assert "unlike those" in tab.inner_text("#error")
@@ -286,8 +287,10 @@ def test_times_and_a_probable_bound(show, sine_gordon):
     for time in (0, 2, 5):
         found = ask(tab, mu, time=time)
         assert np.abs(np.array(found["values"]) - fields[time]).max() < CLOSE * np.abs(fields).max()
-    assert found["bound"]["relative"] == sine_gordon.conformal.quantile
-    assert found["bound"]["value"] == pytest.approx(sine_gordon.certify([mu]).values[0])
+    # the page's modes are in single precision, and what that costs belongs to the bound
+    assert 1e-9 < found["bound"]["relative"] - sine_gordon.conformal.quantile < 1e-5
+    known = sine_gordon.certify([mu]).values[0]
+    assert 1 + 1e-9 < found["bound"]["value"] / known < 1.05
     assert "90 % probability" in tab.inner_text("#error")
     before = picture(tab)
     tab.focus("#time")

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BarycentricInterpolator
 from scipy.optimize import approx_fprime, check_grad
+from scipy.stats import qmc
 
 from parasol.checks import ParasolError
 from parasol.surrogate.kernel import KERNELS, _Likelihood
@@ -430,3 +431,23 @@ def test_scikit_learn_regressors_plug_in(data):
     result = choose(x, y[:, :1], {"ridge": Ridge(0.5), "neighbours": KNeighborsRegressor(3), "ours": Linear(0.5)})
     assert result["ridge"].error == pytest.approx(result["ours"].error, rel=1e-9)  # the same penalty, the same map
     assert np.isfinite(result["neighbours"].error)
+
+
+@pytest.mark.parametrize(
+    ("x", "u"),
+    [
+        (2 * qmc.Sobol(2, seed=1).random(128)[:100] - 1, lambda x: np.abs(x[:, :1] - 0.2 * x[:, 1:])),
+        (np.linspace(-1, 1, 40)[:, None], lambda x: 1 / (1.02 - x)),
+    ],
+    ids=["kink", "pole"],
+)
+def test_weights_of_a_gaussian_process_are_no_larger_than_they_need_be(x, u, monkeypatch):
+    """Answers are sums of weights that cancel: with weights of 1e12 they lose twelve digits."""
+    fitted = GaussianProcess().fit(x, u(x))
+    assert np.abs(fitted.weights).sum() < 1e6 * np.abs(u(x)).max()
+    monkeypatch.setattr(_Likelihood, "moderated", lambda self, lengths, nugget: nugget)
+    heavy = GaussianProcess().fit(x, u(x))
+    assert np.abs(heavy.weights).sum() > 1e9 * np.abs(u(x)).max()
+    new = np.random.default_rng(4).uniform(-0.9, 0.9, (200, x.shape[1]))
+    errors = [np.linalg.norm(one.predict(new) - u(new)) for one in (fitted, heavy)]
+    assert errors[0] < 1.1 * errors[1]

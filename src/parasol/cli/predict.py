@@ -115,14 +115,13 @@ def _asked(surrogate: Surrogate, given: dict[str, float], mus: str | None, seed:
 def _restricted(surrogate: Surrogate, points: str | None, times: str | None) -> Surrogate:
     from parasol.checks import ParasolError
     from parasol.delivery.inputs import read_table
-    from parasol.space.geometry.domain import AXES
 
     chosen = {}
     if points is not None:
         if surrogate.layout.points is None:
             raise ParasolError("--points needs nodes, and this surrogate of bare data knows none. Leave it out.")
-        dimension = surrogate.layout.points.shape[1]
-        chosen["points"] = read_table(points, AXES[:dimension], dimension)
+        names = surrogate.layout.axes
+        chosen["points"] = read_table(points, names, len(names))
     if times is not None:
         try:
             chosen["times"] = [float(word) for word in times.split(",")]

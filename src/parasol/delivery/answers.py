@@ -16,7 +16,6 @@ from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.pde.box import ParameterSpace
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
-from parasol.space.geometry.domain import AXES
 from parasol.space.nodes import Nodes
 from parasol.surrogate.surrogate import Answer, Surrogate
 
@@ -86,7 +85,7 @@ class _Names:
     name: str
     names: tuple[str, ...]
     coordinates: tuple[str, ...]
-    time: str = "t"
+    time: str
     exact: None = None
 
 
@@ -100,8 +99,8 @@ class Answering:
     def problem(self) -> _Names:
         """Names only."""
         known = self.surrogate.facts.get("problem")
-        axes = AXES[: self.points.shape[1]]
-        return _Names(known if isinstance(known, str) else "", self.surrogate.layout.names, axes)
+        layout = self.surrogate.layout
+        return _Names(known if isinstance(known, str) else "", layout.names, layout.axes, layout.time)
 
     @cached_property
     def nodes(self) -> Nodes:

@@ -262,10 +262,14 @@ def _encode_kind(value: Any, arrays: list[np.ndarray]) -> Any:
         )
     left_out = _LEFT_OUT.get(kind, {})
     # what few objects have is left out of the others, so that earlier versions read them
-    common = lambda f: not f.metadata.get("optional") or getattr(value, f.name) != f.default  # noqa: E731
+    common = lambda f: not f.metadata.get("optional") or not _is_default(getattr(value, f.name), f.default)  # noqa: E731
     kept = [f.name for f in fields(value) if f.init and f.name not in left_out and common(f)] if names is None else []
     kept = kept or (names or "").split()
     return {"kind": kind, "fields": {name: _encode(getattr(value, name), arrays) for name in kept}}
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (not isinstance(value, np.ndarray) and value == default)
 
 
 def _known(value: Any, names: str | None) -> bool:

@@ -11,27 +11,29 @@ import numpy as np
 from parasol import __version__
 from parasol.checks import ParasolError
 from parasol.delivery.files import check_output, replacing
-from parasol.space.geometry.domain import AXES
 from parasol.surrogate.surrogate import Answer
 
 
 def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
     """The answer as an xarray Dataset: each unknown and each quantity by its name, dimensions sample, time and node.
 
-    Nodes have the coordinates x, y, z, samples the parameters. An answer to one parameter has no dimension sample, a
+    Nodes have the coordinates of the problem by their names, samples the parameters. A time that the problem calls
+    something else than t gives its name to the dimension. An answer to one parameter has no dimension sample, a
     steady one no time. With `bounds` the variable `bound` holds the bounds of the relative errors. Where a sample
     lies outside the box, the variable `extrapolated` says which.
     """
     xarray = require_xarray()
     layout, space = answer.surrogate.layout, answer.surrogate.parameters
     samples = () if answer.single else ("sample",)
-    times = () if layout.times is None else ("time",)
+    when = "time" if layout.time == "t" else _free(layout.time)
+    times = () if layout.times is None else (when,)
     mus = answer.mus[0] if answer.single else answer.mus
     coordinates: dict[str, Any] = {}
-    if layout.points is not None:
-        coordinates |= {axis: ("node", column) for axis, column in zip(AXES, layout.points.T, strict=False)}
     if layout.times is not None:
-        coordinates["time"] = layout.times
+        coordinates[when] = layout.times
+    if layout.points is not None:
+        for axis, column in zip(layout.axes, layout.points.T, strict=True):
+            coordinates[_free(axis, coordinates)] = ("node", column)
     shape = np.shape(answer.values)[:-1]
     values = np.reshape(answer.values, (*shape, layout.n_times, len(layout.names), -1))
     variables: dict[str, Any] = {}

@@ -81,10 +81,18 @@ def table_of(solution: Solution | Evolution) -> tuple[list[str], np.ndarray]:
     """Names and columns: the time where there is one, coordinates, unknowns; time slowest."""
     problem, points = solution.model.problem, solution.model.nodes.points
     names, columns = [*map(str, problem.coordinates), *problem.names], [points]
-    if isinstance(solution, Evolution):
+    times = _times(solution)
+    if times is not None:
         names = [str(problem.time), *names]
-        columns = [np.repeat(solution.times, len(points)), np.tile(points, (len(solution.times), 1))]
+        columns = [np.repeat(times, len(points)), np.tile(points, (len(times), 1))]
     return names, np.column_stack([*columns, *[values.ravel() for values in solution.fields.values()]])
+
+
+def _times(solution: Solution | Evolution) -> np.ndarray | None:
+    """The times (n_times,) of an evolution, the one time of a moment of it, None of a steady solution."""
+    if isinstance(solution, Evolution):
+        return solution.times
+    return None if solution.time is None else np.array([float(solution.time)])
 
 
 def _write_csv(solution: Solution | Evolution, path: Path) -> None:
@@ -98,10 +106,11 @@ def _write_npy(solution: Solution | Evolution, path: Path) -> None:
 
 def _write_npz(solution: Solution | Evolution, path: Path) -> None:
     arrays = {"points": solution.model.nodes.points}
-    if isinstance(solution, Evolution):
-        arrays["times"] = solution.times
+    times = _times(solution)
+    if times is not None:
+        arrays["times"] = times
     for name, values in solution.fields.items():
-        arrays[f"{name}_" if name in arrays else name] = values
+        arrays[f"{name}_" if name in arrays else name] = values if times is None else values.reshape(len(times), -1)
     write_arrays(arrays, path)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
 from parasol.pde.model import Model
 from parasol.reduction.basis import Basis
 from parasol.reduction.certificate import middle_of
@@ -70,6 +70,7 @@ def greedy(
         raise ParasolError("greedy needs either tolerance or n_modes. Give one of them.")
     aim = 0.0 if tolerance is None else check_positive(tolerance, "tolerance")
     most = check_count(max_solves, "max_solves") if n_modes is None else check_count(n_modes, "n_modes")
+    check_progress(progress)
     fresh = candidates is None
     mus = candidates_for(model, 0) if fresh else model.check(candidates)
     if not len(mus):

@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
 from parasol.pde.model import Model
 from parasol.reduction.fingerprint import Parts, parts_of
 from parasol.reduction.store import (
@@ -184,6 +184,7 @@ def solve_many(
     array([[0., 1., 2.],
            [0., 2., 4.]])
     """
+    check_progress(progress)
     mus = _checked(solver, mus, extrapolate)
     if jobs is not None and executor is not None:
         raise ParasolError("both executor and jobs are given. Give one: jobs=4 for four processes here.")

@@ -49,7 +49,7 @@ class Cloud:
         tree = wrap.tree(self.points)
         workers = n_workers(len(centers) // 1000)
         distance, index = wrap.query(tree, centers, count, workers=workers)
-        if self.domain is None or not self.domain.part_names or _convex(self.domain):
+        if self.domain is None or not self.domain.part_names or is_convex(self.domain):
             return index, distance
         eyes, free = lifted(self.domain, centers, _GRAZE * _spacing(distance, centers.shape[1]))
         rows, far, candidates = np.arange(len(centers)), distance, index
@@ -98,7 +98,7 @@ def _spacing(distance: np.ndarray, dimension: int) -> np.ndarray:
     return distance[:, -1] * (volume / distance.shape[1]) ** (1 / dimension)
 
 
-def _convex(domain: Domain) -> bool:
+def is_convex(domain: Domain) -> bool:
     """Whether every point sees every other."""
     while isinstance(domain, Named):
         domain = domain.base

@@ -13,28 +13,29 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from parasol import __version__
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_shape
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
 from parasol.pde.box import named_columns
 from parasol.pde.model import Model
 from parasol.pde.parameters import Parameter, ParameterSpace
 from parasol.pde.words import problem_words
-from parasol.reduction.basis import Basis, slices
+from parasol.reduction.basis import Basis, check_weights, slices
 from parasol.reduction.conformal import calibrate
 from parasol.reduction.pod import pod
 from parasol.reduction.reduced import ReducedModel
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
-from parasol.space.outline import outline_of
 from parasol.surrogate.features import Features, features_of
 from parasol.surrogate.groups import group_labels
+from parasol.surrogate.layout import layout_of
 from parasol.surrogate.maps import fit_map, predictions
 from parasol.surrogate.polynomial import Polynomial
 from parasol.surrogate.readings import readings_of
 from parasol.surrogate.recipes import recipe_named
-from parasol.surrogate.surrogate import Layout, Surrogate
+from parasol.surrogate.surrogate import Surrogate
 
 _N_VALIDATION = 512
 _CHANCE = 1e-3  # of a gap between the samples and the end of a range, below which it is not by chance
+_OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
 _FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
@@ -58,6 +59,10 @@ def fit(
     `validation` snapshots decide when training has gone far enough; `calibration` snapshots, kept from everything else, give
     a conformal bound of the relative error at the `level`.
     """
+    check_progress(progress)
+    for name, given in {"validation": validation, "calibration": calibration}.items():
+        if given is not None:
+            _check_snapshots(given, name)
     if isinstance(source, Snapshots):
         if basis is None:
             raise ParasolError(
@@ -114,6 +119,7 @@ def fit_labels(
     progress: Callable[[float], None] | None = None,
 ) -> Surrogate:
     """A surrogate from coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters) that somebody computed."""
+    check_progress(progress)
     labels = Labels(mus, check_shape(coefficients, (len(mus), basis.n_modes), "coefficients"))
     surrogate = _surrogate(recipe, basis, parameters, labels, None, origin, rng, progress)
     return _with_model(surrogate, model)
@@ -144,6 +150,7 @@ def fit_snapshots(
     in `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
     `quantities` names what is wanted of a solution: weights (n_values,) each.
     """
+    check_progress(progress)
     columns = named_columns(mus)
     if columns is not None:
         ranges = _ranges_of(columns, ranges)
@@ -155,6 +162,7 @@ def fit_snapshots(
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     parameters = _within_samples(parameters, mus)
+    _warn_of_units(solutions, weights)
     if level is not None and not (isinstance(level, float) and 0 < level < 1):
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
     group = None if level is None else group_labels(mus, groups)
@@ -215,6 +223,28 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
         stacklevel=3,
     )
     return replace(parameters, solved=tuple(ends))
+
+
+def _warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
+    """Values whose sizes fall into groups far apart are fields of different units, and only the largest is learned."""
+    # divided first: the square of a large number may be no number any more
+    largest = float(np.max(np.abs(solutions), initial=0.0))
+    if largest == 0.0:
+        return
+    size = largest * np.sqrt(np.mean((solutions / largest) ** 2, axis=0))
+    if weights is not None:
+        size = size * np.sqrt(check_weights(weights, solutions.shape[1]))
+    size = np.sort(size[size > 0])
+    if len(size) < 2 or np.max(size[1:] / size[:-1]) <= _OTHER_UNIT:
+        return
+    cut = 1 + int(np.argmax(size[1:] / size[:-1]))
+    warnings.warn(
+        f"{cut} values are of size {size[cut - 1]:.1e} or less, {len(size) - cut} of size {size[cut]:.1e} or more, none between: "
+        "errors and bounds are those of the large ones, the small ones may be quite wrong. Fit fields of different units "
+        "one by one, or give weights=1 / size**2 of each.",
+        ParasolWarning,
+        stacklevel=3,
+    )
 
 
 def _n_aside(n: int, level: float) -> int:
@@ -320,6 +350,7 @@ class Accuracy:
 
 def accuracy(surrogate: Surrogate, truth: Snapshots) -> Accuracy:
     """Measure a surrogate on snapshots it has not seen, a chunk at a time."""
+    _check_snapshots(truth, "truth")
     coefficients = surrogate.coefficients(truth.mus, extrapolate=True)
     errors, floors, start = [], [], 0
     for block in truth.blocks():
@@ -329,6 +360,11 @@ def accuracy(surrogate: Surrogate, truth: Snapshots) -> Accuracy:
         floors.append(surrogate.basis.projection_errors(block))
         start = stop
     return Accuracy(np.concatenate(errors), np.concatenate(floors))
+
+
+def _check_snapshots(given, name: str) -> None:
+    if not isinstance(given, Snapshots):
+        raise ParasolError(f"{name} is a {type(given).__name__}. Pass snapshots: ps.as_snapshots(mus, solutions).")
 
 
 def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95) -> Surrogate:
@@ -386,19 +422,4 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
         quantities = readings_of(model.quantities.names, model.quantities.rows, basis.modes, basis.weights)
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
-    return replace(surrogate, layout=_layout(model), solver=model, quantities=quantities, facts=facts)
-
-
-def _layout(model: Model) -> Layout:
-    times = model.problem.times
-    times = None if times is None else np.asarray(times, dtype=float)
-    nodes = model.nodes
-    return Layout(
-        names=model.problem.names,
-        points=nodes.points,
-        n_interior=nodes.n_interior,
-        scheme=model.scheme,
-        times=times,
-        domain=nodes.domain,
-        outline=outline_of(nodes.domain),
-    )
+    return replace(surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts)

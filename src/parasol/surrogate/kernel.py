@@ -16,6 +16,8 @@ from parasol.surrogate.process import KERNELS, MOST_LENGTHS, FittedProcess, Radi
 _ENOUGH = 300  # samples that settle length scales; the weights use all
 _LENGTHS = (0.03, 300.0)  # of inputs scaled to [−1, 1]
 _NUGGETS = (1e-15, 1e-2)  # of a kernel with k(x, x) = 1
+_LIGHT = 1e5  # sum of the weights of an output over the largest sample: what cancellation costs is then no matter
+_AS_GOOD = 1.05  # by which the error may grow for the sake of smaller weights
 _MOST_BYTES = 8e9
 _STARTS = (
     (0.7, 1e-13),
@@ -60,7 +62,8 @@ class GaussianProcess:
         few = np.random.default_rng(rng).permutation(len(x))[: max(_ENOUGH, 2 * len(trend.indices))]
         search = _Likelihood(KERNELS[self.kernel], t[few], y[few], trend.indices, self.nugget)
         theta = search.maximise(self.n_iterations, progress)
-        lengths, nugget = search.lengths(theta), search.nugget(theta)
+        lengths = search.lengths(theta)
+        nugget = search.moderated(lengths, search.nugget(theta)) if self.nugget is None else self.nugget
         whole = search if len(few) == len(x) else _Likelihood(KERNELS[self.kernel], t, y, trend.indices, nugget)
         out = whole.fitted(self.kernel, lengths, nugget, trend)
         if progress is not None:
@@ -156,6 +159,30 @@ class _Likelihood:
                 options={"maxiter": n_iterations, "ftol": 1e-6},
             )  # fmt: skip
         return best[1]
+
+    def moderated(self, lengths: np.ndarray, nugget: float) -> float:
+        """The largest nugget that leaves the samples as well predicted as they are by a smaller one, each by the others.
+
+        Where the likelihood is flat, weights may be 1e8 times as large as the samples and cancel: answers lose eight digits.
+        """
+        scaled = self.t / lengths
+        across = self.across(self.kernel.value(distances(scaled, scaled)))
+        best, least = nugget, np.inf
+        while nugget <= _NUGGETS[1] and len(self.z):
+            factor = _factor(across, nugget)
+            inverse = np.zeros((len(self.t), len(self.t)))
+            inverse[self.m :, self.m :] = cho_solve((factor, True), np.eye(len(self.z)))
+            inverse = reflect(self.reflectors, self.taus, inverse, transpose=False)
+            inverse = reflect(self.reflectors, self.taus, np.ascontiguousarray(inverse.T), transpose=False)
+            weights = inverse @ self.y
+            error = float(np.linalg.norm(weights / np.diag(inverse)[:, None]))  # of each sample from all others
+            if error > _AS_GOOD * least:
+                break
+            best, least = nugget, min(error, least)
+            if np.abs(weights).sum(axis=0).max() <= _LIGHT * np.abs(self.y).max():
+                break
+            nugget *= 10.0
+        return best
 
     def fitted(self, name: str, lengths, nugget: float, trend: FittedPolynomial) -> FittedProcess:
         scaled = self.t / lengths

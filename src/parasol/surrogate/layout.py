@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.space.outline import Outline
+from parasol.pde.box import check_name
+from parasol.space.outline import Outline, outline_of
 
 if TYPE_CHECKING:  # a loaded surrogate answers with NumPy alone
+    from parasol.pde.model import Model
     from parasol.space.geometry.domain import Domain
     from parasol.space.stencils import Scheme
 
+AXES = ("x", "y", "z")  # what the coordinates are called where nobody named them
 _HIGHEST = 40  # degree of polynomials in stencils: no local system of higher degree can be solved
 
 
@@ -21,8 +24,8 @@ _HIGHEST = 40  # degree of polynomials in stencils: no local system of higher de
 class Layout:
     """What the values of a field are: unknown functions at nodes, at times where there are any.
 
-    A file holds the `outline` of the domain, which refuses points outside of a plane domain after loading too, but not
-    the domain: walls between neighbouring nodes are then not looked for.
+    A file holds the `outline` of the domain, but not the domain. Values between nodes are computed from the outline before
+    saving too, so that they are the same after loading.
     """
 
     names: tuple[str, ...] = ("u",)
@@ -32,17 +35,23 @@ class Layout:
     times: np.ndarray | None = None
     domain: Domain | None = None  # not part of a file
     outline: Outline | None = None
+    coordinates: tuple[str, ...] = field(default=(), metadata={"optional": True})  # their names; () is x, y, z
+    time: str = field(default="t", metadata={"optional": True})  # what time is called
 
     def __post_init__(self):
         if not self.names or not all(isinstance(name, str) for name in self.names):
             raise ParasolError(f"the unknown functions are named {self.names!r}. Give names, one per function.")
         if self.times is not None and not len(check_finite(check_shape(self.times, (None,), "times"), "times")):
             raise ParasolError("a layout in time needs at least one time.")
+        for name in (*self.coordinates, self.time):
+            check_name(name)
         if self.points is None:
             return
         points = check_finite(check_shape(self.points, (None, None), "points"), "points")
         if type(self.n_interior) is not int or not 0 <= self.n_interior <= len(points):
             raise ParasolError(f"n_interior={self.n_interior!r} does not fit {len(points)} nodes.")
+        if self.coordinates and len(set(self.coordinates)) != points.shape[1]:
+            raise ParasolError(f"{self.coordinates!r} do not name the {points.shape[1]} coordinates of the nodes.")
         if self.outline is not None:
             check_shape(self.outline.bounds, (2, points.shape[1]), "bounds of the outline")
         if self.scheme is not None:
@@ -54,6 +63,11 @@ class Layout:
     def n_times(self) -> int:
         """Number of stored times; 1 for steady problems."""
         return 1 if self.times is None else len(self.times)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the coordinates, one for each axis; bare data have none."""
+        return () if self.points is None else self.coordinates or AXES[: self.points.shape[1]]
 
     def check_values(self, n_values: int) -> None:
         """Refuse fields of a length that does not fit the nodes, the functions and the times."""
@@ -85,6 +99,23 @@ class Layout:
                 f"{self.times[0]:g} to {self.times[-1]:g}."
             )
         return found
+
+
+def layout_of(model: Model) -> Layout:
+    """Where and when the solutions of a model are."""
+    problem, nodes = model.problem, model.nodes
+    named = tuple(map(str, problem.coordinates))
+    return Layout(
+        names=problem.names,
+        points=nodes.points,
+        n_interior=nodes.n_interior,
+        scheme=model.scheme,
+        times=None if problem.times is None else np.asarray(problem.times, dtype=float),
+        domain=nodes.domain,
+        outline=outline_of(nodes.domain),
+        coordinates=() if named == AXES[: len(named)] else named,
+        time="t" if problem.time is None else str(problem.time),
+    )
 
 
 def check_nodes(nodes, n_nodes: int) -> np.ndarray:

@@ -288,12 +288,19 @@ class Surrogate:
         layout = self.layout
         if layout.points is None or layout.scheme is None:
             raise ParasolError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
-        points = check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points")
-        if not layout.contains(points).all():
+        points = check_finite(check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points"), "points")
+        # the domain is not part of a file, and answers must not change on the way through one
+        cloud = Cloud(layout.points, layout.domain if layout.outline is None else layout.outline)  # type: ignore[arg-type]
+        gap, node = (found[:, 0] for found in cloud.wrap.query(cloud.wrap.tree(layout.points), points, 1))
+        between = gap > 1e-12 * float(np.max(np.abs(layout.points)))
+        if not layout.contains(points[between]).all():
             raise ParasolError("some of the points lie outside the domain. Ask inside only.")
-        zero = (0,) * layout.points.shape[1]
-        cloud = Cloud(layout.points, layout.outline if layout.domain is None else layout.domain)  # type: ignore[arg-type]
-        return differentiate(cloud, points, [zero], layout.scheme)[zero].toarray()
+        weights = np.zeros((len(points), len(layout.points)))
+        weights[~between, node[~between]] = 1.0  # a node has its own value, wherever its neighbours are
+        if between.any():
+            zero = (0,) * layout.points.shape[1]
+            weights[between] = differentiate(cloud, points[between], [zero], layout.scheme)[zero].toarray()
+        return weights
 
     def _repaired(self, answer: Answer, tolerance: float) -> Answer:
         mus, c = answer.mus, answer.coefficients.copy()

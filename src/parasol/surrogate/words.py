@@ -36,7 +36,8 @@ def model_facts(surrogate: Surrogate, path: str | Path | None = None) -> Facts:
         "n_nodes": None if points is None else len(points),
         "n_interior": None if points is None else layout.n_interior,
         "dimension": None if points is None else points.shape[1],
-        "times": None if layout.times is None else _span(layout.times),
+        "coordinates": None if points is None else list(layout.axes),
+        "times": None if layout.times is None else _span(layout.times) | {"name": layout.time},
         "n_modes": basis.n_modes,
         "basis": {
             "method": basis.method,
@@ -215,8 +216,8 @@ def _answers_text(facts: Facts) -> str:
     inner = facts["n_interior"]
     nodes = f"{facts['n_nodes']} = {inner} interior + {facts['n_nodes'] - inner} boundary nodes"
     span = facts["times"]
-    when = f", at {span['count']} times from {span['first']:g} to {span['last']:g}" if span else ""
-    return f"{names} at {nodes} in {facts['dimension']}-D{when}"
+    when = f", at {span['count']} times {span['name']} from {span['first']:g} to {span['last']:g}" if span else ""
+    return f"{names} at {nodes} in {facts['dimension']}-D ({', '.join(facts['coordinates'])}){when}"
 
 
 def _span(times: np.ndarray) -> Facts:

@@ -16,14 +16,13 @@ _ELSEWHERE = ("problem", "equation", "latex", "fingerprint", "rebuild")  # shown
 def about(surrogate: Surrogate) -> dict[str, Any]:
     """Name, equations, coordinates and facts of a surrogate, as plain data."""
     facts, solver, layout = dict(surrogate.facts), surrogate.solver, surrogate.layout
-    coordinates = ["x", "y", "z"]
     if isinstance(solver, Model):
         facts = problem_words(solver.problem) | facts
-        coordinates = [str(symbol) for symbol in solver.problem.coordinates]
     return {
         "name": str(facts.get("problem", "")),
         "equations": [text for text in str(facts.get("equation", "")).split("; ") if text],
-        "coordinates": coordinates if layout.points is not None else ["index"],
+        "coordinates": list(layout.axes) or ["index"],
+        "time": layout.time,
         "n_modes": surrogate.basis.n_modes,
         "map": type(surrogate.map).__name__,
         "parasol": __version__,

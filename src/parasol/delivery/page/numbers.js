@@ -312,10 +312,11 @@ const Numbers = (() => {
 
     function bound(inputs, mu, c) {
       const found = BOUNDS[model.bound.kind](model, model.bound, inputs, mu, c);
-      if (model.bound.kind !== "certificate") return found;
       // what single precision, and leaving out what cannot be seen, has changed in the modes
       const lost = c.reduce((sum, x, k) => sum + Math.abs(x) * lift.loss.data[k], 0);
-      return relative(found.value + lost, norm(c), found.rigorous);
+      if (model.bound.kind === "certificate") return relative(found.value + lost, norm(c), found.rigorous);
+      const least = norm(c) - found.value; // no more than the norm of the solution
+      return { ...found, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity) };
     }
 
     function quantities(c, time, error) {

@@ -216,7 +216,7 @@
     const times = model.lift.times, last = times.length - 1;
     const shown = make("output", { for: "time" });
     const bar = make("input", { type: "range", id: "time", min: "0", max: String(last), step: "1", oninput: () => { state.time = Number(bar.value); update(); changed(); } });
-    const update = () => { bar.value = String(state.time); shown.textContent = words(times[state.time]); bar.setAttribute("aria-valuetext", `t = ${words(times[state.time])}`); };
+    const update = () => { bar.value = String(state.time); shown.textContent = words(times[state.time]); bar.setAttribute("aria-valuetext", `${model.about.time} = ${words(times[state.time])}`); };
     let playing = 0;
     const play = make("button", { type: "button", id: "play", "aria-pressed": "false", onclick: () => {
       if (playing) { clearInterval(playing); playing = 0; } else playing = setInterval(() => { state.time = (state.time + 1) % (last + 1); update(); changed(); }, Math.max(40, 6000 / (last + 1)));
@@ -224,7 +224,7 @@
       play.setAttribute("aria-pressed", String(Boolean(playing)));
     } }, "Play");
     controls.push(update);
-    form.append(make("div", { class: "row" }, make("label", { for: "time" }, "t"), bar, shown), make("div", { class: "buttons" }, play));
+    form.append(make("div", { class: "row" }, make("label", { for: "time" }, model.about.time), bar, shown), make("div", { class: "buttons" }, play));
   }
 
   function buildOptions() {
@@ -345,7 +345,7 @@
     g.drawImage(bar, field.width, 0);
     g.fillStyle = theme().text;
     g.font = `${13 * dense}px system-ui, sans-serif`;
-    const parameters = model.parameters.map((p, j) => `${p.name} = ${words(state.inputs[j])}`), time = model.steady ? [] : [`t = ${words(model.lift.times[state.time])}`];
+    const parameters = model.parameters.map((p, j) => `${p.name} = ${words(state.inputs[j])}`), time = model.steady ? [] : [`${model.about.time} = ${words(model.lift.times[state.time])}`];
     g.fillText([model.title, ...parameters, ...time].join("   "), 12 * dense, field.height + 18 * dense);
     return sheet;
   }

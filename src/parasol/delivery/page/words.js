@@ -58,7 +58,7 @@ const Words = (() => {
     } else lines.push(`answer = surrogate(${scalars})  # ${names.join(", ")}`);
     lines.push("print(answer.values.min(), answer.values.max())");
     if (model.bound.kind !== "none") lines.push("print(answer.bound)");
-    if (!model.steady) lines.push(`# shown is t = ${model.lift.times[time]}, stored time number ${time}`);
+    if (!model.steady) lines.push(`# shown is ${model.about.time} = ${model.lift.times[time]}, stored time number ${time}`);
     return lines.join("\n");
   }
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom
 
-from parasol.checks import ParasolError, check_count, check_positive
+from parasol.checks import ParasolError, check_count, check_positive, check_progress
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
@@ -179,7 +179,7 @@ def check(
     """
     if not isinstance(surrogate, Surrogate):
         raise ParasolError(f"cannot check a {type(surrogate).__name__}. Pass a surrogate.")
-    stage = progress or (lambda text: None)
+    stage = check_progress(progress) or (lambda text: None)
     n = check_count(n, "n")
     learned = surrogate.facts.get("learn") or {}
     promised = surrogate.facts.get("tolerance") if tolerance is None else check_positive(tolerance, "tolerance")

@@ -25,7 +25,7 @@ from parasol.surrogate.construction.network import Builder, Counter, assemble, a
 from parasol.surrogate.construction.stability import Stability, stability
 from parasol.surrogate.construction.system import System, reduced_system
 from parasol.surrogate.features import Features
-from parasol.surrogate.layout import Layout
+from parasol.surrogate.layout import layout_of
 from parasol.surrogate.linear import NetworkMap
 from parasol.surrogate.surrogate import Surrogate
 
@@ -242,9 +242,7 @@ def build_surrogate(planned: Plan, model: Model, basis: Basis, *, reduced: Reduc
     n = model.n_parameters
     same = Features(np.zeros(n, dtype=bool), np.zeros(n), np.ones(n))  # the network reads the parameters as they are
     facts = {"recipe": "construction", "labels": "none", "n_labels": 0, "logarithms": [], "fit_seconds": seconds}
-    nodes = model.nodes
-    layout = Layout(model.problem.names, nodes.points, nodes.n_interior, model.scheme, None, nodes.domain)
-    return Surrogate(basis, fitted, same, model.parameters, layout, reduced, solver=model, facts=facts)
+    return Surrogate(basis, fitted, same, model.parameters, layout_of(model), reduced, solver=model, facts=facts)
 
 
 def available_memory() -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parasol.cache.disk import claim
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
@@ -123,7 +123,7 @@ def learn(
     """
     tolerance = _check_tolerance(tolerance)
     limits = Limits(solves, seconds)
-    stage = progress or (lambda text: None)
+    stage = check_progress(progress) or (lambda text: None)
     if jobs is not None:
         check_count(jobs, "jobs")
     if not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0:
@@ -166,7 +166,7 @@ def plan(
     """What `learn` would do: it chooses the nodes and times a solve, nothing more."""
     tolerance = _check_tolerance(tolerance)
     with _held(store), _gathered():
-        limits, stage = Limits(), progress or (lambda text: None)
+        limits, stage = Limits(), check_progress(progress) or (lambda text: None)
         found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, None, stage)
     # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
     work = max(len(found.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))

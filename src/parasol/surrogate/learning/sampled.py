@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning
+from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.conformal import calibrate, highest_level
 from parasol.reduction.pod import pod
@@ -214,7 +215,7 @@ def _round(course: _Course, batch: Snapshots) -> np.ndarray:
 
 def _fitted(course: _Course, mus, teacher: Teacher | None, recipe, origin: str) -> Surrogate:
     told = course.book.stage(f"fitting {named(recipe)} to {len(mus)} labels")
-    layout = course.model if hasattr(course.model, "nodes") else None
+    layout = course.model if isinstance(course.model, Model) else None  # others may have nodes of their own kind
     if teacher is not None:
         basis, coefficients = teacher.basis, teacher.coefficients
     else:

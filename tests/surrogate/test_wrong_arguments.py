@@ -1,0 +1,83 @@
+"""Arguments of the wrong kind: one clear line each, before any work."""
+
+import numpy as np
+import pytest
+
+import parasol as ps
+from parasol.pde.box import ParameterSpace, PlainParameter
+
+MUS = np.linspace(0, 1, 40)[:, None]
+VALUES = np.hstack([MUS, MUS**2, 1 + MUS])
+
+
+class Solver:
+    """Somebody's code, whose `nodes` are not those of a model."""
+
+    nodes = 5
+    parameters = ParameterSpace((PlainParameter("a", 0.5, 1.0),))
+
+    def solve(self, mu):
+        return np.array([mu[0], mu[0] ** 2, 1.0])
+
+
+def test_a_solver_may_have_nodes_of_its_own():
+    surrogate = ps.learn(Solver(), 1e-2)
+    assert surrogate.layout.points is None
+    assert np.allclose(surrogate([0.7]).values, [0.7, 0.49, 1.0], atol=1e-2)
+
+
+@pytest.mark.parametrize("progress", [True, "bar"])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda p: ps.fit_snapshots(MUS, VALUES, "linear", progress=p),
+        lambda p: ps.learn(data=(MUS, VALUES), progress=p),
+        lambda p: ps.learn(Solver(), progress=p),
+        lambda p: ps.solve_many(Solver(), [[0.5]], progress=p),
+        lambda p: ps.check(ps.fit_snapshots(MUS, VALUES, "linear", level=None), progress=p),
+        lambda p: ps.fit(None, progress=p),
+        lambda p: ps.greedy(None, n_modes=2, progress=p),
+    ],
+    ids=["fit_snapshots", "data", "learn", "solve_many", "check", "fit", "greedy"],
+)
+def test_progress_that_cannot_be_called(work, progress):
+    with pytest.raises(ps.ParasolError, match="progress=.* cannot be called. Pass a function"):
+        work(progress)
+
+
+def test_accuracy_of_a_tuple():
+    line = ps.fit_snapshots(MUS, VALUES, "linear", level=None)
+    with pytest.raises(ps.ParasolError, match=r"truth is a tuple. Pass snapshots: ps.as_snapshots\(mus, solutions\)"):
+        ps.accuracy(line, (MUS, VALUES))
+    snapshots = ps.as_snapshots(MUS, VALUES)
+    with pytest.raises(ps.ParasolError, match="calibration is a tuple"):
+        ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=2), calibration=(MUS, VALUES))
+
+
+def _two_units(small):
+    """A displacement of size `small` and a stress of size 1, zero at one end."""
+    rng = np.random.default_rng(0)
+    mus, x = rng.uniform(0, 1, (60, 2)), np.linspace(0, 1, 20)
+    displacement = small * x * (np.sin(3 * x * mus[:, :1]) + np.cos(9 * mus[:, 1:] * x))
+    return mus, np.hstack([displacement, 1 + mus[:, :1] * x + mus[:, 1:] * x**2])
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e60])
+def test_fields_of_different_units_in_one_array(scale, recwarn):
+    mus, values = _two_units(1e-6)
+    with pytest.warns(ps.ParasolWarning, match="19 values are of size .* 20 of size .* none between"):
+        ps.fit_snapshots(mus, scale * values, "linear", level=None)
+    recwarn.clear()
+    # scaled alike, both are learned to the tolerance
+    size = np.sqrt(np.mean(values**2, axis=0))
+    weights = np.repeat([1 / np.max(size[:20]) ** 2, 1 / np.max(size[20:]) ** 2], 20)
+    fitted = ps.fit_snapshots(mus, values, "polynomial", weights=weights, level=None)
+    assert not [w for w in recwarn if "none between" in str(w.message)]
+    assert np.abs(fitted(mus).values - values)[:, :20].max() < 1e-2 * size[:20].max()
+
+
+def test_a_field_that_decays_is_one_field(recwarn):
+    mus = np.linspace(0, 1, 30)[:, None]
+    ps.fit_snapshots(mus, (1 + mus) * np.exp(-np.linspace(0, 40, 50)), "linear", level=None)  # 17 decades, step by step
+    ps.fit_snapshots(mus, (1 + mus) * [0.0, 1.0, 2.0], "linear", level=None)
+    assert not [w for w in recwarn if "none between" in str(w.message)]
