@@ -171,7 +171,7 @@ def test_info_nodes_health_and_page(client, surrogate):
     info = client.get("/v1/info").json()
     assert info["parameters"][0] == {"name": "a", "low": 0.1, "high": 4.0, "scale": "log"}
     assert info["n_values"] == 250
-    assert info["bounds"] == "proven"
+    assert info["bounds"] == "residual"  # which answers are proven is said with each
     assert info["facts"]["n_labels"] == 300
     assert info["quantities"] == ["mean", "last"]
     assert np.array_equal(client.get("/v1/nodes").json()["points"], surrogate.layout.points)
