@@ -47,10 +47,10 @@ def test_a_constant_is_proven_up_to_where_the_theorem_says_and_guessed_below_it_
     assert found.rigorous.tolist() == [True, True, True, False, False]
     assert np.allclose(found.sigma[:3], [0.8, 0.4, 0.8 * 0.051])
     assert np.allclose(found.sigma[3:], [0.4 / 1.951, 0.1])
-    small = known.constants(theta, (Smallest(0.02),))  # the basis itself shows that the guess is too large
+    small = known.constants(theta, (Smallest(0.02),))  # type: ignore[arg-type]  the basis itself shows that the guess is too large
     assert np.allclose(small.sigma[3:], 0.01)
     assert np.allclose(small.sigma[:3], found.sigma[:3])  # what is proven stays
-    assert np.allclose(known.constants(theta, (Smallest(9.0),)).sigma, found.sigma)
+    assert np.allclose(known.constants(theta, (Smallest(9.0),)).sigma, found.sigma)  # type: ignore[arg-type]
     assert not np.any(replace(known, exact=False).constants(theta).rigorous)
 
 
@@ -91,8 +91,12 @@ def test_a_norm_has_its_margin_and_leaves_out_what_carries_no_error(shape):
     true = np.linalg.norm((scale / values)[:, None] * matrix * free, 2)
     found = norm_after(Diagonal(values), sparse.csr_array(matrix), scale, free)  # type: ignore[arg-type]
     assert true < found <= true * (1 + 2e-6) * (lanczos_margin(n) if shape == "spread" else 1)
-    value, exact = operator_norm(lambda x: np.linspace(0, 1, n) * x, lambda y: np.linspace(0, 1, n) * y, np.ones(n))
+    _value, exact = operator_norm(lambda x: np.linspace(0, 1, n) * x, lambda y: np.linspace(0, 1, n) * y, np.ones(n))
     assert exact == (shape == "few")
+    decaying = 0.5 ** np.arange(n)  # found well in few steps, yet not exhausted
+    if shape == "spread":
+        _, exact = operator_norm(lambda x: decaying * x, lambda y: decaying * y, np.ones(n))
+        assert not exact
     assert shape == "few" or found > 1.05 * true  # steps that end early are not taken for exact
 
 
@@ -132,6 +136,19 @@ def test_anchors_claim_no_more_than_their_smallest_singular_value(model, basis, 
     assert weighting == "rows" or 0.99 < np.max(known.sigmas) < 1
 
 
+def test_nothing_is_proven_outside_the_box_and_rounding_is_allowed_for(reduced):
+    answers = reduced.solve([[0.999], [1.0], [2.0], [2.001]], extrapolate=True)
+    assert answers.bounds.rigorous.tolist() == [False, True, True, False]
+    theta, phi = (of(np.array([[1.5]])) for of in (reduced.operator_theta, reduced.load_theta))
+    constants = reduced.certificate.constants(theta, reduced.frames)
+    frame, c = reduced.frames[constants.frame[0]], reduced.coefficients([[1.5]])
+    residual, allowance = np.linalg.norm(frame.residuals(theta, phi, c)), frame.allowance(theta, phi, c)
+    assert allowance > 0
+    assert reduced.certify([[1.5]], c).values == pytest.approx((residual + allowance) / constants.sigma, rel=1e-12)
+    assert np.any(reduced.certificate.norms[:, ~np.array(reduced.operator_theta.constant)] > 0)
+    assert np.all(reduced.certificate.norms[:, np.array(reduced.operator_theta.constant)] == 0)
+
+
 def test_a_bound_that_says_nothing_is_infinite_never_zero(reduced):
     c = reduced.coefficients([[1.3]])
     far, overflow = reduced.certify([[1.3]], 3 * c), reduced.certify([[1.3]], np.full(c.shape, 1e308))
@@ -139,6 +156,9 @@ def test_a_bound_that_says_nothing_is_infinite_never_zero(reduced):
     assert np.isfinite(far.values)
     assert wrong.relative == np.inf
     assert overflow.values == overflow.relative == np.inf
+    with np.errstate(all="ignore"):
+        unknown = reduced.certify([[1.3]], np.array([[1.7e308, -1.7e308]]))  # the residual is not a number
+        assert unknown.values == unknown.relative == np.inf
 
 
 # ---- conformal bounds of answers ------------------------------------------------------------------------------------
@@ -205,7 +225,7 @@ def test_difficulties_and_another_basis_are_refused(line, reduced):
 SPACE = ParameterSpace((PlainParameter("a", 0.5, 4.0), PlainParameter("k", 0.01, 100.0, "log")))
 
 
-@pytest.mark.parametrize("index, low, high", [(0, 0.5, 4.0), (1, 0.01, 100.0)])
+@pytest.mark.parametrize(("index", "low", "high"), [(0, 0.5, 4.0), (1, 0.01, 100.0)])
 def test_a_range_ends_where_it_ends_but_for_rounding(index, low, high):
     width = (3.5, 3.5) if index == 0 else (0.01, 100.0)  # a logarithmic range is rounded relative to each end
     for end, sign, size in ((low, -1, width[0]), (high, 1, width[1])):
@@ -341,7 +361,7 @@ def rewritten(path, change):
 
 
 @pytest.mark.parametrize(
-    "old, new, said",
+    ("old", "new", "said"),
     [
         (b'"version": 2', b'"version": 3', "newer"),
         (b'"version": 2', b'"version": 1', "no longer read"),
@@ -380,7 +400,7 @@ def test_entries_nobody_asked_for_and_changed_numbers_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "indices, indptr, said",
+    ("indices", "indptr", "said"),
     [
         ([0, 3], [0, 1, 2], "outside of its columns"),
         ([0, -1], [0, 1, 2], "outside"),
