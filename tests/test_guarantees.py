@@ -270,6 +270,7 @@ def test_samples_never_leave_the_box():
 def test_what_a_hash_is_made_of_cannot_be_cut_otherwise():
     assert content._join("k", 1, [b"2"]) != content._join("k", 12)
     assert content_hash([[1], 2]) != content_hash([1, [2]])
+    assert len({content_hash(held) for held in ([1, 2], (1, 2), {1, 2}, {1: 2})}) == 4
     assert content_hash(np.zeros((2, 3))) != content_hash(np.zeros((3, 2)))
     assert content_hash(np.zeros(2)) != content_hash(np.zeros(2, dtype=np.float32))
 
@@ -286,6 +287,15 @@ def test_digits_assumptions_and_the_order_of_arguments_are_content():
     z, w = sympy.symbols("z w")
     assert content_hash(z**w) != content_hash(w**z)
     assert content_hash(sympy.Piecewise((1, z < w), (2, True))) != content_hash(sympy.Piecewise((2, z < w), (1, True)))
+
+
+def test_the_order_of_declaration_is_content():
+    """It decides which place in a parameter vector is whose; the number of a symbol in this process does not count."""
+    a, b = ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0))
+    d, c = ps.parameters(b=(0.0, 1.0), a=(0.0, 1.0))
+    e, f = ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0))
+    assert content_hash(a * b) != content_hash(c * d)
+    assert content_hash(a * b) == content_hash(e * f)
 
 
 def test_defaults_closures_and_objects_of_functions_are_content():
