@@ -319,6 +319,19 @@ def test_defaults_closures_and_objects_of_functions_are_content():
     assert content_hash(Scaled(1.0).apply) != content_hash(Scaled(2.0).apply)
 
 
+_USED = 1
+
+
+def _outer():
+    return (lambda: _USED)()
+
+
+def test_a_global_that_only_an_inner_function_uses_is_content(monkeypatch):
+    before = content_hash(_outer)
+    monkeypatch.setitem(globals(), "_USED", 2)
+    assert content_hash(_outer) != before
+
+
 def test_what_exists_only_while_it_is_hashed_is_not_mistaken_for_another():
     """An address is given to the next object as soon as the last one is gone."""
     encoder = content._Encoder()
