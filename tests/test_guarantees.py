@@ -255,6 +255,24 @@ def test_the_part_where_solves_failed_is_outside_and_its_middle_is_that_of_the_r
             part.check([mu])
 
 
+def test_parameters_are_matched_by_name_and_none_is_made_up():
+    table = np.array([(7.0, 2.0, 3.0)], dtype=[("k", float), ("a", float), ("other", float)])
+    assert SPACE.ordered(table).tolist() == [[2.0, 7.0]]
+    with pytest.raises(ps.ParasolError, match="k in .* is missing"):
+        SPACE.ordered({"a": 1.0})
+
+    class Twice:
+        columns = ("a", "k", "a")
+
+        def __getitem__(self, name):
+            return [1.0]
+
+    with pytest.raises(ps.ParasolError, match="two columns 'a'"):
+        SPACE.ordered(Twice())
+    with pytest.raises(ps.ParasolError, match="low > 0"):
+        PlainParameter("k", 0.0, 1.0, "log")
+
+
 def test_samples_never_leave_the_box():
     """exp and log do not undo each other to the last bit."""
     rng = np.random.default_rng(0)
