@@ -226,4 +226,4 @@ def test_an_interrupted_command_says_how_to_go_on(own, tmp_path, monkeypatch):
     monkeypatch.setattr(learning, "learn", stop)
     done = run("learn", own / "own.py", "--store", tmp_path, "--out", tmp_path / "m.parasol")
     assert done.exit_code == 130
-    assert "Run the same command again" in done.output
+    assert "no new full solve was finished" in done.output

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -30,8 +33,12 @@ _HELP = """Write down a parametric PDE, learn a model that answers any parameter
 _EPILOG = (
     "Every command has [bold]--help[/bold], [bold]--json FILE[/bold] for machines and [bold]--quiet[/bold]. "
     "Exit status: 0 done, 1 not possible or a promise that does not hold, 2 wrong input, 3 learned less well than asked, "
-    "130 stopped by Ctrl-C."
+    "130 stopped by Ctrl-C, 143 by SIGTERM."
 )
+
+
+class Terminated(SystemExit):
+    """SIGTERM: everything is left in order on the way out, which the default action of the system does not do."""
 
 
 class _Group(TyperGroup):
@@ -53,8 +60,34 @@ class _Group(TyperGroup):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx) -> Any:  # reads the rest and runs the command
-        with _one_line_errors():
+        with _one_line_errors(), _orderly_termination():
             return super().invoke(ctx)
+
+
+@contextmanager
+def _orderly_termination() -> Iterator[None]:
+    """SIGTERM raises `Terminated` in here, so that the cursor comes back, locks go and what is kept can be said.
+
+    A training that Ctrl-C would only shorten ends, for `Terminated` is no KeyboardInterrupt. A second SIGTERM ends the
+    process at once.
+    """
+    # a handler can only be set in the main thread; one that is there, or a signal that is ignored, stays as it is
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    process = os.getpid()
+
+    def terminate(number: int, _) -> None:
+        if os.getpid() != process:  # a forked worker, which has inherited this handler: its parent does the talking
+            os._exit(128 + number)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated(128 + number)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
@@ -63,6 +96,8 @@ def _one_line_errors() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise _fail("interrupted", 130) from None
+    except Terminated as end:
+        raise _fail("terminated", end.code) from None  # type: ignore[arg-type]
     except BrokenPipeError:
         raise  # the reader of our output has gone: nothing is wrong
     except OSError as error:

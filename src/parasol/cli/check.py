@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import check_json, one_line_warnings, stages, tell
+from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
 
 
 @app.command()
@@ -41,14 +41,13 @@ def check(
     error, coverage, the worst parameters. Exit status: 0 the promised tolerance holds, 1 it does not, 2 wrong input.
     """
     from parasol.delivery.artifact import load
-    from parasol.delivery.files import check_output
     from parasol.study.budget import check as budget
     from parasol.study.budget.figure import draw_budget
     from parasol.study.figures import FIGURE_SUFFIXES
 
     check_json(json_file)
     if out is not None:
-        check_output(out, FIGURE_SUFFIXES)
+        check_place(out, FIGURE_SUFFIXES)
     with one_line_warnings(), stages(quiet) as stage:
         found = budget.check(load(model), problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
         if out is not None:

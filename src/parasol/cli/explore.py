@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import check_json, one_line_warnings, stages, tell
+from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
 
 
 @app.command()
@@ -36,10 +36,9 @@ def explore(
     The page computes by itself. It needs no server and no network, and opens from a mail attachment.
     """
     from parasol.delivery.artifact import load
-    from parasol.delivery.files import check_output
     from parasol.delivery.page.explore import write_page
 
-    path = check_output(Path(model).with_suffix(".html").name if out is None else out, (".html", ".htm"))
+    path = check_place(Path(model).with_suffix(".html").name if out is None else out, (".html", ".htm"))
     check_json(json_file)
     with one_line_warnings(), stages(quiet) as stage:
         surrogate = load(model)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import check_json, one_line_warnings, stages, tell
+from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
 
 
 @app.command()
@@ -32,12 +32,11 @@ def export(
     It answers outside the ranges too, and knows no error bounds: those need parasol.
     """
     from parasol.delivery.artifact import load
-    from parasol.delivery.files import check_output
     from parasol.delivery.onnx_export import EXPORT_SUFFIXES
     from parasol.delivery.onnx_export import export as export_onnx
     from parasol.study.models import export_facts, export_rows
 
-    check_output(to, EXPORT_SUFFIXES)
+    check_place(to, EXPORT_SUFFIXES)
     check_json(json_file)
     with one_line_warnings(), stages(quiet) as stage:
         stage("reading the model")

@@ -8,16 +8,18 @@ from typing import Annotated
 
 import typer
 
-from parasol.cli.app import app
+from parasol.cli.app import Terminated, app
 from parasol.cli.terminal import (
     catalogue_names,
     check_json,
+    check_place,
     one_line_warnings,
     stages,
     tell,
+    write_safely,
 )
 
-_NOT_MET = 3  # exit status
+_ELSEWHERE, _NOT_MET = 1, 3  # exit statuses
 
 
 @app.command()
@@ -74,11 +76,11 @@ def learn(
     [dim]parasol learn my_equation.py --store runs/mine --seconds 600 --out mine.parasol[/dim]
 
     Chooses nodes, full solves, modes and network; stops when the error is met on parameters nobody has seen. Exit status:
-    0 met, 3 not met within the solves or the time allowed (the best model is written all the same), 2 wrong input.
+    0 met, 3 not met within the solves or the time allowed (the best model is written all the same), 2 wrong input,
+    1 the model could not be written to FILE (it says where it is instead).
     """
     from parasol.checks import ParasolError
     from parasol.delivery.artifact import save
-    from parasol.delivery.files import check_output
     from parasol.pde.catalogue import load_problem
     from parasol.surrogate.learning import learn as learning
 
@@ -86,13 +88,14 @@ def learn(
         raise ParasolError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
     check_json(json_file)
     if not dry_run:
-        check_output(out, None)
+        check_place(out, None)
     wish = {"tolerance": tolerance, "total": total, "n_nodes": nodes, "store": store, "rng": seed}
-    surrogate = None
-    with one_line_warnings() as said, stages(quiet) as stage:
-        stage("reading the problem")
-        declared = None if problem is None else load_problem(problem)
-        try:
+    surrogate, path, as_asked = None, Path(out), True
+    solved_before = 0 if store is None else _count_solves(store)
+    try:
+        with one_line_warnings() as said, stages(quiet) as stage:
+            stage("reading the problem")
+            declared = None if problem is None else load_problem(problem)
             if dry_run:
                 found = learning.plan(declared, **wish, progress=stage)
                 facts, rows = found.facts(), found.rows()
@@ -100,21 +103,35 @@ def learn(
                 limits = {"solves": solves, "seconds": seconds, "data": data, "jobs": jobs, "recipe": recipe}
                 surrogate = learning.learn(declared, **wish, **limits, progress=stage)
                 stage("writing the model")
-                save(surrogate, out)
+                path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
                 kept = ("problem", "equation", "tolerance", "measured", "learn")
-                facts = {"file": out, **{k: surrogate.facts[k] for k in kept if k in surrogate.facts}, "warnings": said}
+                facts = {k: surrogate.facts[k] for k in kept if k in surrogate.facts}
+                facts = {"file": str(path), **facts, "warnings": said}
                 rows = learning.account_rows(surrogate)
-        except KeyboardInterrupt:
-            _say_how_to_go_on(store)
-            raise
-    tell(facts, json_file, quiet, rows.items(), wrote=() if surrogate is None else (out,))
+    except (KeyboardInterrupt, Terminated):  # here the line of progress is gone
+        _say_how_to_go_on(store, solved_before)
+        raise
+    tell(facts, json_file, quiet, rows.items(), wrote=() if surrogate is None else (path,))
+    if not as_asked:
+        raise typer.Exit(_ELSEWHERE)
     if surrogate is not None and not surrogate.facts["learn"]["met"]:
         raise typer.Exit(_NOT_MET)
 
 
-def _say_how_to_go_on(store: str | None) -> None:
-    if store is None or not Path(store).exists():
+def _count_solves(store: str) -> int:
+    """Full solves in a store, of whatever problem; each has a file of its own."""
+    return sum(1 for _ in Path(store).expanduser().glob("solves-*/batch-*/chunk-*.h5"))
+
+
+def _say_how_to_go_on(store: str | None, before: int) -> None:
+    """What a run that was stopped leaves behind: `before` it the store held so many solves."""
+    new = 0 if store is None else _count_solves(store) - before
+    if store is None:
         line = "nothing is kept. With --store DIR a run that is stopped goes on where it was"
+    elif new > 0:
+        line = (
+            f"{new} new full solve{'s are' if new > 1 else ' is'} kept in {store}. Run the same command again to go on"
+        )
     else:
-        line = f"the full solves made so far are in {store}. Run the same command again to go on"
+        line = f"no new full solve was finished, so {store} holds none of this run"
     print(f"parasol: {line}.", file=sys.stderr)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import check_json, one_line_warnings, say, stages, tell
+from parasol.cli.terminal import check_folder, check_json, one_line_warnings, say, stages, tell
 
 
 @app.command()
@@ -50,6 +50,7 @@ def paper(
     from parasol.study.paper.reproduce import paper_rows, reproduce
 
     check_json(json_file)
+    check_folder(out)
     with one_line_warnings(), stages(quiet) as stage:
         results = reproduce(
             problem,

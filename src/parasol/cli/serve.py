@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import one_line_warnings, print_json, say
+from parasol.cli.terminal import check_json, one_line_warnings, print_json, say
 
 
 @app.command()
@@ -36,12 +36,10 @@ def serve(
     [dim]curl -H 'Content-Type: application/json' -d '{"mus": {"a": 0.9, "k": 1.7}, "bounds": true}' http://127.0.0.1:8000/v1/predict[/dim]
     """
     from parasol.delivery.artifact import load
-    from parasol.delivery.files import check_output
     from parasol.delivery.server.app import Limits, serve
     from parasol.study.outputs import write_json
 
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    check_json(json_file)
     limits = Limits(body=max_body * 2**20, response=max_response * 2**20, batch=max_batch)
 
     def announce(address: str) -> None:

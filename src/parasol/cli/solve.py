@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import catalogue_names, one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import catalogue_names, check_place, one_line_warnings, print_json, say, show_rows, stages
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     from parasol.pde.problem import Problem, Settings
@@ -109,6 +109,8 @@ def solve(
 
     given = assignments(values or [])
     targets = check_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
+    for path in targets.paths:
+        check_place(path, None)
     with one_line_warnings() as said, stages(quiet) as progress:
         progress("reading the problem")
         declared = load_problem(problem)

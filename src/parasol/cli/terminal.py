@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from parasol.study.facts import Facts
+
+_TRIAL = 2**20  # bytes written to see whether a place can be written to
 
 
 def catalogue_names(incomplete: str) -> list[str]:
@@ -36,10 +40,71 @@ def print_json(facts: Facts | list[Facts]) -> None:
 
 def check_json(json_file: str | None) -> None:
     """Refuse a name for the JSON that cannot be written, before any work is done."""
+    if json_file not in (None, "-"):
+        check_place(str(json_file), None)
+
+
+def check_place(path: str | Path, suffixes: Sequence[str] | None) -> Path:
+    """The path, if its suffix is known and a file of some size can really be written beside it now."""
     from parasol.delivery.files import check_output
 
-    if json_file not in (None, "-"):
-        check_output(str(json_file), None)
+    path = check_output(path, suffixes)
+    beside = path.resolve()  # a link stays a link, what it points to is written
+    _try_to_write(beside.with_name(f".{beside.stem}.{os.getpid()}.trial{beside.suffix}"), path)
+    return path
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder, there or still to be made, in which nothing can be written."""
+    place = Path(folder).absolute()
+    while not place.exists():
+        place = place.parent
+    if place.is_dir():  # or else the command itself says what it is
+        _try_to_write(place / f".parasol.{os.getpid()}.trial", folder)
+
+
+def _try_to_write(trial: Path, wanted: str | Path) -> None:
+    """Permissions say little: a disk may be full, a quota spent, a file system read-only."""
+    from parasol.checks import ParasolError
+
+    try:
+        with open(trial, "wb") as file:
+            file.write(bytes(_TRIAL))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ParasolError(f"cannot write {str(wanted)!r}: {error.strerror or error}. Choose another place.") from None
+    finally:
+        with suppress(OSError):
+            trial.unlink()
+
+
+def write_safely(write: Callable[[Path], object], path: str | Path, *, store: str | None = None) -> tuple[Path, bool]:
+    """Write what took long to make to the path or, if that fails, where it can be written: the place, and whether it is the path.
+
+    The other places are the store and the temporary directory.
+    """
+    import tempfile
+
+    from parasol.checks import ParasolError
+
+    path = Path(path)
+    try:
+        write(path)
+        return path, True
+    except (OSError, ParasolError) as error:
+        failure = error
+    for folder in (store, tempfile.gettempdir()):
+        if folder is None or not Path(folder).is_dir():
+            continue
+        other = Path(folder).absolute() / f"{path.stem}-{os.getpid()}{path.suffix}"
+        with suppress(OSError, ParasolError):
+            write(other)
+            reason = getattr(failure, "strerror", None) or failure
+            print(f"parasol: {str(path)!r} could not be written ({str(reason).rstrip('.')}).", file=sys.stderr)
+            print(f"parasol: the model is in {other} instead.", file=sys.stderr)
+            return other, False
+    raise failure
 
 
 def tell(

@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 import typer
 
 from parasol.cli.app import app
-from parasol.cli.terminal import catalogue_names, one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.terminal import (
+    catalogue_names,
+    check_place,
+    one_line_warnings,
+    print_json,
+    say,
+    show_rows,
+    stages,
+    write_safely,
+)
 
 
 @app.command()
@@ -56,7 +65,6 @@ def theorem(
     [dim]parasol theorem helmholtz --modes 5 --accuracy 1e-2 --out growth.png[/dim]
     """
     from parasol.checks import ParasolError
-    from parasol.delivery.files import check_output
     from parasol.pde.catalogue import load_problem
     from parasol.study.canvas import require_matplotlib
     from parasol.study.figures import FIGURE_SUFFIXES
@@ -66,13 +74,13 @@ def theorem(
     from parasol.study.theorem.words import comparison_rows, growth_rows, saving_rows, theorem_rows
 
     if out is not None:
-        check_output(out, FIGURE_SUFFIXES)
+        check_place(out, FIGURE_SUFFIXES)
         require_matplotlib()
         if not compare:
             raise ParasolError("--out draws what --no-compare leaves out. Leave out one of them.")
     for path in (save, json_file if json_file != "-" else None):
         if path is not None:
-            check_output(path, None)
+            check_place(path, None)
     files = []
     with one_line_warnings(), stages(quiet) as stage:
         stage("reading the problem")
@@ -88,17 +96,18 @@ def theorem(
             seed=seed,
             progress=stage,
         )
+        as_asked = True
+        if save is not None:
+            path, as_asked = write_safely(lambda place: save_examined(found, place, progress=stage), save)
+            files.append(path)
         if out is not None:
             stage("drawing")
             files.append(draw_theorem(found.facts, out))
-        if save is not None:
-            files.append(save_examined(found, save, progress=stage))
     if json_file == "-":
         print_json(found.facts)
-        return
-    if json_file is not None:
+    elif json_file is not None:
         files.append(write_json(found.facts, json_file))
-    if not quiet:
+    if not quiet and json_file != "-":
         show_rows(theorem_rows(found.facts))
         for title, rows in (
             ("bounds and networks for this system", comparison_rows(found.facts)),
@@ -110,3 +119,5 @@ def theorem(
                 show_rows(rows)
         for path in files:
             say(f"wrote {path}")
+    if not as_asked:
+        raise typer.Exit(1)

@@ -188,9 +188,9 @@ def _parity(permutation: np.ndarray) -> int:
 
 
 def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -> Factors:
-    """Factorise the matrix with these values, and prove the factors on a right-hand side with a known answer.
+    """Factorise the matrix with these values, and try the factors on a right-hand side with a known answer.
 
-    Falls back from MKL to SuperLU, and from fast to full pivoting, when the proof fails; refuses a singular matrix and
+    Falls back from MKL to SuperLU, and from fast to full pivoting, when the trial fails; refuses a singular matrix and
     says what makes it so.
     """
     check_choice(backend, BACKENDS, "solver")

@@ -1,1 +1,1 @@
-"""SMALLER: parameters to snapshots, snapshots to a basis, a basis to a small system with a certified error."""
+"""SMALLER: parameters to snapshots, snapshots to a basis, a basis to a small system with bounds of its error."""

@@ -236,7 +236,7 @@ def offline_rows(facts: Facts) -> list[tuple[str, str]]:
             ", ".join(f"{g['n_nodes']}: {g['microseconds_each']:.1f} µs" for g in facts["growth"]),
         ),
         (
-            "adaptive to a certified 1e-5",
+            "adaptive to a bound of 1e-5",
             f"{adaptive['n_solves']} full solves and {adaptive['n_factorizations']} factorisations for the constants in "
             f"{adaptive['seconds']:.0f} s; bound {adaptive['certified']:.1e} ({100 * adaptive['rigorous']:.0f} % rigorous), "
             f"error {both(adaptive['error'])}",

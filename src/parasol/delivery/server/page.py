@@ -19,7 +19,8 @@ def describe(desk: Desk) -> dict[str, Any]:
     """What is served, as plain data: /v1/info."""
     surrogate, times = desk.surrogate, desk.surrogate.layout.times
     facts = model_facts(surrogate)
-    bounds = "proven" if surrogate.reduced is not None else "conformal" if surrogate.conformal is not None else None
+    # each answer says by "rigorous" whether its bound from the residual is proven
+    bounds = "residual" if surrogate.reduced is not None else "conformal" if surrogate.conformal is not None else None
     return {
         "parasol": __version__,
         **{name: facts[name] for name in _SHARED},

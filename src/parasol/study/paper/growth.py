@@ -102,7 +102,7 @@ def measure_reduced(made: Made, truth: Snapshots, n_solves: int) -> Facts:
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 def certificate_facts(surrogate: Surrogate, truth: Snapshots) -> Facts:
-    """Bounds on the test set, proven or conformal, beside the errors they bound."""
+    """Bounds on the test set, from the residual or conformal, beside the errors they bound; `rigorous` is the proven part."""
     relative, rigorous, errors, first = [], [], [], 0
     for block in truth.blocks():
         answer = surrogate(truth.mus[first : first + len(block)], extrapolate=True)
@@ -113,7 +113,7 @@ def certificate_facts(surrogate: Surrogate, truth: Snapshots) -> Facts:
     error, bound = np.concatenate(errors), np.concatenate(relative)
     ratio = bound / np.maximum(error, np.finfo(float).tiny)
     facts = {
-        "kind": "conformal" if surrogate.reduced is None else "proven",
+        "kind": "conformal" if surrogate.reduced is None else "residual",
         "largest_bound": float(np.max(bound)),
         "median_bound": float(np.median(bound)),
         "bound_over_error_least": float(np.min(ratio)),

@@ -27,7 +27,7 @@ def conclusion(run: Run, results: Facts) -> str:
             f" On the GPU all answers come {ratio:.3g} times as fast as on this CPU (the paper claims 10 to 40 times)."
         )
     bound = results.get("certificate")
-    if bound and bound["kind"] == "proven":
+    if bound and bound["kind"] == "residual":
         largest, middle = bound["largest_bound"], bound["median_bound"]
         most = f"at most {largest:.2g} on the test set" if math.isfinite(largest) else "not everywhere of use"
         text += (
