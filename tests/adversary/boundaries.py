@@ -457,9 +457,9 @@ def lattices(draw: Draw) -> str:
     return f"{d}-D: error {off:.1e}"
 
 
-@family("B8", n_cases=2)
+@family("B8", refused=True, n_cases=2)
 def cylinders(draw: Draw) -> str:
-    """A cylinder cut to length by a box, with the same conditions on mantle and ends."""
+    """A cylinder cut to length by a box, with the same conditions on mantle and ends: right, or refused."""
     xs = ps.coordinates("x y z")
     x, y = xs[:2]
     tall = draw.turn([1.0, 2.0])

@@ -33,6 +33,8 @@ ROUGH = {
     "moved by a parameter": (plane(sp.Heaviside(x - a)), "the source of the equation jumps"),
     "floor": (plane(sp.floor(3 * y)), "the source of the equation jumps"),
     "small beside large": (plane(1e6 * x + 1e5 * sp.sign(y)), "the source of the equation jumps"),
+    "beside a layer": (plane(30 * sp.tanh(x / 0.02) + sp.Heaviside(y)), r"jumps along the coordinates, Heaviside\(y\)"),
+    "branch cut": (plane(sp.atan2(y, x)), r"the source .* jumps along the coordinates, atan2\(y, x\)"),
     "convection": (plane(operator=sp.sign(x) * v.diff(y)), "the coefficient of the equation jumps"),
     "reaction": (plane(operator=sp.Heaviside(x) * v**3), "the nonlinear term of the equation jumps"),
     "ell": (mixed(ELL.named(some=x <= 0), "some"), "re-entrant corner at x = 1, y = 1, where .* r\\^0.67"),
