@@ -110,6 +110,12 @@ def test_between_stored_times_the_solution_is_integrated_not_guessed(options, er
         assert found.error < error
 
 
+def test_between_stored_times_with_the_step_of_the_model(cooling):
+    model = replace(cooling, step=0.01, integrator="esdirk4")
+    for moment in (0.004, 0.075):  # the first is earlier than one step
+        np.testing.assert_allclose(model.solve().at(moment).values, cooling.solve().at(moment).values, atol=1e-4)
+
+
 def test_between_stored_times_where_the_problem_has_none(cooling):
     problem = ps.Problem(DISC, HEAT, ps.Dirichlet(0), initial=1 - x**2 - y**2)
     model = ps.discretize(problem, cooling.nodes, degree=3)
@@ -186,6 +192,20 @@ def test_growth_belongs_to_its_parameter():
                 warnings.simplefilter("always")
                 model.solve([mu], times=[0.0, 1.0])
             assert bool(seen) == warned, mu
+
+
+def test_an_end_of_the_ranges_without_a_derivative_in_time_is_no_reason_to_refuse_others():
+    (lag,) = ps.parameters(lag=(0.0, 1.0))
+    exact = (2 + x - y / 2) * exp(-t)
+    problem = ps.Problem(
+        DISC,
+        Eq(lag * u.diff(t) - ps.laplacian(u), lag * diff(exact, t)),
+        ps.Dirichlet(exact),
+        initial=exact.subs(t, 0),
+        times=[0.0, 1.0],
+        exact=exact,
+    )
+    assert ps.discretize(problem, ps.scatter(DISC, n_nodes=80), degree=2).solve([0.5]).error < 1e-4
 
 
 def test_a_system_in_time_conserves_what_it_should():

@@ -1,5 +1,7 @@
 """What the statement of a problem says about the roughness of its solution."""
 
+import re
+
 import pytest
 import sympy as sp
 
@@ -33,6 +35,8 @@ ROUGH = {
     "moved by a parameter": (plane(sp.Heaviside(x - a)), "the source of the equation jumps"),
     "floor": (plane(sp.floor(3 * y)), "the source of the equation jumps"),
     "small beside large": (plane(1e6 * x + 1e5 * sp.sign(y)), "the source of the equation jumps"),
+    "beside a layer": (plane(30 * sp.tanh(x / 0.02) + sp.Heaviside(y)), r"jumps along the coordinates, Heaviside\(y\)"),
+    "branch cut": (plane(sp.atan2(y, x)), r"the source .* jumps along the coordinates, atan2\(y, x\)"),
     "convection": (plane(operator=sp.sign(x) * v.diff(y)), "the coefficient of the equation jumps"),
     "reaction": (plane(operator=sp.Heaviside(x) * v**3), "the nonlinear term of the equation jumps"),
     "ell": (mixed(ELL.named(some=x <= 0), "some"), "re-entrant corner at x = 1, y = 1, where .* r\\^0.67"),
@@ -64,6 +68,30 @@ def test_rough_places_are_seen_and_said(case):
 def test_nothing_is_said_where_nothing_is_rough(case):
     nodes = ps.scatter(SMOOTH[case].domain, n_nodes=250)
     assert rough_places(SMOOTH[case], nodes) == []
+
+
+CUBE, BALL = ps.Box((0, 0, 0), (1, 1, 1)), ps.Ball((0, 0, 0), 1.0)
+IN_SPACE = {
+    "one side of a cube": (CUBE, "left", ""),
+    "baffle": (
+        CUBE - ps.Box((0.49, -1, -1), (0.51, 0.5, 2)).named("baffle"),
+        "left",
+        r"re-entrant edge at x = .* r\^0.67",
+    ),
+    "two rooms": (CUBE - ps.Box((0.49, -1, -1), (0.51, 2, 2)).named("wall"), "left", ""),
+    "hole": (CUBE - ps.Ball((0.5, 0.5, 0.5), 0.25).named("hole"), "left", ""),
+    "cap": (BALL.named(cap="z > 0.5"), "cap", r"value meets one on the slope at .* r\^0.5"),
+}
+
+
+@pytest.mark.parametrize("case", IN_SPACE)
+def test_edges_in_space_are_seen_and_said(case):
+    domain, given, words = IN_SPACE[case]
+    z, w = ps.coordinates("x y z")[2], ps.unknown("w", *ps.coordinates("x y z"))
+    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(w), z), {given: ps.Dirichlet(x), "*": ps.Neumann(0)})
+    found = rough_places(problem, ps.scatter(domain, n_nodes=300))
+    assert len(found) == bool(words)
+    assert re.search(words, " ".join(found))
 
 
 @pytest.mark.parametrize("name", ps.problem_names())

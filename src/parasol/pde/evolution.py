@@ -125,9 +125,9 @@ def evolve(
         raise ParasolError(
             "the times to store are missing. Give times=np.linspace(0, 10, 101) to solve, or to the problem."
         )
-    options = {"integrator": integrator, "step": step, "tolerance": tolerance, "relative": relative}
     if step is None and tolerance is None and integrator is None and not relative:
         step, integrator = model.step, model.integrator
+    options = {"integrator": integrator, "step": step, "tolerance": tolerance, "relative": relative}
     times = np.asarray(times, dtype=float)
     start_time = times[0] if problem.times is None or times.ndim != 1 else float(problem.times[0])
     if times.ndim == 1 and len(times) and times[0] < start_time:

@@ -291,9 +291,15 @@ class Model:
 
     @cached_property
     def typical_growth(self) -> float:
-        """The largest `growth` in the middle and at both ends of the parameters' ranges, where parameters are numbers."""
+        """The largest `growth` in the middle and at both ends of the parameters' ranges, where parameters are numbers.
+
+        Infinite if there is none at one of these, where the equation may have lost its derivative in time.
+        """
         low, high = self.parameters.bounds
-        return max(self.growth(mu) for mu in ((self.vector(), low, high) if len(low) else (self.vector(),)))
+        try:
+            return max(self.growth(mu) for mu in ((self.vector(), low, high) if len(low) else (self.vector(),)))
+        except ParasolError:
+            return np.inf
 
     def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (..., n_nodes), from stacked values (..., n_fields * n_nodes)."""

@@ -11,20 +11,18 @@ from scipy.spatial import KDTree
 
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Time
+from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
+from parasol.space.geometry.domain import around
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.nodes import Nodes
 
-_JUMPING = (sympy.Piecewise, sympy.Heaviside, sympy.sign, sympy.floor, sympy.ceiling, sympy.frac, sympy.Mod)
 _SHARES = (0.5, 0.25, 0.75)  # of the ranges of parameters and of time, where jumps are looked for
 _ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
-_UNRESOLVED = (
-    0.05  # second difference of a coefficient over quarters of the way to a neighbour, of its largest value there
-)
+# second difference of a coefficient over quarters of the way to a neighbour, of its largest value there
+_UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
-_STEEPEST, _HALVINGS = 32, 40  # steps that are halved so often: a jump stays, a slope shrinks to nothing
-_JUMP = 1e-3  # of the largest value
 _SINGULAR = 0.9  # exponent of r below which a corner is worth a word
 _ASK = "Ask ps.discretisation_error(model, mu) how large they are."
 
@@ -33,9 +31,10 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     """What limits the accuracy on these nodes whatever the scheme, as sentences; empty for an ordinary problem.
 
     Seen are jumps along the coordinates in the source and the coefficients of the equation, coefficients of second
-    derivatives that bend within the spacing of the nodes, and in the plane the points where the solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both
-    sides of a re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given
-    values have such solutions too, but there the scheme converges evenly.
+    derivatives that bend within the spacing of the nodes, and the points in the plane or edges in space where the
+    solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both sides of a
+    re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given values have
+    such solutions too, but there the scheme converges evenly.
     """
     return [*_jumps(problem, nodes), *_layers(problem, nodes), *_singular_points(problem, nodes)]
 
@@ -45,7 +44,7 @@ def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
     for form in problem.forms:
         for what, expression in _coefficients(form):
             if _jumps_along(problem, nodes, expression):
-                culprit = min(map(str, _jumping(problem, expression)), key=len)
+                culprit = min(map(str, jumping_parts(expression, problem.coordinates)), key=len)
                 yield (
                     f"the {what} of the equation jumps along the coordinates, {culprit}: errors fall no faster than the "
                     f"spacing of the nodes, whatever the degree, and depend on how the nodes lie. {_ASK}"
@@ -63,29 +62,13 @@ def _coefficients(form: Form) -> Iterator[tuple[str, sympy.Expr]]:
     yield "nonlinear term", form.nonlinear
 
 
-def _jumping(problem: Problem, expression: sympy.Expr) -> list[sympy.Basic]:
-    return [atom for atom in expression.atoms(*_JUMPING) if atom.free_symbols & set(problem.coordinates)]
-
-
 def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool:
     """Whether the expression jumps along the coordinates somewhere between the nodes."""
-    if not _jumping(problem, expression):
+    if not jumping_parts(expression, problem.coordinates):
         return False
     places = _along_edges(nodes, _NEIGHBOURS)
-    for value in _functions(problem, expression, _SHARES):
-        values = value(places)
-        change = np.abs(np.diff(values, axis=1)).ravel()
-        steepest = np.argsort(change)[-_STEEPEST:]
-        low, high = (side.reshape(-1, nodes.dimension)[steepest] for side in (places[:, :-1], places[:, 1:]))
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            ends = [value(points) for points in (low, middle, high)]
-            first = np.abs(ends[1] - ends[0]) >= np.abs(ends[2] - ends[1])
-            low, high = np.where(first[:, None], low, middle), np.where(first[:, None], middle, high)
-        left = np.abs(value(high) - value(low))
-        if left.max() > _JUMP * np.abs(values).max():
-            return True
-    return False
+    functions = _functions(problem, expression, _SHARES)
+    return any(jumps_between(value, places[:, 0], places[:, -1]) for value in functions)
 
 
 def _layers(problem: Problem, nodes: Nodes) -> Iterator[str]:
@@ -150,27 +133,55 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
 # ---- corners and changes of condition --------------------------------------------------------------------------------
 def _singular_points(problem: Problem, nodes: Nodes) -> Iterator[str]:
     forms = [form for several in problem.conditions.values() for form in several]
-    if nodes.dimension != 2 or all(form.states_value for form in forms) or max(f.order for f in problem.forms) < 2:
+    if nodes.dimension == 1 or all(form.states_value for form in forms) or max(f.order for f in problem.forms) < 2:
         return
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
     slopes, changes = [], []  # (exponent, point)
-    for point, before, after, angle in _junctions(nodes):
+    for point, before, after, angle in _junctions(nodes) if nodes.dimension == 2 else _edges(nodes):
         one, other = values[np.argmax(before)], values[np.argmax(after)]
         if np.any(~one & ~other) and np.pi / angle < _SINGULAR:
             slopes.append((np.pi / angle, point))
         if np.any(one != other) and np.pi / (2 * angle) < _SINGULAR:
             changes.append((np.pi / (2 * angle), point))
+    where = "corner" if nodes.dimension == 2 else "edge"
     for found, what, size in (
-        (slopes, "conditions on the slope meet in the re-entrant corner", "some per cent or tens of them"),
+        (slopes, f"conditions on the slope meet in the re-entrant {where}", "some per cent or tens of them"),
         (changes, "a condition on the value meets one on the slope", "a per cent or more"),
     ):
         if found:
             exponent, at = min(found, key=lambda pair: pair[0])
-            more = f" (and at {len(found) - 1} more)" if len(found) > 1 else ""
+            others = len({tuple(point) for _, point in found}) - 1
+            more = f" (and at {others} more)" if others else ""
             yield (
                 f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}: "
                 f"errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next. {_ASK}"
             )
+
+
+def _edges(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+    """Nodes of a surface near an edge or another part, their part and that one, and the angle inside the domain.
+
+    Where normals turn by less than 60° the surface counts as smooth; by more than 120°, as two sides of a thin wall.
+    """
+    domain = nodes.domain
+    _, near = KDTree(nodes.boundary).query(nodes.boundary, min(7, nodes.n_boundary))
+    bent = np.einsum("nd,nkd->nk", nodes.normals, nodes.normals[near]) < 0.7
+    changed = (nodes.part[near] != nodes.part[:, None]) & ~bent
+    # edges have nodes of their own, and a long step could pass through a thin wall; between parts there may be none
+    for share, some in ((0.05, bent.any(axis=1)), (0.5, changed.any(axis=1))):
+        points, normals = nodes.boundary[some], nodes.normals[some]
+        reach = share * nodes.spacing[nodes.n_interior :][some, None]
+        own = np.arange(len(domain.part_names)) == nodes.part[some, None]
+        for step in around(normals) if np.any(some) else ():
+            foot = domain.project(points + reach * step)
+            parts, turned = domain.plain(foot)
+            cosine = np.sum(normals * turned, axis=1)
+            # each outside the tangent plane of the other: the edge between them is re-entrant
+            rise = np.sum((foot - points) * (normals - turned), axis=1)
+            turn = np.where(cosine < 0.5, np.sign(rise) * np.arccos(np.clip(cosine, -1.0, 1.0)), 0.0)
+            edge = (turn != 0) & (cosine > -0.5) & (share < 0.5)
+            for k in np.flatnonzero(edge | ((turn == 0) & np.any(parts != own, axis=1))):
+                yield points[k], own[k], parts[k], np.pi + float(turn[k])
 
 
 def _junctions(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:

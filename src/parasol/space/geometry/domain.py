@@ -337,7 +337,7 @@ def look_around(domain: Domain, points: np.ndarray, reach: np.ndarray | None = N
     if domain.dimension == 1 or not len(points):
         return parts, normals
     step = 1e-5 * domain.size
-    steps = np.stack(_around(normal))
+    steps = np.stack(around(normal))
     nudged = foot + step * steps
     beside = domain.project(nudged.reshape(-1, domain.dimension))
     seen, slant = (values.reshape(len(steps), len(foot), -1) for values in domain.plain(beside))
@@ -383,7 +383,7 @@ def of_first(parts: np.ndarray, normals: np.ndarray) -> np.ndarray:
 
 def _beside_edges(domain: Domain, foot, parts, normal, reach) -> np.ndarray:
     """Parts (n, n_parts) of surface points; where an edge is in reach, those of the side further from the edge."""
-    ring = foot + reach[:, None] * np.stack([normal, *_around(normal)])  # the first comes straight back
+    ring = foot + reach[:, None] * np.stack([normal, *around(normal)])  # the first comes straight back
     there = domain.project(ring.reshape(-1, 3))
     turned = domain.normal(there).reshape(ring.shape)
     leaves = np.einsum("knd,nd->kn", turned, normal) < _NEARLY
@@ -420,7 +420,7 @@ def _into_sides(steps, normals, valid, cosine: float) -> tuple[np.ndarray, np.nd
     return inward, np.argmax(alike & valid, axis=1)
 
 
-def _around(normals: np.ndarray) -> list[np.ndarray]:
+def around(normals: np.ndarray) -> list[np.ndarray]:
     """Steps (n, dimension) off points of a surface, 2 ways along it in the plane, 8 in space, each up and down a little.
 
     Down, a step beyond a convex edge comes back onto the other side; up, one beyond a re-entrant edge does.
