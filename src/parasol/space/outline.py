@@ -116,7 +116,8 @@ class Outline:
 
         wrap = Wrap(self.bounds[0], self.periods)
         if self.discs is not None:
-            assert self.normals is not None and self.radii is not None
+            assert self.normals is not None
+            assert self.radii is not None
             same = max(float(self.radii.max()), 1e-300)
             return self.discs, self.normals, self.radii, same, wrap.tree(self.discs), wrap
         assert self.segments is not None
