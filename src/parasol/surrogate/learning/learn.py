@@ -392,7 +392,12 @@ def _certificate(surrogate: Surrogate, about: dict[str, Any]) -> str:
 
 def _unmet(account: dict[str, Any]) -> str:
     """Why the tolerance is not met, how far from it the bound is, and what to do."""
-    bound, limit, error, level = account["bound"], account["limit"], account["discretisation_error"], account.get("level")
+    bound, limit, error, level = (
+        account["bound"],
+        account["limit"],
+        account["discretisation_error"],
+        account.get("level"),
+    )
     parts = limit.split(", then ")
     text = f"the bound is {bound:.1e}" if np.isfinite(bound) else "there is no bound"
     if "confirmation" in parts:
