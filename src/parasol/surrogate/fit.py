@@ -204,11 +204,12 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
 
     A gap at the end of a range that n samples drawn from all of it would leave once in a thousand times is no chance.
     """
-    largest = min(0.1, 1 - _CHANCE ** (1 / len(mus)))
     unit = parameters.to_unit(mus)
     ends, beyond = [], []
     for j, p in enumerate(parameters.scalars):
         low, high = float(mus[:, j].min()), float(mus[:, j].max())
+        # a value that comes again, as those of one trajectory do, was drawn once
+        largest = min(0.1, 1 - _CHANCE ** (1 / len(np.unique(mus[:, j]))))
         short = (unit[:, j].min() > largest, unit[:, j].max() < 1 - largest)
         cut = low < high  # one value alone leaves no range to answer in
         ends.append((low if cut and short[0] else p.low, high if cut and short[1] else p.high))
