@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -116,7 +116,8 @@ class Outline:
 
         wrap = Wrap(self.bounds[0], self.periods)
         if self.discs is not None:
-            assert self.normals is not None and self.radii is not None
+            assert self.normals is not None
+            assert self.radii is not None
             same = max(float(self.radii.max()), 1e-300)
             return self.discs, self.normals, self.radii, same, wrap.tree(self.discs), wrap
         assert self.segments is not None
@@ -152,6 +153,7 @@ class Outline:
         return np.bincount(row, weights=left == above[row, column], minlength=len(points)) % 2 == 1
 
 
+@lru_cache(maxsize=8)  # learning fits many surrogates on one domain
 def outline_of(domain: Domain) -> Outline:
     """The outline of a domain.
 

@@ -98,6 +98,7 @@ def fit(
         labels, unseen = (Labels(mus, _labelled(source, basis, mus)) for mus in sets)
         basis = source.basis if basis is None else basis
         origin = "reduced model"
+    _warn_of_fields(model, basis, labels.coefficients)
     # the certificate speaks of the reduced model's own basis
     reduced = source if isinstance(source, ReducedModel) and basis is source.basis else None
     surrogate = _surrogate(recipe, basis, parameters, labels, unseen, origin, rng, progress)
@@ -120,6 +121,7 @@ def fit_labels(
     """A surrogate from coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters) that somebody computed."""
     check_progress(progress)
     labels = Labels(mus, check_shape(coefficients, (len(mus), basis.n_modes), "coefficients"))
+    _warn_of_fields(model, basis, labels.coefficients)
     surrogate = _surrogate(recipe, basis, parameters, labels, None, origin, rng, progress)
     return _with_model(surrogate, model)
 
@@ -209,6 +211,25 @@ def _warn_of_gaps(parameters: ParameterSpace, mus: np.ndarray) -> None:
                 ParasolWarning,
                 stacklevel=3,
             )
+
+
+def _warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray) -> None:
+    """An unknown that is much smaller than another hardly counts in the norm in which errors are measured."""
+    if model is None or len(model.problem.names) < 2:
+        return
+    names = model.problem.names
+    modes = basis.modes if basis.weights is None else basis.modes * np.sqrt(basis.weights)[:, None]
+    triangle = np.linalg.qr(coefficients / max(float(np.abs(coefficients).max()), 1e-300), mode="r")
+    parts = modes.reshape(-1, len(names), model.n_nodes, basis.n_modes).transpose(1, 0, 2, 3)
+    size = np.array([np.linalg.norm(part.reshape(-1, basis.n_modes) @ triangle.T) for part in parts])
+    for i in np.flatnonzero((size > 0) & (size * _OTHER_UNIT < size.max())):
+        large = names[int(np.argmax(size))]
+        warnings.warn(
+            f"{names[i]} is {size.max() / size[i]:.1e} times smaller than {large}: errors and bounds are those of {large}, "
+            f"{names[i]} may be quite wrong. Measure it in a smaller unit.",
+            ParasolWarning,
+            stacklevel=4,
+        )
 
 
 def _warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
