@@ -241,7 +241,7 @@ def _warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
     size = largest * np.sqrt(np.mean((solutions / largest) ** 2, axis=0))
     if weights is not None:
         size = size * np.sqrt(check_weights(weights, solutions.shape[1]))
-    size = np.sort(size[size > 0])
+    size = np.sort(size[size > 1e-15 * size.max()])  # what is smaller is rounding, of zero
     if len(size) < 2 or np.max(size[1:] / size[:-1]) <= _OTHER_UNIT:
         return
     cut = 1 + int(np.argmax(size[1:] / size[:-1]))
