@@ -219,7 +219,7 @@ def _warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray)
         return
     names = model.problem.names
     modes = basis.modes if basis.weights is None else basis.modes * np.sqrt(basis.weights)[:, None]
-    triangle = np.linalg.qr(coefficients / max(float(np.abs(coefficients).max()), 1e-300), mode="r")
+    triangle: np.ndarray = np.linalg.qr(coefficients / max(float(np.abs(coefficients).max()), 1e-300), mode="r")  # type: ignore[assignment]
     parts = modes.reshape(-1, len(names), model.n_nodes, basis.n_modes).transpose(1, 0, 2, 3)
     size = np.array([np.linalg.norm(part.reshape(-1, basis.n_modes) @ triangle.T) for part in parts])
     for i in np.flatnonzero((size > 0) & (size * _OTHER_UNIT < size.max())):
