@@ -90,7 +90,7 @@ def test_a_map_that_magnifies_rounding_stays_in_float64_and_is_compared_with_its
     reduced, surrogate, tmp_path
 ):
     # the weights of this process are beyond 1e8: the last digits of its answers are noise in Python too
-    process = ps.fit(reduced, ps.GaussianProcess("gaussian"), n_labels=200)
+    process = ps.fit(reduced, ps.GaussianProcess("gaussian", nugget=1e-14), n_labels=200)
     assert np.abs(process.map.weights).max() > 1e7
     made = ps.export(process, tmp_path / "process.onnx")
     assert made.difference < 1e-5

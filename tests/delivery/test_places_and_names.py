@@ -11,6 +11,7 @@ from parasol.delivery.datasets import to_xarray
 from parasol.space.outline import outline_of
 from parasol.space.stencils import Scheme
 from parasol.surrogate.layout import AXES, Layout
+from parasol.surrogate.words import model_facts, model_rows
 
 SLIT = ps.Box((-1, -1), (1, 1)) - ps.Box((0.0, -0.01), (1.5, 0.01))
 CAVITY = ps.Box((0, 0, 0), (1, 1, 1)) - ps.Ball((0.5, 0.5, 0.5), 0.3)
@@ -146,3 +147,15 @@ def test_names_of_earlier_files(tmp_path):
     assert ps.load(path).layout.axes == AXES[:2]
     with pytest.raises(ps.ParasolError, match="coordinates"):
         replace(made.layout, coordinates=("x", "x"))
+
+
+def test_points_from_a_file_are_found_by_the_names_of_the_coordinates(diffusion, tmp_path):
+    from parasol.cli.predict import _restricted
+
+    (tmp_path / "sensors.csv").write_text("s,r\n1.5,0.25\n0.5,0.75\n")
+    there = _restricted(diffusion, str(tmp_path / "sensors.csv"), None)
+    assert there.layout.points.tolist() == [[0.25, 1.5], [0.75, 0.5]]
+    (tmp_path / "wrong.csv").write_text("x,y\n0.25,1.5\n")
+    with pytest.raises(ps.ParasolError, match="no column 'r'"):
+        _restricted(diffusion, str(tmp_path / "wrong.csv"), None)
+    assert "(r, s), at 3 times tau" in model_rows(model_facts(diffusion))["answers"]

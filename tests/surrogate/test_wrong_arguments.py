@@ -41,7 +41,7 @@ def test_a_solver_may_have_nodes_of_its_own():
     ids=["fit_snapshots", "data", "learn", "solve_many", "check", "fit", "greedy"],
 )
 def test_progress_that_cannot_be_called(work, progress):
-    with pytest.raises(ps.ParasolError, match="progress=.* cannot be called. Pass a function"):
+    with pytest.raises(ps.ParasolError, match=r"progress=.* cannot be called. Pass a function"):
         work(progress)
 
 
@@ -81,3 +81,21 @@ def test_a_field_that_decays_is_one_field(recwarn):
     ps.fit_snapshots(mus, (1 + mus) * np.exp(-np.linspace(0, 40, 50)), "linear", level=None)  # 17 decades, step by step
     ps.fit_snapshots(mus, (1 + mus) * [0.0, 1.0, 2.0], "linear", level=None)
     assert not [w for w in recwarn if "none between" in str(w.message)]
+
+
+@pytest.mark.parametrize("small", [1e-6, 1.0])
+def test_unknowns_of_different_units(small, recwarn):
+    """−p″ = a small x, −q″ = a: in different units, the smaller one is named."""
+    (x,) = ps.coordinates("x")
+    (a,) = ps.parameters(a=(1.0, 2.0))
+    p, q = ps.unknown("p", x), ps.unknown("q", x)
+    problem = ps.Problem(
+        domain=ps.Box((0.0,), (1.0,)),
+        equation=[ps.Eq(-p.diff(x, 2), a * small * x), ps.Eq(-q.diff(x, 2), a)],
+        boundary={"left": [ps.Dirichlet(0), ps.Dirichlet(0)], "right": [ps.Dirichlet(small), ps.Dirichlet(a)]},
+    )
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=30))
+    snapshots = ps.solve_many(model, model.sample(6))
+    ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=2), model=model)
+    said = [str(w.message) for w in recwarn if "times smaller than" in str(w.message)]
+    assert [text.split()[0] for text in said] == (["p"] if small < 1e-3 else [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -153,6 +153,7 @@ class Outline:
         return np.bincount(row, weights=left == above[row, column], minlength=len(points)) % 2 == 1
 
 
+@lru_cache(maxsize=8)  # learning fits many surrogates on one domain
 def outline_of(domain: Domain) -> Outline:
     """The outline of a domain.
 

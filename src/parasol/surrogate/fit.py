@@ -99,6 +99,7 @@ def fit(
         labels, unseen = (Labels(mus, _labelled(source, basis, mus)) for mus in sets)
         basis = source.basis if basis is None else basis
         origin = "reduced model"
+    _warn_of_fields(model, basis, labels.coefficients)
     # the certificate speaks of the reduced model's own basis
     reduced = source if isinstance(source, ReducedModel) and basis is source.basis else None
     surrogate = _surrogate(recipe, basis, parameters, labels, unseen, origin, rng, progress)
@@ -121,6 +122,7 @@ def fit_labels(
     """A surrogate from coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters) that somebody computed."""
     check_progress(progress)
     labels = Labels(mus, check_shape(coefficients, (len(mus), basis.n_modes), "coefficients"))
+    _warn_of_fields(model, basis, labels.coefficients)
     surrogate = _surrogate(recipe, basis, parameters, labels, None, origin, rng, progress)
     return _with_model(surrogate, model)
 
@@ -226,6 +228,25 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
     return replace(parameters, solved=tuple(ends))
 
 
+def _warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray) -> None:
+    """An unknown that is much smaller than another hardly counts in the norm in which errors are measured."""
+    if model is None or len(model.problem.names) < 2:
+        return
+    names = model.problem.names
+    modes = basis.modes if basis.weights is None else basis.modes * np.sqrt(basis.weights)[:, None]
+    triangle: np.ndarray = np.linalg.qr(coefficients / max(float(np.abs(coefficients).max()), 1e-300), mode="r")  # type: ignore[assignment]
+    parts = modes.reshape(-1, len(names), model.n_nodes, basis.n_modes).transpose(1, 0, 2, 3)
+    size = np.array([np.linalg.norm(part.reshape(-1, basis.n_modes) @ triangle.T) for part in parts])
+    for i in np.flatnonzero((size > 0) & (size * _OTHER_UNIT < size.max())):
+        large = names[int(np.argmax(size))]
+        warnings.warn(
+            f"{names[i]} is {size.max() / size[i]:.1e} times smaller than {large}: errors and bounds are those of {large}, "
+            f"{names[i]} may be quite wrong. Measure it in a smaller unit.",
+            ParasolWarning,
+            stacklevel=4,
+        )
+
+
 def _warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
     """Values whose sizes fall into groups far apart are fields of different units, and only the largest is learned."""
     # divided first: the square of a large number may be no number any more
@@ -235,7 +256,7 @@ def _warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
     size = largest * np.sqrt(np.mean((solutions / largest) ** 2, axis=0))
     if weights is not None:
         size = size * np.sqrt(check_weights(weights, solutions.shape[1]))
-    size = np.sort(size[size > 0])
+    size = np.sort(size[size > 1e-15 * size.max()])  # what is smaller is rounding, of zero
     if len(size) < 2 or np.max(size[1:] / size[:-1]) <= _OTHER_UNIT:
         return
     cut = 1 + int(np.argmax(size[1:] / size[:-1]))

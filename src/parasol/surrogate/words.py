@@ -37,7 +37,8 @@ def model_facts(surrogate: Surrogate, path: str | Path | None = None) -> Facts:
         "n_interior": None if points is None else layout.n_interior,
         "dimension": None if points is None else points.shape[1],
         "coordinates": None if points is None else list(layout.axes),
-        "times": None if layout.times is None else _span(layout.times) | {"name": layout.time},
+        "times": None if layout.times is None else _span(layout.times),
+        "time": None if layout.times is None else layout.time,
         "n_modes": basis.n_modes,
         "basis": {
             "method": basis.method,
@@ -216,7 +217,7 @@ def _answers_text(facts: Facts) -> str:
     inner = facts["n_interior"]
     nodes = f"{facts['n_nodes']} = {inner} interior + {facts['n_nodes'] - inner} boundary nodes"
     span = facts["times"]
-    when = f", at {span['count']} times {span['name']} from {span['first']:g} to {span['last']:g}" if span else ""
+    when = f", at {span['count']} times {facts['time']} from {span['first']:g} to {span['last']:g}" if span else ""
     return f"{names} at {nodes} in {facts['dimension']}-D ({', '.join(facts['coordinates'])}){when}"
 
 
