@@ -451,7 +451,7 @@ def test_an_entry_that_is_no_array_of_finite_numbers_of_its_size_is_refused():
         good[:-8],
         good + b"12345678",
     ):
-        with pytest.raises(ps.ParasolError, match="it (has|declares)"):
+        with pytest.raises(ps.ParasolError, match=r"it (has|declares)"):
             container._array(bad, "it")
 
 
