@@ -258,7 +258,7 @@ def test_the_part_where_solves_failed_is_outside_and_its_middle_is_that_of_the_r
 def test_parameters_are_matched_by_name_and_none_is_made_up():
     table = np.array([(7.0, 2.0, 3.0)], dtype=[("k", float), ("a", float), ("other", float)])
     assert SPACE.ordered(table).tolist() == [[2.0, 7.0]]
-    with pytest.raises(ps.ParasolError, match="k in .* is missing"):
+    with pytest.raises(ps.ParasolError, match=r"k in .* is missing"):
         SPACE.ordered({"a": 1.0})
 
     class Twice:
@@ -438,6 +438,21 @@ def test_entries_nobody_asked_for_and_changed_numbers_are_refused(tmp_path):
         container.pack((np.arange(3.0),), path, form="trial", facts={})
         with pytest.raises(ps.ParasolError, match=said):
             container.unpack(rewritten(path, change), lambda found, facts: found, form="trial")
+
+
+def test_an_entry_that_is_no_array_of_finite_numbers_of_its_size_is_refused():
+    good = container._npy(np.arange(3.0))
+    assert container._array(good, "it").tolist() == [0, 1, 2]
+    longer = good.replace(b"(3,)", b"(4,)")
+    for bad in (
+        container._npy(np.array([1.0, np.nan])),
+        container._npy(np.array([np.inf])),
+        longer,
+        good[:-8],
+        good + b"12345678",
+    ):
+        with pytest.raises(ps.ParasolError, match=r"it (has|declares)"):
+            container._array(bad, "it")
 
 
 @pytest.mark.parametrize(
