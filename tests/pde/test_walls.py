@@ -77,6 +77,8 @@ def test_a_baffle_as_thick_as_the_spacing(spacings):
     nodes = ps.scatter(domain, spacing=h, rng=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ps.ParasolWarning)
+        # such corners have rough solutions in general, though not here
+        warnings.filterwarnings("ignore", "conditions on the slope meet in the re-entrant", ps.ParasolWarning)
         model = ps.discretize(problem, nodes)
     assert model.report.worst_condition < 1e10
     assert np.max(np.abs(model.solve([]).values - sp.lambdify((x, y), exact, "numpy")(*nodes.points.T))) < 0.06
