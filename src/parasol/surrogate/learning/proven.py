@@ -1,15 +1,16 @@
-"""Learning a linear steady problem: greedy full solves, a map taught by the reduced model, bounds proven on fresh parameters."""
+"""Learning a linear steady problem: greedy full solves, a map taught by the reduced model, bounds from the residual on fresh parameters."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from parasol.checks import ParasolWarning
 from parasol.pde.model import Model
-from parasol.pde.sparse_direct import SingularMatrixError
 from parasol.pde.steady import describe
 from parasol.reduction.greedy import Greedy, check_some_load, greedy
 from parasol.reduction.sampling import sample
@@ -85,17 +86,22 @@ def learn_proven(model: Model, tolerance: float, book: Book, *, recipe=None, rng
 
 
 def check_box(model: Model, rng: int) -> None:
-    """Refuse, before any work, a box on which the solution is zero or grows beyond all bounds."""
+    """Refuse, before any work, a box on which the solution is zero or not unique; say where it grows beyond all bounds."""
     check_some_load(model, fresh_parameters(model, rng))
     corners = box_corners(len(model.parameters.scalars))
     mus = probes(model, rng)[: 1 if model.constant_operator else 1 + len(corners)]
     signs = [model.factors(mu).sign for mu in mus]
     for mu, sign in zip(mus, signs, strict=True):
         if sign * signs[0] < 0:
-            raise SingularMatrixError(
-                f"between {describe(model, mus[0])} and {describe(model, mu)} the problem is singular somewhere (the "
-                "determinant changes its sign), and solutions grow beyond all bounds there. Narrow the ranges."
+            # not refused: a discrete operator may have a root that the equation has not, too narrow for any answer to meet
+            warnings.warn(
+                f"between {describe(model, mus[0])} and {describe(model, mu)} the discrete problem is singular somewhere (the "
+                "determinant changes its sign): near there solutions grow beyond all bounds. Narrow the ranges if the "
+                "equation has such a resonance; if not, other nodes may have none.",
+                ParasolWarning,
+                stacklevel=2,
             )
+            return
 
 
 def fresh_parameters(model, rng: int) -> np.ndarray:
