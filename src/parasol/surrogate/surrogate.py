@@ -236,7 +236,7 @@ class Surrogate:
         return self._modes @ self.jacobian(mus, extrapolate=extrapolate)
 
     def certify(self, mus, coefficients=None, *, extrapolate: bool = False) -> Bounds:
-        """Bounds of the errors: proven by the reduced model where there is one, else conformal."""
+        """Bounds of the errors: from the residual where there is a reduced model (`rigorous` says which are proven), else conformal."""
         mus, outside, _ = self._checked(mus, extrapolate)
         c = self._coefficients(mus) if coefficients is None else np.asarray(coefficients, dtype=float)
         if self.reduced is not None:

@@ -192,7 +192,7 @@ def _map_text(facts: Facts) -> str:
 def _bound_facts(surrogate: Surrogate) -> Facts:
     reduced, conformal = surrogate.reduced, surrogate.conformal
     if reduced is not None:
-        words = bound_words(surrogate, rigorous=True)
+        words = "from the residual; each answer says whether its bound is proven"
         return {"kind": "certificate", "n_anchors": reduced.certificate.n_anchors, "meaning": words}
     if conformal is not None:
         about = {"level": conformal.level, "n_calibration": conformal.n_calibration, "quantile": conformal.quantile}

@@ -278,7 +278,7 @@ def _outcome(found: Discretised, tolerance: float, book: Book, recipe, rng: int)
         proven = learn_proven(found.model, tolerance, book, recipe=recipe, rng=rng)
         if proven.met or book.affordable(20) < 20:
             return proven
-        reason = f"the proven bound is {proven.bound:.1e}"
+        reason = f"the bound from the residual is {proven.bound:.1e}"
     except ParasolError as error:  # no certificate for this operator
         reason = str(error)
     try:
@@ -287,7 +287,7 @@ def _outcome(found: Discretised, tolerance: float, book: Book, recipe, rng: int)
         if proven is None:
             raise
         return proven  # what there is comes back, whatever ends the search for better
-    notes = [f"instead of a proven bound a conformal one: {reason}", *(other.facts or {}).get("notes", [])]
+    notes = [f"instead of a bound from the residual a conformal one: {reason}", *(other.facts or {}).get("notes", [])]
     other = replace(other, facts={**(other.facts or {}), "notes": notes})
     return other if proven is None or other.met or other.bound < proven.bound else proven
 
