@@ -81,13 +81,22 @@ def _orderly_termination() -> Iterator[None]:
         if os.getpid() != process:  # a forked worker, which has inherited this handler: its parent does the talking
             os._exit(128 + number)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        ending.set()
         raise Terminated(128 + number)
 
+    def stumbled(args) -> None:
+        """The thread that looks after workers may fall over their end, which the signal brings them too: that is no news."""
+        if not ending.wait(0.5):
+            usual(args)
+
+    ending, usual = threading.Event(), threading.excepthook
     signal.signal(signal.SIGTERM, terminate)
+    threading.excepthook = stumbled
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        threading.excepthook = usual
 
 
 @contextmanager
