@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def check_count(value, name: str) -> int:
     return int(value)
 
 
-def check_progress(progress):
+def check_progress(progress: Any) -> Any:
     """Return `progress` if it can be called, or is None.
 
     >>> check_progress(True)
