@@ -33,7 +33,7 @@ from sympy import (
 import parasol as ps
 from parasol.checks import ParasolError
 from parasol.expressions import as_function
-from parasol.pde.equation import find_unknowns, jumps_in_coordinates, read_equation
+from parasol.pde.equation import find_unknowns, read_equation
 
 x, y = ps.coordinates("x y")
 t = ps.time()
@@ -229,12 +229,7 @@ def test_smooth_coefficients_with_poles_elsewhere_and_splines_are_right():
     with pytest.raises(ParasolError, match="material"):
         ps.Problem(LINE, Eq(-(linear * u).diff(x, 2), 1), ps.Dirichlet(0))
     in_parameters = Piecewise((x + 1, m < 1), (2 + x**2, True))
-    assert not jumps_in_coordinates(read_equation(Eq(-(in_parameters * u.diff(x)).diff(x), 1), u))
-
-
-def test_jumps_in_coordinates_are_known():
-    form = read_equation(Eq(-u.diff(x, 2) + sign(x) * u + Max(x, 0), step(1, 2) + sign(m)), u)
-    assert set(jumps_in_coordinates(form)) == {sign(x), step(1, 2)}
+    read_equation(Eq(-(in_parameters * u.diff(x)).diff(x), 1), u)  # is not refused
 
 
 # ---- linear means linear --------------------------------------------------------------------------------------------

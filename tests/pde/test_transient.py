@@ -5,7 +5,8 @@ import pytest
 
 from lattice import eigenvalue, lattice, system_of
 from parasol.checks import ParasolError, ParasolWarning
-from parasol.pde.integrators import EMBEDDED, PLACES, STAGES, interpolation
+from parasol.pde.esdirk import EMBEDDED, PLACES, STAGES
+from parasol.pde.integrators import interpolation
 from parasol.pde.transient import integrate, spectrum
 
 PENDULUM = -0.3648477171  # u'' + 0.05 u' + sin u = 0, u(0) = 2, u'(0) = 0 at t = 10

@@ -43,7 +43,7 @@ def content_hash(thing) -> str:
     try:
         root = encoder.digest(thing)
     except RecursionError:
-        raise ParasolError(f"a {type(thing).__qualname__} is nested too deeply to be told by its content.") from None
+        raise ParasolError(f"a {type(thing).__qualname__} is nested too deeply to be hashed by its content.") from None
     # where in a parameter vector a parameter stands: the order of declaration counts, not its number in this process
     ranked = [digest for _, _, digest in sorted(encoder.ranks, key=lambda ranked: ranked[:2])]
     return _join("content", VERSION, [root, *dict.fromkeys(ranked)]).hex()
@@ -193,12 +193,13 @@ class _Encoder:
     def _class(self, kind: type) -> bytes:
         name = f"{kind.__module__}.{kind.__qualname__}"
         if isinstance(kind, UndefinedFunction):  # u of u(x, y)
-            told = dict(getattr(kind, "_kwargs", {}))
-            rank = told.pop("rank", None)  # the order of declaration counts, as with parameters
-            found = _join("unknown", (kind.__name__, sorted(told.items())), [self.digest(getattr(kind, "_imp_", None))])
+            assumptions = dict(getattr(kind, "_kwargs", {}))
+            rank = assumptions.pop("rank", None)  # the order of declaration counts, as with parameters
+            head = (kind.__name__, sorted(assumptions.items()))
+            digest = _join("unknown", head, [self.digest(getattr(kind, "_imp_", None))])
             if rank is not None:
-                self.ranks.append(("unknown", rank, found))
-            return found
+                self.ranks.append(("unknown", rank, digest))
+            return digest
         if _is_installed(kind):
             return _join("class", name)
         held = {}

@@ -216,19 +216,6 @@ def enters_linearly(form: Form) -> bool:
     return _linear_parts(form.nonlinear, {jet.symbol for jet in form.jets}) is not None
 
 
-def jumps_in_coordinates(form: Form) -> list[sympy.Expr]:
-    """The parts of a form, sources included, that can jump in the coordinates: where they do, a solution is not smooth.
-
-    >>> x, y = coordinates("x y")
-    >>> u = unknown("u", x, y)
-    >>> jumps_in_coordinates(read_equation(sympy.Eq(-u.diff(x, 2) + u, sympy.Heaviside(x - y)), u))
-    [Heaviside(x - y)]
-    """
-    places = {s for s in form.symbols if not isinstance(s, Parameter | FunctionParameter | Time)}
-    whole = sympy.Tuple(form.nonlinear, *[term.coefficient for term in form.operator + form.source])
-    return jumping_parts(whole, places)
-
-
 def read_equation(
     equation,
     unknowns: AppliedUndef | Sequence[AppliedUndef],

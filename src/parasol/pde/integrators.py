@@ -1,12 +1,10 @@
-"""Time integrators for  M2 u'' + M1 u' + K u + N(u, t) = f(t)  with constraint rows: averaged, SBDF2, ESDIRK4."""
+"""What all integrators of  M2 u'' + M1 u' + K u + N(u, t) = f(t)  share: sorted rows, states, the account of a run."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -16,35 +14,8 @@ from parasol.checks import ParasolError
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
 from parasol.pde.system import System
 
-# ESDIRK4(3)6L[2]SA, the implicit half of ARK4(3)6L[2]SA (Kennedy & Carpenter 2003): order 4, stage order 2, stiffly
-# accurate, L-stable, and all stages inside the step, so that loads are never asked for beyond the last time
-STAGES = np.array(
-    [
-        [0, 0, 0, 0, 0, 0],
-        [1 / 4, 1 / 4, 0, 0, 0, 0],
-        [8611 / 62500, -1743 / 31250, 1 / 4, 0, 0, 0],
-        [5012029 / 34652500, -654441 / 2922500, 174375 / 388108, 1 / 4, 0, 0],
-        [15267082809 / 155376265600, -71443401 / 120774400, 730878875 / 902184768, 2285395 / 8070912, 1 / 4, 0],
-        [82889 / 524892, 0, 15625 / 83664, 69875 / 102672, -2260 / 8211, 1 / 4],
-    ]
-)
-PLACES = np.array([0, 1 / 2, 83 / 250, 31 / 50, 17 / 20, 1])
-EMBEDDED = np.array(
-    [4586570599 / 29645900160, 0, 178811875 / 945068544, 814220225 / 1159782912, -3700637 / 11593932, 61727 / 225920]
-)
-_GAMMA = 0.25
-
 _GROWTH = 1e6  # times the scale of the data: beyond, a run counts as unstable
 _LEAP = 1.6  # growth in one step above which one unknown's growth is not resolved by the steps
-_MOST_STEPS = 200_000
-_SWITCH = 1e-6  # steps shorter than this part of the duration look for a jump in time
-_MOMENTS = 4096  # at which a load in time is looked at: what is shorter than that may be missed
-_FACTORS_KEPT = 4  # step sizes near each other come and go; each set of factors is large
-_MOST_ITERATIONS = 8
-_NEGLIGIBLE = 1e-8  # of what an unknown may become: below, its digits do not count
-_FINE = 1e-12  # relative size of the last correction where steps are constant
-_MOST_CORRECTIONS = 20  # of Newton's method for constraints
-_SLOW = 0.3  # contraction of the stage iteration above which the Jacobian is renewed
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +38,7 @@ class Rows:
         second = np.bincount(of_entry, weights=system.mass != 0, minlength=system.n) > 0
         constrained = system.constrained
 
-        matrices = [_without_zeros(system, data) for data in (system.stiffness, system.damping, system.mass)]
+        matrices = [without_zeros(system, data) for data in (system.stiffness, system.damping, system.mass)]
         return cls(system, of_entry, second, ~second & ~constrained, constrained, *matrices)
 
     def by_order(self, second: float, first: float, constrained: float = 1.0) -> np.ndarray:
@@ -109,7 +80,7 @@ class Rows:
         if self.bent:
             entries = entries + np.where(self.constrained[row], system.jacobian(u, t), 0.0)  # type: ignore[misc]
         try:
-            return splu(_without_zeros(system, entries).tocsc()).solve
+            return splu(without_zeros(system, entries).tocsc()).solve
         except RuntimeError:
             raise SingularMatrixError(
                 "the boundary conditions do not determine the boundary unknowns from the interior ones at the start. "
@@ -117,7 +88,8 @@ class Rows:
             ) from None
 
 
-def _without_zeros(system: System, entries: np.ndarray) -> sparse.csr_array:
+def without_zeros(system: System, entries: np.ndarray) -> sparse.csr_array:
+    """A sparse matrix from entries in the pattern, without stored zeros."""
     matrix = system.matrix(entries).copy()  # the pattern's own arrays must stay as they are
     matrix.eliminate_zeros()
     return matrix
@@ -221,7 +193,7 @@ class Run:
         except SingularMatrixError:
             return 0.0
         most = 0.0
-        for s in before + PLACES * (t - before):
+        for s in np.linspace(before, t, 6):
             pull = system.load(float(s)) - rows.stiffness @ others - rows.nonlinear(others, float(s))
             reached = solve(rows.by_order(self.duration**2, self.duration) * np.where(np.isfinite(pull), pull, 0.0))
             most = max(most, float(np.max(np.abs(reached[own]))))
@@ -255,224 +227,6 @@ def interpolation(ts: list[float], t: float) -> np.ndarray:
     return np.prod(np.where(np.eye(len(at), dtype=bool), 1.0, (t - at) / gaps), axis=1)
 
 
-class Semilinear:
-    """Solves A u = right in the moving rows and K u + N(u, t) = f(t) in the constraints, with factors that are kept.
-
-    Where N enters constraints they are solved by Newton's method: extrapolated values there feed their own errors, and
-    the order is lost. A's entries in the constraints' rows are those of K; their Jacobian is renewed where it must be.
-    """
-
-    def __init__(self, run: Run, entries: np.ndarray, u: np.ndarray, t: float):
-        self.run, self.entries = run, entries
-        self.matrix = run.rows.system.matrix(entries)
-        self.bent = run.rows.bent
-        self.factors = self._factorize(u, t)
-
-    def _factorize(self, u: np.ndarray, t: float) -> Factors:
-        if not self.bent:
-            return self.run.factorize(self.entries)
-        rows = self.run.rows
-        slope = rows.system.jacobian(u, t)  # type: ignore[misc]
-        return self.run.factorize(self.entries + np.where(rows.constrained[rows.of_entry], slope, 0.0))
-
-    def solve(self, right: np.ndarray, guess: np.ndarray, t: float) -> np.ndarray:
-        """The state at time t."""
-        rows, system = self.run.rows, self.run.rows.system
-        load, held = system.load(t), rows.constrained
-        if not self.bent:
-            return self.factors.solve(np.where(held, load, right))
-        u, previous = guess, np.inf
-        for _ in range(_MOST_CORRECTIONS):
-            change = self.factors.solve(np.where(held, load - rows.nonlinear(u, t), right) - self.matrix @ u)
-            u = u + change
-            size, allowed = system.sizes(change), _FINE * np.maximum(self.run.size, system.sizes(u))
-            wrong = worst(size, allowed)
-            if wrong <= 1:
-                return u
-            if not np.isfinite(wrong):
-                break
-            if wrong > _SLOW * previous:
-                if worst(size, np.maximum(allowed, rows.rounding(self.factors, u))) <= 1:
-                    return u
-                self.factors = self._factorize(u, t)
-            previous = wrong
-        raise ParasolError(
-            f"the nonlinear boundary conditions or algebraic equations could not be solved at t={t:.6g}: Newton did not "
-            "converge. Use a smaller step."
-        )
-
-
-def averaged(run: Run, start: State, step: float, n_steps: int) -> None:
-    """Fixed steps for u'': K averaged over the levels m+1 and m−1, N and f at m, constraints at m+1; order 2.
-
-    M2 (u⁺ − 2u + u⁻)/h² + M1 (u⁺ − u⁻)/(2h) + K (u⁺ + u⁻)/2 + N(u) = f. The level before the first is
-    u⁻ = u⁺ − 2h v; there the damping is written (u⁺ − u)/h, which spares a second matrix and keeps the order.
-    """
-    rows, system, h = run.rows, run.rows.system, step
-    inner = ~rows.constrained
-    weight = np.where(inner, 0.5, 1.0)[rows.of_entry]
-    entries = system.mass / h**2 + system.damping / (2 * h) + weight * system.stiffness
-    mass, damping, stiffness = rows.mass, rows.damping, rows.stiffness
-    now = 2 * mass / h**2
-    past = damping / (2 * h) - mass / h**2 - sparse.diags_array(0.5 * inner) @ stiffness
-    load, part = system.load(start.t), rows.nonlinear(start.u, start.t)
-    right = 0.5 * (now @ (start.u + h * start.v) + damping @ start.u / h + h * (stiffness @ start.v) + load - part)
-    before, u = start.u, start.u
-    guess = start.u + h * start.v
-    equations = Semilinear(run, entries, guess, start.t + h)
-    for m in range(1, n_steps + 1):
-        t = start.t + m * h
-        before, u = u, equations.solve(right, guess, t)
-        run.accept(t, u)
-        right = now @ u + past @ before + system.load(t) - rows.nonlinear(u, t)
-        guess = 2 * u - before
-
-
-def sbdf2(run: Run, start: State, step: float, n_steps: int) -> None:
-    """Fixed steps for u': backward differences, N extrapolated; order 2. The first step is one of ESDIRK4.
-
-    M1 (3u⁺ − 4u + u⁻)/(2h) + K u⁺ + 2N(u) − N(u⁻) = f(t⁺), and K u⁺ + N(u⁺) = f(t⁺) in constraints.
-    """
-    rows, system, h = run.rows, run.rows.system, step
-    state = Esdirk4(run).advance(start, h)
-    run.accept(state.t, state.u)
-    if n_steps == 1:
-        return
-    before, u = start.u, state.u
-    part_before, part = rows.nonlinear(before, start.t), rows.nonlinear(u, start.t + h)
-    equations = Semilinear(run, 1.5 / h * system.damping + system.stiffness, u, start.t + h)
-    for m in range(2, n_steps + 1):
-        t = start.t + m * h
-        right = rows.damping @ (2 * u - 0.5 * before) / h + system.load(t) - (2 * part - part_before)
-        before, u = u, equations.solve(right, 2 * u - before, t)
-        run.accept(t, u)
-        part_before, part = part, rows.nonlinear(u, t)
-
-
-@dataclass(frozen=True, eq=False)
-class Matrices:
-    """What the stages of one step size need."""
-
-    factors: Factors  # of leading + weight (K + N')
-    leading: sparse.csr_array  # M2 + g M1, or M1 in rows without u''
-    share: np.ndarray  # (n,) g, 1 or 1/g
-
-
-class Esdirk4:
-    """ESDIRK4 steps with factors kept for each step size.
-
-    With g = γh, S = u + h Σ a v and Z = M2 v + h Σ a z over the stages before, a stage U = S + g V solves
-    (M2 + g M1 + g² K) V + g N(U) = Z + g (f − K S)      in rows with u'',
-    (M1 + g K) V + N(U) = f − K S                        in rows with u' only,
-    K V + N(U)/g = (f − K S)/g                           in constraints.
-    To solve for the slope V and not for U keeps it free of cancellation at small steps.
-    """
-
-    def __init__(self, run: Run):
-        self.run = run
-        self.rows = run.rows
-        self._kept: OrderedDict[float, Matrices] = OrderedDict()
-        # each stage's slope is first guessed by the parabola through the three nearest stages before it
-        self._guess = [np.zeros(0)]
-        for i in range(1, 6):
-            nearest = np.sort(np.argsort(np.abs(PLACES[:i] - PLACES[i]), kind="stable")[:3])
-            weights = np.zeros(i)
-            weights[nearest] = interpolation(list(PLACES[nearest]), PLACES[i])
-            self._guess.append(weights)
-
-    def matrices(self, h: float, state: State, *, renew: bool = False) -> Matrices:
-        """Matrices for this step size, with the Jacobian where they were last computed."""
-        if renew or h not in self._kept:
-            rows, system, g = self.rows, self.rows.system, _GAMMA * h
-            entries = system.stiffness
-            if system.jacobian is not None:
-                entries = entries + system.jacobian(state.u, state.t)
-            weight, damped = rows.by_order(g * g, g), rows.by_order(g, 1.0)
-            leading = system.mass + damped[rows.of_entry] * system.damping
-            factors = self.run.factorize(leading + weight[rows.of_entry] * entries)
-            self._kept[h] = Matrices(factors, _without_zeros(system, leading), rows.by_order(g, 1.0, 1 / g))
-            if len(self._kept) > _FACTORS_KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(h)
-        return self._kept[h]
-
-    def advance(self, state: State, h: float) -> State:
-        """One step of a given size, or an error if its equations cannot be solved."""
-        found = self.step(state, h, _FINE)
-        if found is None:
-            raise ParasolError(
-                f"the stages of a step of size {h:.3g} at t={state.t:.6g} could not be solved: Newton did not converge. "
-                "Use a smaller step."
-            )
-        return found[0]
-
-    def step(self, state: State, h: float, accuracy: float) -> tuple[State, np.ndarray, np.ndarray] | None:
-        """The next state with estimates of the errors in u and u' (filtered by the step's matrix), None if it fails.
-
-        `accuracy` is the last correction, relative to each unknown's size, at which the iteration for a nonlinear stage
-        stops.
-        """
-        renewed = h not in self._kept
-        for renew in (False, True):
-            try:
-                found = self._try(state, h, accuracy, self.matrices(h, state, renew=renew), patient=renewed or renew)
-            except SingularMatrixError:
-                return None
-            if found is not None or renewed:
-                return found
-        return None
-
-    def _try(self, state: State, h: float, accuracy: float, matrices: Matrices, *, patient: bool):
-        rows, system, g = self.rows, self.rows.system, _GAMMA * h
-        factors, share = matrices.factors, matrices.share
-        momentum = rows.mass @ state.v
-        slopes, forces, u = [state.v], [state.z], state.u
-        for i in range(1, 6):
-            a = STAGES[i]
-            known = state.u + h * sum(a[j] * slopes[j] for j in range(i))
-            carried = momentum + h * sum(a[j] * forces[j] for j in range(i))
-            t = state.t + PLACES[i] * h
-            load = system.load(t)
-            if system.nonlinear is None:
-                v = factors.solve(carried + share * (load - rows.stiffness @ known))
-            else:
-                v = sum(w * slope for w, slope in zip(self._guess[i], slopes, strict=True))
-                v = self._iterate(v, known, carried, load, t, g, accuracy, matrices, patient)
-                if v is None:
-                    return None
-            u = known + g * v
-            slopes.append(v)
-            forces.append((rows.mass @ v - carried) / g)
-        if not np.all(np.isfinite(u)):
-            return None
-        gap = STAGES[5] - EMBEDDED
-        error_u = h * sum(gap[j] * slopes[j] for j in range(6))
-        error_z = h * sum(gap[j] * forces[j] for j in range(6))
-        # dividing by the step's matrix takes out the stiff part, which the embedded formula overestimates
-        error_v = factors.solve(error_z - share * (rows.stiffness @ error_u))
-        return State(state.t + h, u, slopes[-1], forces[-1]), error_u + g * error_v, error_v
-
-    def _iterate(self, v, known, carried, load, t, g, accuracy, matrices: Matrices, patient) -> np.ndarray | None:
-        rows, system, previous = self.rows, self.rows.system, np.inf
-        for _ in range(4 * _MOST_ITERATIONS if patient else _MOST_ITERATIONS):
-            u = known + g * v
-            pull = load - rows.stiffness @ u - rows.nonlinear(u, t)
-            residual = carried + matrices.share * pull - matrices.leading @ v
-            if not np.all(np.isfinite(residual)):
-                return None
-            change = matrices.factors.solve(residual)
-            v = v + change
-            size, allowed = g * system.sizes(change), max(accuracy, 1e-14) * np.maximum(self.run.size, system.sizes(u))
-            wrong = worst(size, allowed)
-            ratio = wrong / previous if np.isfinite(previous) else 1.0
-            if wrong <= 1 or wrong * ratio <= 1 - ratio:
-                return v
-            if ratio > (0.95 if patient else _SLOW) and np.isfinite(previous):
-                return v if worst(size, np.maximum(allowed, rows.rounding(matrices.factors, u))) <= 1 else None
-            previous = wrong
-        return None
-
-
 def worst(errors: np.ndarray, allowed: np.ndarray) -> float:
     """The largest ratio of errors to what is allowed; an error of 0 is always allowed.
 
@@ -481,137 +235,3 @@ def worst(errors: np.ndarray, allowed: np.ndarray) -> float:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.max(np.where(errors == 0, 0.0, errors / allowed), initial=0.0))
-
-
-def esdirk4(run: Run, start: State, step: float) -> None:
-    """Fixed steps of ESDIRK4, order 4, for u' and u'': equal ones between requested times, none longer than `step`."""
-    method, state = Esdirk4(run), start
-    for begin, end in pairwise(run.times):
-        count = int(np.ceil((end - begin) / step * (1 - 1e-6)))
-        h = float(f"{(end - begin) / count:.11e}")  # rounded, so that equal steps are seen as such
-        for m in range(1, count + 1):
-            state = method.advance(state, h)
-            state = State(float(begin + m * (end - begin) / count), state.u, state.v, state.z)
-            run.accept(state.t, state.u)
-
-
-def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool = False) -> None:
-    """Steps of ESDIRK4 so that the estimated errors of each unknown add up to about tolerance × its size so far.
-
-    With `relative`, each step's error is held against the unknown's size then, however small that has become.
-
-    Wanted step sizes are the duration divided by powers of √2, so that factors serve again; near a requested
-    time they are shortened so that a whole number of them leads there. (Interpolation would need slopes, and those of
-    stiff components are too poor for it.)
-    """
-    method, state, end, duration = Esdirk4(run), start, float(run.times[-1]), run.duration
-    sizes = run.rows.system.sizes
-    carried = abs(run.rows.mass).sum(axis=0) > 0  # unknowns whose velocity is part of the state
-    outlook = _outlook(run, start)
-    size, speed = np.maximum(run.size, _NEGLIGIBLE * outlook), sizes(np.where(carried, start.v, 0.0))
-    level = _level(_first_step(run, start, tolerance), duration)
-    quiet = _quiet(run)
-    tries = 0
-    while state.t < end - 1e-12 * duration:
-        tries += 1
-        h = duration * 2 ** (-max(level, _level(quiet(state.t), duration)) / 2)
-        if level > 80 or tries > _MOST_STEPS:
-            raise ParasolError(
-                f"the step size fell to {h:.1e} at t={state.t:.6g} after {tries} steps without meeting tolerance="
-                f"{tolerance:g}. Does the solution blow up there? Raise the tolerance, or give a step."
-            )
-        ahead = float(run.times[np.searchsorted(run.times, state.t + 1e-9 * duration)]) - state.t
-        if ahead < 8 * h:
-            h = float(
-                f"{ahead / np.ceil(ahead / h * (1 - 1e-6)):.11e}"
-            )  # rounded, so that equal steps are seen as such
-        found = method.step(state, h, 0.02 * tolerance)
-        if found is None:
-            run.rejected += 1
-            level += 2
-            continue
-        after, *errors = found
-        errors = np.array([sizes(errors[0]), sizes(np.where(carried, errors[1], 0.0))])
-        if relative:
-            size, speed = sizes(state.u), sizes(np.where(carried, state.v, 0.0))
-        past = np.array([size, np.maximum(speed, size / duration)])
-        now = np.maximum(past, [sizes(after.u), sizes(np.where(carried, after.v, 0.0))])
-        # the errors of all steps add up where nothing decays: each may take its share of the tolerance, and what the
-        # unknown has grown by, so that one that starts from 0 need not be exact from the first step on
-        share = min(1.0, max(1e-3, 2 * h / duration))
-        allowed = tolerance * (share * now + now - past)
-        error = worst(errors, allowed)
-        if not error <= 1:
-            lost = run.rows.rounding(method.matrices(h, state).factors, after.u)
-            if (
-                h < _SWITCH * duration
-            ):  # a source is switched on: the one step across it errs like h, of whatever there was
-                lost = np.maximum(lost, 1e-3 * tolerance * outlook)
-            error = worst(errors, np.maximum(allowed, [lost, lost / h]))
-        factor = min(8.0, max(0.1, 0.9 * max(error, 1e-12) ** (-1 / 3))) if np.isfinite(error) else 0.1
-        if not error <= 1:
-            run.rejected += 1
-            level = max(_level(h * factor, duration), level + 1)
-            continue
-        state, (size, speed) = after, now
-        run.accept(state.t, state.u)
-        level = min(level, _level(h * factor, duration)) if factor > 1 else level
-
-
-def _quiet(run: Run) -> Callable[[float], float]:
-    """How far ahead of a time the load changes by no more than half of its largest value: no step should be longer.
-
-    Error estimates see what the stages see. A pulse that begins and ends between them was never there.
-    """
-    if run.rows.system.forcing is None:
-        return lambda t: run.duration
-    grid = np.linspace(float(run.times[0]), float(run.times[-1]), _MOMENTS + 1)
-    values = run.rows.system.forcing(grid)
-    changes = np.abs(np.diff(values, axis=0)) / np.maximum(np.max(np.abs(values), axis=0, initial=0.0), 1e-300)
-    change = np.concatenate([[0.0], np.cumsum(np.max(changes, axis=1, initial=0.0))])
-
-    def quiet(t: float) -> float:
-        place = min(int(np.searchsorted(change, np.interp(t, grid, change) + 0.5, side="right")), _MOMENTS)
-        return max(float(grid[place]) - t, run.duration / _MOMENTS)
-
-    return quiet
-
-
-def _outlook(run: Run, start: State) -> np.ndarray:
-    """How far the forces of the run may move each unknown from its start, (n_names,), by one long implicit step each.
-
-    Digits of what is far smaller than that cost steps and are worth nothing: a source that comes late leaves next to
-    nothing before, which need not be followed in its own proportions.
-    """
-    rows, system, duration = run.rows, run.rows.system, run.duration
-    offsets = np.arange(1, 33) * 0.6180339887498949 % 1.0  # spread evenly, and in step with no period
-    stored = run.times[np.unique(np.linspace(0, len(run.times) - 1, 17).astype(int))]
-    entries = system.stiffness + system.damping / duration + system.mass / duration**2
-    if system.jacobian is not None:
-        entries = entries + system.jacobian(start.u, start.t)
-    still = rows.stiffness @ start.u
-    pulls = [
-        system.load(float(t)) - still - rows.nonlinear(start.u, float(t))
-        for t in [*stored, *(run.times[0] + duration * offsets)]
-    ]
-    try:
-        moved = run.factorize(entries).solve(np.array(pulls).T)
-    except SingularMatrixError:
-        return np.zeros(len(system.names))
-    return np.max([sizes for sizes in map(system.sizes, moved.T) if np.all(np.isfinite(sizes))], axis=0, initial=0.0)
-
-
-def _level(h: float, duration: float) -> int:
-    """The number k for which the duration divided by √2ᵏ is the largest step up to h; a tenth of it at most."""
-    return max(7, int(np.ceil(2 * np.log2(duration / h) - 1e-9)))
-
-
-def _first_step(run: Run, start: State, tolerance: float) -> float:
-    """A guess by the rates of change at the start, of each unknown against its size, or what it soon will be."""
-    sizes, duration = run.rows.system.sizes, run.duration
-    speed = sizes(start.v)
-    heaviest = np.maximum.reduceat(np.abs(run.rows.system.mass), run.rows.system.pattern.indptr[:-1])
-    push = sizes(start.z / np.where(run.rows.second, heaviest, 1.0))
-    size = np.maximum.reduce([run.size, 1e-3 * duration * speed, 1e-3 * duration**2 * push])
-    rate = max(worst(speed, size), np.sqrt(worst(push, size)))
-    return min(0.2 * tolerance ** (1 / 4) / rate if rate > 0 else np.inf, 0.1 * duration)

@@ -75,7 +75,7 @@ def newton(
     """
     u = check_finite(check_shape(guess, (system.n,), "guess"), "guess").copy()
     check_positive(tolerance, "tolerance")
-    n_fields = system.pattern.n_fields
+    n_fields = len(system.names)
     stiffness, load = system.matrix(system.stiffness), system.load(t)
     signs = np.where(np.arange(system.n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
     history: list[float] = []
@@ -96,13 +96,13 @@ def newton(
             except SingularMatrixError as error:
                 why = str(error).partition(". ")[0].rstrip(".")
                 return result(False, f"Newton's matrix is singular: linearised there, {why}")
-            terms = abs(factors.matrix) @ np.repeat(sizes(u, n_fields), system.n // n_fields)
+            terms = abs(factors.matrix) @ np.repeat(system.sizes(u), system.n // n_fields)
             terms += np.abs(f + load - stiffness @ u) + np.abs(load)
             d, possible = factors.solve(np.column_stack([-f, signs * terms])).T
             # what the unknown would be if the terms of its equations did not cancel, and what their rounding makes of it
-            possible = sizes(possible, n_fields)
+            possible = system.sizes(possible)
             noise = _NOISE * np.finfo(float).eps * possible
-            length, size = sizes(d, n_fields), sizes(u + d, n_fields)
+            length, size = system.sizes(d), system.sizes(u + d)
             # an unknown that vanishes but for rounding is measured by what it was before the last full step
             scale = np.where(size > noise, size, np.maximum(possible, before))
             history.append(largest_ratio(length, scale))
@@ -124,19 +124,14 @@ def newton(
                 damping /= 2
             else:
                 return result(False, "no step along Newton's direction brings it closer")
-            u, before = trial, sizes(u, n_fields) if damping == 1.0 else np.zeros(n_fields)
+            u, before = trial, system.sizes(u) if damping == 1.0 else np.zeros(n_fields)
             # the next correction with the same matrix ends it too, if this one was short enough to trust the matrix
             close = np.all(length <= np.maximum(np.sqrt(10 * tolerance) * scale, noise))
-            if damping == 1.0 and close and np.all(sizes(follow, n_fields) <= np.maximum(tolerance * scale, noise)):
+            if damping == 1.0 and close and np.all(system.sizes(follow) <= np.maximum(tolerance * scale, noise)):
                 u = u + follow
-                history.append(largest_ratio(sizes(follow, n_fields), scale))
+                history.append(largest_ratio(system.sizes(follow), scale))
                 return result(True, "the correction is below the tolerance")
         return result(False, f"{max_steps} steps were not enough (the next would be {history[-1]:.0e} of the solution)")
-
-
-def sizes(values: np.ndarray, n_fields: int) -> np.ndarray:
-    """The largest absolute value of each unknown function, (n_fields,)."""
-    return np.max(np.abs(values.reshape(n_fields, -1)), axis=1)
 
 
 def _means(values: np.ndarray, n_fields: int) -> np.ndarray:
@@ -263,7 +258,7 @@ def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, s
         if not found.converged:
             stride, reason = (target - place) / 2, found.reason
             continue
-        moved, size = (sizes(v, system.pattern.n_fields) for v in (found.values - states[-1], found.values))
+        moved, size = (system.sizes(v) for v in (found.values - states[-1], found.values))
         speeds.append(largest_ratio(moved, size) / (target - place))
         path.append(where)
         places, states = [places[-1], target], [states[-1], found.values]

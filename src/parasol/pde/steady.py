@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.pde.newton import largest_ratio, sizes, solve_steady_nonlinear
+from parasol.pde.newton import largest_ratio, solve_steady_nonlinear
 from parasol.pde.notebook import card, field_rows
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
-from parasol.pde.system import System
+from parasol.pde.system import System, sizes
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
 

@@ -54,7 +54,7 @@ class System:
 
     def sizes(self, u: np.ndarray) -> np.ndarray:
         """The largest |value| of each unknown function, (n_names,)."""
-        return np.max(np.abs(u).reshape(len(self.names), -1), axis=1)
+        return sizes(u, len(self.names))
 
     def matrix(self, data: np.ndarray) -> sparse.csr_array:
         """A sparse matrix from entries in the pattern."""
@@ -79,3 +79,8 @@ class System:
         """K u + N(u, t) − f(t), the residual of the steady problem."""
         out = self.matrix(self.stiffness) @ u - self.load(t)
         return out if self.nonlinear is None else out + self.nonlinear(u, t)
+
+
+def sizes(values: np.ndarray, n_fields: int) -> np.ndarray:
+    """The largest absolute value of each of the unknown functions that stand one after the other, (n_fields,)."""
+    return np.max(np.abs(values.reshape(n_fields, -1)), axis=1)

@@ -18,7 +18,9 @@ from parasol.checks import (
     check_positive,
     check_shape,
 )
-from parasol.pde.integrators import Rows, Run, State, averaged, esdirk4, esdirk4_adaptive, sbdf2, worst
+from parasol.pde.esdirk import esdirk4, esdirk4_adaptive
+from parasol.pde.integrators import Rows, Run, State, worst
+from parasol.pde.multistep import averaged, sbdf2
 from parasol.pde.system import System
 
 INTEGRATORS = ("averaged", "sbdf2", "esdirk4")

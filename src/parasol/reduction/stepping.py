@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.pde.integrators import PLACES, STAGES, interpolation
+from parasol.pde.esdirk import PLACES, STAGES
+from parasol.pde.integrators import interpolation
 
 _GAMMA = 0.25
 _MOST_ITERATIONS = 12
