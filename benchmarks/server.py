@@ -43,7 +43,7 @@ def build(path: Path, quick: bool) -> None:
 def server(path: Path):
     """A running server: its port and its process."""
     places = path.with_suffix(".json")
-    words = [sys.executable, "-m", "parasol.cli", "serve", str(path), "--port", "0", "--json", str(places)]
+    words = [sys.executable, "-m", "parasol", "serve", str(path), "--port", "0", "--json", str(places)]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         try:
             process.stdout.readline()  # type: ignore[union-attr]

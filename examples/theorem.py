@@ -3,14 +3,15 @@
 import numpy as np
 
 import parasol as ps
+from parasol_lab import theorem
 
 problem = ps.load_problem("helmholtz")
 model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=600))
 basis = ps.pod(ps.solve_many(model, ps.sample(model, 30)), n_modes=4)
 
 # what the paper's proof asks for, and what is enough: nothing is built yet
-paper = ps.plan_construction(model, basis, accuracy=1e-2, powers="paper", compress=False, precondition="none")
-ours = ps.plan_construction(model, basis, accuracy=1e-2)
+paper = theorem.plan_construction(model, basis, accuracy=1e-2, powers="paper", compress=False, precondition="none")
+ours = theorem.plan_construction(model, basis, accuracy=1e-2)
 for name, plan in (("the paper's proof", paper), ("ours", ours)):
     print(
         f"{name}: {plan.system.n_rows} rows, condition {plan.stability.kappa:.0f}, {plan.size.depth} layers, "
@@ -21,7 +22,7 @@ assert ours.representable
 assert ours.size.n_weights < paper.size.n_weights / 20
 
 # built, it is a surrogate like any other, only that nothing was trained
-surrogate = ps.construct(model, basis, accuracy=1e-2)
+surrogate = theorem.construct(model, basis, accuracy=1e-2)
 network = surrogate.map.network
 assert (network.depth, network.n_weights) == (ours.size.depth, ours.size.n_weights)
 

@@ -1,5 +1,7 @@
+import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,30 @@ def test_nothing_outside_the_catalogue_knows_the_paper_s_problems():
         if not {"catalogue", "cli", "study"} & set(file.parts):
             text = file.read_text().lower()
             assert "schrodinger" not in text, file
+
+
+def _public(module: str) -> set[str]:
+    """The names of parasol that everybody may use: its own, those of its rooms as their stubs list them, all of `checks`."""
+    if module == "parasol.faces":
+        return {"face"}
+    names = vars(import_module(module)) if module == "parasol.checks" else getattr(import_module(module), "__all__", ())
+    return {*names, "__version__"}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "src" / "parasol_lab").rglob("*.py")), ids=lambda file: file.name)
+def test_the_laboratory_uses_public_names_only(file):
+    for line in ast.walk(ast.parse(file.read_text())):
+        if isinstance(line, ast.Import):
+            assert not any(name.name.startswith("parasol.") for name in line.names)
+        if isinstance(line, ast.ImportFrom) and str(line.module).partition(".")[0] == "parasol":
+            assert {name.name for name in line.names} <= _public(str(line.module))
+
+
+def test_names_that_have_moved_still_work_and_say_where_they_are():
+    import parasol_lab.theorem
+
+    with pytest.warns(DeprecationWarning, match=r"use parasol_lab\.theorem\.construct\."):
+        assert ps.construct is parasol_lab.theorem.construct
 
 
 def test_no_pickle():

@@ -345,7 +345,7 @@ def test_interrupt_is_quiet(mine, monkeypatch):
 def test_ctrl_c_in_the_middle_leaves_one_line(mine):
     later = "import os, signal, threading\nthreading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
     (mine / "slow.py").write_text(MINE + later)
-    command = [sys.executable, "-m", "parasol.cli", "solve", "slow.py:disc", "--nodes", "50000", "--out", "u.csv"]
+    command = [sys.executable, "-m", "parasol", "solve", "slow.py:disc", "--nodes", "50000", "--out", "u.csv"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "parasol: interrupted\n")
     assert new_files(mine) == {"slow.py"}

@@ -145,7 +145,7 @@ Model.solve = slowly
 
 def stopped(folder: Path, how: signal.Signals, *words, terminal: bool = False) -> tuple[int, str]:
     """Exit status and stderr of a real process that gets a signal once its problem says that the work has begun."""
-    command = [sys.executable, "-m", "parasol.cli", *words]
+    command = [sys.executable, "-m", "parasol", *words]
     reader, writer = pty.openpty() if terminal else os.pipe()
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=writer, env={**os.environ, "TERM": "xterm"}

@@ -66,7 +66,7 @@ def test_tab_completion():
 def test_colours_only_on_a_terminal(monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"):
         monkeypatch.delenv(name, raising=False)
-    command = [sys.executable, "-m", "parasol.cli", "--help"]
+    command = [sys.executable, "-m", "parasol", "--help"]
     assert b"\x1b[" not in subprocess.run(command, capture_output=True, check=True).stdout
     ours, theirs = os.openpty()
     shown = b""

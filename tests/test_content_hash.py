@@ -23,7 +23,7 @@ from parasol.cache.content import content_hash
 from parasol.pde.fields import RandomField, SphereField
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.reduction.basis import Basis
-from parasol.reduction.fingerprint import fingerprint
+from parasol.reduction.fingerprints import fingerprint
 from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 from parasol.surrogate.maps import GaussianProcess, Linear, Polynomial, RandomFeatures
@@ -370,6 +370,6 @@ def test_what_parasol_computes_counts_with_its_version(monkeypatch):
     model = models()[1]
     before = content_hash(Holder(model)), fingerprint(model), fingerprint(Holder(model))
     monkeypatch.setattr(type(model), "computed_by", "parasol 99")
-    monkeypatch.setattr("parasol.reduction.fingerprint.__version__", "99")
+    monkeypatch.setattr("parasol.reduction.fingerprints.__version__", "99")
     after = content_hash(Holder(model)), fingerprint(model), fingerprint(Holder(model))
     assert all(one != other for one, other in zip(before, after, strict=True))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.cache.disk import check_output, replacing
 from parasol.delivery import files
-from parasol.delivery.files import cells, check_output, replacing, write_field
+from parasol.delivery.files import cells, write_field
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_wrong_outputs_are_refused(solution, tmp_path, name, words):
 def test_only_ordinary_files_are_replaced(tmp_path):
     (tmp_path / "u.csv").mkdir()
     with pytest.raises(ps.ParasolError, match="not an ordinary file"):
-        check_output(tmp_path / "u.csv")
+        check_output(tmp_path / "u.csv", None)
     with pytest.raises(ps.ParasolError, match="not an ordinary file"):
         check_output("/dev/null", None)
 

@@ -58,7 +58,7 @@ def test_the_commands_of_a_model_run_one_after_the_other(tmp_path, monkeypatch):
         ran = CliRunner().invoke(app, shortened(words))
         assert ran.exit_code == 0, ran.output
     words = ["0" if word == "8000" else word for word in chain[-1]]  # any free port
-    server = subprocess.Popen([sys.executable, "-m", "parasol.cli", *words], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([sys.executable, "-m", "parasol", *words], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
         assert any("http://127.0.0.1" in line for line in server.stdout)

@@ -14,8 +14,8 @@ from scipy import sparse
 
 import parasol as ps
 from parasol.delivery import onnx_export
-from parasol.networks.network import Network
 from parasol.surrogate.linear import FittedLinear
+from parasol.surrogate.network import Network
 
 
 @pytest.fixture(scope="module")

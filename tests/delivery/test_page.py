@@ -15,10 +15,10 @@ from sympy import cos, exp
 import parasol as ps
 from parasol.delivery.page import contents
 from parasol.delivery.page.pack import script_text
-from parasol.networks.network import Network
 from parasol.pde.box import ParameterSpace, PlainParameter
 from parasol.reduction.conformal import ConformalBound
 from parasol.surrogate.linear import FittedLinear
+from parasol.surrogate.network import Network
 from parasol.surrogate.readings import Readings
 
 CLOSE = 1e-5

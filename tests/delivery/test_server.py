@@ -434,7 +434,7 @@ def test_advice_where_the_extra_is_missing(surrogate, monkeypatch):
 
 def test_the_command_serves_and_ends_cleanly(surrogate, tmp_path):
     path, places = ps.save(surrogate, tmp_path / "m.parasol"), tmp_path / "places.json"
-    words = [sys.executable, "-m", "parasol.cli", "serve", str(path), "--port", "0", "--json", str(places)]
+    words = [sys.executable, "-m", "parasol", "serve", str(path), "--port", "0", "--json", str(places)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             first = process.stdout.readline() + process.stdout.readline()  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import parasol as ps
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.parameters import ParameterSpace
-from parasol.reduction.fingerprint import fingerprint
+from parasol.reduction.fingerprints import fingerprint
 from parasol.reduction.snapshots import (
     as_snapshots,
     default_chunk_size,
@@ -473,9 +473,7 @@ def test_fingerprints_are_the_same_in_every_process(tmp_path):
         GLOBALS + "\nimport logging\nLOG = logging.getLogger('x')\nSET = {'a', 'b'}\n"
         "def loud(mu):\n    LOG.info(SET)\n    return open, print, mu\n"
     )
-    code = (
-        "import user; from parasol.reduction.fingerprint import fingerprint as f; print(*[f(getattr(user, n)) for n in "
-    )
+    code = "import user; from parasol.reduction.fingerprints import fingerprint as f; print(*[f(getattr(user, n)) for n in "
     code += "('plain', 'indirect', 'nested', 'own', 'through', 'loud')])"
     told = {
         subprocess.run(

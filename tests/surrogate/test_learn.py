@@ -15,7 +15,7 @@ from sympy import exp, sin
 import parasol as ps
 from parasol.cache.disk import claim
 from parasol.pde.discretize import discretize_with
-from parasol.reduction.fingerprint import difference, parts_of, problem_fingerprint
+from parasol.reduction.fingerprints import difference, parts_of, problem_fingerprint
 from parasol.surrogate.learning.labels import teacher_for
 from parasol.surrogate.learning.learn import account_rows, failures_text, learn, plan
 from parasol.surrogate.learning.nodes import choose_nodes, indicated_spacing

@@ -13,7 +13,7 @@ pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 from parasol.surrogate import descent
-from parasol.surrogate.operator_nets import DeepONet, DirectNetwork, PodDeepONet
+from parasol_lab.paper.operator_nets import DeepONet, DirectNetwork, PodDeepONet
 
 NODES = np.linspace(0, 1, 40)
 QUICK = replace(NetworkRecipe.best(widths=(8, 20), iterations=40), teacher=False)
@@ -242,7 +242,7 @@ def test_no_jax(monkeypatch):
 
 
 def test_settings_need_no_jax():
-    code = "import sys, parasol.surrogate.training, parasol.surrogate.operator_nets; assert 'jax' not in sys.modules"
+    code = "import sys, parasol.surrogate.training, parasol_lab.paper.operator_nets; assert 'jax' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -3,32 +3,65 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from parasol.checks import ParasolError
 
 LOCK = "lock"
-TEMPORARY = re.compile(r"\..*\.tmp")
+TEMPORARY = re.compile(r"\..*\.(tmp|part(\.\w+)?)")  # what a killed run may leave behind
 
 
 def publish(path: Path, fill: Callable[[Path], object], *, advice: str = "Choose another place.") -> None:
-    """Write under another name in the same folder, bring to the disk, then rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    """Write a file of a store: under another name in the same folder, brought to the disk, then renamed."""
     try:
-        fill(temporary)
-        _to_disk(temporary)
-        # the content is on the disk before the name; should the name be lost with the power, the file is just not there
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            fill(temporary)
+            _to_disk(temporary)  # before the name: should that be lost with the power, the file is just not there
     except OSError as error:
         raise ParasolError(f"cannot write {path}: {error.strerror or error}. {advice}") from None
+
+
+def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
+    """The path, if a file can be written there and its suffix is one of those known (None: any will do).
+
+    >>> check_output("u.docx", (".csv", ".npy"))
+    Traceback (most recent call last):
+    parasol.checks.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy.
+    """
+    path = Path(path)
+    if suffixes is not None and path.suffix.lower() not in suffixes:
+        got = f"the suffix {path.suffix!r} is unknown" if path.suffix else "it has no suffix"
+        raise ParasolError(f"cannot write {str(path)!r}: {got}. Use one of: {', '.join(suffixes)}.")
+    folder = path.parent
+    if not folder.is_dir():
+        raise ParasolError(f"cannot write {str(path)!r}: there is no directory {str(folder)!r}. Make it first.")
+    if path.exists() and not path.is_file():
+        raise ParasolError(f"cannot write {str(path)!r}: it is there and not an ordinary file. Choose another name.")
+    if not os.access(folder, os.W_OK):
+        raise ParasolError(f"cannot write {str(path)!r}: no permission to write in {str(folder)!r}.")
+    return path
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` to write to; takes its place at the end, or vanishes if something goes wrong."""
+    path = path.resolve()  # a link stays a link, what it points to is replaced
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}.part{path.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:  # the reader knows the path he gave, not ours
+        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
 
 
 def _to_disk(path: Path) -> None:

@@ -1,6 +1,38 @@
-"""The command `parasol`: one command per stage, no mathematics."""
+"""The command `parasol`: one command per stage, no mathematics.
 
-from parasol.cli import bench, check, explore, export, info, learn, paper, predict, problems, serve, solve, theorem  # noqa: F401  importing a command adds it
-from parasol.cli.app import app, main
+Other packages add commands by entry points of the group `parasol.commands`, each a `typer.Typer`; what commands share is
+here for them too.
+"""
 
-__all__ = ["app", "main"]
+from parasol.cli import check, explore, export, info, learn, predict, problems, serve, solve  # noqa: F401  importing a command adds it
+from parasol.cli.app import add_command, app, main
+from parasol.cli.terminal import (
+    catalogue_names,
+    check_folder,
+    check_json,
+    check_place,
+    one_line_warnings,
+    print_json,
+    say,
+    show_rows,
+    stages,
+    tell,
+    write_safely,
+)
+
+__all__ = [
+    "add_command",
+    "app",
+    "catalogue_names",
+    "check_folder",
+    "check_json",
+    "check_place",
+    "main",
+    "one_line_warnings",
+    "print_json",
+    "say",
+    "show_rows",
+    "stages",
+    "tell",
+    "write_safely",
+]

@@ -19,7 +19,7 @@ import parasol
 _PATH = {
     "From an equation to a model": ("problems", "solve", "learn"),
     "What a model is for": ("predict", "check", "info", "explore", "serve", "export"),
-    "What is behind it": ("theorem", "paper", "bench"),
+    "What is behind it": ("theorem", "paper", "bench"),  # of parasol_lab
 }
 _HELP = """Write down a parametric PDE, learn a model that answers any parameter at once and says how wrong it can be.
 
@@ -37,6 +37,29 @@ _EPILOG = (
 )
 
 
+_ADDED: dict[str, Any] = {}  # commands that other packages have added while running
+_GROUP = "parasol.commands"  # of entry points: commands of other packages, found where they are installed
+
+
+def add_command(name: str, command: typer.Typer) -> None:
+    """Add a command of another package to this run, without an entry point."""
+    _ADDED[name] = command
+
+
+def _names_elsewhere() -> list[str]:
+    from importlib.metadata import entry_points
+
+    return list(dict.fromkeys([*_ADDED, *entry_points(group=_GROUP).names]))
+
+
+def _command_elsewhere(name: str) -> Any:
+    """The command of another package by this name, or None."""
+    from importlib.metadata import entry_points
+
+    found = [_ADDED[name]] if name in _ADDED else [entry.load() for entry in entry_points(group=_GROUP, name=name)]
+    return typer.main.get_command(found[0]) if found else None
+
+
 class Terminated(SystemExit):
     """SIGTERM: everything is left in order on the way out, which the default action of the system does not do."""
 
@@ -44,16 +67,18 @@ class Terminated(SystemExit):
 class _Group(TyperGroup):
     """Shows the commands in their order, and turns what goes wrong into one line on stderr and an exit status."""
 
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
-        for panel, names in _PATH.items():
-            for name in names:
-                if name in self.commands:
-                    self.commands[name].rich_help_panel = panel  # type: ignore[attr-defined]
-
     def list_commands(self, ctx) -> list[str]:  # for the help and for tab completion
         order = [name for names in _PATH.values() for name in names]
-        return [name for name in dict.fromkeys([*order, *self.commands]) if name in self.commands]
+        there = {*self.commands, *_names_elsewhere()}
+        return [name for name in dict.fromkeys([*order, *sorted(there)]) if name in there]
+
+    def get_command(self, ctx, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name) or _command_elsewhere(cmd_name)
+        if command is not None:
+            command.name = cmd_name
+            panels = [panel for panel, names in _PATH.items() if cmd_name in names]
+            command.rich_help_panel = panels[0] if panels else "Added by other packages"
+        return command
 
     def make_context(self, *args, **options) -> Any:  # reads the words before the name of the command
         with _one_line_errors():

@@ -46,7 +46,7 @@ def check_json(json_file: str | None) -> None:
 
 def check_place(path: str | Path, suffixes: Sequence[str] | None) -> Path:
     """The path, if its suffix is known and a file of some size can really be written beside it now."""
-    from parasol.delivery.files import check_output
+    from parasol.cache.disk import check_output
 
     path = check_output(path, suffixes)
     beside = path.resolve()  # a link stays a link, what it points to is written

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
 from parasol.delivery.datasets import to_xarray, write_netcdf
-from parasol.delivery.files import FIELD_SUFFIXES, check_output, replacing, table_of, write_arrays, write_field
+from parasol.delivery.files import FIELD_SUFFIXES, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.pde.box import ParameterSpace
 from parasol.pde.evolution import Evolution

@@ -44,12 +44,11 @@ _KINDS = {
         "parasol.surrogate.features": "Features",
         "parasol.surrogate.readings": "Readings",
         "parasol.surrogate.training": "TrainedNetwork",
-        "parasol.surrogate.construction.construct": "ConstructedNetwork",
-        "parasol.surrogate.linear": "FittedLinear",
+        "parasol.surrogate.linear": "FittedLinear ConstructedNetwork",
         "parasol.surrogate.polynomial": "FittedPolynomial",
         "parasol.surrogate.process": "FittedProcess",
         "parasol.surrogate.random_features": "FittedNetwork",
-        "parasol.networks.network": "Network",
+        "parasol.surrogate.network": "Network",
         "parasol.reduction.basis": "Basis",
         "parasol.reduction.online": "ReducedModel",
         "parasol.reduction.theta": "Theta",
@@ -81,7 +80,7 @@ _PLAIN = {"Parameter": ("PlainParameter", "name low high scale"), "FunctionParam
 
 def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> Path:
     """Write an object to one file of the named form, which appears complete or not at all; of the facts what is plain."""
-    from parasol.delivery.files import check_output, replacing  # here: reading a file needs NumPy alone
+    from parasol.cache.disk import check_output, replacing  # here: reading a file needs NumPy alone
 
     path = check_output(path, None)
     arrays: list[np.ndarray] = []

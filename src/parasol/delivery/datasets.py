@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from parasol import __version__
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
-from parasol.delivery.files import check_output, replacing
 from parasol.surrogate.surrogate import Answer
 
 

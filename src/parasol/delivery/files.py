@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import io
-import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial import Delaunay, QhullError
 
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
@@ -39,42 +37,6 @@ def write_field(solution: Solution | Evolution, path: str | Path) -> Path:
     with replacing(path) as temporary:
         write(solution, temporary)
     return path
-
-
-def check_output(path: str | Path, suffixes: Sequence[str] | None = FIELD_SUFFIXES) -> Path:
-    """The path, if a file can be written there and its suffix is one of those known (None: any will do).
-
-    >>> check_output("u.docx")
-    Traceback (most recent call last):
-    parasol.checks.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy, .npz, .vtkhdf.
-    """
-    path = Path(path)
-    if suffixes is not None and path.suffix.lower() not in suffixes:
-        got = f"the suffix {path.suffix!r} is unknown" if path.suffix else "it has no suffix"
-        raise ParasolError(f"cannot write {str(path)!r}: {got}. Use one of: {', '.join(suffixes)}.")
-    folder = path.parent
-    if not folder.is_dir():
-        raise ParasolError(f"cannot write {str(path)!r}: there is no directory {str(folder)!r}. Make it first.")
-    if path.exists() and not path.is_file():
-        raise ParasolError(f"cannot write {str(path)!r}: it is there and not an ordinary file. Choose another name.")
-    if not os.access(folder, os.W_OK):
-        raise ParasolError(f"cannot write {str(path)!r}: no permission to write in {str(folder)!r}.")
-    return path
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; takes its place at the end, or vanishes if something goes wrong."""
-    path = path.resolve()  # a link stays a link, what it points to is replaced
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    except OSError as error:  # the reader knows the path he gave, not ours
-        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
 
 
 def table_of(solution: Solution | Evolution) -> tuple[list[str], np.ndarray]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from parasol import __version__
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError, check_choice
-from parasol.delivery.files import check_output, replacing
 from parasol.delivery.onnx_graph import Graph, require_onnx
-from parasol.networks.network import Network
+from parasol.surrogate.network import Network
 from parasol.surrogate.polynomial import FittedPolynomial
 from parasol.surrogate.process import FittedProcess
 from parasol.surrogate.surrogate import Surrogate

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from parasol.cache.content import content_hash
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
 from parasol.pde.model import Model
-from parasol.reduction.fingerprint import Parts, parts_of
+from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.store import (
     Chunk,
     Manifest,

@@ -18,7 +18,7 @@ import numpy as np
 
 from parasol.cache import disk
 from parasol.checks import ParasolError
-from parasol.reduction.fingerprint import difference
+from parasol.reduction.fingerprints import difference
 
 FORMAT = "parasol snapshots"
 VERSION = 1

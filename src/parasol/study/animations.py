@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import Delaunay
 
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
-from parasol.delivery.files import check_output, replacing
 from parasol.pde.evolution import Evolution
 from parasol.study.canvas import (
     INK,

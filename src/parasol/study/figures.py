@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parasol.delivery.files import check_output, replacing
+from parasol.cache.disk import check_output, replacing
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
 from parasol.space.geometry.domain import AXES

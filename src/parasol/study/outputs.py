@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
-from parasol.delivery.files import FIELD_SUFFIXES, check_output, replacing, write_field
+from parasol.delivery.files import FIELD_SUFFIXES, write_field
 from parasol.pde.evolution import Evolution
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution

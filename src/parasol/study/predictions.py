@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
 from parasol.delivery.answers import ANSWER_SUFFIXES, MANY_SUFFIXES, as_solution, check_fields, write_answer
-from parasol.delivery.files import check_output, replacing
 from parasol.study import figures
 from parasol.study.animations import ANIMATION_SUFFIXES, require_writer
 from parasol.study.canvas import require_matplotlib

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError, check_positive
-from parasol.delivery.files import check_output, replacing
 from parasol.reduction.basis import Basis
 from parasol.study.canvas import INK, require_matplotlib
 from parasol.study.figures import FIGURE_SUFFIXES

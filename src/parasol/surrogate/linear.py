@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.networks.network import Network
+from parasol.surrogate.network import Network
 
 _EPS = np.finfo(float).eps
 _CANCELLED = 1e-10  # of the outputs: what rounding may take from a sum, if it never averages out
@@ -123,6 +123,19 @@ class NetworkMap:
     def jacobian(self, x) -> np.ndarray:
         """Derivatives (n, d, p)."""
         return self.network.jacobian(check_inputs(x, self.network.n_inputs))
+
+
+@dataclass(frozen=True, eq=False)
+class ConstructedNetwork(NetworkMap):
+    """A network that was not trained but built, and what was proven about it: its error is at most accuracy · `largest`."""
+
+    network: Network
+    accuracy: float
+    largest: float  # the largest ||c|| seen in the box
+    powers: str
+    levels: int
+    kappa: float  # α / β
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.checks import check_choice, check_count, check_positive
-from parasol.networks.network import ACTIVATIONS, Network
 from parasol.surrogate.linear import RELATIVE_RIDGES, NetworkMap, RidgePath, check_data, nearly_best
+from parasol.surrogate.network import ACTIVATIONS, Network
 
 _START, _SCALES = 0.5, (0.0625, 16.0)
 _MOST_FEATURES = 800

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.networks.network import Network
+from parasol.surrogate.network import Network
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
-from parasol.networks.network import ACTIVATIONS, Network
 from parasol.surrogate.last_layer import solve_last_layer
 from parasol.surrogate.linear import NetworkMap, check_data
+from parasol.surrogate.network import ACTIVATIONS, Network
 from parasol.surrogate.scaling import Scaling, mean_relative_error
 
 _SPREADS = (0.25, 0.5, 0.7, 1.0, 1.4)  # sizes of initial weights worth trying

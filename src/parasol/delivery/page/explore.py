@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
-from parasol.delivery.files import check_output, replacing
 from parasol.delivery.page.about import about
 from parasol.delivery.page.contents import contents
 from parasol.delivery.page.equations import equation_html

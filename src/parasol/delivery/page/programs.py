@@ -12,7 +12,7 @@ from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
 from parasol.expressions import Function
 from parasol.formulas import Formula
-from parasol.networks.network import Network
+from parasol.surrogate.network import Network
 from parasol.surrogate.polynomial import FittedPolynomial
 from parasol.surrogate.process import FittedProcess
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.delivery.files import check_output, replacing
+from parasol.cache.disk import check_output, replacing
 from parasol.study.budget.check import Budget
 from parasol.study.canvas import INK, require_matplotlib
 from parasol.study.figures import FIGURE_SUFFIXES

@@ -12,7 +12,7 @@ from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.catalogue import load_problem, problem_names
 from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
-from parasol.reduction.fingerprint import problem_fingerprint
+from parasol.reduction.fingerprints import problem_fingerprint
 from parasol.space.boundary import describe
 from parasol.surrogate.learning.nodes import rebuilt
 from parasol.surrogate.surrogate import Surrogate

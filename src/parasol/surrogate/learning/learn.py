@@ -17,7 +17,7 @@ from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.words import problem_words
-from parasol.reduction.fingerprint import problem_fingerprint
+from parasol.reduction.fingerprints import problem_fingerprint
 from parasol.surrogate.descent import require_jax
 from parasol.surrogate.fit import fit_snapshots
 from parasol.surrogate.learning.nodes import Discretised, choose_nodes, estimate, rebuilding

@@ -15,7 +15,7 @@ from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
 from parasol.pde.model import Model
-from parasol.reduction.fingerprint import Parts, difference, parts_of
+from parasol.reduction.fingerprints import Parts, difference, parts_of
 from parasol.reduction.snapshots import (
     Failure,
     NothingSolved,

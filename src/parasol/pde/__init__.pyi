@@ -1,0 +1,3 @@
+"""WHAT is solved: parameters, fields, equations, problems, their discretisation and solution."""
+
+from parasol.pde.discretize import discretize_with as discretize_with

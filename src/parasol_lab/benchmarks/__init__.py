@@ -1,0 +1,1 @@
+"""Measurements behind `parasol bench`: side by side, in one run."""

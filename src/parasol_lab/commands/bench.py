@@ -1,0 +1,80 @@
+"""`parasol bench`: measurements, side by side in one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parasol.cli import check_json, one_line_warnings, stages, tell
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure: every figure beside what it is compared with, in one run.",
+)
+
+
+JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON; - is stdout.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A small version, to see that everything runs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")]
+
+
+@app.command()
+def offline(json_file: JsonFile = None, quick: Quick = False, quiet: Quiet = False) -> None:
+    """Bases, reduced models, error bounds and sampling on the paper's Helmholtz problem; about two minutes.
+
+    [dim]parasol bench offline --json offline.json[/dim]
+    """
+    from parasol_lab.benchmarks.offline import measure_offline, offline_rows
+
+    _measure(lambda stage: measure_offline(quick=quick, progress=stage), offline_rows, json_file, quiet)
+
+
+@app.command()
+def online(
+    problems: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PROBLEM", help="helmholtz, sine-gordon or schrodinger; all if left out."),
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Keep the full solves there, for the next run.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes for the full solves.")] = None,
+    fields: Annotated[bool, typer.Option("--fields", help="Train networks without POD too: work for a GPU.")] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Train the paper's network too: minutes, better on a GPU.")
+    ] = False,
+    json_file: JsonFile = None,
+    quick: Quick = False,
+    quiet: Quiet = False,
+) -> None:
+    """Maps from parameters to solutions on the paper's problems, beside the floor, and how fast they answer.
+
+    [dim]parasol bench online helmholtz --store runs --json online.json[/dim]
+
+    Most of the time goes into full solves: 10 000 of Helmholtz (two minutes), 1174 of sine-Gordon (ten minutes).
+    """
+    from parasol.checks import check_choice
+    from parasol_lab.benchmarks.online import PROBLEMS, measure_online, online_rows
+
+    chosen = [check_choice(name, PROBLEMS, "PROBLEM") for name in problems or PROBLEMS]
+    folder = None if store is None else Path(store)
+    _measure(
+        lambda stage: measure_online(
+            chosen, store=folder, jobs=jobs, quick=quick, paper=paper, fields=fields, progress=stage
+        ),
+        online_rows,
+        json_file,
+        quiet,
+    )
+
+
+def _measure(run, rows, json_file: str | None, quiet: bool) -> None:
+    from parasol.study import machine_facts
+
+    check_json(json_file)
+    with one_line_warnings(), stages(quiet) as stage:
+        facts = run(stage)
+    tell({"machine": machine_facts(), **facts}, json_file, quiet, rows(facts))

@@ -1,0 +1,122 @@
+"""`parasol theorem`: the network of the paper's theorem, built from the equation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from parasol.cli import (
+    catalogue_names,
+    check_place,
+    one_line_warnings,
+    print_json,
+    say,
+    show_rows,
+    stages,
+    write_safely,
+)
+
+app = typer.Typer(rich_markup_mode="rich")
+
+
+@app.command()
+def theorem(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROBLEM",
+            help="Name in the catalogue, or path/to/file.py[:name].",
+            show_default=False,
+            autocompletion=catalogue_names,
+        ),
+    ],
+    modes: Annotated[int, typer.Option(min=1, metavar="D", help="Modes of the basis.")] = 5,
+    accuracy: Annotated[
+        float, typer.Option(metavar="EPS", help="Largest error, relative to the largest ||c||; between 0 and 1/4.")
+    ] = 1e-2,
+    powers: Annotated[
+        Literal["shared", "paper"],
+        typer.Option(help="shared: each power of a matrix computed once. paper: as in the paper's proof, corrected."),
+    ] = "shared",
+    compress: Annotated[
+        bool, typer.Option(help="Few rows by QR, so that the number of nodes does not matter, or all rows.")
+    ] = True,
+    precondition: Annotated[
+        bool, typer.Option(help="Multiply with the inverse of A at the middle of the box, or leave A as it is.")
+    ] = True,
+    snapshots: Annotated[int, typer.Option(min=1, metavar="N", help="Full solves that the basis is made of.")] = 100,
+    compare: Annotated[
+        bool, typer.Option(help="Also count how it grows and what each idea saves, and train networks as good.")
+    ] = True,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the growth: .png .svg .pdf.")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Save the surrogate, with error bounds, as .parasol file.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="For nodes, snapshots and tests.")] = 0,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write what was found as JSON; - is stdout.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+) -> None:
+    """The theorem's network for PROBLEM: built from the equation without training, counted, compared and tested.
+
+    [dim]parasol theorem helmholtz --modes 5 --accuracy 1e-2 --out growth.png[/dim]
+    """
+    from parasol import load_problem
+    from parasol.checks import ParasolError
+    from parasol.study import FIGURE_SUFFIXES, require_matplotlib, write_json
+    from parasol_lab.theorem.examination import examine, save_examined
+    from parasol_lab.theorem.figure import draw_theorem
+    from parasol_lab.theorem.words import comparison_rows, growth_rows, saving_rows, theorem_rows
+
+    if out is not None:
+        check_place(out, FIGURE_SUFFIXES)
+        require_matplotlib()
+        if not compare:
+            raise ParasolError("--out draws what --no-compare leaves out. Leave out one of them.")
+    for path in (save, json_file if json_file != "-" else None):
+        if path is not None:
+            check_place(path, None)
+    files = []
+    with one_line_warnings(), stages(quiet) as stage:
+        stage("reading the problem")
+        found = examine(
+            load_problem(problem),
+            n_modes=modes,
+            accuracy=accuracy,
+            powers=powers,
+            compress=compress,
+            precondition="solve" if precondition else "none",
+            n_snapshots=snapshots,
+            compare=compare,
+            seed=seed,
+            progress=stage,
+        )
+        as_asked = True
+        if save is not None:
+            path, as_asked = write_safely(lambda place: save_examined(found, place, progress=stage), save)
+            files.append(path)
+        if out is not None:
+            stage("drawing")
+            files.append(draw_theorem(found.facts, out))
+    if json_file == "-":
+        print_json(found.facts)
+    elif json_file is not None:
+        files.append(write_json(found.facts, json_file))
+    if not quiet and json_file != "-":
+        show_rows(theorem_rows(found.facts))
+        for title, rows in (
+            ("bounds and networks for this system", comparison_rows(found.facts)),
+            ("what each idea saves", saving_rows(found.facts)),
+            ("growth", growth_rows(found.facts)),
+        ):
+            if rows:
+                say(title)
+                show_rows(rows)
+        for path in files:
+            say(f"wrote {path}")
+    if not as_asked:
+        raise typer.Exit(1)

@@ -1,0 +1,121 @@
+"""Error against the number of full solves: the paper's network, ours and reduced models, from the same kind of data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parasol import Basis, Model, ReducedModel, Snapshots, Surrogate, pod
+from parasol.checks import ParasolWarning
+from parasol.reduction import Workbench, fingerprint, modes_on_unknowns, prepare
+from parasol.study import Facts
+from parasol_lab.paper.memory import Made
+from parasol_lab.paper.run import Run, measure, measure_surrogate
+
+PAPER, OURS, REDUCED = "POD-DNN, the paper's recipe", "POD-DNN, ours", "reduced model, ours"
+
+
+def network_points(
+    run: Run,
+    model: Model,
+    data: Snapshots,
+    truth: Snapshots,
+    counts: Iterable[int],
+    *,
+    most: int,
+    z_score: bool = False,
+) -> list[Facts]:
+    """The paper's network and ours from n full solves in all, for several n.
+
+    The paper's way keeps a quarter of them for validation and takes modes to its tolerance; ours takes `most` modes, or
+    half as many as there are solves.
+    """
+    out = []
+    for n in counts:
+        seen, unseen = data.between(0, n - n // 4), data.between(n - n // 4, n)
+        rich = pod(data.between(0, n), n_modes=max(2, min(most, n // 2)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)  # that so few snapshots do not resolve it is what is shown
+            small = pod(seen, tolerance=run.stated.tolerance)
+        recipe = run.paper_recipe(z_score=z_score)
+        theirs = run.fit(f"{PAPER}, {n} full solves", seen, recipe, basis=small, model=model, validation=unseen)
+        ours = run.fit(f"{OURS}, {n} full solves", data.between(0, n), run.our_recipe(), basis=rich, model=model)
+        for series, surrogate in ((PAPER, theirs), (OURS, ours)):
+            out.append(point(series, n, measure_surrogate(surrogate, truth, n_solves=n)))
+    return out
+
+
+def point(series: str, n_solves: int, facts: Facts) -> Facts:
+    """One point of a curve."""
+    return {"series": series, "n_solves": n_solves, "error": facts["error"], "floor": facts.get("projection_error")}
+
+
+# ---- reduced models -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Reducer:
+    """Reduced models of one model, whatever their basis; what they share is made when the first of them is."""
+
+    run: Run
+    model: Model
+    n_anchors: int
+
+    @cached_property
+    def _bench(self) -> Workbench:
+        self.run.progress("constants of the error bounds")
+        return prepare(self.model, n_anchors=self.n_anchors)
+
+    def __call__(self, basis: Basis) -> Made:
+        """The reduced model of a basis; its seconds are with the constants where it was the first."""
+        key = ("reduced", fingerprint(self.model), self.n_anchors, basis)
+        return self.run.memory.reduced(
+            key, lambda: self._bench.reduced(basis, self._bench.builders(modes_on_unknowns(self.model, basis)))
+        )
+
+
+def reduced_points(
+    reducer: Reducer, data: Snapshots, truth: Snapshots, counts: Iterable[int], *, most: int
+) -> list[Facts]:
+    """The reduced model from n full solves, for several n."""
+    found = [(n, reducer(pod(data.between(0, n), n_modes=min(n, most)))) for n in counts]
+    return [point(REDUCED, n, measure_reduced(made, truth, n)) for n, made in found]
+
+
+def reduced_fields(reduced: ReducedModel):
+    """Fields by a reduced model."""
+    return lambda mus: reduced.basis.lift(reduced.coefficients(mus, extrapolate=True))
+
+
+def measure_reduced(made: Made, truth: Snapshots, n_solves: int) -> Facts:
+    """A reduced model measured."""
+    found = measure(reduced_fields(made.reduced), truth, basis=made.reduced.basis)
+    return {**found, "fit_seconds": made.seconds, "pde_solves": n_solves}
+
+
+# ---- bounds ---------------------------------------------------------------------------------------------------------
+def certificate_facts(surrogate: Surrogate, truth: Snapshots) -> Facts:
+    """Bounds on the test set, from the residual or conformal, beside the errors they bound; `rigorous` is the proven part."""
+    relative, rigorous, errors, first = [], [], [], 0
+    for block in truth.blocks():
+        answer = surrogate(truth.mus[first : first + len(block)], extrapolate=True)
+        errors.append(np.linalg.norm(answer.values - block, axis=1) / np.linalg.norm(block, axis=1))
+        relative.append(answer.bounds.relative)
+        rigorous.append(answer.bounds.rigorous)
+        first += len(block)
+    error, bound = np.concatenate(errors), np.concatenate(relative)
+    ratio = bound / np.maximum(error, np.finfo(float).tiny)
+    facts = {
+        "kind": "conformal" if surrogate.reduced is None else "residual",
+        "largest_bound": float(np.max(bound)),
+        "median_bound": float(np.median(bound)),
+        "bound_over_error_least": float(np.min(ratio)),
+        "bound_over_error_median": float(np.median(ratio)),
+        "rigorous": float(np.mean(np.concatenate(rigorous))),
+        "holds": float(np.mean(error <= bound)),
+    }
+    if surrogate.reduced is None and surrogate.conformal is not None:
+        facts |= {"level": surrogate.conformal.level, "n_calibration": surrogate.conformal.n_calibration}
+    return facts

@@ -1,0 +1,150 @@
+"""The paper's first experiment: the Helmholtz equation in a flower, by full solves, greedy collocation and networks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parasol import Model, Settings, Snapshots, Surrogate, greedy, load_problem, pod, sample
+from parasol.pde import discretize_with
+from parasol.reduction import fingerprint
+from parasol.study import Facts
+from parasol_lab.paper.baselines import field_recipes
+from parasol_lab.paper.growth import (
+    OURS,
+    PAPER,
+    Reducer,
+    certificate_facts,
+    measure_reduced,
+    network_points,
+    point,
+    reduced_fields,
+    reduced_points,
+)
+from parasol_lab.paper.operator_nets import DirectNetwork
+from parasol_lab.paper.run import RICH, Outcome, Run, measure_fields, measure_full, measure_surrogate
+from parasol_lab.paper.theory import hypotheses
+
+SHOWN = np.array([0.927, 1.697])  # the parameter of the paper's figure
+_MANY = 60  # modes, where the error of the basis should not be the limit
+
+
+def run_helmholtz(run: Run) -> Outcome:
+    """All of it: solvers, error budget, hypotheses, errors by number of full solves."""
+    model = run.model("paper", Settings(n_nodes=300))
+    mus = sample(model, sum(run.sizes[1:]), design="random", scale="linear", rng=run.rng(10))
+    truth = run.part(model, mus, "test")
+    reducer = Reducer(run, model, 20 if run.quick else 100)
+    solvers = {"RBF-FD": measure_full(model, truth, most=10 if run.quick else 50)}
+    found = (
+        _few(run, model, reducer, truth, solvers) if run.few else _paper_data(run, model, reducer, mus, truth, solvers)
+    )
+    run.progress("hypotheses of the theorem")
+    box = np.vstack([model.parameters.grid(2, 2), sample(model, 64 if run.quick else 512, scale="linear")])
+    facts = {
+        "discretisation": run.memory.facts(
+            ("discretisation", fingerprint(model), truth.mus, run.quick), lambda: _discretisation(run, model, truth)
+        ),
+        "hypotheses": hypotheses(model, found.basis, box),
+        **found.facts,
+    }
+    return replace(found, facts=facts)
+
+
+def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
+    """Our way: a few full solves towards the edges of the box, the reduced model labels, the network learns, bounds hold."""
+    count = 20 if run.quick else run.stated.few
+    snapshots = run.solve(model, sample(model, count, design="edges", rng=run.rng(0)), f"edges-{count}")
+    basis = pod(snapshots, n_modes=count)
+    made = reducer(basis)
+    solvers["LS-RRBFM"], predictors = _greedy(run, model, truth, basis.n_modes)
+    solvers["DNN"] = {"skipped": f"{count} full solves are too few for a network without a basis; see --preset best"}
+    surrogate = run.fit("POD-DNN", made.reduced, run.our_recipe())
+    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=count, gpu=run.has_gpu)
+    solvers["reduced model"] = measure_reduced(made, truth, count)
+    predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(made.reduced)}
+    counts = (10, count) if run.quick else (10, 15, 20, count)
+    growth = reduced_points(reducer, snapshots, truth, counts, most=_MANY)
+    growth += network_points(run, model, snapshots, truth, (count,), most=_MANY)
+    facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
+    spectra = {f"{count} full solves, towards the edges": basis}
+    return Outcome(model, basis, surrogate, solvers, count, truth, predictors, facts, spectra)
+
+
+def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
+    """The paper's data: a lattice for the basis, random samples to train on; its recipe or ours."""
+    side = round(run.sizes[0] ** 0.5)
+    lattice = run.solve(model, sample(model, (side, side), design="lattice", scale="linear"), "lattice")
+    train, validation = (run.part(model, mus, name) for name in ("train", "validation"))
+    n_rich = len(train) + len(validation)
+    n_solves = len(lattice) + n_rich
+    run.progress("bases")
+    basis = pod(lattice, tolerance=run.stated.tolerance)
+    rich = pod(train, n_modes=min(_MANY, len(train) // 2))
+    solvers["LS-RRBFM"], predictors = _greedy(run, model, truth, basis.n_modes)
+    batch = run.stated.batch_size
+    recipe = DirectNetwork.paper(epochs=run.epochs, batch_size=batch, device=run.device)
+    if run.ours:
+        epochs = run.epochs if run.quick or run.has_gpu else run.epochs // 4  # minutes, not an hour, on a CPU
+        recipe = field_recipes(model, epochs=epochs, batch_size=batch, paper=False)["DNN without POD"]
+        recipe = replace(recipe, device=run.device)
+    direct = run.fit_fields("DNN without POD", recipe, model, train, validation)
+    solvers["DNN"] = measure_fields(direct, truth, n_solves=n_rich)
+    options = {"model": model, "validation": validation}
+    recipe = run.our_recipe() if run.ours else run.paper_recipe()
+    made = reducer(basis)
+    surrogate = replace(run.fit("POD-DNN", train, recipe, basis=basis, **options), reduced=made.reduced)
+    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
+    predictors |= {"DNN": direct.predict, "POD-DNN": _predict(surrogate)}
+    if run.ours:
+        more = run.fit(RICH, train, recipe, basis=rich, **options)
+        solvers[RICH] = measure_surrogate(more, truth, n_solves=n_rich)
+        solvers["reduced model"] = measure_reduced(made, truth, len(lattice))
+    counts = (40,) if run.quick else (100, 300, 1000)
+    growth = network_points(run, model, train, truth, counts, most=_MANY)
+    growth.append(point(PAPER, n_solves, solvers["POD-DNN"]) if not run.ours else point(OURS, n_rich, solvers[RICH]))
+    counts = (10, 20) if run.quick else (10, 15, 20, 30, 50, 100)
+    edges = run.solve(model, sample(model, counts[-1], design="edges", rng=run.rng(0)), f"edges-{counts[-1]}")
+    growth += reduced_points(reducer, edges, truth, counts, most=45)
+    facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
+    spectra = {f"{len(lattice)} on a lattice": basis, f"{len(train)} at random": rich}
+    return Outcome(model, basis, surrogate, solvers, n_solves, truth, predictors, facts, spectra)
+
+
+def _greedy(run: Run, model: Model, truth: Snapshots, n_modes: int):
+    """LS-RRBFM: greedy sampling by the residual of the bare rows, and least squares of the same rows."""
+    told = run.progress("LS-RRBFM: greedy basis")
+    candidates = sample(model, (8, 8) if run.quick else (32, 16), design="lattice", scale="linear")
+    options = {"n_modes": n_modes, "weighting": "none", "n_anchors": 20 if run.quick else 100}
+    key = ("greedy", fingerprint(model), options, candidates)
+    made = run.memory.reduced(key, lambda: greedy(model, candidates, progress=told, **options).reduced)
+    return measure_reduced(made, truth, made.reduced.n_modes), {"LS-RRBFM": reduced_fields(made.reduced)}
+
+
+def _predict(surrogate: Surrogate):
+    return lambda mus: surrogate(mus, extrapolate=True).values
+
+
+def _discretisation(run: Run, model: Model, truth: Snapshots) -> Facts:
+    """The full solver itself against one on many more nodes with our own stencils, at some parameters."""
+    run.progress("the discretisation's own error")
+    problem = load_problem("helmholtz")
+    n_fine = 1500 if run.quick else 8000
+    fine = discretize_with(problem, Settings(n_nodes=n_fine))
+    mus = np.vstack([SHOWN, truth.mus[: 2 if run.quick else 7]])
+    errors = [_gap(model, fine, mu) for mu in mus]
+    return {
+        "error": float(np.mean(errors)),
+        "max_error": float(np.max(errors)),
+        "at_shown": errors[0],
+        "n_parameters": len(mus),
+        "reference": f"{fine.n_nodes} nodes, {fine.scheme.kernel} with polynomials of degree {fine.scheme.degree}",
+    }
+
+
+def _gap(model: Model, fine: Model, mu: np.ndarray) -> float:
+    solution: Any = fine.solve(mu)
+    reference = solution.at(model.nodes.points)
+    return float(np.linalg.norm(model.solve(mu).values - reference) / np.linalg.norm(reference))

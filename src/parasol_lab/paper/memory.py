@@ -1,0 +1,143 @@
+"""What takes long is not done twice: fitted maps, reduced models and facts are read where the same were made before."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol import Adam, ReducedModel, __version__
+from parasol.cache import content_hash
+from parasol.checks import ParasolError
+from parasol.delivery import pack, unpack
+from parasol.study import Facts, write_json
+from parasol_lab.paper.operator_nets import TrainedOperator
+
+_FORM = "parasol-memory"
+_OPERATOR = ("branch", "values", "shift", "best_epoch", "validation_error")  # what is kept of a trained operator
+_MOST_BYTES = 2**28  # larger maps are fitted again: the network without POD of a problem in time has 0.7 GB
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A folder of results; a key is everything that a result depends on: texts, numbers, arrays."""
+
+    folder: Path
+
+    def facts(self, key: tuple, make: Callable[[], Facts]) -> Facts:
+        """Facts made by `make`, or those of an earlier run."""
+        path = self.folder / f"{_digest(*key)}.json"
+        if path.exists():
+            try:
+                return json.loads(path.read_text())
+            except ValueError:  # damaged: made again
+                path.unlink()
+        found = make()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(found, path)
+        return found
+
+    def reduced(self, key: tuple, make: Callable[[], ReducedModel]) -> Made:
+        """A reduced model made by `make`, or that of an earlier run, with the seconds it took."""
+        path = self.folder / f"{_digest(*key)}.parasol"
+        if path.exists():
+            try:
+                return unpack(path, lambda reduced, facts: Made(reduced, facts["seconds"]), form=_FORM)
+            except ParasolError:  # damaged, or of another version: made again
+                path.unlink()
+        start = time.perf_counter()
+        reduced = make()
+        made = Made(reduced, time.perf_counter() - start)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        pack(made.reduced, path, form=_FORM, facts={"seconds": made.seconds})
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A reduced model and the seconds that making it took."""
+
+    reduced: ReducedModel
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a map was fitted: seconds of the fit itself, where, and whether that was in an earlier run."""
+
+    seconds: float
+    device: str
+    earlier: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """A recipe that looks in a folder before it fits, and leaves there what it has fitted; `note` is told how it went.
+
+    Ctrl-C ends a training early and keeps what there is; here it ends the run, for half-trained maps are not results.
+    """
+
+    recipe: Any
+    folder: Path
+    note: Callable[[Fitting], None]
+
+    def fit(self, x, y, *, validation=None, progress=None, rng: int = 0):
+        """The fitted map of inputs (n, p) and outputs (n, d)."""
+        path = self.folder / f"{self._key(x, y, validation, rng)}.parasol"
+        if path.exists():
+            try:
+                fitted, fitting = _read(path)
+            except ParasolError:  # damaged, or of another version: it is fitted again
+                path.unlink()
+            else:
+                self.note(fitting)
+                return fitted
+        start = time.perf_counter()
+        fitted = self.recipe.fit(x, y, validation=validation, progress=progress, rng=rng)
+        if _interrupted(self.recipe, fitted):
+            raise KeyboardInterrupt
+        fitting = Fitting(time.perf_counter() - start, getattr(fitted, "device", "cpu"), False)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(path, fitted, fitting)
+        self.note(fitting)
+        return fitted
+
+    def _key(self, x, y, validation, rng: int) -> str:
+        return _digest(self.recipe, rng, x, y, validation)
+
+
+def _digest(*parts) -> str:
+    """One name for everything a result depends on, and for the version that computes with it."""
+    return content_hash([__version__, *parts])[:32]
+
+
+def _interrupted(recipe, fitted) -> bool:
+    stage = getattr(recipe, "stage", None)
+    if isinstance(fitted, TrainedOperator) and isinstance(stage, Adam) and recipe.patience is None and fitted.history:
+        return fitted.history[-1]["epoch"] < stage.epochs and np.isfinite(fitted.history[-1]["training"])
+    return getattr(fitted, "interrupted", False)
+
+
+def _write(path: Path, fitted, fitting: Fitting) -> None:
+    network = getattr(fitted, "network", getattr(fitted, "branch", None))
+    if network is not None and network.dtype.itemsize * sum(w.size for w in network.weights) > _MOST_BYTES:
+        return
+    kept: Any = fitted
+    if isinstance(fitted, TrainedOperator):
+        kept = {name: getattr(fitted, name) for name in _OPERATOR}
+    pack(kept, path, form=_FORM, facts={"seconds": fitting.seconds, "device": fitting.device})
+
+
+def _read(path: Path) -> tuple[Any, Fitting]:
+    def made(kept: Any, facts: Facts) -> tuple[Any, Fitting]:
+        fitting = Fitting(facts["seconds"], facts["device"], True)
+        if isinstance(kept, dict):
+            kept = TrainedOperator(trunk=None, history=(), seconds=fitting.seconds, device=fitting.device, **kept)
+        return kept, fitting
+
+    return unpack(path, made, form=_FORM)

@@ -1,0 +1,184 @@
+"""The paper's numerical experiments again: tables, figures, a model and a report from one call."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+from parasol import Model, Surrogate, __version__, save, write_page
+from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
+from parasol.study import Facts, machine_facts, require_matplotlib, write_json
+from parasol_lab.paper.helmholtz import run_helmholtz
+from parasol_lab.paper.numbers import PRESETS, PROBLEMS
+from parasol_lab.paper.pages import PAGE, preset_words, sections_of
+from parasol_lab.paper.report import write_report
+from parasol_lab.paper.run import Outcome, Run, Stage
+from parasol_lab.paper.schrodinger import run_schrodinger
+from parasol_lab.paper.sine_gordon import run_sine_gordon
+
+_EXPERIMENTS = {"helmholtz": run_helmholtz, "sine-gordon": run_sine_gordon, "schrodinger": run_schrodinger}
+
+
+def reproduce(
+    problem: str,
+    out: str | Path,
+    *,
+    preset: str = "best",
+    quick: bool = False,
+    store: str | Path | None = None,
+    jobs: int | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    degree: int = 8,
+    command: str = "",
+    progress: Stage = lambda text: None,
+) -> Facts:
+    """Run one experiment and write results.json, report.html, explore.html, figures and model.parasol into a folder.
+
+    `preset` "paper" is the paper's data and recipe, "best" its data and our training, "few" our way with few full solves.
+    Full solves and fitted maps are kept in `store` (default: `snapshots` beside the folder), shared between presets and
+    runs: a run that was stopped goes on where it was. `degree` cuts the random boundary values of the Schrödinger problem.
+    """
+    check_choice(problem, PROBLEMS, "problem")
+    check_choice(preset, PRESETS, "preset")
+    check_choice(device, ("auto", "cpu", "gpu"), "device")
+    check_count(degree, "degree")
+    if seed < 0:
+        raise ParasolError(f"seed={seed} must be a whole number from 0 on.")
+    require_matplotlib()
+    out = Path(out).absolute()
+    if out.exists() and not out.is_dir():
+        raise ParasolError(f"cannot write into {str(out)!r}: it is there and not a folder. Choose another name.")
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    store = out.parent / "snapshots" if store is None else Path(store).absolute()
+    run = Run(problem, preset, out, store, progress, jobs, device, quick, seed, degree)
+    if device == "gpu":
+        _ = run.has_gpu  # refused at once where there is none
+    with warnings.catch_warnings():
+        if quick:  # a small version has small bases and loose constants: nobody needs to be told
+            said = "(error bounds are proven|tolerance=|n_modes=|the initial state violates)"
+            warnings.filterwarnings("ignore", message=said, category=ParasolWarning)
+        found = _EXPERIMENTS[problem](run)
+        results = _results(run, found)
+        sections = sections_of(run, found, results)
+    run.progress("writing")
+    facts = {key: results[key] for key in ("error", "n_modes", "projection_error", "pde_solves")}
+    surrogate = replace(found.surrogate, facts={**found.surrogate.facts, **facts, "problem": problem, "preset": preset})
+    save(surrogate, out / "model.parasol")
+    write_page(surrogate, out / PAGE, title=run.stated.title)
+    words = f"{preset_words(preset)}{', a small version' if quick else ''}"
+    title = f"{run.stated.title}, again"
+    write_report(out / "report.html", title, words, sections, command=command, facts=results["machine"])
+    write_json(results, out / "results.json")
+    return results
+
+
+def _results(run: Run, found: Outcome) -> Facts:
+    """What `results.json` holds."""
+    nodes, basis = found.model.nodes, found.basis
+    main = found.solvers["POD-DNN"]
+    device = main.get("device", "cpu")
+    results: Facts = {
+        "problem": run.problem,
+        "preset": run.preset,
+        "quick": run.quick,
+        "seed": run.seed,
+        "parasol": __version__,
+        "n_nodes": nodes.n_nodes,
+        "n_interior": nodes.n_interior,
+        "n_boundary": nodes.n_boundary,
+        "n_values": basis.n_values,
+        "n_modes": basis.n_modes,
+        "projection_error": main["projection_error"],
+        "error": main["error"],
+        "pde_solves": found.pde_solves,
+        "machine": {**machine_facts(), **_device_facts(run.gpu, device)},
+        "solvers": found.solvers,
+        "paper": run.stated.solvers,
+        "scheme": _scheme_words(found.model),
+        "basis": _basis_words(run),
+        "recipe": _map_words(found.surrogate),
+        **found.facts,
+    }
+    results.setdefault("sizes", _sizes(run, found))
+    results["budget"] = _budget(results)
+    return results
+
+
+def _device_facts(gpu: str | None, device: str) -> Facts:
+    if gpu is None:
+        return {"device": device}
+    from parasol.surrogate import descent
+
+    return {"device": "gpu", "gpu": gpu, "jax": descent.require_jax().__version__}
+
+
+def _sizes(run: Run, found: Outcome) -> Facts:
+    n_snapshots, n_train, n_validation, n_test = run.sizes
+    if run.few:
+        return {"snapshots": found.pde_solves, "train": 0, "validation": 0, "test": n_test}
+    return {"snapshots": n_snapshots, "train": n_train, "validation": n_validation, "test": n_test}
+
+
+def _basis_words(run: Run) -> str:
+    return "as many modes as the solves can tell" if run.few else f"{run.stated.tolerance:g}"
+
+
+def _scheme_words(model: Model) -> str:
+    scheme = model.scheme
+    polynomials = f"polynomials of degree {scheme.degree}" if scheme.degree >= 0 else "no polynomials"
+    return f"{scheme.kernel}, {polynomials}, {scheme.stencil_size} nodes"
+
+
+def _map_words(surrogate: Surrogate) -> str:
+    """The map of a surrogate in a few words."""
+    network = getattr(surrogate.map, "network", None)
+    if network is None:
+        return type(surrogate.map).__name__
+    hidden = " × ".join(str(width) for width in network.widths[1:-1])
+    path = " and a linear path" if network.skip is not None else ""
+    return f"{hidden} {network.activation}{path}, {network.n_weights} weights"
+
+
+def _budget(results: Facts) -> Facts:
+    """The parts of each solver's error: of the full solver, of the basis, of the map."""
+    out = {}
+    for name, facts in results["solvers"].items():
+        if facts.get("error") is not None:
+            out[name] = {
+                "discretisation": results["discretisation"]["error"],
+                "projection": facts.get("projection_error"),
+                "map": facts.get("map_error", facts["error"]),
+                "error": facts["error"],
+            }
+    return out
+
+
+def paper_rows(results: Facts) -> list[tuple[str, str]]:
+    """The solvers in words, for a table on a terminal."""
+    out = [
+        (
+            f"{results['problem']}, preset {results['preset']}",
+            f"{results['n_nodes']} nodes, {results['n_modes']} modes, {results['pde_solves']} full solves, projection error "
+            f"{results['projection_error']:.2e}, the full solver's own error {results['discretisation']['error']:.1e}",
+        )
+    ]
+    for name, facts in results["solvers"].items():
+        theirs = results["paper"].get(name, {})
+        paper = "" if theirs.get("error") is None else f" (the paper: {theirs['error']:.2e})"
+        if "skipped" in facts:
+            out.append((name, f"not run: {facts['skipped']}{paper}"))
+        elif facts["error"] is None:
+            out.append((name, f"{facts['inference_seconds']:.3g} s for {facts['n_queries']} queries: the truth here"))
+        else:
+            fitted = f", fitted in {facts['fit_seconds']:.1f} s" if facts.get("fit_seconds") is not None else ""
+            seconds = f"{1e3 * facts['inference_seconds']:.3g} ms for {facts['n_queries']} queries"
+            out.append((name, f"error {facts['error']:.2e}{paper}, {seconds}{fitted}"))
+    bound = results.get("certificate")
+    if bound:
+        largest = bound["largest_bound"]
+        words = f"relative error at most {largest:.1e}" if math.isfinite(largest) else "none that helps everywhere"
+        out.append((f"bound, {bound['kind']}", f"{words} on the test set, {bound['median_bound']:.1e} in the middle"))
+    return out

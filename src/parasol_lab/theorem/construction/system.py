@@ -1,0 +1,235 @@
+"""The least-squares problem whose solution a network is to compute, in the form that makes the network small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from parasol import Basis, Model, ParameterSpace, Problem
+from parasol.checks import ParasolError, check_choice
+from parasol.reduction import AffineForm, FrameBuilder, affine_form, modes_on_unknowns, slices
+from parasol_lab.theorem.construction.theta import Rational, denominator_range, distinct, rational
+
+PRECONDITIONERS = ("solve", "basis", "none")
+_BATCH = 512
+_ALONE = -1  # the place of what is multiplied with no coordinate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class System:
+    """c(μ) = T argmin_y ||B(ξ) y − f(ξ)||,  B = B_0 + Σ_j ξ_j B_j,  f = f_0 + Σ_j ξ_j f_j.
+
+    The coordinates ξ(μ) are entries of μ (`linear`), which a network passes on exactly, then functions of μ.
+    """
+
+    linear: np.ndarray  # (n_linear,) places in μ
+    functions: tuple[Rational, ...]
+    operators: np.ndarray  # (1 + n_touched, n_rows, n_modes): B_0, then B_j for the coordinates that touch B
+    touched: np.ndarray  # (n_touched,) which coordinates those are
+    loads: np.ndarray  # (1 + n_coordinates, n_rows)
+    back: np.ndarray  # T, (n_modes, n_modes)
+    parameters: ParameterSpace
+    n_parameters: int
+    form: str  # in words
+
+    def __repr__(self) -> str:
+        return f"<System of {self.n_rows} rows, {self.n_modes} modes, {self.form}>"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: N, or Q_A d + Q_f after compression."""
+        return self.operators.shape[1]
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes, d."""
+        return self.operators.shape[2]
+
+    @property
+    def constant(self) -> bool:
+        """Whether B is the same for all parameters: then c is as simple a function of μ as f is."""
+        return len(self.touched) == 0
+
+    @property
+    def exact_operator(self) -> bool:
+        """Whether a network has B without error: it depends on entries of μ only."""
+        return bool(np.all(self.touched < len(self.linear)))
+
+    @property
+    def exact_load(self) -> bool:
+        """Whether a network has f without error."""
+        return not np.any(self.loads[1 + len(self.linear) :])
+
+    def coordinates(self, mus: np.ndarray) -> np.ndarray:
+        """ξ of parameter vectors (n, n_parameters): (n, n_coordinates)."""
+        return np.column_stack([mus[:, self.linear], *[function(mus) for function in self.functions]])
+
+    def operator(self, xi: np.ndarray) -> np.ndarray:
+        """B at coordinates (n, n_coordinates): (n, n_rows, n_modes)."""
+        return self.operators[0] + np.tensordot(xi[:, self.touched], self.operators[1:], axes=1)
+
+    def load(self, xi: np.ndarray) -> np.ndarray:
+        """f at coordinates (n, n_coordinates): (n, n_rows)."""
+        return self.loads[0] + xi @ self.loads[1:]
+
+    def coefficients(self, mus) -> np.ndarray:
+        """c(μ), (n, n_modes), by least squares with orthogonal factors: what a network is compared with."""
+        mus = self.parameters.check_vectors(mus, self.n_parameters)
+        out = np.empty((len(mus), self.n_modes))
+        for rows in slices(len(mus), _BATCH if self.n_rows < 1000 else 16):
+            xi = self.coordinates(mus[rows])
+            if self.constant:
+                y = np.linalg.lstsq(self.operators[0], self.load(xi).T, rcond=None)[0].T
+            else:
+                q, r = np.linalg.qr(self.operator(xi))
+                right = q.transpose(0, 2, 1) @ self.load(xi)[:, :, None]
+                y = np.linalg.solve(r, right)[:, :, 0]
+            out[rows] = y @ self.back.T
+        return out
+
+    def scaled(self, of_operator: float, of_load: float) -> System:
+        """The same map from B and f divided by these numbers."""
+        operators, loads = self.operators / of_operator, self.loads / of_load
+        return replace(self, operators=operators, loads=loads, back=self.back * (of_load / of_operator))
+
+
+def check_provable(problem: Problem) -> None:
+    """Refuse problems that the theorem says nothing about, with the reason."""
+    name = problem.name or "the problem"
+    if problem.time is not None:
+        raise ParasolError(
+            f"{name} depends on time: the theorem is about steady linear problems A(mu) u = f(mu), whose reduced solution is "
+            "one least-squares problem. Learn it instead: ps.learn(problem, tolerance=1e-3)."
+        )
+    if not (problem.parameters.scalars or problem.parameters.functions):
+        raise ParasolError(f"{name} has no parameters, so there is no map to build. Declare some with ps.parameters.")
+
+
+def reduced_system(
+    model: Model, basis: Basis, *, compress: bool = True, precondition: str = "solve", reference=None
+) -> System:
+    """The reduced least-squares problem of a steady linear model.
+
+    `compress` replaces the N rows by those of a QR factorisation of all [A_q V, f_q]: the same problem in Q_A d + Q_f
+    rows. `precondition` "solve" multiplies from the left with A(μ̄)⁻¹, which changes the norm that is made least to one
+    near the error itself; "basis" replaces V by V R⁻¹ with QR = A(μ̄) V, which changes coordinates only; "none" neither.
+    `reference` is μ̄, the middle of the box where left out.
+    """
+    check_choice(precondition, PRECONDITIONERS, "precondition")
+    modes = modes_on_unknowns(model, basis)
+    functions = check_representable(model)
+    form = affine_form(model)
+    if not form.exact:
+        raise ParasolError("the right-hand side is a function parameter on too many nodes to be represented exactly.")
+    middle = model.vector() if reference is None else model.check([reference])[0]
+    blocks, loads = _compressed(model, form, modes, basis, middle, precondition, compress)
+    back = np.eye(basis.n_modes)
+    if precondition == "basis":
+        theta = np.array([f(middle[None])[0] for f in functions[0]])
+        triangle = np.linalg.qr(np.tensordot(theta, blocks, axes=1), mode="r")
+        back = solve_triangular(triangle, back)
+        blocks = blocks @ back
+    rows = f"{blocks.shape[1]} rows" + (" by QR" if compress else "")
+    words = {"solve": "A(middle)^-1 from the left", "basis": "orthonormal test basis", "none": "not preconditioned"}
+    return _assembled(model, functions, blocks, loads, back, f"{rows}, {words[precondition]}")
+
+
+def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
+    """The θ_q of A and of f as quotients of polynomials, or the reason why no network here represents A and f."""
+    check_provable(model.problem)
+    if model.nonlinear:
+        raise ParasolError(
+            f"{model.problem.name or 'the problem'} is nonlinear in its unknown: the theorem is about A(mu) u = f(mu). "
+            "Learn it instead: ps.learn(problem, tolerance=1e-3)."
+        )
+    symbols = model.parameters.scalars
+    for part in (*model.varying_operator, *[part for part in model.varying_load if part.function is None]):
+        raise ParasolError(
+            f"the coefficient {part.coefficient.function.expression} mixes coordinates and parameters, so A(mu) and f(mu) are "  # type: ignore[union-attr]
+            "no finite sums of functions of mu: no network here represents them. Write it as a sum of products."
+        )
+    for part in model.varying_load:
+        depends = part.coefficient.function.expression.free_symbols & set(symbols)  # type: ignore[union-attr]
+        if depends:
+            raise ParasolError(
+                f"the function parameter {part.function} is multiplied with {', '.join(map(str, depends))}: values of a "
+                "function are not bounded, so no network here represents the product."
+            )
+    operator = [rational(t, symbols, "the operator") for t in model.operator_thetas]
+    load = [rational(t, symbols, "the right-hand side") for t in model.load_thetas]
+    if model.varying_load and not all(f.constant for f in operator):
+        raise ParasolError(
+            f"the values of {model.varying_load[0].function} are not bounded while the operator depends on "
+            f"{', '.join(model.parameters.names)}: the theorem needs a bound of the right-hand side."
+        )
+    for function in [f for f in (*operator, *load) if not f.polynomial]:
+        denominator_range(function, model.parameters)
+    return operator, load
+
+
+def _compressed(model: Model, form: AffineForm, modes, basis: Basis, middle, precondition: str, compress: bool):
+    """A_q V (Q_A, n_rows, d) and f_q (Q_f, n_rows), preconditioned, in all rows or in few."""
+    factors = model.factors(middle) if precondition == "solve" else None
+    scale = np.ones(model.n_unknowns)
+    if basis.weights is not None:
+        n_hidden = model.n_unknowns - len(basis.weights)
+        scale = np.sqrt(model.unknowns(basis.weights, np.full(n_hidden, np.mean(basis.weights))))
+    if compress:
+        builder = FrameBuilder(form, middle, factors, np.ones(model.n_unknowns), scale)
+        for mode in modes.T:
+            builder.add(mode)
+        triangle, n_loads = builder.triangle, len(form.loads)
+        blocks = triangle[:, n_loads:].reshape(len(triangle), modes.shape[1], len(form.operators))
+        return blocks.transpose(2, 0, 1), triangle[:, :n_loads].T
+    blocks, loads = np.array([a @ modes for a in form.operators]), form.loads
+    if factors is not None:
+        columns = np.asfortranarray(np.hstack([*blocks, loads.T]))
+        solved = scale[:, None] * factors.solve(columns)
+        parts = np.split(solved, modes.shape[1] * np.arange(1, len(blocks) + 1), axis=1)
+        blocks, loads = np.array(parts[:-1]), parts[-1].T
+    return blocks, loads
+
+
+def _assembled(model: Model, functions, blocks: np.ndarray, loads: np.ndarray, back, form: str) -> System:
+    """Sums over θ_q and φ_q as sums over coordinates: entries of μ and functions that are not affine, each once."""
+    curved = distinct([*functions[0], *functions[1]])
+    operators = _by_coordinate(functions[0], blocks, model.n_parameters, curved)
+    right = _by_coordinate(functions[1], loads, model.n_parameters, curved)
+    start = len(functions[1])
+    for part in model.varying_load:  # one term per value of a function
+        places = model.function_places(part.function, part.nodes)
+        factors = part.coefficient(model.vector(), 0.0)
+        for place, factor, load in zip(places.tolist(), factors, loads[start:], strict=False):  # type: ignore[union-attr]
+            right[place] = right.get(place, 0.0) + factor * load
+        start += len(part.positions)
+    kept = sorted((operators.keys() | right.keys()) - {_ALONE})
+    touched = [i for i, j in enumerate(kept) if j in operators]
+    zero = np.zeros(loads.shape[1])
+    return System(
+        linear=np.array([j for j in kept if j < model.n_parameters], dtype=int),
+        functions=tuple(curved[j - model.n_parameters] for j in kept if j >= model.n_parameters),
+        operators=np.array([operators.get(_ALONE, 0.0 * blocks[0]), *[operators[kept[i]] for i in touched]]),
+        touched=np.array(touched, dtype=int),
+        loads=np.array([right.get(_ALONE, zero), *[right.get(j, zero) for j in kept]]),
+        back=back,
+        parameters=model.parameters,
+        n_parameters=model.n_parameters,
+        form=form,
+    )
+
+
+def _by_coordinate(functions: list[Rational], arrays, n_parameters: int, curved: list[Rational]) -> dict:
+    """Arrays times functions, collected by what they are multiplied with: a place in μ, or one of the curved functions."""
+    out: dict = {}
+    for function, array in zip(functions, arrays, strict=False):  # more loads follow: values of functions
+        if function.affine:
+            constant, slopes = function.slopes()
+            shares = {_ALONE: constant, **dict(enumerate(slopes))}
+        else:
+            shares = {n_parameters + curved.index(function): 1.0}
+        for place, share in shares.items():
+            if share and np.any(array):
+                out[place] = out.get(place, 0.0) + share * array
+    return out

@@ -1,0 +1,75 @@
+"""What was found about a theorem's network, in words for a terminal."""
+
+from __future__ import annotations
+
+from parasol.study import Facts
+from parasol_lab.theorem.growth import CURVES
+
+
+def theorem_rows(facts: Facts) -> list[tuple[str, str]]:
+    """What was found, for a table of names and words."""
+    network, test, constants = facts["network"], facts["test"], facts["constants"]
+    layers = "1 layer" if network["depth"] == 1 else f"{network['depth']} layers"
+    exact = network["depth"] == 1 and facts["system"]["exact"]
+    asked = "none: c is affine in mu" if exact else f"{facts['accuracy']:.1e} of the largest ||c||"
+    rows = [
+        (
+            "problem",
+            f"{facts['problem']}, {facts['n_nodes']} nodes, {facts['n_modes']} modes of {facts['n_snapshots']} solves",
+        ),
+        ("system", f"{facts['system']['form']}"),
+    ]
+    if facts["chain"] is not None:
+        rows.append(
+            (
+                "proven over the box",
+                f"alpha {constants['alpha']:.4g}, beta {constants['beta']:.3g}, gamma {constants['gamma']:.4g}, "
+                f"alpha/beta {constants['kappa']:.3g}",
+            )
+        )
+    rows += [
+        (
+            "network",
+            f"{layers}, {network['n_weights']:,} weights, built in {network['build_seconds']:.1f} s",
+        ),
+        ("error allowed", asked),
+        (
+            "largest error measured",
+            f"{test['error']:.1e} over {test['n_random']} random parameters and {test['n_corners']} corners",
+        ),
+        ("one answer takes", f"{network['seconds_per_query'] * 1e3:.3g} ms"),
+    ]
+    if facts["smallest_accuracy"] is not None:
+        rows.append(("smallest error in float64", f"{facts['smallest_accuracy']:.1e}"))
+    return rows
+
+
+def comparison_rows(facts: Facts) -> list[tuple[str, str]]:
+    """Bounds, counts and networks side by side."""
+    rows = []
+    for row in facts["rows"]:
+        error = "" if row["error"] is None else f", error {row['error']:.1e}"
+        rows.append((row["name"], f"L {row['depth']:,}, M {row['n_weights']:.4g}{error}"))
+    return rows
+
+
+def saving_rows(facts: Facts) -> list[tuple[str, str]]:
+    """What each idea saves."""
+    return [
+        (
+            row["name"],
+            f"{row['rows']} rows, kappa {row['kappa']:.4g}: L {row['depth']:,}, M {row['n_weights']:.3g}, "
+            f"{row['levels']} levels{'' if row['representable'] else ' (beyond float64)'}; the paper's bound {row['bound_theorem']:.2g}",
+        )
+        for row in facts["savings"]
+    ]
+
+
+def growth_rows(facts: Facts) -> list[tuple[str, str]]:
+    """The fitted exponents."""
+    found = facts["growth"]
+    if found is None:
+        return []
+    exponents = (("d", found["exponent_of_modes"]), ("log(1/eps)", found["exponent_of_log"]))
+    fitted = {name: [f"M ~ {of}^{by[name]:.2f}" for of, by in exponents if by[name] is not None] for name in CURVES}
+    return [(words, ", ".join(fitted[name])) for name, words in CURVES.items()]

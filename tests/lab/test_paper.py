@@ -1,0 +1,240 @@
+"""`parasol paper --quick`, end to end: the files it promises, numbers that can be checked otherwise, and second runs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.special import sph_harm_y
+from typer.testing import CliRunner
+
+import parasol as ps
+from parasol.cli import app
+from parasol.pde.catalogue import load_problem
+from parasol.reduction.basis import Basis
+from parasol.reduction.snapshots import open_snapshots
+from parasol.surrogate.linear import Linear
+from parasol_lab.paper.memory import Remembered
+from parasol_lab.paper.numbers import PRESETS, PROBLEMS, STATED
+from parasol_lab.paper.run import gpu_seconds, measure
+from parasol_lab.paper.schrodinger import exact_solutions
+from parasol_lab.paper.theory import constants, hypotheses
+
+CONTRACT = [
+    "problem",
+    "preset",
+    "n_nodes",
+    "n_interior",
+    "n_boundary",
+    "n_modes",
+    "projection_error",
+    "pde_solves",
+    "machine",
+    "solvers",
+    "paper",
+]
+FILES = {"results.json", "report.html", "explore.html", "model.parasol", "figures"}
+FIGURES = {"nodes.png", "spectrum.png", "solution.png", "budget.png", "efficiency.png"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("paper")
+
+
+def paper(*words):
+    return CliRunner().invoke(app, ["paper", *map(str, words)])
+
+
+def quickly(folder, problem, preset):
+    out = folder / f"{problem}-{preset}"
+    ran = paper(problem, "--preset", preset, "--quick", "--out", out)
+    assert ran.exit_code == 0, ran.output
+    return out, json.loads((out / "results.json").read_text())
+
+
+def check_promises(out, results, problem, preset):
+    assert {path.name for path in out.iterdir()} == FILES
+    assert {path.name for path in (out / "figures").iterdir()} == FIGURES
+    assert all(key in results for key in CONTRACT)
+    assert (results["problem"], results["preset"]) == (problem, preset)
+    assert results["n_nodes"] == results["n_interior"] + results["n_boundary"]
+    assert results["paper"] == STATED[problem].solvers
+    assert set(STATED[problem].solvers) <= set(results["solvers"])
+    assert results["machine"]["device"] in ("cpu", "gpu")
+    for name, facts in results["solvers"].items():
+        if "skipped" in facts:
+            assert facts["skipped"]
+            continue
+        assert facts["inference_seconds"] > 0
+        assert facts["n_queries"] == STATED[problem].quick[3]
+        assert (facts["error"] is None) == (name == "RBF-FD")
+    text = (out / "report.html").read_text()
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    for name in results["solvers"]:
+        assert name in text
+
+
+def check_model(out, results, problem):
+    """The model answers as the table says, measured anew on the stored test set."""
+    surrogate = ps.load(out / "model.parasol")
+    truth = open_snapshots(out.parent / "snapshots" / f"{problem}-test-quick")
+    found = surrogate(truth.mus, extrapolate=True).values
+    errors = np.linalg.norm(found - truth.solutions, axis=1) / np.linalg.norm(truth.solutions, axis=1)
+    assert np.isclose(errors.mean(), results["solvers"]["POD-DNN"]["error"], rtol=1e-6, atol=1e-15)
+    assert surrogate.basis.n_modes == results["n_modes"]
+    assert results["projection_error"] <= errors.mean() * (1 + 1e-9) + 1e-15
+
+
+def test_helmholtz_from_few_solves(folder):
+    out, results = quickly(folder, "helmholtz", "few")
+    check_promises(out, results, "helmholtz", "few")
+    check_model(out, results, "helmholtz")
+    assert results["pde_solves"] == 20
+    assert results["solvers"]["reduced model"]["error"] < 1e-4
+    assert results["certificate"]["holds"] == 1.0
+    assert results["hypotheses"]["preconditioned"]["alpha_over_beta"] < results["hypotheses"]["raw"]["alpha_over_beta"]
+
+
+def test_helmholtz_with_the_paper_s_data_shares_solves_and_remembers_maps(folder):
+    store = folder / "snapshots"
+    out, results = quickly(folder, "helmholtz", "best")
+    check_promises(out, results, "helmholtz", "best")
+    check_model(out, results, "helmholtz")
+    assert results["pde_solves"] == sum(STATED["helmholtz"].quick[:3])
+    assert results["solvers"]["POD-DNN, more modes"]["error"] < results["solvers"]["POD-DNN"]["error"]
+    assert not results["solvers"]["DNN"]["fitted_earlier"]
+    before = {path: path.stat().st_mtime_ns for path in store.rglob("*.h5")}
+    assert before
+    _, again = quickly(folder, "helmholtz", "best")
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.h5")} == before
+    for name in ("DNN", "POD-DNN"):
+        assert again["solvers"][name]["fitted_earlier"]
+        assert again["solvers"][name]["error"] == results["solvers"][name]["error"]
+        assert again["solvers"][name]["fit_seconds"] == results["solvers"][name]["fit_seconds"]
+
+
+def test_sine_gordon(folder):
+    out, results = quickly(folder, "sine-gordon", "best")
+    check_promises(out, results, "sine-gordon", "best")
+    check_model(out, results, "sine-gordon")
+    if results["machine"]["device"] == "cpu":
+        assert results["solvers"]["DNN"] == {"skipped": "no GPU"}
+    assert results["n_values"] == 101 * results["n_nodes"]
+    assert results["certificate"]["kind"] == "conformal"
+
+
+def test_schrodinger(folder):
+    out, results = quickly(folder, "schrodinger", "few")
+    check_promises(out, results, "schrodinger", "few")
+    check_model(out, results, "schrodinger")
+    assert results["n_modes"] == 81  # all harmonics up to degree 8: the map is linear, so nothing is lost
+    assert results["solvers"]["POD-DNN"]["error"] < 1e-9
+    assert results["certificate"]["rigorous"] == 1.0
+    assert [row["degree"] for row in results["truncation"]] == [4, 8]
+    assert results["truncation"][0]["n_modes"] <= 25
+
+
+# ---- the parts ------------------------------------------------------------------------------------------------------
+def test_what_the_paper_states_adds_up():
+    assert [STATED[name].pde_solves for name in PROBLEMS] == [8100, 996, 700]
+    assert STATED["helmholtz"].solvers["POD-DNN"] == {"error": 0.00068, "inference_seconds": 0.00976}
+    assert PRESETS == ("paper", "best", "few")
+
+
+def test_exact_solutions_in_the_ball():
+    """f = Y_10 gives u = i_1(r) / i_1(1) Y_10, i_1(r) = (r cosh r − sinh r) / r²."""
+    rng = np.random.default_rng(0)
+    directions = rng.standard_normal((200, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    radius = rng.uniform(0.1, 1, 50)
+    points = radius[:, None] * directions[:50]
+
+    def harmonic(at):
+        return sph_harm_y(1, 0, np.arccos(at[:, 2] / np.linalg.norm(at, axis=1)), 0.0).real
+
+    def bessel(r):
+        return (r * np.cosh(r) - np.sinh(r)) / r**2
+
+    found = exact_solutions(points, directions, harmonic(directions)[None], degree=3)
+    assert np.allclose(found[0], bessel(radius) / bessel(1.0) * harmonic(points), atol=1e-12)
+
+
+def test_hypotheses_are_the_singular_values_of_the_full_matrices():
+    problem = load_problem("helmholtz")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150))
+    mus = ps.sample(model, 5, design="random")
+    basis = ps.pod(ps.solve_many(model, mus), n_modes=3)
+    found = hypotheses(model, basis, mus)
+    values = [np.linalg.svd(model.operator(mu) @ basis.modes, compute_uv=False) for mu in mus]
+    assert math.isclose(found["raw"]["alpha"], np.max(values), rel_tol=1e-9)
+    assert math.isclose(found["raw"]["beta"], np.min(values), rel_tol=1e-9)
+    assert math.isclose(found["raw"]["gamma"], max(np.linalg.norm(model.load(mu)) for mu in mus), rel_tol=1e-9)
+
+
+def test_constants_of_the_theorem():
+    facts = constants(1.0, 1.0, 1.0)
+    assert math.isclose(facts["epsilon_1"], 0.01 / 12)
+    assert math.isclose(facts["epsilon_3"], 0.01 / 144)
+
+
+def test_errors_split_into_projection_and_map():
+    basis = Basis(np.eye(3)[:, :2])
+    truth = ps.as_snapshots([[1.0], [2.0]], [[3.0, 0.0, 4.0], [6.0, 0.0, 8.0]])
+    facts = measure(lambda mus: mus * [[3.0, 1.0, 0.0]], truth, basis=basis)
+    assert math.isclose(facts["projection_error"], 0.8)
+    assert math.isclose(facts["map_error"], 0.2)
+    assert math.isclose(facts["error"], np.sqrt(0.68))
+
+
+def test_timing_on_a_device_runs_the_whole_map():
+    net = ps.Network((np.ones((4, 2)), np.ones((3, 4))), (np.zeros(4), np.zeros(3)), "tanh", skip=np.ones((3, 2)))
+    assert 0 < gpu_seconds(net, np.ones((5, 2)), np.eye(6)[:, :3], device="cpu") < 1
+
+
+def test_a_damaged_memory_is_fitted_again(tmp_path):
+    x, y = np.linspace(0, 1, 10)[:, None], np.linspace(1, 3, 10)[:, None]
+    notes = []
+    for _ in range(2):
+        fitted = Remembered(Linear(), tmp_path, notes.append).fit(x, y)
+        assert np.allclose(fitted.predict([[2.0]]), 5.0)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(b"nonsense")
+    Remembered(Linear(), tmp_path, notes.append).fit(x, y)
+    Remembered(Linear(), tmp_path, notes.append).fit(x, y + 1)
+    assert [note.earlier for note in notes] == [False, True, False, False]
+
+
+def test_an_interrupted_training_ends_the_run(tmp_path):
+    class Half:
+        def fit(self, x, y, **options):
+            return type("Fitted", (), {"interrupted": True})()
+
+    with pytest.raises(KeyboardInterrupt):
+        Remembered(Half(), tmp_path, print).fit(np.ones((2, 1)), np.ones((2, 1)))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("poisson", "--out", "here"), "poisson"),
+        (("helmholtz", "--out", "here", "--preset", "worst"), "preset"),
+        (("helmholtz", "--out", "here", "--device", "tpu"), "device"),
+        (("helmholtz",), "--out"),
+    ],
+)
+def test_wrong_words_are_told_in_one_line(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    ran = paper(*words)
+    assert ran.exit_code == 2
+    assert said in ran.output
+    assert "Traceback" not in ran.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_the_way_is_refused(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    ran = paper("helmholtz", "--quick", "--out", tmp_path / "out")
+    assert ran.exit_code == 2
+    assert (tmp_path / "out").read_text() == "mine"
