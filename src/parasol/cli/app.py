@@ -77,7 +77,7 @@ class _Group(TyperGroup):
         if command is not None:
             command.name = cmd_name
             panels = [panel for panel, names in _PATH.items() if cmd_name in names]
-            command.rich_help_panel = panels[0] if panels else "Added by other packages"
+            command.rich_help_panel = panels[0] if panels else "Added by other packages"  # type: ignore[attr-defined]
         return command
 
     def make_context(self, *args, **options) -> Any:  # reads the words before the name of the command

@@ -113,10 +113,10 @@ class Problem:
     """
 
     domain: Domain
-    equation: sympy.Equality | Sequence[sympy.Equality]
+    equation: sympy.Basic | Sequence[sympy.Basic]  # `ps.Eq(...)` is an Equality; type checkers see less of it
     boundary: object = None
     initial: object = None
-    times: Sequence[float] | None = None
+    times: Sequence[float] | np.ndarray | None = None
     exact: sympy.Expr | Mapping[str, sympy.Expr] | None = None
     name: str = ""
     settings: Mapping[str, Settings] = field(default_factory=dict)
