@@ -1,22 +1,24 @@
-# make demo, make test: on a bare machine with Python 3.11 or newer, everything else is set up by `make setup`.
+# make demo, make test: on a bare machine with Python 3.11 or newer; each installs what it needs into .venv and no more.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := out
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .PHONY: setup demo test check format bench stress adversary clean
 
-setup: $(VENV)/.ready
+setup: $(VENV)/.dev
 
-$(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+# .demo: drawing and training. .test: every extra and what the tests use. .dev: linters and type checker besides.
+$(VENV)/.demo $(VENV)/.test $(VENV)/.dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) '.[$(patsubst .%,%,$(@F))]'
 	touch $@
 
-demo: setup
+demo: $(VENV)/.demo
 	$(BIN)/parasol paper helmholtz --preset few --out $(OUT)/demo
 
-test: setup
+test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto
 
 check: setup

@@ -1,6 +1,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -68,3 +69,10 @@ def test_no_pickle():
         text = file.read_text()
         assert "import pickle" not in text
         assert "allow_pickle=True" not in text
+
+
+def test_one_version_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert project["version"] == ps.__version__
+    assert f"version: {ps.__version__}\n" in citation
