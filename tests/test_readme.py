@@ -1,4 +1,4 @@
-"""The README's Python and its commands run as they stand."""
+"""The README's and the guide's Python and the README's commands run as they stand."""
 
 import re
 import shlex
@@ -12,14 +12,16 @@ from typer.testing import CliRunner
 
 from parasol.cli import app
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs" / "guide.md").read_text()
 # what a command is given besides, so that a test of all of them takes seconds
 SHORTER = {
     "theorem": ["--snapshots", "20", "--no-compare"],
     "solve sine-gordon": ["--times", "0:2:5"],
     "check": ["--n", "12"],
 }
-ELSEWHERE = ("paper", "bench")  # run by tests/study/test_paper.py and test_bench.py
+ELSEWHERE = ("paper", "bench")  # run by tests/lab/test_paper.py and test_bench.py
 OF_A_MODEL = ("learn", "info", "predict", "check", "explore", "export", "serve")
 
 
@@ -35,8 +37,8 @@ def shortened(words: list[str]) -> list[str]:
 
 def test_the_code_blocks_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) >= 2
+    blocks = re.findall(r"```python\n(.*?)```", README + GUIDE, flags=re.DOTALL)
+    assert len(blocks) >= 6
     names: dict = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
@@ -70,3 +72,14 @@ def test_the_commands_of_a_model_run_one_after_the_other(tmp_path, monkeypatch):
 
 def test_nothing_is_left_to_fill_in():
     assert not re.search(r"^[A-Z]{5,}$|\bTODO\b", README, flags=re.MULTILINE)
+
+
+def test_links_lead_somewhere():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert link.startswith("http") or (page.parent / link).exists(), (page, link)
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 150
