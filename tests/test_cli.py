@@ -317,7 +317,7 @@ def test_wrong_commands_are_one_line():
 
 
 def test_all_files_or_none(mine, monkeypatch):
-    from parasol.study import figures
+    from parasol.report import figures
 
     def fails(*_, **__):
         raise OSError(28, "No space left on device", "u.png")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.study import animations, canvas, figures
-from parasol.study.figures import draw, draw_nodes
+from parasol.report import animations, canvas, figures
+from parasol.report.figures import draw, draw_nodes
 
 
 @pytest.fixture(scope="module", params=["cooled-pipe", "reaction-layer", "schrodinger", "periodic-channel"])

@@ -67,6 +67,11 @@ from parasol.reduction.snapshots import as_snapshots as as_snapshots
 from parasol.reduction.snapshots import open_snapshots as open_snapshots
 from parasol.reduction.snapshots import solve_many as solve_many
 from parasol.reduction.weights import value_weights as value_weights
+from parasol.report.budget.check import check as check
+from parasol.report.budget.figure import draw_budget as draw_budget
+from parasol.report.figures import draw as draw
+from parasol.report.figures import draw_nodes as draw_nodes
+from parasol.report.spectra import draw_spectrum as draw_spectrum
 from parasol.space.geometry.curves import Curve as Curve
 from parasol.space.geometry.curves import Star as Star
 from parasol.space.geometry.domain import Domain as Domain
@@ -91,11 +96,6 @@ from parasol.space.quality import quality as quality
 from parasol.space.spacing import feature_spacing as feature_spacing
 from parasol.space.stencils import Scheme as Scheme
 from parasol.space.stencils import default_scheme as default_scheme
-from parasol.study.budget.check import check as check
-from parasol.study.budget.figure import draw_budget as draw_budget
-from parasol.study.figures import draw as draw
-from parasol.study.figures import draw_nodes as draw_nodes
-from parasol.study.spectra import draw_spectrum as draw_spectrum
 from parasol.surrogate.fit import accuracy as accuracy
 from parasol.surrogate.fit import calibrated as calibrated
 from parasol.surrogate.fit import fit as fit

@@ -41,9 +41,9 @@ def check(
     error, coverage, the worst parameters. Exit status: 0 the promised tolerance holds, 1 it does not, 2 wrong input.
     """
     from parasol.delivery.artifact import load
-    from parasol.study.budget import check as budget
-    from parasol.study.budget.figure import draw_budget
-    from parasol.study.figures import FIGURE_SUFFIXES
+    from parasol.report.budget import check as budget
+    from parasol.report.budget.figure import draw_budget
+    from parasol.report.figures import FIGURE_SUFFIXES
 
     check_json(json_file)
     if out is not None:

@@ -34,7 +34,7 @@ def export(
     from parasol.delivery.artifact import load
     from parasol.delivery.onnx_export import EXPORT_SUFFIXES
     from parasol.delivery.onnx_export import export as export_onnx
-    from parasol.study.models import export_facts, export_rows
+    from parasol.report.models import export_facts, export_rows
 
     check_place(to, EXPORT_SUFFIXES)
     check_json(json_file)

@@ -73,7 +73,7 @@ def predict(
     .npz, .nc by names; .csv a table with the number and the parameters of each sample first.
     """
     from parasol.delivery.artifact import load
-    from parasol.study.predictions import answer_facts, answer_rows, check_answer_outputs, write_answers
+    from parasol.report.predictions import answer_facts, answer_rows, check_answer_outputs, write_answers
 
     given = assignments(values or [])
     targets = check_answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)

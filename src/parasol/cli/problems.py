@@ -24,7 +24,7 @@ def problems(
     What is not in it is a file that declares a ps.Problem: wherever a command wants a PROBLEM, give path/to/file.py.
     """
     from parasol.pde.catalogue import load_problem, problem_names
-    from parasol.study.facts import problem_facts, problem_lines
+    from parasol.report.facts import problem_facts, problem_lines
 
     check_json(json_file)
     facts = [problem_facts(name, load_problem(name)) for name in problem_names()]

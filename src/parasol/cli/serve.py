@@ -37,7 +37,7 @@ def serve(
     """
     from parasol.delivery.artifact import load
     from parasol.delivery.server.app import Limits, serve
-    from parasol.study.outputs import write_json
+    from parasol.report.outputs import write_json
 
     check_json(json_file)
     limits = Limits(body=max_body * 2**20, response=max_response * 2**20, batch=max_batch)

@@ -103,9 +103,9 @@ def solve(
     """
     from parasol.pde.catalogue import load_problem
     from parasol.pde.discretize import discretize, nodes_for
+    from parasol.report.facts import solution_facts, solution_rows
+    from parasol.report.outputs import check_outputs, write_outputs
     from parasol.space.stencils import default_scheme
-    from parasol.study.facts import solution_facts, solution_rows
-    from parasol.study.outputs import check_outputs, write_outputs
 
     given = assignments(values or [])
     targets = check_outputs(out or [], nodes_out, json_file if json_file != "-" else None)

@@ -29,7 +29,7 @@ from parasol import (
 from parasol.checks import ParasolWarning
 from parasol.pde import discretize_with
 from parasol.reduction import METHODS
-from parasol.study import Facts
+from parasol.report import Facts
 
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 PERTURBATIONS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)

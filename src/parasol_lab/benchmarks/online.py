@@ -30,7 +30,7 @@ from parasol import (
     solve_many,
 )
 from parasol.pde import discretize_with
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol.surrogate import recipe_named
 from parasol_lab.paper.baselines import field_recipes, measure_fields
 

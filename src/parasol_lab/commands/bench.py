@@ -72,7 +72,7 @@ def online(
 
 
 def _measure(run, rows, json_file: str | None, quiet: bool) -> None:
-    from parasol.study import machine_facts
+    from parasol.report import machine_facts
 
     check_json(json_file)
     with one_line_warnings(), stages(quiet) as stage:

@@ -67,7 +67,7 @@ def theorem(
     """
     from parasol import load_problem
     from parasol.checks import ParasolError
-    from parasol.study import FIGURE_SUFFIXES, require_matplotlib, write_json
+    from parasol.report import FIGURE_SUFFIXES, require_matplotlib, write_json
     from parasol_lab.theorem.examination import examine, save_examined
     from parasol_lab.theorem.figure import draw_theorem
     from parasol_lab.theorem.words import comparison_rows, growth_rows, saving_rows, theorem_rows

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parasol import Model, Snapshots
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol.surrogate import features_of
 from parasol_lab.paper.operator_nets import DeepONet, DirectNetwork, PodDeepONet
 

@@ -10,7 +10,7 @@ import numpy as np
 from parasol import Model, Settings, Snapshots, Surrogate, greedy, load_problem, pod, sample
 from parasol.pde import discretize_with
 from parasol.reduction import fingerprint
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol_lab.paper.baselines import field_recipes
 from parasol_lab.paper.growth import (
     OURS,

@@ -15,7 +15,7 @@ from parasol import Adam, ReducedModel, __version__
 from parasol.cache import content_hash
 from parasol.checks import ParasolError
 from parasol.delivery import pack, unpack
-from parasol.study import Facts, write_json
+from parasol.report import Facts, write_json
 from parasol_lab.paper.operator_nets import TrainedOperator
 
 _FORM = "parasol-memory"

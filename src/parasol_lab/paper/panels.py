@@ -12,7 +12,7 @@ from scipy.interpolate import RBFInterpolator
 from parasol import Evolution, Nodes, Solution
 from parasol.cache import check_output, replacing
 from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.study import (
+from parasol.report import (
     FIGURE_SUFFIXES,
     INK,
     View,

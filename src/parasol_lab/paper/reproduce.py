@@ -9,7 +9,7 @@ from pathlib import Path
 
 from parasol import Model, Surrogate, __version__, save, write_page
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
-from parasol.study import Facts, machine_facts, require_matplotlib, write_json
+from parasol.report import Facts, machine_facts, require_matplotlib, write_json
 from parasol_lab.paper.helmholtz import run_helmholtz
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS
 from parasol_lab.paper.pages import PAGE, preset_words, sections_of

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from parasol import Basis, Model, NetworkRecipe, Settings, Snapshots, Surrogate, fit, load_problem, solve_many
 from parasol.checks import ParasolError
 from parasol.pde import discretize_with
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol.surrogate import features_of, recipe_named
 from parasol_lab.paper.memory import Fitting, Memory, Remembered
 from parasol_lab.paper.numbers import STATED, Stated

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import spherical_in
 
 from parasol import Adam, Model, Settings, Snapshots, SphereField, Surrogate, pod
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol_lab.paper.baselines import field_recipes
 from parasol_lab.paper.growth import (
     OURS,

@@ -6,7 +6,7 @@ import numpy as np
 
 from parasol import Basis, Model
 from parasol.reduction import affine_form, modes_on_unknowns
-from parasol.study import Facts
+from parasol.report import Facts
 
 _ACCURACY = 1e-2  # ε at which the accuracies of the theorem's parts are quoted
 

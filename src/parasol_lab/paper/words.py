@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol_lab.paper.run import Run
 
 

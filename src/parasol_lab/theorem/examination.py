@@ -13,7 +13,7 @@ import numpy as np
 from parasol import Basis, Model, NetworkRecipe, Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
 from parasol.pde import discretize_with
-from parasol.study import Facts, machine_facts
+from parasol.report import Facts, machine_facts
 from parasol.surrogate import features_of
 from parasol_lab.theorem.construction.construct import (
     Design,

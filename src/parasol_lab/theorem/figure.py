@@ -9,7 +9,7 @@ import numpy as np
 
 from parasol.cache import check_output, replacing
 from parasol.checks import ParasolError
-from parasol.study import FIGURE_SUFFIXES, INK, Facts, require_matplotlib
+from parasol.report import FIGURE_SUFFIXES, INK, Facts, require_matplotlib
 from parasol_lab.theorem.growth import CURVES
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from parasol import Basis, Model
 from parasol.checks import ParasolError
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol_lab.theorem.construction.chain import error_chain
 from parasol_lab.theorem.construction.construct import Design, Plan
 from parasol_lab.theorem.construction.network import Counter, parameter_networks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parasol.study import Facts
+from parasol.report import Facts
 from parasol_lab.theorem.growth import CURVES
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.cache.disk import check_output, replacing
-from parasol.study.budget.check import Budget
-from parasol.study.canvas import INK, require_matplotlib
-from parasol.study.figures import FIGURE_SUFFIXES
+from parasol.report.budget.check import Budget
+from parasol.report.canvas import INK, require_matplotlib
+from parasol.report.figures import FIGURE_SUFFIXES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ import numpy as np
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError, check_positive
 from parasol.reduction.basis import Basis
-from parasol.study.canvas import INK, require_matplotlib
-from parasol.study.figures import FIGURE_SUFFIXES
+from parasol.report.canvas import INK, require_matplotlib
+from parasol.report.figures import FIGURE_SUFFIXES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,7 @@ import pytest
 from parasol.checks import ParasolError
 from parasol.reduction.basis import Basis
 from parasol.reduction.pod import pod
-from parasol.study.spectra import draw_spectrum
+from parasol.report.spectra import draw_spectrum
 
 
 def basis(n=40, decay=0.4, seed=0):

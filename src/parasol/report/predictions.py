@@ -13,11 +13,11 @@ import numpy as np
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
 from parasol.delivery.answers import ANSWER_SUFFIXES, MANY_SUFFIXES, as_solution, check_fields, write_answer
-from parasol.study import figures
-from parasol.study.animations import ANIMATION_SUFFIXES, require_writer
-from parasol.study.canvas import require_matplotlib
-from parasol.study.facts import Facts
-from parasol.study.outputs import Stage, write_json
+from parasol.report import figures
+from parasol.report.animations import ANIMATION_SUFFIXES, require_writer
+from parasol.report.canvas import require_matplotlib
+from parasol.report.facts import Facts
+from parasol.report.outputs import Stage, write_json
 from parasol.surrogate.surrogate import Answer, Surrogate
 from parasol.surrogate.words import bound_words, error_text
 

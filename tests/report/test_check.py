@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 import parasol as ps
 from parasol.cli import app
-from parasol.study.budget.check import check
-from parasol.study.budget.figure import draw_budget
-from parasol.study.budget.solver import solver_of
+from parasol.report.budget.check import check
+from parasol.report.budget.figure import draw_budget
+from parasol.report.budget.solver import solver_of
 
 _OWN = """
 import parasol as ps

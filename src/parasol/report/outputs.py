@@ -13,10 +13,10 @@ from parasol.delivery.files import FIELD_SUFFIXES, write_field
 from parasol.pde.evolution import Evolution
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
-from parasol.study import figures
-from parasol.study.animations import ANIMATION_SUFFIXES, require_writer
-from parasol.study.canvas import require_matplotlib
-from parasol.study.facts import Facts, as_json
+from parasol.report import figures
+from parasol.report.animations import ANIMATION_SUFFIXES, require_writer
+from parasol.report.canvas import require_matplotlib
+from parasol.report.facts import Facts, as_json
 
 
 @dataclass(frozen=True)

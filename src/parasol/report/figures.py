@@ -12,11 +12,8 @@ import numpy as np
 from parasol.cache.disk import check_output, replacing
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
-from parasol.space.geometry.domain import AXES
-from parasol.space.nodes import Nodes
-from parasol.space.quality import quality
-from parasol.study.animations import ANIMATION_SUFFIXES, animate
-from parasol.study.canvas import (
+from parasol.report.animations import ANIMATION_SUFFIXES, animate
+from parasol.report.canvas import (
     INK,
     View,
     clock,
@@ -31,6 +28,9 @@ from parasol.study.canvas import (
     title,
     views,
 )
+from parasol.space.geometry.domain import AXES
+from parasol.space.nodes import Nodes
+from parasol.space.quality import quality
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 _MOMENTS = 5  # of a solution in time

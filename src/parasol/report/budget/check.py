@@ -13,9 +13,9 @@ from parasol.checks import ParasolError, check_count, check_positive, check_prog
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
+from parasol.report.budget.solver import solver_of
+from parasol.report.facts import Facts
 from parasol.space.kernels import PHS
-from parasol.study.budget.solver import solver_of
-from parasol.study.facts import Facts
 from parasol.surrogate.fit import accuracy
 from parasol.surrogate.learning.nodes import discretize_on, estimate, probes
 from parasol.surrogate.surrogate import Surrogate

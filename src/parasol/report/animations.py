@@ -16,7 +16,7 @@ from scipy.spatial import Delaunay
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
 from parasol.pde.evolution import Evolution
-from parasol.study.canvas import (
+from parasol.report.canvas import (
     INK,
     View,
     clock,
