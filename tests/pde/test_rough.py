@@ -37,7 +37,7 @@ ROUGH = {
     "small beside large": (plane(1e6 * x + 1e5 * sp.sign(y)), "the source of the equation jumps"),
     "beside a layer": (plane(30 * sp.tanh(x / 0.02) + sp.Heaviside(y)), r"jumps along the coordinates, Heaviside\(y\)"),
     "branch cut": (plane(sp.atan2(y, x)), r"the source .* jumps along the coordinates, atan2\(y, x\)"),
-    "convection": (plane(operator=sp.sign(x) * v.diff(y)), "the coefficient of the equation jumps"),
+    "convection": (plane(operator=sp.sign(x) * v.diff(y)), "a first derivative .* jumps .* read as b u_x, not"),
     "reaction": (plane(operator=sp.Heaviside(x) * v**3), "the nonlinear term of the equation jumps"),
     "ell": (mixed(ELL.named(some=x <= 0), "some"), "re-entrant corner at x = 1, y = 1, where .* r\\^0.67"),
     "slit": (mixed(SQUARE - ps.Box((0, -0.1), (2, 0.1)).named("slit"), "left"), "corner at x = 0, y = .*and at 1 more"),

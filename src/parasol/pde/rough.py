@@ -30,6 +30,12 @@ Meeting = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 _ASK = "Ask ps.discretisation_error(model, mu) how large they are."
 
 
+_AS_READ = (
+    "It is read as b u_x, not as (b u)_x, whose flux is continuous and whose u jumps: SymPy loses that condition. "
+    "With nondivergence=True this is taken as known. "
+)
+
+
 def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     """What limits the accuracy on these nodes whatever the scheme, as sentences; empty for an ordinary problem.
 
@@ -57,9 +63,11 @@ def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
         for what, expression in _coefficients(form):
             if _jumps_along(problem, nodes, expression):
                 culprit = min(map(str, jumping_parts(expression, problem.coordinates)), key=len)
+                # what is left of (b u).diff(x) cannot be told from b u.diff(x) where b is constant on its pieces
+                as_read = "" if "first" not in what or problem.nondivergence else _AS_READ
                 yield (
                     f"the {what} of the equation jumps along the coordinates, {culprit}: errors fall no faster than the "
-                    f"spacing of the nodes, whatever the degree, and depend on how the nodes lie. {_ASK}"
+                    f"spacing of the nodes, whatever the degree, and depend on how the nodes lie. {as_read}{_ASK}"
                 )
 
 
@@ -69,9 +77,10 @@ def _coefficients(form: Form) -> Iterator[tuple[str, sympy.Expr]]:
     for kind, terms in (("source", form.source), ("coefficient", form.operator)):
         for term in terms:
             sums[kind, term.unknown, term.derivative, term.time_order] += term.theta * term.coefficient
-    for (kind, *_), expression in sums.items():
-        yield kind, expression
-    yield "nonlinear term", form.nonlinear
+    for (kind, _, derivative, _), expression in sums.items():
+        yield f"{kind} of a first derivative" if sum(derivative or ()) == 1 else kind, expression
+    slopes = any(sum(jet.derivative) == 1 for jet in form.jets)
+    yield "nonlinear term" + " with a first derivative" * slopes, form.nonlinear
 
 
 def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool:
