@@ -17,6 +17,7 @@ from parasol.checks import ParasolError, check_count, check_finite, check_shape
 from parasol.expressions import Function, as_function
 from parasol.pde.equation import Time
 from parasol.pde.evolution import Evolution, evolve
+from parasol.pde.moments import Moments
 from parasol.pde.parameters import FunctionParameter, ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.quantities import QuantityRows, quantity_rows
@@ -232,17 +233,36 @@ class Model:
             nonlinear=(lambda u, t: self._nonlinear_value(u, t, mu)) if self.nonlinear else None,
             jacobian=(lambda u, t: self._nonlinear_slope(u, t, mu)) if self.nonlinear else None,
             solver=self.solver,
-            forcing=(lambda times: self._forcing(mu, times)) if steady_load is None else None,
+            forcing=(lambda times: self._forcing(mu, times)) if self.moments else None,
+            moments=(lambda first, last: self._grid(mu, first, last)) if self.moments else None,
             names=self.problem.names,
             nonlinear_rows=self._nonlinear_rows,
         )
 
+    @cached_property
+    def moments(self) -> Moments | None:
+        """When something happens in what depends on time, None where nothing does."""
+        forms = [*self.problem.forms, *[f for forms in self.problem.conditions.values() for f in forms]]
+        parts = [e for form in forms for e in (form.nonlinear, *[term.coefficient for term in form.source])]
+        moving = [part for part in parts if part.atoms(Time)]
+        if not moving or self.problem.time is None:
+            return None
+        return Moments.of(moving, self.problem.time, self.parameters.scalars, self.problem.coordinates)
+
+    def _grid(self, mu: np.ndarray, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
+        some = np.unique(np.linspace(0, self.n_nodes - 1, _WATCHED).astype(int))
+        return self.moments.grid(mu[: len(self.parameters.scalars)], self.nodes.points[some], first, last)  # type: ignore[union-attr]
+
     def _forcing(self, mu: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """What depends on time in the load, at a few rows of every contribution: (n_times, n_rows)."""
-        moving = [part.coefficient for part in self.varying_load if part.coefficient.n_times]
-        rows = [np.unique(np.linspace(0, len(c.columns[0]) - 1, _WATCHED).astype(int)) for c in moving]
-        values = [c.take(some).in_time(mu, times) for c, some in zip(moving, rows, strict=True)]
-        return np.nan_to_num(np.hstack([np.empty((len(times), 0)), *values]))
+        """What depends on time in f, and in N where u and its derivatives are 1, at a few rows of every contribution."""
+        loads = [part.coefficient for part in self.varying_load]
+        parts = [(c, 0) for c in loads] + [(n.value, len(n.columns) + len(n.functions)) for n in self.nonlinear]
+        values = [np.empty((len(times), 0))]
+        for function, n_others in parts:
+            if function.n_times:
+                some = np.unique(np.linspace(0, len(function.columns[0]) - 1, _WATCHED).astype(int))
+                values.append(function.take(some).in_time(mu, times, *[1.0] * n_others))
+        return np.nan_to_num(np.hstack(values))
 
     @property
     def load_moves(self) -> bool:
