@@ -31,6 +31,7 @@ from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 
 _WATCHED = 16  # rows of a load in time that are looked at beforehand
+_SOME_VALUE = 0.7  # of unknowns, at which nonlinear terms are looked at; u (1 − u) vanishes at 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,14 +255,14 @@ class Model:
         return self.moments.grid(mu[: len(self.parameters.scalars)], self.nodes.points[some], first, last)  # type: ignore[union-attr]
 
     def _forcing(self, mu: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """What depends on time in f, and in N where u and its derivatives are 1, at a few rows of every contribution."""
+        """What depends on time in f, and in N at some values of u and its derivatives, at a few rows of every contribution."""
         loads = [part.coefficient for part in self.varying_load]
         parts = [(c, 0) for c in loads] + [(n.value, len(n.columns) + len(n.functions)) for n in self.nonlinear]
         values = [np.empty((len(times), 0))]
         for function, n_others in parts:
             if function.n_times:
                 some = np.unique(np.linspace(0, len(function.columns[0]) - 1, _WATCHED).astype(int))
-                values.append(function.take(some).in_time(mu, times, *[1.0] * n_others))
+                values.append(function.take(some).in_time(mu, times, *[_SOME_VALUE] * n_others))
         return np.nan_to_num(np.hstack(values))
 
     @property

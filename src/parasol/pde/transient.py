@@ -119,7 +119,8 @@ def integrate(
             esdirk4_adaptive(run, start, tolerance, relative=relative)
         else:
             n_steps = count_steps(times, step)
-            _warn_of_pulses(system, np.linspace(times[0], times[-1], min(n_steps, _MOST_SAMPLES) + 1))
+            looks = n_steps * (4 if integrator == "esdirk4" else 1)  # its stages see what happens within a step
+            _warn_of_pulses(system, np.linspace(times[0], times[-1], min(looks, _MOST_SAMPLES) + 1), duration / n_steps)
             if integrator == "esdirk4":
                 esdirk4(run, start, duration / n_steps)
             else:
@@ -261,7 +262,7 @@ def count_steps(times: np.ndarray, step: float) -> int:
     return next((n for n in range(least, 4 * least) if meets(n)), least)
 
 
-def _warn_of_pulses(system: System, at: np.ndarray) -> None:
+def _warn_of_pulses(system: System, at: np.ndarray, step: float) -> None:
     """Say so where data go up and down between the times of constant steps, or more often than these see."""
     if system.forcing is None or system.moments is None:
         return
@@ -274,7 +275,7 @@ def _warn_of_pulses(system: System, at: np.ndarray) -> None:
         k = int(np.argmax(missed / np.maximum(size, 1e-300)))
         worst_at = grid[np.argmax(np.abs(values[:, k] - np.interp(grid, at, seen[:, k])))]
         warnings.warn(
-            f"the data change near t={worst_at:.6g} within one step of {at[1] - at[0]:.3g}, which does not see it. Use a "
+            f"the data change near t={worst_at:.6g} within one step of {step:.3g}, which does not see it. Use a "
             "smaller step, or leave it to the program: without a step they are adapted to the data.",
             ParasolWarning,
             stacklevel=4,
