@@ -251,7 +251,7 @@ class Model:
         return Moments.of(moving, self.problem.time, self.parameters.scalars, self.problem.coordinates)
 
     def _grid(self, mu: np.ndarray, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
-        some = np.unique(np.linspace(0, self.n_nodes - 1, _WATCHED).astype(int))
+        some = np.unique(np.linspace(0, self.n_nodes - 1, 4).astype(int))
         return self.moments.grid(mu[: len(self.parameters.scalars)], self.nodes.points[some], first, last)  # type: ignore[union-attr]
 
     def _forcing(self, mu: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -367,7 +367,9 @@ class Model:
         Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton from.
         Problems in time return an `Evolution` and take `times`, `integrator`, `progress` and either `step` for constant
         steps or `tolerance` (1e-5) for adapted ones: the errors of each unknown in time stay below about tolerance × its
-        largest size so far, or with `relative=True` × its size at the time.
+        largest size so far, or with `relative=True` × its size at the time. Adapted steps meet the times at which data
+        switch, and find pulses of any width where the argument of a function of time vanishes or is extreme; an argument
+        that does so twice within 1/4096 of the run may hide one.
         """
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)
