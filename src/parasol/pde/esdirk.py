@@ -331,9 +331,10 @@ def _outlook(run: Run, start: State, quiet: Callable[[float], float]) -> np.ndar
     if system.jacobian is not None:
         entries = entries + system.jacobian(start.u, start.t)
     still = rows.stiffness @ start.u
+    moments = [start.t] if system.forcing is None else [*stored, *(run.times[0] + duration * offsets)]
     pulls = [
         min(1.0, 10 * quiet(t) / duration) * (system.load(t) - still - rows.nonlinear(start.u, t))
-        for t in map(float, [*stored, *(run.times[0] + duration * offsets)])
+        for t in map(float, moments)
     ]
     try:
         moved = run.factorize(entries).solve(np.array(pulls).T)

@@ -311,6 +311,11 @@ class Model:
         return spectrum(self.system(mu)).growth
 
     @cached_property
+    def first_growth(self) -> dict[bytes, float]:
+        """`growth` at the parameter solved for first, by its bytes: who solves once pays for one."""
+        return {}
+
+    @cached_property
     def typical_growth(self) -> float:
         """The largest `growth` in the middle and at both ends of the parameters' ranges, where parameters are numbers.
 
