@@ -272,5 +272,5 @@ def worst(errors: np.ndarray, allowed: np.ndarray) -> float:
     >>> worst(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
     0.5
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(errors == 0, 0.0, errors / allowed), initial=0.0))
+    # called several times in every stage: what is not divided needs no care for warnings, and integrators silence the rest
+    return float(np.divide(errors, allowed, out=np.zeros(errors.shape), where=errors != 0).max(initial=0.0))

@@ -85,4 +85,4 @@ class System:
 
 def sizes(values: np.ndarray, n_fields: int) -> np.ndarray:
     """The largest absolute value of each of the unknown functions that stand one after the other, (n_fields,)."""
-    return np.max(np.abs(values.reshape(n_fields, -1)), axis=1)
+    return np.abs(values.reshape(n_fields, -1)).max(axis=1)
