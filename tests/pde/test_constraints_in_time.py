@@ -182,5 +182,5 @@ def test_a_start_from_which_constraints_have_no_solution_is_refused():
         ),
         names=("u", "w"),
     )
-    with pytest.raises(ParasolError, match="no solution near the initial state at t=0"):
+    with pytest.raises(ParasolError, match="no solution near the state at t=0"):
         integrate(system, [0.0, 1.5], [0.0, 2.0])

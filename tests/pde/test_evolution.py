@@ -194,6 +194,21 @@ def test_growth_belongs_to_its_parameter():
             assert bool(seen) == warned, mu
 
 
+def test_who_solves_once_pays_for_one_spectrum(monkeypatch):
+    asked = []
+    growth = ps.Model.growth
+    monkeypatch.setattr(ps.Model, "growth", lambda self, mu: asked.append(mu[0]) or growth(self, mu))
+    (rate,) = ps.parameters(rate=(0.0, 1.0))
+    problem = ps.Problem(
+        DISC, Eq(u.diff(t), ps.laplacian(u) + rate * u), ps.Dirichlet(0), initial=1 - x**2 - y**2, times=[0.0, 0.1]
+    )
+    model = ps.discretize(problem, ps.scatter(DISC, n_nodes=60), degree=3)
+    for mu in (0.3, 0.3, 0.8, 0.6):
+        model.solve([mu])
+    assert asked == [0.3, 0.5, 0.0, 1.0]
+
+
+
 def test_an_end_of_the_ranges_without_a_derivative_in_time_is_no_reason_to_refuse_others():
     (lag,) = ps.parameters(lag=(0.0, 1.0))
     exact = (2 + x - y / 2) * exp(-t)

@@ -121,6 +121,33 @@ def test_jumps_beside_the_time_are_refused():
     ps.Problem(LINE, Eq(v.diff(t), in_time * v.diff(x, 2)), ps.Dirichlet(0), initial=0, times=[0, 1])
 
 
+def test_fluxes_of_first_order_that_jump_are_refused_where_that_can_be_seen_and_said_where_not():
+    """SymPy makes b u' + b' u of (b u)', without the jump of b; of a b that is constant on its pieces it makes b u'."""
+    hat, curved = Piecewise((1 + x, x < S), (1 + 2 * S - x, True)), step(1 + x, x**2)
+    for flux in (curved * u, m * step(exp(x), 1) * u, curved * u**2 / 2, 3 * curved * (u + 1)):
+        for lost in (flux.diff(x), Derivative(flux, x)):
+            with pytest.raises(ParasolError, match="interface"):
+                ps.Problem(LINE, Eq(minus_laplacian(u) + lost, 1), ps.Dirichlet(0))
+        ps.Problem(LINE, Eq(minus_laplacian(u) + flux.diff(x), 1), ps.Dirichlet(0), nondivergence=True)
+    with pytest.raises(ParasolError, match="interface"):
+        ps.Problem(LINE, Eq(v.diff(t) - v.diff(x, 2) + (t * curved * v).diff(x), 1), ps.Dirichlet(0), initial=0)
+    with pytest.raises(ParasolError, match="interface"):
+        ps.Problem(SQUARE, Eq(-ps.laplacian(w) + (curved * y * w).diff(x) + (x * w).diff(y), 1), ps.Dirichlet(0))
+    for flux in (step(1, 2) * u, curved * u, hat * u):
+        with pytest.raises(ParasolError, match="materials"):
+            ps.divergence((flux,), x)
+    # a kink loses nothing
+    left = [minus_laplacian(f) + (hat * f).diff(x) for f in (u, SMOOTH)]
+    assert error(line(Eq(*left), SMOOTH)) < 1e-10
+    constant = line(Eq(minus_laplacian(u) + (step(1, 2) * u).diff(x), 1), SMOOTH)
+    nodes = ps.scatter(LINE, n_nodes=50)
+    with pytest.warns(ps.ParasolWarning, match=r"read as b u_x, not as \(b u\)_x"):
+        ps.discretize(constant, nodes)
+    with pytest.warns(ps.ParasolWarning, match="jumps") as caught:
+        ps.discretize(dataclasses.replace(constant, nondivergence=True), nodes)
+    assert not any("(b u)_x" in str(w.message) for w in caught)
+
+
 def test_a_thermal_block_is_refused():
     k = Piecewise((m, (x < 0.5) & (y < 0.5)), (1, True))
     with pytest.raises(ParasolError, match="nondivergence=True"):

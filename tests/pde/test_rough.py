@@ -37,7 +37,7 @@ ROUGH = {
     "small beside large": (plane(1e6 * x + 1e5 * sp.sign(y)), "the source of the equation jumps"),
     "beside a layer": (plane(30 * sp.tanh(x / 0.02) + sp.Heaviside(y)), r"jumps along the coordinates, Heaviside\(y\)"),
     "branch cut": (plane(sp.atan2(y, x)), r"the source .* jumps along the coordinates, atan2\(y, x\)"),
-    "convection": (plane(operator=sp.sign(x) * v.diff(y)), "the coefficient of the equation jumps"),
+    "convection": (plane(operator=sp.sign(x) * v.diff(y)), "a first derivative .* jumps .* read as b u_x, not"),
     "reaction": (plane(operator=sp.Heaviside(x) * v**3), "the nonlinear term of the equation jumps"),
     "ell": (mixed(ELL.named(some=x <= 0), "some"), "re-entrant corner at x = 1, y = 1, where .* r\\^0.67"),
     "slit": (mixed(SQUARE - ps.Box((0, -0.1), (2, 0.1)).named("slit"), "left"), "corner at x = 0, y = .*and at 1 more"),
@@ -108,3 +108,46 @@ def test_a_coefficient_that_changes_between_the_nodes_is_said(steepness, said):
     problem = ps.Problem(ps.Box(0, 1), ps.Eq(-(material * u.diff(x)).diff(x), 1), ps.Dirichlet(0))
     found = rough_places(problem, ps.scatter(problem.domain, n_nodes=200))
     assert any("within the spacing" in words for words in found) == said
+
+
+HALF = SQUARE.named(heated=(y <= -1) & (x > 0.2))
+STEP = sp.Piecewise((1, x > 0.2), (0, True))
+JUMPING = {
+    "between parts of a side": (HALF, {"heated": 1 + x, "*": x}, "jump at x = 0.2, y = -1 .and at 1 more"),
+    "in corners": (SQUARE, {"top": 1, "*": 0}, "jump at x = .*1, y = 1 .and at 1 more"),
+    "within a side": (SQUARE, {"top": STEP, "*": STEP}, "jump at x = 0.[12].*, y = .*1"),
+    "lid by a formula": (SQUARE, {"*": sp.Piecewise((1, y >= 1), (0, True))}, "jump at x = .*1, y = "),
+    "large and alike": (SQUARE, {"top": 1e6 + x, "*": 1e6 + x + 1e-2}, "jump at"),
+    "at some parameters": (SQUARE, {"top": x + a - 0.2, "*": x}, "jump at"),
+    "around a disc": (ps.Disc().named(right=x > 0.2), {"right": x, "*": -x}, "jump at x = 0.2, y = "),
+    "cap of a ball": (BALL.named(cap="z > 0.5"), {"cap": 1 + x, "*": x}, "jump at x = .*, z = 0.5"),
+    "side of a cube": (CUBE, {"left": 1 + y, "*": y}, "jump at x = 0, "),
+}
+CONTINUOUS = {
+    "parts of a side": (HALF, {"heated": sp.Abs(x - 0.2) + y, "*": x - 0.2 + y, "bottom": 3 * x - 0.6 + y, "left": x - 0.2 + y + (1 - y) * (x - 0.2)}),
+    "corners": (SQUARE, {"top": 2 * x, "bottom": x, "*": x * (3 + y) / 2}),
+    "rounding": (SQUARE, {"top": sp.sin(sp.pi * x), "*": 0}),
+    "one formula, two ways": (SQUARE, {"top": (x + 1) ** 3 / 3, "*": (x**3 + 3 * x**2 + 3 * x + 1) / 3}),
+    "kink": (SQUARE, {"*": sp.Piecewise((x - 0.2, x > 0.2), (0, True))}),
+    "cap": (BALL.named(cap="z > 0.5"), {"cap": x + 8 * (ps.coordinates("x y z")[2] - 0.5), "*": x}),
+    "cube": (CUBE, {"left": y, "right": y + 1, "*": x + y}),
+}
+
+
+def given(domain, values):
+    u = ps.unknown("u", *ps.coordinates("x y z"[: 2 * domain.dimension - 1]))
+    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u), 0), {part: ps.Dirichlet(g) for part, g in values.items()})
+    return rough_places(problem, ps.scatter(domain, n_nodes=300))
+
+
+@pytest.mark.parametrize("case", JUMPING)
+def test_given_values_that_jump_are_seen_and_said(case):
+    """A jump in the middle of a side: errors of 2e-3 to 1.5e-2 of it at 500 to 4000 nodes, 0.3 away."""
+    domain, values, words = JUMPING[case]
+    (said,) = given(domain, values)
+    assert re.search(words, said)
+
+
+@pytest.mark.parametrize("case", CONTINUOUS)
+def test_nothing_is_said_where_given_values_meet(case):
+    assert given(*CONTINUOUS[case]) == []

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.pde.integrators import Run, State, interpolation, without_zeros, worst
+from parasol.pde.integrators import Run, State, consistent, interpolation, without_zeros, worst
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
 
 # ESDIRK4(3)6L[2]SA, the implicit half of ARK4(3)6L[2]SA (Kennedy & Carpenter 2003): order 4, stage order 2, stiffly
@@ -34,7 +34,6 @@ _GAMMA = 0.25
 
 _MOST_STEPS = 200_000
 _SWITCH = 1e-6  # steps shorter than this part of the duration look for a jump in time
-_MOMENTS = 4096  # at which a load in time is looked at: what is shorter than that may be missed
 _FACTORS_KEPT = 4  # step sizes near each other come and go; each set of factors is large
 _MOST_ITERATIONS = 8
 _NEGLIGIBLE = 1e-8  # of what an unknown may become: below, its digits do not count
@@ -89,9 +88,9 @@ class Esdirk4:
         self._kept.move_to_end(h)
         return self._kept[h]
 
-    def advance(self, state: State, h: float) -> State:
+    def advance(self, state: State, h: float, until: float = np.inf) -> State:
         """One step of a given size, or an error if its equations cannot be solved."""
-        found = self.step(state, h, _FINE)
+        found = self.step(state, h, _FINE, until)
         if found is None:
             raise ParasolError(
                 f"the stages of a step of size {h:.3g} at t={state.t:.6g} could not be solved: Newton did not converge. "
@@ -99,23 +98,27 @@ class Esdirk4:
             )
         return found[0]
 
-    def step(self, state: State, h: float, accuracy: float) -> tuple[State, np.ndarray, np.ndarray] | None:
+    def step(
+        self, state: State, h: float, accuracy: float, until: float = np.inf
+    ) -> tuple[State, np.ndarray, np.ndarray] | None:
         """The next state with estimates of the errors in u and u' (filtered by the step's matrix), None if it fails.
 
         `accuracy` is the last correction, relative to each unknown's size, at which the iteration for a nonlinear stage
-        stops.
+        stops. No load is asked for after the time `until`: the step may end where it jumps.
         """
         renewed = h not in self._kept
         for renew in (False, True):
             try:
-                found = self._try(state, h, accuracy, self.matrices(h, state, renew=renew), patient=renewed or renew)
+                found = self._try(
+                    state, h, accuracy, until, self.matrices(h, state, renew=renew), patient=renewed or renew
+                )
             except SingularMatrixError:
                 return None
             if found is not None or renewed:
                 return found
         return None
 
-    def _try(self, state: State, h: float, accuracy: float, matrices: Matrices, *, patient: bool):
+    def _try(self, state: State, h: float, accuracy: float, until: float, matrices: Matrices, *, patient: bool):
         rows, system, g = self.rows, self.rows.system, _GAMMA * h
         factors, share = matrices.factors, matrices.share
         momentum = rows.mass @ state.v
@@ -124,7 +127,7 @@ class Esdirk4:
             a = STAGES[i]
             known = state.u + h * sum(a[j] * slopes[j] for j in range(i))
             carried = momentum + h * sum(a[j] * forces[j] for j in range(i))
-            t = state.t + PLACES[i] * h
+            t = min(state.t + PLACES[i] * h, until)
             load = system.load(t)
             if system.nonlinear is None:
                 v = factors.solve(carried + share * (load - rows.stiffness @ known))
@@ -166,16 +169,59 @@ class Esdirk4:
         return None
 
 
+class Stops:
+    """The times that steps must meet: requested ones, and those at which the data jump."""
+
+    def __init__(self, run: Run):
+        self.run, self.grid, self.switches = run, None, np.empty(0)
+        if run.rows.system.moments is not None:
+            self.grid, found = run.rows.system.moments(float(run.times[0]), float(run.times[-1]))
+            # one switch may stand in several formulas, and be a requested time, up to rounding
+            found = found[np.diff(found, prepend=-np.inf) > 4 * self._instant(found)]
+            asked = run.times[np.argmin(np.abs(run.times - found[:, None]), axis=1)]
+            self.switches = np.where(np.abs(asked - found) <= 4 * self._instant(found), asked, found)
+        self.times = np.union1d(run.times, self.switches)
+
+    def next(self, t: float) -> tuple[float, float]:
+        """The first one after t, and the last time before it at which the data are those of the way there."""
+        stop = float(self.times[np.searchsorted(self.times, t, side="right")])
+        return stop, stop - self._instant(stop) if stop in self.switches else np.inf
+
+    def reached(self, state: State, stop: float) -> State:
+        """The state at a stop; where the data jump, the one with which it goes on."""
+        state = State(stop, state.u, state.v, state.z)
+        if stop not in self.switches:
+            return state
+        after = stop + self._instant(stop)
+        ahead = float(self.times[np.searchsorted(self.times, after)]) if after < self.times[-1] else np.inf
+        again = consistent(self.run.rows, state.u, state.v, after, min(ahead - after, self.run.duration))
+        self.run.restart(stop, again.u)
+        return State(stop, again.u, again.v, again.z)
+
+    def _instant(self, t):
+        """A time in which nothing happens, as short as numbers allow."""
+        return 1e-14 * (np.abs(t) + self.run.duration)
+
+    def jumps(self, times: np.ndarray) -> np.ndarray:
+        """Whether the data jump between neighbouring times, or within rounding of it."""
+        near = self._instant(times)
+        first, last = np.searchsorted(self.switches, times - 8 * near), np.searchsorted(self.switches, times + 8 * near)
+        return last[1:] > first[:-1]
+
+
 def esdirk4(run: Run, start: State, step: float) -> None:
-    """Fixed steps of ESDIRK4, order 4, for u' and u'': equal ones between requested times, none longer than `step`."""
-    method, state = Esdirk4(run), start
-    for begin, end in pairwise(run.times):
-        count = int(np.ceil((end - begin) / step * (1 - 1e-6)))
+    """Fixed steps of ESDIRK4, order 4, for u' and u'': equal ones from stop to stop, none longer than `step`."""
+    method, stops = Esdirk4(run), Stops(run)
+    state = stops.reached(start, start.t)
+    for begin, end in pairwise(stops.times):
+        count = max(1, int(np.ceil((end - begin) / step * (1 - 1e-6))))
         h = float(f"{(end - begin) / count:.11e}")  # rounded, so that equal steps are seen as such
+        until = stops.next(float(begin))[1]
         for m in range(1, count + 1):
-            state = method.advance(state, h)
+            state = method.advance(state, h, until)
             state = State(float(begin + m * (end - begin) / count), state.u, state.v, state.z)
             run.accept(state.t, state.u)
+        state = stops.reached(state, float(end))
 
 
 def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool = False) -> None:
@@ -187,28 +233,31 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
     time they are shortened so that a whole number of them leads there. (Interpolation would need slopes, and those of
     stiff components are too poor for it.)
     """
-    method, state, end, duration = Esdirk4(run), start, float(run.times[-1]), run.duration
+    method, stops, end, duration = Esdirk4(run), Stops(run), float(run.times[-1]), run.duration
+    state = stops.reached(start, start.t)
     sizes = run.rows.system.sizes
     carried = abs(run.rows.mass).sum(axis=0) > 0  # unknowns whose velocity is part of the state
-    outlook = _outlook(run, start)
+    quiet = _quiet(run, stops)
+    outlook = _outlook(run, start, quiet)
     size, speed = np.maximum(run.size, _NEGLIGIBLE * outlook), sizes(np.where(carried, start.v, 0.0))
     level = _level(_first_step(run, start, tolerance), duration)
-    quiet = _quiet(run)
     tries = 0
-    while state.t < end - 1e-12 * duration:
+    while state.t < end:
         tries += 1
-        h = duration * 2 ** (-max(level, _level(quiet(state.t), duration)) / 2)
+        h, wait = duration * 2 ** (-level / 2), quiet(state.t)
+        if wait < h:  # just before a pulse, one step leads to it
+            h = wait if quiet(state.t + wait) < wait / 8 else duration * 2 ** (-_level(wait, duration) / 2)
         if level > 80 or tries > _MOST_STEPS:
             raise ParasolError(
                 f"the step size fell to {h:.1e} at t={state.t:.6g} after {tries} steps without meeting tolerance="
                 f"{tolerance:g}. Does the solution blow up there? Raise the tolerance, or give a step."
             )
-        ahead = float(run.times[np.searchsorted(run.times, state.t + 1e-9 * duration)]) - state.t
+        stop, until = stops.next(state.t)
+        ahead = stop - state.t
         if ahead < 8 * h:
-            h = float(
-                f"{ahead / np.ceil(ahead / h * (1 - 1e-6)):.11e}"
-            )  # rounded, so that equal steps are seen as such
-        found = method.step(state, h, 0.02 * tolerance)
+            # rounded, so that equal steps are seen as such
+            h = float(f"{ahead / np.ceil(ahead / h * (1 - 1e-6)):.11e}")
+        found = method.step(state, h, 0.02 * tolerance, until)
         if found is None:
             run.rejected += 1
             level += 2
@@ -237,31 +286,40 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
             level = max(_level(h * factor, duration), level + 1)
             continue
         state, (size, speed) = after, now
-        run.accept(state.t, state.u)
         level = min(level, _level(h * factor, duration)) if factor > 1 else level
+        if state.t > stop - 1e-3 * h:
+            run.accept(stop, state.u)
+            state = stops.reached(state, stop)
+            if until < stop and stop < end:
+                level = _level(_first_step(run, state, tolerance), duration)
+        else:
+            run.accept(state.t, state.u)
 
 
-def _quiet(run: Run) -> Callable[[float], float]:
-    """How far ahead of a time the load changes by no more than half of its largest value: no step should be longer.
+def _quiet(run: Run, stops: Stops) -> Callable[[float], float]:
+    """How far ahead of a time the data change by half of their largest value, switches aside: no step should be longer.
 
     Error estimates see what the stages see. A pulse that begins and ends between them was never there.
     """
-    if run.rows.system.forcing is None:
-        return lambda t: run.duration
-    grid = np.linspace(float(run.times[0]), float(run.times[-1]), _MOMENTS + 1)
+    grid = stops.grid
+    if run.rows.system.forcing is None or grid is None:
+        return lambda t: np.inf
     values = run.rows.system.forcing(grid)
     changes = np.abs(np.diff(values, axis=0)) / np.maximum(np.max(np.abs(values), axis=0, initial=0.0), 1e-300)
+    changes[stops.jumps(grid)] = 0.0
     change = np.concatenate([[0.0], np.cumsum(np.max(changes, axis=1, initial=0.0))])
 
     def quiet(t: float) -> float:
-        place = min(int(np.searchsorted(change, np.interp(t, grid, change) + 0.5, side="right")), _MOMENTS)
-        return max(float(grid[place]) - t, run.duration / _MOMENTS)
+        place = np.searchsorted(change, np.interp(t, grid, change) + 0.5, side="right")
+        return max(float(grid[place]) - t, 1e-11 * run.duration) if place < len(grid) else np.inf
 
     return quiet
 
 
-def _outlook(run: Run, start: State) -> np.ndarray:
+def _outlook(run: Run, start: State, quiet: Callable[[float], float]) -> np.ndarray:
     """How far the forces of the run may move each unknown from its start, (n_names,), by one long implicit step each.
+
+    What lasts for less than a tenth of the run counts for less.
 
     Digits of what is far smaller than that cost steps and are worth nothing: a source that comes late leaves next to
     nothing before, which need not be followed in its own proportions.
@@ -273,9 +331,10 @@ def _outlook(run: Run, start: State) -> np.ndarray:
     if system.jacobian is not None:
         entries = entries + system.jacobian(start.u, start.t)
     still = rows.stiffness @ start.u
+    moments = [start.t] if system.forcing is None else [*stored, *(run.times[0] + duration * offsets)]
     pulls = [
-        system.load(float(t)) - still - rows.nonlinear(start.u, float(t))
-        for t in [*stored, *(run.times[0] + duration * offsets)]
+        min(1.0, 10 * quiet(t) / duration) * (system.load(t) - still - rows.nonlinear(start.u, t))
+        for t in map(float, moments)
     ]
     try:
         moved = run.factorize(entries).solve(np.array(pulls).T)

@@ -171,10 +171,14 @@ def _warn_of_growth(model: Model, mu: np.ndarray, times: np.ndarray) -> None:
         return  # refused later, with better words
     # a nonlinear problem may grow by itself; a linear one whose modes grow twentyfold is worth a word
     limit, duration = np.log(20.0) if model.problem.linear else MOST_GROWTH, float(times[-1] - times[0])
-    # eigenvalues cost as much as a solve: middle and ends of the ranges speak for the others where they are far from the
-    # limit; functions have neither
-    if model.parameters.functions or model.typical_growth * duration > limit / 3:
+    # eigenvalues cost as much as a solve: the first parameter is looked at itself, then middle and ends of the ranges speak
+    # for the others where they are far from the limit; functions have neither
+    first, key = model.first_growth, mu.tobytes()
+    if key in first:
+        growth = first[key]
+    elif not first or model.parameters.functions or model.typical_growth * duration > limit / 3:
         growth = model.growth(mu)
+        first.update({} if first else {key: growth})
     else:
         growth = model.typical_growth
     if growth * duration > limit:

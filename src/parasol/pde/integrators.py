@@ -15,6 +15,7 @@ from parasol.pde.sparse_direct import Factors, SingularMatrixError
 from parasol.pde.system import System
 
 _GROWTH = 1e6  # times the scale of the data: beyond, a run counts as unstable
+_MOST_CORRECTIONS = 30
 _LEAP = 1.6  # growth in one step above which one unknown's growth is not resolved by the steps
 
 
@@ -199,6 +200,10 @@ class Run:
             most = max(most, float(np.max(np.abs(reached[own]))))
         return most
 
+    def restart(self, t: float, u: np.ndarray) -> None:
+        """The last state reached is to be another, since the data have just jumped."""
+        self._levels[-1] = (t, u)
+
     def finish(self) -> None:
         """Store what is left."""
         self._store(np.inf)
@@ -214,6 +219,40 @@ class Run:
                 weights = interpolation([t for t, _ in self._levels], wanted)
                 self.values[self._stored] = sum(w * u for w, (_, u) in zip(weights, self._levels, strict=True))
             self._stored += 1
+
+
+def consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, ahead: float) -> State:
+    """The state nearest to u that meets the constraints, with u' and M2 u'' from the equation just after t.
+
+    `v` is the velocity, of which only that of unknowns with u'' counts; the data change smoothly for a time `ahead`.
+    """
+    system, held = rows.system, rows.constrained
+    solve, load = rows.transfer(u, t), system.load(t)
+    for _ in range(_MOST_CORRECTIONS if rows.bent else 1):
+        change = solve(np.where(held, load - rows.stiffness @ u - rows.nonlinear(u, t), 0.0))
+        u = u + change
+        if not rows.bent or worst(system.sizes(change), 1e-12 * system.sizes(u)) <= 1:
+            break
+        solve = rows.transfer(u, t)
+    else:
+        # rounding may keep corrections above that; larger ones mean that there is no solution near the given state
+        if not worst(system.sizes(change), 1e-8 * system.sizes(u)) <= 1:
+            raise ParasolError(
+                f"the nonlinear boundary conditions or algebraic equations have no solution near the state at t={t:g}: "
+                "Newton did not converge. Give an initial state closer to them."
+            )
+    # one-sided second-order difference: the load is not asked for before the first time
+    d = 1e-5 * ahead
+    part = rows.nonlinear(u, t)
+    drift = (
+        4 * (system.load(t + d) - rows.nonlinear(u, t + d))
+        - (system.load(t + 2 * d) - rows.nonlinear(u, t + 2 * d))
+        - 3 * (load - part)
+    ) / (2 * d)
+    pull = load - part - rows.stiffness @ u
+    momentum = 0.0 if v is None else rows.mass @ np.where(np.isfinite(v), v, 0.0)
+    slope = solve(np.where(held, drift, np.where(rows.first, pull, momentum)))
+    return State(t, u, slope, np.where(rows.second, pull - rows.damping @ slope, 0.0))
 
 
 def interpolation(ts: list[float], t: float) -> np.ndarray:
@@ -233,5 +272,5 @@ def worst(errors: np.ndarray, allowed: np.ndarray) -> float:
     >>> worst(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
     0.5
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(errors == 0, 0.0, errors / allowed), initial=0.0))
+    # called several times in every stage: what is not divided needs no care for warnings, and integrators silence the rest
+    return float(np.divide(errors, allowed, out=np.zeros(errors.shape), where=errors != 0).max(initial=0.0))

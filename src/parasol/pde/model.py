@@ -17,6 +17,7 @@ from parasol.checks import ParasolError, check_count, check_finite, check_shape
 from parasol.expressions import Function, as_function
 from parasol.pde.equation import Time
 from parasol.pde.evolution import Evolution, evolve
+from parasol.pde.moments import Moments
 from parasol.pde.parameters import FunctionParameter, ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.quantities import QuantityRows, quantity_rows
@@ -30,6 +31,7 @@ from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 
 _WATCHED = 16  # rows of a load in time that are looked at beforehand
+_SOME_VALUE = 0.7  # of unknowns, at which nonlinear terms are looked at; u (1 − u) vanishes at 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,17 +234,36 @@ class Model:
             nonlinear=(lambda u, t: self._nonlinear_value(u, t, mu)) if self.nonlinear else None,
             jacobian=(lambda u, t: self._nonlinear_slope(u, t, mu)) if self.nonlinear else None,
             solver=self.solver,
-            forcing=(lambda times: self._forcing(mu, times)) if steady_load is None else None,
+            forcing=(lambda times: self._forcing(mu, times)) if self.moments else None,
+            moments=(lambda first, last: self._grid(mu, first, last)) if self.moments else None,
             names=self.problem.names,
             nonlinear_rows=self._nonlinear_rows,
         )
 
+    @cached_property
+    def moments(self) -> Moments | None:
+        """When something happens in what depends on time, None where nothing does."""
+        forms = [*self.problem.forms, *[f for forms in self.problem.conditions.values() for f in forms]]
+        parts = [e for form in forms for e in (form.nonlinear, *[term.coefficient for term in form.source])]
+        moving = [part for part in parts if part.atoms(Time)]
+        if not moving or self.problem.time is None:
+            return None
+        return Moments.of(moving, self.problem.time, self.parameters.scalars, self.problem.coordinates)
+
+    def _grid(self, mu: np.ndarray, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
+        some = np.unique(np.linspace(0, self.n_nodes - 1, 4).astype(int))
+        return self.moments.grid(mu[: len(self.parameters.scalars)], self.nodes.points[some], first, last)  # type: ignore[union-attr]
+
     def _forcing(self, mu: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """What depends on time in the load, at a few rows of every contribution: (n_times, n_rows)."""
-        moving = [part.coefficient for part in self.varying_load if part.coefficient.n_times]
-        rows = [np.unique(np.linspace(0, len(c.columns[0]) - 1, _WATCHED).astype(int)) for c in moving]
-        values = [c.take(some).in_time(mu, times) for c, some in zip(moving, rows, strict=True)]
-        return np.nan_to_num(np.hstack([np.empty((len(times), 0)), *values]))
+        """What depends on time in f, and in N at some values of u and its derivatives, at a few rows of every contribution."""
+        loads = [part.coefficient for part in self.varying_load]
+        parts = [(c, 0) for c in loads] + [(n.value, len(n.columns) + len(n.functions)) for n in self.nonlinear]
+        values = [np.empty((len(times), 0))]
+        for function, n_others in parts:
+            if function.n_times:
+                some = np.unique(np.linspace(0, len(function.columns[0]) - 1, _WATCHED).astype(int))
+                values.append(function.take(some).in_time(mu, times, *[_SOME_VALUE] * n_others))
+        return np.nan_to_num(np.hstack(values))
 
     @property
     def load_moves(self) -> bool:
@@ -288,6 +309,11 @@ class Model:
     def growth(self, mu) -> float:
         """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""
         return spectrum(self.system(mu)).growth
+
+    @cached_property
+    def first_growth(self) -> dict[bytes, float]:
+        """`growth` at the parameter solved for first, by its bytes: who solves once pays for one."""
+        return {}
 
     @cached_property
     def typical_growth(self) -> float:
@@ -346,7 +372,9 @@ class Model:
         Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton from.
         Problems in time return an `Evolution` and take `times`, `integrator`, `progress` and either `step` for constant
         steps or `tolerance` (1e-5) for adapted ones: the errors of each unknown in time stay below about tolerance × its
-        largest size so far, or with `relative=True` × its size at the time.
+        largest size so far, or with `relative=True` × its size at the time. Adapted steps meet the times at which data
+        switch, and find pulses of any width where the argument of a function of time vanishes or is extreme; an argument
+        that does so twice within 1/4096 of the run may hide one.
         """
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)

@@ -23,7 +23,7 @@ from parasol.pde.equation import (
     read_equation,
     with_unknowns,
 )
-from parasol.pde.jumps import INSTEAD, jumps_between
+from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
 from parasol.pde.vectors import gradient
@@ -104,7 +104,9 @@ class Problem:
 
     A coefficient of a second derivative must not jump in the coordinates or the unknowns: SymPy differentiates a flux
     k u_x with a jump in k as if there were none, and the condition that the flux is continuous is lost. With
-    `nondivergence=True` equations hold as they stand, k u_xx with no flux behind it, and k may jump.
+    `nondivergence=True` equations hold as they stand, k u_xx with no flux behind it, and k may jump. A coefficient b of a
+    first derivative may jump: b u_x is meant as it stands. (b u).diff(x) is refused where the pieces of b are not
+    constant; where they are, SymPy makes b u_x of it, and `discretize` warns that this is what is solved.
 
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
@@ -178,6 +180,7 @@ class Problem:
                     )
         if not self.nondivergence:
             self._refuse_poles(forms)
+            self._refuse_lost_jumps(forms)
         return forms
 
     def _refuse_poles(self, forms: Sequence[Form]) -> None:
@@ -188,17 +191,42 @@ class Problem:
             powers = [p for p in coefficient.atoms(sympy.Pow) if not p.exp.is_nonnegative]
             if all(p.free_symbols.isdisjoint(places) for p in [*powers, *coefficient.atoms(TrigonometricFunction)]):
                 continue
-            low, high = self.domain.bounds
-            points = low + (high - low) * np.random.default_rng(0).random((400, len(low)))
-            points = points[self.domain.contains(points)]
-            scalars = list(coefficient.atoms(Parameter))
-            function, middle = as_function(coefficient, [*places, *scalars]), [p.middle for p in scalars]
-            if jumps_between(lambda p, f=function, mu=middle: f(*p.T, *mu), points[:-1], points[1:]):
+            if self._jumps_inside(coefficient):
                 raise ParasolError(
                     f"the equation has a second derivative times {coefficient}, which jumps or is infinite inside the "
                     f"domain: if it is a material, the condition that the flux is continuous at the interface would be "
                     f"lost. {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as it stands."
                 )
+
+    def _refuse_lost_jumps(self, forms: Sequence[Form]) -> None:
+        """Refuse b u_x + b_x u with a b that jumps, which is what SymPy makes of (b u).diff(x).
+
+        Where b is constant on its pieces there is no b_x to be seen, and b u_x is read as it stands: see `rough_places`.
+        """
+        for form in forms:
+            values = sympy.Tuple(form.nonlinear, *[t.coefficient for t in form.operator if not any(t.derivative or ())])
+            jets = [(term.derivative, term.coefficient) for term in form.operator]
+            for index, coefficient in [*jets, *[(jet.derivative, form.nonlinear) for jet in form.jets]]:
+                along = [v for v, order in zip(self.coordinates, index or (), strict=False) if order == sum(index) == 1]
+                for part in jumping_parts(coefficient, along):
+                    rate = part.diff(along[0])
+                    if not rate.is_number and values.has(rate) and self._jumps_inside(part):
+                        raise ParasolError(
+                            f"the equation has a first derivative times {part}, which jumps, beside the derivative of "
+                            f"that: it was differentiated as if it did not jump, and the condition that the flux is "
+                            f"continuous at the interface would be lost. {INSTEAD}; or say nondivergence=True if no flux "
+                            "is meant and the equation holds as it stands."
+                        )
+
+    def _jumps_inside(self, coefficient: sympy.Expr) -> bool:
+        """Whether a coefficient jumps on segments through the domain, in the middle of the parameters' ranges."""
+        low, high = self.domain.bounds
+        points = low + (high - low) * np.random.default_rng(0).random((400, len(low)))
+        points = points[self.domain.contains(points)]
+        others = sorted(coefficient.free_symbols - set(self.coordinates), key=str)
+        function = as_function(coefficient, [*self.coordinates, *others])
+        middle = [s.middle if isinstance(s, Parameter) else 0.5 for s in others]
+        return jumps_between(lambda p: function(*p.T, *middle), points[:-1], points[1:])
 
     def _read(self, equation, where: str) -> Form:
         bounds = self.domain.bounds

@@ -10,11 +10,11 @@ import sympy
 from scipy.spatial import KDTree
 
 from parasol.expressions import as_function
-from parasol.pde.equation import Form, Time
+from parasol.pde.equation import Form, Time, normal
 from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
-from parasol.space.geometry.domain import around
+from parasol.space.geometry.domain import Domain, around
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.nodes import Nodes
 
@@ -23,8 +23,17 @@ _ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
 # second difference of a coefficient over quarters of the way to a neighbour, of its largest value there
 _UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
+_PER_BORDER = 12  # places looked at where two parts of a surface meet
 _SINGULAR = 0.9  # exponent of r below which a corner is worth a word
+# a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
+Meeting = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 _ASK = "Ask ps.discretisation_error(model, mu) how large they are."
+
+
+_AS_READ = (
+    "It is read as b u_x, not as (b u)_x, whose flux is continuous and whose u jumps: SymPy loses that condition. "
+    "With nondivergence=True this is taken as known. "
+)
 
 
 def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
@@ -34,9 +43,18 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     derivatives that bend within the spacing of the nodes, and the points in the plane or edges in space where the
     solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both sides of a
     re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given values have
-    such solutions too, but there the scheme converges evenly.
+    such solutions too, but there the scheme converges evenly. Given values that jump along the boundary are seen as well,
+    but for those that contain the normal.
     """
-    return [*_jumps(problem, nodes), *_layers(problem, nodes), *_singular_points(problem, nodes)]
+    conditions = set(problem.conditions.values())
+    alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
+    meetings = () if nodes.dimension == 1 or alike or not nodes.n_boundary else list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
+    return [
+        *_jumps(problem, nodes),
+        *_layers(problem, nodes),
+        *_singular_points(problem, nodes, meetings),
+        *_jumping_values(problem, nodes, meetings),
+    ]
 
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
@@ -45,9 +63,11 @@ def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
         for what, expression in _coefficients(form):
             if _jumps_along(problem, nodes, expression):
                 culprit = min(map(str, jumping_parts(expression, problem.coordinates)), key=len)
+                # what is left of (b u).diff(x) cannot be told from b u.diff(x) where b is constant on its pieces
+                as_read = "" if "first" not in what or problem.nondivergence else _AS_READ
                 yield (
                     f"the {what} of the equation jumps along the coordinates, {culprit}: errors fall no faster than the "
-                    f"spacing of the nodes, whatever the degree, and depend on how the nodes lie. {_ASK}"
+                    f"spacing of the nodes, whatever the degree, and depend on how the nodes lie. {as_read}{_ASK}"
                 )
 
 
@@ -57,9 +77,10 @@ def _coefficients(form: Form) -> Iterator[tuple[str, sympy.Expr]]:
     for kind, terms in (("source", form.source), ("coefficient", form.operator)):
         for term in terms:
             sums[kind, term.unknown, term.derivative, term.time_order] += term.theta * term.coefficient
-    for (kind, *_), expression in sums.items():
-        yield kind, expression
-    yield "nonlinear term", form.nonlinear
+    for (kind, _, derivative, _), expression in sums.items():
+        yield f"{kind} of a first derivative" if sum(derivative or ()) == 1 else kind, expression
+    slopes = any(sum(jet.derivative) == 1 for jet in form.jets)
+    yield "nonlinear term" + " with a first derivative" * slopes, form.nonlinear
 
 
 def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool:
@@ -131,13 +152,12 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------
-def _singular_points(problem: Problem, nodes: Nodes) -> Iterator[str]:
-    forms = [form for several in problem.conditions.values() for form in several]
-    if nodes.dimension == 1 or all(form.states_value for form in forms) or max(f.order for f in problem.forms) < 2:
+def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[str]:
+    if max(form.order for form in problem.forms) < 2:
         return
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
     slopes, changes = [], []  # (exponent, point)
-    for point, before, after, angle in _junctions(nodes) if nodes.dimension == 2 else _edges(nodes):
+    for point, before, after, angle in meetings:
         one, other = values[np.argmax(before)], values[np.argmax(after)]
         if np.any(~one & ~other) and np.pi / angle < _SINGULAR:
             slopes.append((np.pi / angle, point))
@@ -150,20 +170,85 @@ def _singular_points(problem: Problem, nodes: Nodes) -> Iterator[str]:
     ):
         if found:
             exponent, at = min(found, key=lambda pair: pair[0])
-            others = len({tuple(point) for _, point in found}) - 1
-            more = f" (and at {others} more)" if others else ""
+            more = _and_more([point for _, point in found])
             yield (
                 f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}: "
                 f"errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next. {_ASK}"
             )
 
 
-def _edges(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+# ---- values given on the boundary ------------------------------------------------------------------------------------
+def _jumping_values(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[str]:
+    """Given values that differ where two parts of the boundary meet, or jump within one."""
+    for j, unknown in enumerate(problem.names):
+        values = [_given_value(problem.conditions[name][j]) for name in nodes.domain.part_names]
+        places = [*_between_parts(problem, nodes, values, meetings), *_within_parts(problem, nodes, values)]
+        if places:
+            yield (
+                f"the values given for {unknown} on the boundary jump at {_place(problem, places[0])}{_and_more(places)}, so "
+                f"the solution does too: errors of a per cent of the jump are usual at a few thousand nodes, larger ones "
+                f"beside it, and fluxes through the boundary there are infinite. Let a named part begin where values "
+                f"jump, so that a node stands there. {_ASK}"
+            )
+
+
+def _given_value(form: Form) -> sympy.Expr | None:
+    """The value that a condition gives to one unknown as a formula in the coordinates, where it does."""
+    if not form.states_value or form.nonlinear != 0 or len(form.operator) != 1 or form.operator[0].function is not None:
+        return None
+    factor = form.operator[0].theta * form.operator[0].coefficient
+    terms = [t.theta * t.coefficient * (t.function or 1) / factor for t in form.source]
+    return sympy.Add(*terms)
+
+
+def _between_parts(problem: Problem, nodes: Nodes, values, meetings: Iterable[Meeting]) -> Iterator[np.ndarray]:
+    """Where parts meet whose values differ there, at some parameter and time, by 1e-3 of what they ever differ by."""
+    places: dict[sympy.Expr, list[np.ndarray]] = defaultdict(list)
+    for point, before, after, _ in meetings:
+        one, other = values[np.argmax(before)], values[np.argmax(after)]
+        if one is not None and other is not None and one != other:
+            places[one - other].append(point)
+    sizes = [np.max(np.abs(next(_functions(problem, v, _ENDS))(nodes.boundary))) for v in values if v is not None]
+    for gap, points in places.items():
+        if gap.free_symbols & set(normal(*problem.coordinates)):
+            continue  # the normal turns in a corner, and the values with it
+        for difference in _functions(problem, gap, _ENDS):
+            least = max(1e-3 * np.max(np.abs(difference(nodes.boundary))), 1e-9 * max(sizes))
+            found = np.abs(difference(np.array(points))) > least
+            if np.any(found):
+                yield from np.array(points)[found]
+                break
+
+
+def _within_parts(problem: Problem, nodes: Nodes, values) -> Iterator[np.ndarray]:
+    """Nodes beside which the value given on their part jumps."""
+    for k, value in enumerate(values):
+        if value is None or nodes.dimension == 1 or not jumping_parts(value, problem.coordinates):
+            continue
+        here = np.flatnonzero(nodes.on_part[:, k])
+        if len(here) < 2:
+            continue
+        points, normals = nodes.boundary[here], nodes.part_normals[here, k]
+        _, near = KDTree(points).query(points, min(3 if nodes.dimension == 2 else 7, len(here)))
+        start, stop = np.repeat(near[:, 0], near.shape[1] - 1), near[:, 1:].ravel()
+        side = np.sum(normals[start] * normals[stop], axis=1) > 0.5  # not through a corner or a thin wall
+        start, stop = points[start[side]], points[stop[side]]
+        for function in _functions(problem, value, _SHARES):
+            if jumps_between(function, start, stop):
+                while len(start) > 1:  # down to one place to name
+                    half = slice(len(start) // 2)
+                    half = half if jumps_between(function, start[half], stop[half]) else slice(len(start) // 2, None)
+                    start, stop = start[half], stop[half]
+                yield start[0]
+                break
+
+
+def _edges(nodes: Nodes) -> Iterator[Meeting]:
     """Nodes of a surface near an edge or another part, their part and that one, and the angle inside the domain.
 
     Where normals turn by less than 60° the surface counts as smooth; by more than 120°, as two sides of a thin wall.
     """
-    domain = nodes.domain
+    domain, between = nodes.domain, defaultdict(list)
     _, near = KDTree(nodes.boundary).query(nodes.boundary, min(7, nodes.n_boundary))
     bent = np.einsum("nd,nkd->nk", nodes.normals, nodes.normals[near]) < 0.7
     changed = (nodes.part[near] != nodes.part[:, None]) & ~bent
@@ -180,11 +265,29 @@ def _edges(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, f
             rise = np.sum((foot - points) * (normals - turned), axis=1)
             turn = np.where(cosine < 0.5, np.sign(rise) * np.arccos(np.clip(cosine, -1.0, 1.0)), 0.0)
             edge = (turn != 0) & (cosine > -0.5) & (share < 0.5)
-            for k in np.flatnonzero(edge | ((turn == 0) & np.any(parts != own, axis=1))):
-                yield points[k], own[k], parts[k], np.pi + float(turn[k])
+            yield from zip(points[edge], own[edge], parts[edge], np.pi + turn[edge], strict=True)
+            first, other = np.argmax(own, axis=1), np.argmax(parts, axis=1)
+            for k in np.flatnonzero((turn == 0) & (first != other)):
+                between[int(first[k]), int(other[k])].append((points[k], reach[k] * step[k], own[k], parts[k]))
+    # a few places of each border are enough: to find one exactly takes many projections
+    some = [ways[i] for ways in between.values() for i in np.unique(np.linspace(0, len(ways) - 1, _PER_BORDER).astype(int))]
+    if some:
+        points, steps, own, parts = (np.array(column) for column in zip(*some, strict=True))
+        yield from zip(_border(domain, points, steps, own), own, parts, np.full(len(some), np.pi), strict=True)
 
 
-def _junctions(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+def _border(domain: Domain, points: np.ndarray, steps: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Where along the steps from boundary points in the parts `own` (n, n_parts) another part begins."""
+    low, high = np.zeros((len(points), 1)), np.ones((len(points), 1))
+    for _ in range(20):
+        middle = (low + high) / 2
+        parts = domain.plain(domain.project(points + middle * steps))[0]
+        still = (np.argmax(parts, axis=1) == np.argmax(own, axis=1))[:, None]
+        low, high = np.where(still, middle, low), np.where(still, high, middle)
+    return domain.project(points + low * steps)
+
+
+def _junctions(nodes: Nodes) -> Iterator[Meeting]:
     """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain."""
     domain, step = nodes.domain, float(np.min(nodes.spacing[nodes.n_interior :]))
     ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # corner, unit vector along the arc away from it, parts
@@ -207,6 +310,11 @@ def _junctions(nodes: Nodes) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
         angle = float(np.arccos(np.clip(one @ other, -1.0, 1.0)))
         between = corner + 1e-3 * step * (one + other) / max(float(np.linalg.norm(one + other)), 1e-12)
         yield corner, before, after, angle if domain.contains(between[None])[0] else 2 * np.pi - angle
+
+
+def _and_more(points: Iterable[np.ndarray]) -> str:
+    others = len({tuple(point) for point in points}) - 1
+    return f" (and at {others} more)" if others else ""
 
 
 def _place(problem: Problem, point: np.ndarray) -> str:

@@ -33,10 +33,11 @@ class RowFunction:
             raise ParasolError(f"the coefficient {self.function.expression} is not finite at {bad} nodes.")
         return out if mu.ndim == 1 else np.broadcast_to(out, (len(mu), out.shape[-1]))
 
-    def in_time(self, mu: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """(n_times, n_rows) at one parameter."""
+    def in_time(self, mu: np.ndarray, times: np.ndarray, *values: float) -> np.ndarray:
+        """(n_times, n_rows) at one parameter, with the same further values in all rows."""
         scalars = [mu[j] for j in self.places]
-        return self.function(*[column[None] for column in self.columns], *scalars, *[times[:, None]] * self.n_times)
+        columns = [column[None] for column in self.columns]
+        return self.function(*columns, *scalars, *[times[:, None]] * self.n_times, *values)
 
     def take(self, rows: np.ndarray) -> RowFunction:
         """The same at some of the rows only."""

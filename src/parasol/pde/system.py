@@ -20,7 +20,8 @@ class System:
     (n,), `jacobian(u, t)` its derivative's entries (nnz,) in the pattern; both are None for a linear problem. Boundary
     rows have no time derivative: they are constraints that hold at every time. The unknown functions `names` stand one
     after the other in u, each with as many values; `nonlinear_rows` (n,) says where N can differ from 0, None: anywhere.
-    `forcing` gives what depends on time in the load at a few rows, (n_times, n_rows) of times (n_times,).
+    `forcing` gives what depends on time in f and N at a few rows, (n_times, n_rows) of times (n_times,); `moments(first,
+    last)` gives times at which it should be looked at, ever closer where something happens, and those where it switches.
     """
 
     pattern: Pattern
@@ -34,6 +35,7 @@ class System:
     names: tuple[str, ...] = ("u",)
     nonlinear_rows: np.ndarray | None = None
     forcing: Callable[[np.ndarray], np.ndarray] | None = None
+    moments: Callable[[float, float], tuple[np.ndarray, np.ndarray]] | None = None
 
     @property
     def n(self) -> int:
@@ -83,4 +85,4 @@ class System:
 
 def sizes(values: np.ndarray, n_fields: int) -> np.ndarray:
     """The largest absolute value of each of the unknown functions that stand one after the other, (n_fields,)."""
-    return np.max(np.abs(values.reshape(n_fields, -1)), axis=1)
+    return np.abs(values.reshape(n_fields, -1)).max(axis=1)

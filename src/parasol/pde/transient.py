@@ -19,15 +19,15 @@ from parasol.checks import (
     check_shape,
 )
 from parasol.pde.esdirk import esdirk4, esdirk4_adaptive
-from parasol.pde.integrators import Rows, Run, State, worst
+from parasol.pde.integrators import Rows, Run, State, consistent, worst
 from parasol.pde.multistep import averaged, sbdf2
 from parasol.pde.system import System
 
 INTEGRATORS = ("averaged", "sbdf2", "esdirk4")
 _TOLERANCE = 1e-5
 LARGE_VIOLATION = 1e-2
-_MOST_CORRECTIONS = 30
 _DENSE = 500
+_MOST_SAMPLES = 200_000
 MOST_GROWTH = np.log(1e6)
 
 
@@ -119,6 +119,8 @@ def integrate(
             esdirk4_adaptive(run, start, tolerance, relative=relative)
         else:
             n_steps = count_steps(times, step)
+            looks = n_steps * (4 if integrator == "esdirk4" else 1)  # its stages see what happens within a step
+            _warn_of_pulses(system, np.linspace(times[0], times[-1], min(looks, _MOST_SAMPLES) + 1), duration / n_steps)
             if integrator == "esdirk4":
                 esdirk4(run, start, duration / n_steps)
             else:
@@ -212,26 +214,12 @@ def _refuse_gaps(rows: Rows, values: np.ndarray, what: str, entries: np.ndarray)
 
 def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, duration: float) -> tuple[State, np.ndarray]:
     """A start that meets the constraints, with u' and M2 u'' from the equation, and the state to store for it."""
-    system, held = rows.system, rows.constrained
+    system = rows.system
     known = np.isfinite(u)
     given = np.where(known, u, 0.0)
-    fixed, solve = given, rows.transfer(given, t)
-    load = system.load(t)
-    for _ in range(_MOST_CORRECTIONS if rows.bent else 1):
-        change = solve(np.where(held, load - rows.stiffness @ fixed - rows.nonlinear(fixed, t), 0.0))
-        fixed = fixed + change
-        if not rows.bent or worst(system.sizes(change), 1e-12 * system.sizes(fixed)) <= 1:
-            break
-        solve = rows.transfer(fixed, t)
-    else:
-        # rounding may keep corrections above that; larger ones mean that there is no solution near the given state
-        if not worst(system.sizes(change), 1e-8 * system.sizes(fixed)) <= 1:
-            raise ParasolError(
-                f"the nonlinear boundary conditions or algebraic equations have no solution near the initial state at "
-                f"t={t:g}: Newton did not converge. Give an initial state closer to them."
-            )
-    size = np.maximum(system.sizes(given), system.sizes(fixed))
-    violation = worst(system.sizes(np.where(known, fixed - given, 0.0)), size)
+    start = consistent(rows, given, v, t, duration)
+    size = np.maximum(system.sizes(given), system.sizes(start.u))
+    violation = worst(system.sizes(np.where(known, start.u - given, 0.0)), size)
     if violation > LARGE_VIOLATION:
         warnings.warn(
             f"the initial state violates the boundary conditions at t={t:g} by {violation:.1e} of its size; they hold "
@@ -239,19 +227,7 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
             ParasolWarning,
             stacklevel=3,
         )
-    # one-sided second-order difference: the load is not asked for before the first time
-    d = 1e-5 * duration
-    part = rows.nonlinear(fixed, t)
-    drift = (
-        4 * (system.load(t + d) - rows.nonlinear(fixed, t + d))
-        - (system.load(t + 2 * d) - rows.nonlinear(fixed, t + 2 * d))
-        - 3 * (load - part)
-    ) / (2 * d)
-    pull = load - part - rows.stiffness @ fixed
-    momentum = 0.0 if v is None else rows.mass @ np.where(np.isfinite(v), v, 0.0)
-    slope = solve(np.where(held, drift, np.where(rows.first, pull, momentum)))
-    z = np.where(rows.second, pull - rows.damping @ slope, 0.0)
-    return State(t, fixed, slope, z), np.where(known, given, fixed) if violation > LARGE_VIOLATION else fixed
+    return start, np.where(known, given, start.u) if violation > LARGE_VIOLATION else start.u
 
 
 def _scale(rows: Rows, start: State, duration: float) -> np.ndarray:
@@ -284,6 +260,26 @@ def count_steps(times: np.ndarray, step: float) -> int:
     if gaps <= 1_000_000 and meets(gaps):
         return gaps * -(-least // gaps)
     return next((n for n in range(least, 4 * least) if meets(n)), least)
+
+
+def _warn_of_pulses(system: System, at: np.ndarray, step: float) -> None:
+    """Say so where data go up and down between the times of constant steps, or more often than these see."""
+    if system.forcing is None or system.moments is None:
+        return
+    grid, _ = system.moments(float(at[0]), float(at[-1]))
+    values, seen = system.forcing(grid), system.forcing(at)
+    size = np.max(np.abs(values), axis=0, initial=0.0)
+    ways = [np.sum(np.abs(np.diff(some, axis=0)), axis=0) for some in (values, seen)]  # up and down, all told
+    missed = ways[0] - 1.5 * ways[1] - 0.5 * size
+    if np.any(missed > 0):
+        k = int(np.argmax(missed / np.maximum(size, 1e-300)))
+        worst_at = grid[np.argmax(np.abs(values[:, k] - np.interp(grid, at, seen[:, k])))]
+        warnings.warn(
+            f"the data change near t={worst_at:.6g} within one step of {step:.3g}, which does not see it. Use a "
+            "smaller step, or leave it to the program: without a step they are adapted to the data.",
+            ParasolWarning,
+            stacklevel=4,
+        )
 
 
 def _refuse_growth(system: System, duration: float) -> None:
