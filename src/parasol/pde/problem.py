@@ -129,6 +129,7 @@ class Problem:
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
             raise ParasolError(f"domain is {self.domain!r}. Pass a domain such as ps.Disc() or ps.Box((0, 0), (1, 1)).")
+        self.domain.check_closed()
         given = tuple(self.unknowns) or find_unknowns([difference(e) for e in self.equations])
         object.__setattr__(self, "unknowns", given)
         # a problem that cannot be read is refused when it is declared

@@ -199,6 +199,7 @@ def _whole(value, least: int) -> bool:
 def _check(domain, n_nodes, spacing, n_boundary, method, grade, relax) -> None:
     if not isinstance(domain, Domain):
         raise ParasolError(f"scatter needs a domain, got {domain!r}. Use for example Disc() or Box((0, 0), (1, 1)).")
+    domain.check_closed()
     check_choice(method, _METHODS, "method")
     if n_nodes is None and spacing is None:
         raise ParasolError("scatter needs a count or a spacing: give n_nodes=1000 or spacing=0.05.")

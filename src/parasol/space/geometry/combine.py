@@ -171,7 +171,15 @@ class Combination(Domain):
     def _gaps(self, points: np.ndarray) -> np.ndarray:
         """By how much each operand lets the points bound the combination, negative where it cuts them: (k, n)."""
         signs = np.ones(len(self._operands)) if self.kind == "union" else -self._flips
-        return signs[:, None] * np.array([domain.distance(points) for domain in self._operands])
+        return signs[:, None] * np.array([domain.rough_distance(points) for domain in self._operands])
+
+    def open_ends(self) -> np.ndarray:
+        """Points inside the domain where an operand's boundary is missing and no other operand closes it."""
+        left = []
+        for which, domain in enumerate(self._flat[0]):
+            ends = domain.open_ends()
+            left.append(ends[(np.delete(self._gaps(ends), which, axis=0) > self._tolerance).all(axis=0)])
+        return np.concatenate(left)
 
     def _kept(self, points: np.ndarray, which: int) -> Verdict:
         """Whether boundary points of one operand bound the combination.
@@ -253,7 +261,7 @@ class Combination(Domain):
         for one, other in np.unique(owner[index], axis=0):
             rows = np.flatnonzero((owner[index] == (one, other)).all(axis=1))
             if one == other:
-                onto, normal = self._operands[one].project, self._operands[one].normal
+                onto, normal = self._operands[one].onto, partial(_normal, domain=self._operands[one])
             else:
                 pair = self._operands[one], self._operands[other]
                 onto, normal = partial(onto_edge, pair=pair, size=self.size), partial(edge_normals, pair=pair)
@@ -297,7 +305,7 @@ class Combination(Domain):
         names = self.part_names
         parts = np.zeros((len(points), len(names)), dtype=bool)
         normals = np.zeros_like(points)
-        gaps = np.array([np.abs(domain.distance(points)) for domain in self._operands])
+        gaps = np.array([np.abs(domain.rough_distance(points)) for domain in self._operands])
         limit = np.maximum(self._tolerance, gaps.min(axis=0))
         for which, domain in reversed(list(enumerate(self._operands))):
             rows = np.flatnonzero(gaps[which] <= limit)
@@ -312,7 +320,7 @@ class Combination(Domain):
         points = self.check_points(points)
         foot = self.project(points)
         parts, normals = self.plain(foot)
-        gaps = np.array([np.abs(domain.distance(foot)) for domain in self._operands])
+        gaps = np.array([np.abs(domain.rough_distance(foot)) for domain in self._operands])
         rows = np.flatnonzero(((gaps <= self._tolerance).sum(axis=0) > 1) | (parts.sum(axis=1) > 1))
         if len(rows):
             parts[rows], of_parts = look_around(self, foot[rows])
@@ -372,3 +380,8 @@ class Combination(Domain):
         if not len(points):
             raise self._empty
         return points, np.repeat(owners, [len(cloud) for cloud in clouds], axis=0)
+
+
+def _normal(points: np.ndarray, domain: Domain) -> np.ndarray:
+    """Normals at points of the boundary: (n, dimension)."""
+    return domain.beside(points)[1]

@@ -131,6 +131,18 @@ class Domain(ABC):
         away = np.linalg.norm(points - self.project(points), axis=1)
         return np.where(self.contains(points), -away, away)
 
+    def rough_distance(self, points: np.ndarray) -> np.ndarray:
+        """Signed distance whose sign is exact and whose size is right to first order near the boundary: (n,)."""
+        return self.distance(points)
+
+    def beside(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Signed distance (n,) and normal (n, dimension) of points close to the boundary, right to first order there."""
+        return self.distance(points), self.normal(points)
+
+    def onto(self, points: np.ndarray) -> np.ndarray:
+        """A point of the boundary close to each point that is close to it, though perhaps not the nearest one."""
+        return self.project(points)
+
     @property
     def part_names(self) -> tuple[str, ...]:
         """Names of the pieces of the boundary."""
@@ -143,6 +155,20 @@ class Domain(ABC):
     def plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Parts (n, n_parts) and normals (n, dimension) of boundary points that are in no corner."""
         return self.parts(points), self.normal(points)
+
+    def open_ends(self) -> np.ndarray:
+        """Points inside the domain where its boundary is missing, none for a domain that can be used: (n, dimension)."""
+        return np.zeros((0, self.dimension))
+
+    def check_closed(self) -> None:
+        """Refuse a domain that an inequality leaves open."""
+        ends = self.open_ends()
+        if len(ends):
+            place = ", ".join(f"{value:.3g}" for value in ends[len(ends) // 2])
+            raise ParasolError(
+                f"the domain reaches beyond the bounds of its g, at ({place}) for one. Enlarge bounds until g > 0 on "
+                "their faces, or cut a shape without end, such as a cylinder, with & Box(...) that lies within them."
+            )
 
     @property
     def symbols(self) -> frozenset[sympy.Basic]:
@@ -161,6 +187,7 @@ class Domain(ABC):
 
     def volume(self) -> float:
         """Length, area or volume; estimated to about 0.1 % where no formula is known."""
+        self.check_closed()
         # the additive recurrence with the roots of x^(d+1) = x + 1 fills a box evenly without random numbers
         root = np.roots([1, *[0] * (self.dimension - 1), -1, -1])
         steps = np.abs(root[np.argmax(np.abs(root))]) ** -np.arange(1.0, self.dimension + 1)
@@ -284,6 +311,18 @@ class Named(Domain):
         """Nearest boundary point of each point: (n, dimension)."""
         return self.base.project(points)
 
+    def rough_distance(self, points: np.ndarray) -> np.ndarray:
+        """Signed distance whose sign is exact and whose size is right to first order near the boundary: (n,)."""
+        return self.base.rough_distance(points)
+
+    def beside(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Signed distance (n,) and normal (n, dimension) of points close to the boundary."""
+        return self.base.beside(points)
+
+    def onto(self, points: np.ndarray) -> np.ndarray:
+        """A point of the boundary close to each point that is close to it: (n, dimension)."""
+        return self.base.onto(points)
+
     def volume(self) -> float:
         """Length, area or volume."""
         return self.base.volume()
@@ -295,6 +334,10 @@ class Named(Domain):
     def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """Points of the boundary in 3 dimensions."""
         return self.base.boundary_cloud(spacing, rng)
+
+    def open_ends(self) -> np.ndarray:
+        """Points inside the domain where its boundary is missing: (n, dimension)."""
+        return self.base.open_ends()
 
     def parts(self, points) -> np.ndarray:
         """Which named parts each boundary point lies on, those that begin at a corner included: (n, n_parts) bool."""

@@ -18,8 +18,8 @@ def onto_edge(points: np.ndarray, pair: tuple[Domain, Domain], size: float) -> n
     """
     points = points.copy()
     for _ in range(8):
-        gaps = np.stack([d.distance(points) for d in pair], axis=1)
-        normals = np.stack([d.normal(points) for d in pair], axis=1)
+        both = [d.beside(points) for d in pair]
+        gaps, normals = (np.stack([found[k] for found in both], axis=1) for k in range(2))
         cosine = np.sum(normals[:, 0] * normals[:, 1], axis=1)
         sine2 = np.maximum(1 - cosine**2, 1e-6)
         weight = (gaps - cosine[:, None] * gaps[:, ::-1]) / sine2[:, None]
@@ -33,6 +33,6 @@ def onto_edge(points: np.ndarray, pair: tuple[Domain, Domain], size: float) -> n
 
 def edge_normals(points: np.ndarray, pair: tuple[Domain, Domain]) -> np.ndarray:
     """Two orthonormal vectors that span the normals of both boundaries: (n, 2, 3)."""
-    one, other = (d.normal(points) for d in pair)
+    one, other = (d.beside(points)[1] for d in pair)
     other = other - np.sum(one * other, axis=1, keepdims=True) * one
     return np.stack([one, other / np.maximum(np.linalg.norm(other, axis=1, keepdims=True), 1e-12)], axis=1)

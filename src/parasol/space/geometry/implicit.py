@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import cast
 
 import numpy as np
@@ -23,11 +24,17 @@ class Implicit(Domain):
     """The domain g(x) < 0 inside the box `bounds` = (lower corner, upper corner), its boundary assumed smooth.
 
     `function` is a formula in x, y, z, a SymPy expression in these or in the symbols of `ps.coordinates`, or a function
-    of points (n, dimension) -> (n,).
+    of points (n, dimension) -> (n,). What reaches beyond its bounds, such as a cylinder, has no lids of its own: cut it
+    with a domain that ends within the bounds.
 
     >>> disc = Implicit("x**2 + y**2 - 1", bounds=((-2, -2), (2, 2)))
     >>> disc.distance([[2.0, 0.0], [0.0, 0.5]]).round(10).tolist()
     [1.0, -0.5]
+    >>> from parasol.space.geometry.primitives import Box
+    >>> pipe = Implicit("x**2 + y**2 - 1", bounds=((-2, -2, 0), (2, 2, 3)))
+    >>> cylinder = pipe.named("wall") & Box((-2, -2, 0), (2, 2, 3))
+    >>> cylinder.distance([[0.0, 0.0, 2.5], [2.0, 0.0, 1.0]]).round(10).tolist()
+    [-0.5, 1.0]
     """
 
     function: str | sympy.Basic | Callable[[np.ndarray], np.ndarray]
@@ -105,30 +112,24 @@ class Implicit(Domain):
                 [(self._value(points + e) - self._value(points - e)) / (2 * e.sum()) for e in step], axis=1
             )
         gradient = np.where(np.isfinite(gradient), gradient, 0.0)
-        gradient[~gradient.any(axis=1), 0] = 1e-300
+        gradient[~gradient.any(axis=1), 0] = 1e-150  # its square is still a number
         return gradient
 
-    def _crossings(self, cells: int) -> list[np.ndarray]:
-        """Boundary points on the edges of a lattice, axis by axis; the lattice reaches a little beyond the bounds."""
-        points = [np.zeros((0, self.dimension))] * self.dimension
-        ticks = self._ticks(cells)
-        slab = max(1, 2_000_000 // (cells + 2) ** (self.dimension - 1))  # keeps a table of g to some tens of megabytes
-        for first in range(0, len(ticks[0]) - 1, slab):
-            piece = [ticks[0][first : first + slab + 1], *ticks[1:]]
-            lattice = np.stack(np.meshgrid(*piece, indexing="ij"), axis=-1)
-            inside = self._inside(lattice.reshape(-1, self.dimension)).reshape(lattice.shape[:-1])
-            for axis in range(self.dimension):
-                low, high = _ends(lattice, axis)
-                flips = np.logical_xor(*_ends(inside, axis))
-                if axis and first + slab + 1 < len(ticks[0]):
-                    flips[-1] = False  # the next slab begins with this plane
-                points[axis] = np.concatenate([points[axis], self._bisect(low[flips], high[flips])])
-        return points
+    def _crossings(self, cells: int) -> np.ndarray:
+        """Boundary points on the edges of a lattice, which reaches a little beyond the bounds: (m, dimension)."""
+        lattice = np.stack(np.meshgrid(*self._ticks(cells), indexing="ij"), axis=-1)
+        inside = self._inside(lattice.reshape(-1, self.dimension)).reshape(lattice.shape[:-1])
+        points = []
+        for axis in range(self.dimension):
+            low, high = _ends(lattice, axis)
+            flips = np.logical_xor(*_ends(inside, axis))
+            points.append(self._bisect(low[flips], high[flips]))
+        return np.concatenate(points)
 
     def _ticks(self, cells: int) -> list[np.ndarray]:
         lower, upper = np.asarray(self.bounds)
-        margin = 1.03e-2 * (upper - lower)
-        return [np.linspace(a, b, cells + 1) for a, b in zip(lower - margin, upper + margin, strict=True)]
+        below, above = np.where(self._faces[0], 0.0, 1.03e-2) * (upper - lower)
+        return [np.linspace(a, b, cells + 1) for a, b in zip(lower - below, upper + above, strict=True)]
 
     def _bisect(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Zeros of g between points of different sign: (n, dimension)."""
@@ -142,24 +143,30 @@ class Implicit(Domain):
     @cached_property
     def _sample(self) -> np.ndarray:
         """Boundary points for a first guess: (m, dimension)."""
-        found = np.concatenate(self._crossings(_CELLS[self.dimension]))
+        found = self._crossings(_CELLS[self.dimension])
         if not len(found):
             raise ParasolError(
                 "a domain with no interior: g < 0 nowhere within the bounds, or everywhere. Check g and bounds."
             )
-        lower, upper = np.asarray(self.bounds)
-        ticks = [np.linspace(a, b, 65) for a, b in zip(lower, upper, strict=True)]
-        for axis in range(self.dimension):
-            for end in (lower[axis], upper[axis]):
-                face = np.meshgrid(*[np.array([end]) if k == axis else t for k, t in enumerate(ticks)], indexing="ij")
-                points = np.stack([values.ravel() for values in face], axis=1)
-                steepness = np.linalg.norm(self._gradient(points), axis=1)
-                if np.any(-self._value(points) > 1e-9 * self.size * steepness):
-                    raise ParasolError(
-                        f"the domain reaches beyond its bounds at {AXES[axis]}={end:g}. "
-                        "Enlarge bounds until g > 0 on their faces, or give a shape without end, such as a cylinder, as a Surface."
-                    )
         return found
+
+    @cached_property
+    def _faces(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which faces of the bounds the domain goes beyond, (2, dimension) bool, and points of these faces inside it."""
+        bounds, axes = np.asarray(self.bounds), range(self.dimension)
+        ticks = [np.linspace(a, b, 65) for a, b in bounds.T]
+        beyond, inside = np.zeros((2, self.dimension), dtype=bool), [np.zeros((0, self.dimension))]
+        for side, axis in product(range(2), axes):
+            face = np.meshgrid(*[bounds[side, [k]] if k == axis else ticks[k] for k in axes], indexing="ij")
+            points = np.stack([values.ravel() for values in face], axis=1)
+            points = points[self.beside(points)[0] < -1e-9 * self.size]
+            beyond[side, axis] = len(points) > 0
+            inside.append(points)
+        return beyond, np.concatenate(inside)
+
+    def open_ends(self) -> np.ndarray:
+        """Points inside the domain where it goes beyond its bounds: (n, dimension)."""
+        return self._faces[1]
 
     @cached_property
     def _tree(self) -> KDTree:
@@ -179,7 +186,7 @@ class Implicit(Domain):
         inside[near] = self._value(points[near]) <= 1e-12 * self.size * self._slope
         return inside
 
-    def _onto(self, points: np.ndarray) -> np.ndarray:
+    def onto(self, points: np.ndarray) -> np.ndarray:
         """Down or up the gradient until g = 0, from points that are close already: (n, dimension)."""
         points = points.copy()
         active = np.arange(len(points))
@@ -204,9 +211,9 @@ class Implicit(Domain):
             return self._sample[self._tree.query(points)[1]]
         reach = 4 * float(np.max(np.ptp(np.asarray(self.bounds), axis=0))) / _CELLS[self.dimension]
         first, rows, second = two_valleys(self._tree, points, apart=reach)
-        feet = slide(points, self._sample[first], self._onto, self._unit, reach=reach, size=self.size)
+        feet = slide(points, self._sample[first], self.onto, self._unit, reach=reach, size=self.size)
         if len(rows):
-            other = slide(points[rows], self._sample[second], self._onto, self._unit, reach=reach, size=self.size)
+            other = slide(points[rows], self._sample[second], self.onto, self._unit, reach=reach, size=self.size)
             feet[rows] = nearer(points[rows], feet[rows], other)
         return feet
 
@@ -214,29 +221,46 @@ class Implicit(Domain):
         gradient = self._gradient(points)
         return gradient / np.linalg.norm(gradient, axis=1, keepdims=True)
 
+    def rough_distance(self, points: np.ndarray) -> np.ndarray:
+        """Signed distance g / |grad g|, and positive beyond the bounds: (n,)."""
+        value = self.beside(points)[0]
+        lower, upper = np.asarray(self.bounds)
+        beyond = np.maximum(lower - points, points - upper).max(axis=1)
+        return np.where(beyond > 1e-9 * self.size, np.maximum(np.abs(value), beyond), value)
+
+    def beside(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Signed distance g / |grad g| (n,) and normal (n, dimension) of points close to the boundary."""
+        gradient = self._gradient(points)
+        steepness = np.linalg.norm(gradient, axis=1)
+        return self._value(points) / steepness, gradient / steepness[:, None]
+
     def normal(self, points) -> np.ndarray:
         """Outward unit normal grad g / |grad g| at the nearest boundary point: (n, dimension)."""
         return self._unit(self.project(points))
 
     def arcs(self) -> tuple[Arc, ...]:
-        """Closed curves found by marching squares."""
+        """Curves found by marching squares, closed but for those that go beyond the bounds."""
         if self.dimension != 2:
             return super().arcs()
-        return tuple(Arc(self._fill(loop), closed=True) for loop in self._loops)
+        return tuple(Arc(self._fill(line, closed), closed) for line, closed in self._lines)
 
-    def _fill(self, loop: np.ndarray) -> np.ndarray:
-        """The loop without near-duplicates, halved until it has 4000 points."""
+    def _fill(self, line: np.ndarray, closed: bool) -> np.ndarray:
+        """The polyline without near-duplicates, halved until it has 4000 points."""
         shortest = 0.2 * self.size / _CELLS[2]
-        keep = np.linalg.norm(loop - np.roll(loop, 1, axis=0), axis=1) > shortest
-        loop = loop[keep] if keep.sum() > 8 else loop
-        while len(loop) < 4000:
-            middle = self._onto(0.5 * (loop + np.roll(loop, -1, axis=0)))
-            loop = np.stack([loop, middle], axis=1).reshape(-1, 2)
-        return loop
+        keep = np.linalg.norm(line - np.roll(line, 1, axis=0), axis=1) > shortest
+        if not closed:
+            keep[-2] &= keep[-1] or len(line) == 2
+            keep[[0, -1]] = True
+        line = line[keep] if keep.sum() > 8 else line
+        while len(line) < 4000:
+            middle = self.onto(0.5 * (line + np.roll(line, -1, axis=0)))
+            line = np.stack([line, middle], axis=1).reshape(-1, 2)
+            line = line if closed else line[:-1]
+        return line
 
     @cached_property
-    def _loops(self) -> list[np.ndarray]:
-        """Marching squares: boundary points on lattice edges, joined within cells into closed polylines."""
+    def _lines(self) -> list[tuple[np.ndarray, bool]]:
+        """Marching squares: boundary points on lattice edges, joined within cells into polylines, most of them closed."""
         x, y = self._ticks(_CELLS[2])
         lattice = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1)
         inside = self._inside(lattice.reshape(-1, 2)).reshape(lattice.shape[:-1])
@@ -273,9 +297,31 @@ class Implicit(Domain):
             return super().boundary_cloud(spacing, rng)
         if self.dimension == 1:
             return self._sample.copy()
-        longest = float(np.max(np.ptp(np.asarray(self.bounds), axis=0)))
         # points of a curved surface on the edges of a lattice are at most one cell from the next [measured]
-        return np.concatenate(self._crossings(max(_CELLS[3], int(np.ceil(1.03 * 5 * longest / spacing)))))
+        finer = np.ceil(1.03 * 5 * np.ptp(np.asarray(self.bounds), axis=0) / (spacing * _CELLS[3])).astype(int)
+        return self._sample.copy() if finer.max() <= 1 else self._divided(finer)
+
+    def _divided(self, finer: np.ndarray) -> np.ndarray:
+        """Boundary points on the edges of the lattice `finer` (3,) times as fine, looked for near the boundary: (m, 3)."""
+        ticks = self._ticks(_CELLS[3])
+        step = np.array([t[1] - t[0] for t in ticks])
+        corners = np.array([t[0] for t in ticks])
+        # every cell a point of the boundary lies in, and their neighbours: what is nearer to the boundary than a cell
+        home = np.unique(np.floor((self._sample - corners) / step).astype(int), axis=0)
+        around = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+        cells = np.unique(np.clip(home[:, None] + around, 0, _CELLS[3] - 1).reshape(-1, 3), axis=0)
+        inner = np.stack(np.meshgrid(*[np.arange(n + 1) for n in finer], indexing="ij"), axis=-1) * (step / finer)
+        points = []
+        for some in np.array_split(cells, 1 + len(cells) * np.prod(finer + 1) // 2_000_000):  # some tens of megabytes
+            lattice = (corners + some * step)[:, None, None, None] + inner
+            inside = self._inside(lattice.reshape(-1, 3)).reshape(lattice.shape[:-1])
+            for axis in range(3):
+                low, high = _ends(lattice, axis + 1)
+                flips = np.logical_xor(*_ends(inside, axis + 1))
+                for side in {0, 1, 2} - {axis}:  # the next cell begins with this face
+                    flips[(slice(None),) * (side + 1) + (-1,)] = False
+                points.append(self._bisect(low[flips], high[flips]))
+        return np.concatenate(points)
 
 
 def slide(
@@ -356,18 +402,21 @@ def _ends(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return values[tuple(before)], values[tuple(after)]
 
 
-def _link(points: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
-    """Closed polylines from pairs of neighbouring points, every point having exactly two neighbours."""
-    order = np.argsort(pairs.ravel(), kind="stable")
-    partners = pairs[:, ::-1].ravel()[order].reshape(-1, 2).tolist()
-    loops, seen = [], [False] * len(points)
-    for first in range(len(points)):
-        loop, last, here = [], -1, first
-        while not seen[here]:
+def _link(points: np.ndarray, pairs: np.ndarray) -> list[tuple[np.ndarray, bool]]:
+    """Polylines from pairs of neighbouring points, each with whether it is closed. A point has two partners, an end one."""
+    partners: list[list[int]] = [[] for _ in points]
+    for one, other in pairs.tolist():
+        partners[one].append(other)
+        partners[other].append(one)
+    ends = [k for k, several in enumerate(partners) if len(several) == 1]
+    lines, seen = [], [False] * len(points)
+    for first in [*ends, *range(len(points))]:
+        line, here = [], None if seen[first] else first
+        while here is not None:
             seen[here] = True
-            loop.append(here)
-            one, other = partners[here]
-            last, here = here, other if one == last else one
-        if len(loop) > 2:
-            loops.append(points[loop])
-    return loops
+            line.append(here)
+            here = next((k for k in partners[here] if not seen[k]), None)
+        closed = len(partners[first]) == 2
+        if len(line) > (2 if closed else 1):
+            lines.append((points[line], closed))
+    return lines
