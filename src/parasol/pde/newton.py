@@ -1,10 +1,9 @@
-"""Steady nonlinear problems: damped Newton, and continuation in the parameter where Newton alone fails."""
+"""Steady nonlinear problems: damped Newton, and where that fails continuation from a linear problem or another parameter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +14,14 @@ from parasol.pde.system import System
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
 _MOST_STEPS = 100  # from far away a term u^p shrinks u by the factor 1 − 1/p a step: 1e6 to 1 in 62 steps for p = 5
 _NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
-_DEGREE = 3  # of the polynomial through boundary values that Newton's second try starts from
+_FEW_STEPS = 8  # of Newton on a path
 _QUICK = 4  # Newton steps up to which the continuation dares a longer stride
 _SHORTEST_STRIDE = 1e-4
 _MOST_STRIDES = 60
+_LARGEST, _SMALLEST = 10.0, 1e-6  # the linear term that is added, relative to Newton's matrix: first, and last before 0
+_CAREFUL = 1 / 6  # longest stride from one to the other, a factor of 10: longer ones end on discrete solutions alone
 _FOLD = 3.0  # the solution runs this much faster at the end of the path than at its start
+_ADVICE = "Give solve(guess=...) the solution of a milder problem (a smaller load, a larger regularisation)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,15 +165,11 @@ def start_state(system: System, t: float = 0.0) -> np.ndarray:
     return u
 
 
-def smooth_state(system: System, t: float = 0.0) -> np.ndarray:
-    """For each unknown function the cubic closest to the values that rows state.
-
-    Where slopes enter nonlinearly, the jump of `start_state` at the boundary is far from any solution.
-    """
+def linear_state(system: System, t: float = 0.0) -> np.ndarray:
+    """For each unknown function the linear function closest to the values that rows state."""
     points, n_fields = system.pattern.points, system.pattern.n_fields
     centred = (points - np.mean(points, axis=0)) / (np.ptp(points, axis=0).max() or 1.0)
-    powers = [k for k in product(range(_DEGREE + 1), repeat=points.shape[1]) if sum(k) <= _DEGREE]
-    monomials = np.column_stack([np.prod(centred**k, axis=1) for k in powers])
+    monomials = np.column_stack([np.ones(len(points)), centred])
     out, stated = np.split(start_state(system, t), n_fields), np.split(system.pattern.stated, n_fields)
     for k, (values, known, here) in enumerate(zip(out, stated, np.split(monomials, n_fields), strict=True)):
         out[k] = here @ np.linalg.lstsq(here[known], values[known], rcond=1e-10)[0] if np.any(known) else values
@@ -187,64 +185,112 @@ def solve_steady_nonlinear(
     names: Sequence[str] = (),
     tolerance: float = 1e-10,
     max_steps: int = _MOST_STEPS,
+    doubt: Callable[[np.ndarray], str] = lambda values: "",
 ) -> SteadyResult:
     """Solve the problem at mu from the guess; if that fails, walk to mu from a parameter where it can be solved.
 
-    Without a guess Newton starts from zero, then from a cubic through the boundary values. The walk goes straight through
-    the parameters, from the first of the box's middle, low and high corner at which Newton converges; `box` is
-    (2, n_parameters). Strides double after quick success and halve after failure, the secant predicts the next state.
-    `names` are those of the parameters, for messages.
+    Without a guess Newton starts from zero; if that fails, solutions are followed from a linear problem to this one, see
+    `from_linear`, and what `doubt` says against the end of that path, if anything, refuses it. The walk to mu goes
+    straight through the parameters, from the first of the box's middle, low and high corner at which a solution is
+    found; `box` is (2, n_parameters). `names` are those of the parameters, for messages.
     """
     mu = np.atleast_1d(np.asarray(mu, dtype=float))
     histories: list[tuple[float, ...]] = []
 
     def attempt(where: np.ndarray) -> tuple[NewtonResult, str]:
-        """The first start from which Newton converges, or else the first one."""
-        system, failed = make_system(where), None
-        for name, state in _starts(system, guess, others=where is not mu):
+        """A solution and from where it was reached, or else a failure and in words what was tried."""
+        system = make_system(where)
+        starts = {} if guess is None else {"the guess": np.asarray(guess, dtype=float)}
+        if guess is None or where is not mu:
+            starts["zero"] = start_state(system)
+        tried = []
+        for name, state in starts.items():
             found = newton(system, state, tolerance=tolerance, max_steps=max_steps)
             histories.append(found.history)
             if found.converged:
-                return found, name
-            failed = failed or (found, name)
-        assert failed is not None
-        return failed
+                return found, f"Newton from {name}"
+            tried.append(f"Newton from {name} stopped after {found.n_steps} steps: {found.reason}")
+        if "zero" in starts and system.nonlinear is not None:
+            found, start = from_linear(system, histories, tolerance=tolerance), "continuation from a linear problem"
+            reason = doubt(found.values) if found.converged else found.reason
+            if not reason:
+                return found, start
+            found = replace(found, converged=False)
+            tried.append(f"{start} failed: {reason}")
+        return found, "; ".join(tried)
 
-    first, name = attempt(mu)
-    if first.converged:
-        return SteadyResult(first.values, first, mu[None], tuple(histories), f"Newton from {name}")
-    failed = (
-        f"no solution found{_at(mu, names)}: Newton from {name} stopped after {first.n_steps} steps: {first.reason}"
-    )
+    found, start = attempt(mu)
+    if found.converged:
+        return SteadyResult(found.values, found, mu[None], tuple(histories), start)
+    failed = f"no solution found{_at(mu, names)}: {start}"
     if box is None or len(mu) == 0:
-        raise ParasolError(f"{failed}. Give a guess nearer to the solution.")
+        raise ParasolError(f"{failed}. {_ADVICE}, or declare it as a parameter: its range is then tried too.")
     low, high = check_shape(box, (2, len(mu)), "box")
     for anchor in ((low + high) / 2, low, high):
         if np.allclose(anchor, mu, rtol=1e-12, atol=0):
             continue
-        found, name = attempt(anchor)
+        found, start = attempt(anchor)
+        if not found.converged:
+            continue
+        start = f"continuation from {_at(anchor, names, '')}, there {start}"
+        found, path, tries, fold = _walk(make_system, anchor, mu, found, histories, tolerance)
         if found.converged:
-            start = f"continuation from {_at(anchor, names, '')}, there Newton from {name}"
-            return _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start)
-    raise ParasolError(f"{failed}; nor at the middle, low and high corner of the parameters. Give a guess.")
+            return SteadyResult(found.values, found, path, tuple(histories), start)
+        why = "where Newton's matrix becomes singular: is there a fold?" if fold else f"Newton failed beyond ({found.reason})."
+        raise ParasolError(
+            f"{failed}; {start} stopped{_at(path[-1], names)} after {tries} strides, {why} "
+            "Choose parameters on this side, or give a guess."
+        )
+    raise ParasolError(f"{failed}; nor at the middle, low and high corner of the parameters. {_ADVICE}.")
 
 
-def _starts(system: System, guess: np.ndarray | None, *, others: bool) -> Iterator[tuple[str, np.ndarray]]:
-    """States to start from, the best first; where a guess is given, `others` are tried at other parameters only."""
-    if guess is not None:
-        yield "the guess", np.asarray(guess, dtype=float)
-    if guess is None or others:
-        zero = start_state(system)
-        yield "zero", zero
-        if np.any(zero):
-            yield "a cubic through the boundary values", smooth_state(system)
+def from_linear(system: System, histories: list[tuple[float, ...]], *, tolerance: float = 1e-10) -> NewtonResult:
+    """Follow the solutions of F(u) + κ A (u − v) = 0 from a large κ, where they are those of a linear problem, to κ = 0.
+
+    v is `linear_state` and A Newton's matrix there, in the equations that are not linear. Where slopes enter
+    nonlinearly, as in the p-Laplace equation, A is an elliptic operator with constant coefficients (vanishing
+    viscosity): it bears the critical points of u, where the equation degenerates and Newton's method goes astray.
+    """
+    load, v = system.load(0.0), linear_state(system)
+    some = ~system.pattern.stated if system.nonlinear_rows is None else system.nonlinear_rows
+    row = np.repeat(np.arange(system.n), np.diff(system.pattern.indptr))
+    with np.errstate(all="ignore"):
+        added = np.where(some[row], jacobian_entries(system, v, 0.0), 0.0)
+    pull = system.matrix(added) @ v
+    try:
+        u = system.factorize(np.where(some[row], added, system.stiffness)).solve(np.where(some, pull, load))
+    except SingularMatrixError:
+        return NewtonResult(v, False, (), 0, "it has no unique solution")
+    with np.errstate(all="ignore"):
+        needed = _row_sizes(system, jacobian_entries(system, u, 0.0))[some] / _row_sizes(system, added)[some]
+    largest = _LARGEST * float(np.max(needed))
+
+    def at(place: np.ndarray) -> System:
+        k = largest * _SMALLEST ** place[0] if place[0] < 1 else 0.0
+        return replace(system, stiffness=system.stiffness + k * added, load=lambda t: load + k * pull)
+
+    found = newton(at(np.zeros(1)), u, tolerance=tolerance)
+    histories.append(found.history)
+    if found.converged:
+        found = _walk(at, np.zeros(1), np.ones(1), found, histories, tolerance, longest=_CAREFUL)[0]
+    return found
 
 
-def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start) -> SteadyResult:
+def _row_sizes(system: System, entries: np.ndarray) -> np.ndarray:
+    """The largest |entry| of each row, (n,)."""
+    return np.maximum.reduceat(np.abs(entries), system.pattern.indptr[:-1])
+
+
+def _walk(make_system, anchor, mu, found, histories, tolerance, *, longest: float = 1.0):
+    """Follow the solutions from the one found at the anchor, straight to mu.
+
+    Strides double after quick success and halve after failure, the secant predicts the next state. Returns the last
+    Newton run, the parameters on the way, the number of strides tried and whether the path seems to end at a fold.
+    """
     path, states, places = [anchor], [found.values], [0.0]
-    stride, place, reason, tries = 0.25, 0.0, "", 0
+    stride, place, tries = min(0.25, longest), 0.0, 0
     speeds: list[float] = []
-    while tries < _MOST_STRIDES and stride >= _SHORTEST_STRIDE:
+    while place < 1.0 and tries < _MOST_STRIDES and stride >= _SHORTEST_STRIDE:
         tries += 1
         target = min(1.0, place + stride)
         where = anchor + target * (mu - anchor)
@@ -253,27 +299,19 @@ def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, s
             guess = guess + (target - places[-1]) / (places[-1] - places[-2]) * (states[-1] - states[-2])
         system = make_system(where)
         # few steps only: near a path Newton is quick, and a long search may end on another branch
-        found = newton(system, guess, tolerance=tolerance, max_steps=12)
+        found = newton(system, guess, tolerance=tolerance, max_steps=_FEW_STEPS)
         histories.append(found.history)
         if not found.converged:
-            stride, reason = (target - place) / 2, found.reason
+            stride = (target - place) / 2
             continue
         moved, size = (system.sizes(v) for v in (found.values - states[-1], found.values))
         speeds.append(largest_ratio(moved, size) / (target - place))
         path.append(where)
         places, states = [places[-1], target], [states[-1], found.values]
         place = target
-        if place == 1.0:
-            return SteadyResult(found.values, found, np.array(path), tuple(histories), start)
-        stride *= 2 if found.n_steps <= _QUICK else 1
+        stride = min(2 * stride, longest) if found.n_steps <= _QUICK else stride
     fold = len(speeds) > 2 and speeds[-1] > _FOLD * speeds[0]
-    why = (
-        "where Newton's matrix becomes singular: is there a fold?" if fold else f"for Newton failed beyond ({reason})."
-    )
-    raise ParasolError(
-        f"{failed}; {start} stopped{_at(path[-1], names)} after {tries} strides, {why} "
-        "Choose parameters on this side, or give a guess."
-    )
+    return (found if place == 1.0 else replace(found, converged=False)), np.array(path), tries, fold
 
 
 def _at(mu: np.ndarray, names: Sequence[str], at: str = " at ") -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.pde.newton import largest_ratio, solve_steady_nonlinear
 from parasol.pde.notebook import card, field_rows
+from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError
 from parasol.pde.system import System, sizes
 from parasol.space.neighbours import Cloud
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from parasol.pde.model import Model
 
 _WORST_RESIDUAL = 1e-8
+_UNRESOLVED = 0.1  # of their range, by which derivatives may differ from what those at neighbouring nodes say
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +144,7 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
         guess=guess,
         box=model.parameters.bounds if n_scalars else None,
         names=model.parameters.names,
+        doubt=lambda values: _unresolved(model, values),
     )
     seconds = time.perf_counter() - start
     history = found.newton.history
@@ -157,6 +160,15 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
         unknowns=found.values,
         start=found.start,
     )
+
+
+def _unresolved(model: Model, unknowns: np.ndarray) -> str:
+    """What speaks against a solution at the end of a long path: it may be one of the discrete problem alone."""
+    try:
+        gap = unpredicted(model, unknowns)
+    except ParasolError:  # stencils need nearly all nodes
+        return "the nodes are too few to check what it ends in"
+    return "" if gap < _UNRESOLVED else f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float]:
