@@ -25,7 +25,7 @@ from parasol.reduction.reduced import ReducedModel
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.surrogate.features import Features, features_of
-from parasol.surrogate.groups import group_labels
+from parasol.surrogate.groups import drawn_at_random, group_labels
 from parasol.surrogate.layout import layout_of
 from parasol.surrogate.maps import fit_map, predictions
 from parasol.surrogate.polynomial import Polynomial
@@ -147,8 +147,9 @@ def fit_snapshots(
     `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
     out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
     `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
-    samples, drawn at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the law
-    of the samples; None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels
+    samples, chosen at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the
+    distribution of the samples, if these were drawn at random: of Sobol points or a Latin hypercube it is an estimate.
+    None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels
     in `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
     `quantities` names what is wanted of a solution: weights (n_values,) each.
     """
@@ -187,7 +188,8 @@ def fit_snapshots(
     errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside])).errors
     worst = np.zeros(int(group.max()) + 1)
     np.maximum.at(worst, group[aside], errors)
-    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level))
+    drawn = drawn_at_random(mus, parameters, group)
+    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level, drawn=drawn))
 
 
 def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | None) -> Mapping[str, tuple]:
@@ -391,7 +393,9 @@ def _check_snapshots(given, name: str) -> None:
 
 def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95) -> Surrogate:
     """The surrogate with a conformal bound of its relative errors, from snapshots that nothing else has seen."""
-    return replace(surrogate, conformal=calibrate(accuracy(surrogate, held_out).errors, level=level))
+    errors = accuracy(surrogate, held_out).errors
+    drawn = drawn_at_random(held_out.mus, surrogate.parameters)
+    return replace(surrogate, conformal=calibrate(errors, level=level, drawn=drawn))
 
 
 def project_all(basis: Basis, snapshots: Snapshots) -> np.ndarray:

@@ -308,7 +308,7 @@ def _from_data(data, problem, tolerance: float, recipe, rng: int, stage: Stage) 
         progress=stage("fitting a network to the data"),
     )
     bound = float("inf") if surrogate.conformal is None else surrogate.conformal.quantile
-    facts = {"level": None if surrogate.conformal is None else LEVEL}
+    facts = {"level": None if surrogate.conformal is None or not surrogate.conformal.drawn else LEVEL}
     met = bound <= tolerance
     limit = "" if met else "level" if surrogate.conformal is None else "map"
     return Outcome(surrogate, met, bound, limit, ({"solves": len(mus), "error": bound},), facts)
@@ -384,9 +384,9 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
 
 
 def _certificate(surrogate: Surrogate, about: dict[str, Any]) -> str:
-    """What kind of bound it is: "proven", from the "residual" with some constants guessed, or "conformal"."""
+    """What kind of bound it is: "proven", from the "residual" with some constants guessed, "conformal" or "estimated"."""
     if surrogate.reduced is None:
-        return "conformal"
+        return "conformal" if surrogate.conformal is None or surrogate.conformal.drawn else "estimated"
     return "proven" if about.get("proven", 0.0) >= PROVEN else "residual"
 
 
@@ -451,8 +451,8 @@ def account_rows(surrogate: Surrogate) -> dict[str, str]:
     kind = f"at level {a.get('level') or 0:.2g}"
     if a["certificate"] == "residual":
         kind = f"proven at {100 * a['proven']:.0f} % of them, elsewhere with guessed constants"
-    elif a["certificate"] == "proven":
-        kind = "proven"
+    elif a["certificate"] in ("proven", "estimated"):
+        kind = a["certificate"]
     rows = {
         "tolerance": f"{a['tolerance']:g}, {'met' if a['met'] else 'NOT met'}" + (", total" if a["total"] else ""),
         "bound": f"{a['bound']:.1e} relative, on fresh parameters, {kind}" if np.isfinite(a["bound"]) else "none",
