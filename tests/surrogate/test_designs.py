@@ -102,7 +102,10 @@ def test_random_samples_keep_the_word():
 def test_trajectories_at_times_of_a_lattice_are_judged_by_their_parameters():
     """The times repeat and nobody drew them; the level is for new trajectories, whose parameters count."""
     times = np.linspace(0, 1, 21)
-    for draw, kind in ((np.random.default_rng(2).random((60, 1)), "calibrated"), (DESIGNS["sobol"](64)[:, :1], "estimated")):
+    for draw, kind in (
+        (np.random.default_rng(2).random((60, 1)), "calibrated"),
+        (DESIGNS["sobol"](64)[:, :1], "estimated"),
+    ):
         mus = np.column_stack([np.repeat(draw, 21), np.tile(times, len(draw))])
         with pytest.warns(ps.ParasolWarning, match="evenly") if kind == "estimated" else nullcontext():
             found = ps.fit_snapshots(mus, field(mus + 1), "polynomial", groups=np.repeat(np.arange(len(draw)), 21))

@@ -33,7 +33,6 @@ _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
 _FEWEST = 4  # of them, where the number of solves is limited, and of first samples
 _MOST_ROUNDS = 12
-_MOST_CUTS = 4  # of the box while fresh solves for the bound fail at its border
 _PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
 _N_CANDIDATES = 400
 _LONGEST = 120  # characters of the reason of a failure
@@ -58,8 +57,7 @@ class _Course:
     history: list[dict[str, Any]] = field(default_factory=list)
     best: Surrogate | None = None
     tested: Snapshots | None = None  # what `best` was tested on, not used for it
-    n_fresh_sets: int = 0
-    n_calibrated: int = 0  # sets of fresh solves that were calibrated with
+    n_fresh_sets: int = 0  # of fresh solves for the bound, each with its part of 1 − LEVEL, whatever became of it
     notes: list[str] = field(default_factory=list)
 
     def sample(self, n: int, design: str, stream: int) -> np.ndarray:
@@ -103,10 +101,10 @@ def _learned(course: _Course) -> Outcome:
             continue
         errors = _round(course, batch)
         good = np.max(errors) <= tolerance
-        if course.n_calibrated == 0:  # the second set is the last one: it waits until nothing is above
+        if course.n_fresh_sets == 0:  # the second set is the last one: it waits until nothing is above
             good |= np.quantile(errors, 0.8) <= 0.5 * tolerance
         if good:
-            last = course.n_calibrated == _TRIES - 1 or book.affordable(_N_CALIBRATION) < _N_CALIBRATION
+            last = course.n_fresh_sets >= _TRIES - 1 or book.affordable(_N_CALIBRATION) < _N_CALIBRATION
             outcome = _certify(course, last=last)
             if outcome is not None and (outcome.met or last):
                 return outcome
@@ -291,27 +289,24 @@ def _reserve(book: Book) -> int:
 def _certify(course: _Course, *, last: bool) -> Outcome | None:
     """The bound of the best surrogate from fresh solves, which become training data if it is not good enough.
 
-    If this set is the `last` and the first as well, it may take the whole of 1 − LEVEL.
+    If this set is the `last` and the first as well, it may take the whole of 1 − LEVEL. Where solves of an earlier one
+    fail at a border of the box, the box is cut: that set has been looked at and counts, and the bound waits for the next.
     """
     book, surrogate = course.book, course.best
     assert surrogate is not None
-    for _ in range(_MOST_CUTS):
-        n = book.affordable(_N_CALIBRATION)
-        if n < _FEWEST:
-            return None
-        mus = course.sample(n, "random", 1000 + course.n_fresh_sets)
-        course.n_fresh_sets += 1
-        try:
-            fresh = book.solve(mus, "fresh ones for the bound")
-        except (NothingSolved, Exhausted):
-            return None
-        if not _shrunk(course, fresh):
-            break
-    else:
+    n = book.affordable(_N_CALIBRATION)
+    if n < _FEWEST or course.n_fresh_sets == _TRIES:
         return None
-    tries = 1 if last and course.n_calibrated == 0 else _TRIES
+    tries = 1 if last and course.n_fresh_sets == 0 else _TRIES
+    mus = course.sample(n, "random", 1000 + course.n_fresh_sets)
+    course.n_fresh_sets += 1
+    try:
+        fresh = book.solve(mus, "fresh ones for the bound")
+    except (NothingSolved, Exhausted):
+        return None
+    if not last and _shrunk(course, fresh):
+        return None
     outcome = _bounded(course, surrogate, fresh, book.n_failed(mus), tries)
-    course.n_calibrated += 1
     course.train = joined(course.train, fresh)  # for the next round, if there is one
     return outcome
 
@@ -326,7 +321,7 @@ def _bounded(course: _Course, surrogate: Surrogate, fresh: Snapshots, n_failed: 
         bound = surrogate.conformal.quantile  # type: ignore[union-attr]
     measured = {"n": len(fresh), "mean": found.mean, "max": float(np.max(found.errors))}
     facts = {"measured": measured | {"projection": found.projection}, "level": level or None, "notes": course.notes}
-    facts |= {"n_failed": len(course.book.failures()), "n_failed_fresh": n_failed, "n_tries": course.n_calibrated + 1}
+    facts |= {"n_failed": len(course.book.failures()), "n_failed_fresh": n_failed, "n_tries": course.n_fresh_sets}
     met = bound <= course.tolerance and level >= LEVEL
     limit = ""
     if not met and bound <= course.tolerance:
