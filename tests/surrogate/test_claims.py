@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.pde.model import Model
 from parasol.reduction.conformal import calibrate, highest_level
 from parasol.surrogate.fit import Accuracy
 from parasol.surrogate.learning import learn as learning
@@ -233,6 +234,28 @@ def test_seconds_end_inside_a_batch_and_the_best_comes_back(seconds):
         surrogate = learn(Wave(seconds=0.02), 1e-12, seconds=seconds, **quick)
     assert time.perf_counter() - start < seconds + 0.5
     assert surrogate([2.0, 0.5]).values.shape == (30,)
+
+
+@pytest.mark.parametrize(("seconds", "known"), [(1.0, False), (3.0, True)])
+def test_seconds_end_inside_the_comparison_of_nodes(monkeypatch, tmp_path, seconds, known):
+    """All comparisons together would take six seconds."""
+    solve = Model.solve
+    monkeypatch.setattr(Model, "solve", lambda *a, **k: (time.sleep(0.2), solve(*a, **k))[1])
+    start = time.perf_counter()
+    with pytest.warns(ps.ParasolWarning, match="not met"):
+        surrogate = learn(ps.load_problem("reaction-layer"), 1e-9, seconds=seconds, store=tmp_path, total=True, **quick)
+    assert time.perf_counter() - start < 1.1 * seconds + 0.8
+    account = surrogate.facts["learn"]
+    assert (account["discretisation_error"] is not None) == known
+    assert not account["met"]
+    assert any("half of the seconds allowed" in note for note in account["notes"])
+    assert not list(tmp_path.glob("nodes-*"))  # with more time it would be better
+
+
+def test_a_total_error_of_which_a_part_is_unknown_is_not_met():
+    with pytest.warns(ps.ParasolWarning, match="discretisation error not known, limited by discretisation"):
+        surrogate = learn(Wave(), 0.5, total=True, **quick)
+    assert not surrogate.facts["learn"]["met"]
 
 
 def test_a_solver_that_becomes_slow_does_not_hold_everybody_up():
