@@ -89,7 +89,9 @@ def choose_nodes(
     return best  # type: ignore[return-value]
 
 
-def _choices(problem: Problem, aim: float, limits: Limits, n_nodes: int | None, rng: int, stage: Stage) -> Iterator[Discretised]:
+def _choices(
+    problem: Problem, aim: float, limits: Limits, n_nodes: int | None, rng: int, stage: Stage
+) -> Iterator[Discretised]:
     """Better and better discretisations, the last one good enough; Exhausted where the time does not suffice for the next."""
     left = _left_of(limits)
     settings = problem.settings.get("default", Settings())
@@ -107,7 +109,7 @@ def _choices(problem: Problem, aim: float, limits: Limits, n_nodes: int | None, 
     rough, before = bool(rough_places(problem, build(n).nodes)), None
     yield Discretised(build(n), None)
     for level in range(_MOST_DOUBLINGS + 1):
-        _require(left, _COST * (limits.spent - began))
+        _require(left, 2 * (limits.spent - began))
         began = limits.spent
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
@@ -253,16 +255,20 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
     errors, local = [], np.zeros(coarse.n_nodes)
     pairs = list(zip(mus or probes(coarse, rng), mus or probes(fine, rng), strict=True))
     cost = _COST * (1 if coarse.problem.time is None else 2)
-    # half of the time for a look with the coarse model, which says where to compare
-    until = left() / 2
-    looked, seconds, reason = _looked_at(coarse, [mu for mu, _ in pairs], lambda: not left() < until)
+    until = left() / 2  # the first half is for a look with the coarse model, which says where to compare
+
+    def more(each: float) -> bool:
+        _require(left, cost * each)
+        return not left() < until
+
+    looked, seconds, reason = _looked_at(coarse, [mu for mu, _ in pairs], more)
     n_fields, began = len(coarse.problem.names), left()
     short = began < until and len(looked) < _enough(seconds, 9, 5, len(pairs))
     for done, at in enumerate(_to_compare(coarse, looked, seconds, given=mus is not None)):
         needed = (began - left()) / done if done else cost * seconds
+        if left() < needed and not errors:
+            raise Exhausted("seconds")
         if left() < needed:
-            if not errors:
-                raise Exhausted("seconds")
             short = True
             break
         try:
@@ -282,14 +288,14 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
     return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds, short)
 
 
-def _looked_at(model: Model, mus, more=lambda: True) -> tuple[dict[int, np.ndarray], float, str]:
+def _looked_at(model: Model, mus, more=lambda each: True) -> tuple[dict[int, np.ndarray], float, str]:
     """Solutions by number, of fewer parameters where solves are slow; seconds of one; why there are none elsewhere.
 
-    After the first one it goes on only if there is time for `more`.
+    After the first one it goes on only if there is time for `more` of so many seconds each.
     """
     solved, seconds, reason = {}, 0.0, ""
     for at, mu in enumerate(mus):
-        if len(solved) >= _enough(seconds, 9, 5, len(mus)) or (solved and not more()):
+        if len(solved) >= _enough(seconds, 9, 5, len(mus)) or (solved and not more(seconds)):
             break
         try:
             start = time.perf_counter()
