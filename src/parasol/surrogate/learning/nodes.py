@@ -79,14 +79,12 @@ def choose_nodes(
     Where seconds are limited half of them go into the choice; then it ends with the best so far, whose error may not be
     known.
     """
-    best = None
+    chosen: list[Discretised] = []
     try:
-        for best in _choices(problem, aim, limits, n_nodes, rng, stage):
-            pass
-    except Exhausted:
-        assert best is not None
-        best = replace(best, short=True)
-    return best  # type: ignore[return-value]
+        chosen.extend(_choices(problem, aim, limits, n_nodes, rng, stage))
+    except Exhausted:  # after the first: it is made whatever the time
+        return replace(chosen[-1], short=True)
+    return chosen[-1]
 
 
 def _choices(
