@@ -4,8 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+import sympy
 
 import parasol as ps
+from parasol.surrogate.units import field_weights
 
 z = np.linspace(0, 1, 40)
 
@@ -115,3 +117,38 @@ def test_wrong_fields():
     flat = ps.fit_snapshots(mus, plate(mus).reshape(60, -1)[:, ::2], "polynomial")
     with pytest.raises(ps.ParasolError, match="without fields"):
         ps.accuracy(flat, ps.as_snapshots(mus, plate(mus).reshape(60, -1)[:, ::2]), fields=np.arange(40))
+
+
+def test_unknowns_of_a_system_are_learned_each_in_its_own_unit():
+    """−p″ = 1e-6 sin(5 a x), −q″ + q³ = a + b: the first is small, and of another shape."""
+    (x,) = ps.coordinates("x")
+    a, b = ps.parameters(a=(0.5, 2.0), b=(0.0, 1.0))
+    p, q = ps.unknown("p", x), ps.unknown("q", x)
+    system = ps.Problem(
+        domain=ps.Box((0.0,), (1.0,)),
+        equation=[ps.Eq(-p.diff(x, 2), 1e-6 * sympy.sin(5 * a * x)), ps.Eq(-q.diff(x, 2) + q**3, a + b)],
+        boundary={"left": [ps.Dirichlet(1e-7), ps.Dirichlet(1)], "right": [ps.Dirichlet(2e-7), ps.Dirichlet(1 + a)]},
+    )
+    model = ps.discretize(system, ps.scatter(system.domain, n_nodes=30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ps.ParasolWarning)
+        found = ps.learn(model=model, tolerance=2e-3, recipe="gaussian process")
+    fresh = ps.sample(model, 60, design="random", rng=5)
+    truth = ps.solve_many(model, fresh).solutions.reshape(60, 2, 30)
+    gap = found(fresh).values.reshape(truth.shape) - truth
+    each = np.linalg.norm(gap, axis=2) / np.linalg.norm(truth, axis=2)
+    assert found.facts["learn"]["met"]
+    assert np.mean(each.max(axis=1) <= found.conformal.quantile) > 0.85
+    assert each.max() < 1e-2
+
+
+def test_an_unknown_that_is_nothing_but_rounding_is_not_scaled_up():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 5)
+    solutions = np.hstack([rng.random((9, 5)), 1e-8 * rng.random((9, 5)), 1e-13 * rng.random((9, 5))])
+    weights = field_weights(solutions, labels, least=1e-9)
+    size = np.sqrt([np.mean(np.sum((weights * solutions**2)[:, labels == label], axis=1)) for label in range(3)])
+    assert size[:2] == pytest.approx(1.0)
+    assert size[2] < 1e-12
+    scaled = field_weights(solutions, labels)
+    assert np.mean(np.sum((scaled * solutions**2)[:, labels == 2], axis=1)) == pytest.approx(1.0)

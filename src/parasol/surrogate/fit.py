@@ -343,10 +343,14 @@ class Accuracy:
         return f"<Accuracy mean {self.mean:.2e}, max {np.max(self.errors):.2e}, projection {self.projection:.2e}>"
 
 
-def accuracy(surrogate: Surrogate, truth: Snapshots, *, fields=None) -> Accuracy:
-    """Measure a surrogate on snapshots it has not seen, a chunk at a time; of `fields`, as in `fit_snapshots`, the worst."""
+def accuracy(surrogate: Surrogate, truth: Snapshots, *, fields=None, weights: np.ndarray | None = None) -> Accuracy:
+    """Measure a surrogate on snapshots it has not seen, a chunk at a time; of `fields`, as in `fit_snapshots`, the worst.
+
+    `weights` (n_values,) make all fields about 1 in size; left out, they are those of the basis.
+    """
     _check_snapshots(truth, "truth")
-    labels, weights = field_labels(fields, surrogate.basis.n_values), surrogate.basis.weights
+    labels = field_labels(fields, surrogate.basis.n_values)
+    weights = surrogate.basis.weights if weights is None else weights
     if labels is not None and weights is None:
         raise ParasolError("the surrogate was fitted without fields, so that their sizes are not known.")
     coefficients = surrogate.coefficients(truth.mus, extrapolate=True)

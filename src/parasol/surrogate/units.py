@@ -28,8 +28,20 @@ def field_labels(fields, n_values: int) -> np.ndarray | None:
     return np.unique(labels, return_inverse=True)[1]
 
 
-def field_weights(solutions: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def unknown_labels(model) -> np.ndarray | None:
+    """The labels of values by unknown function, (n_values,), as in `field_labels`; None where there is one function."""
+    if not isinstance(model, Model) or len(model.problem.names) < 2:
+        return None
+    n_times = 1 if model.problem.times is None else len(model.problem.times)
+    return np.tile(np.repeat(np.arange(len(model.problem.names)), model.n_nodes), n_times)
+
+
+def field_weights(
+    solutions: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None, *, least: float = 0.0
+) -> np.ndarray:
     """Weights (n_values,) of an inner product in which the root mean square of ||u|| over solutions is 1 for each field.
+
+    A field smaller than `least` times the largest may be nothing but rounding, and gets the weights of the largest.
 
     >>> field_weights(np.array([[1e-4, 3e8, 4e8]]), np.array([0, 1, 1])).round(22)
     array([1.e+08, 4.e-18, 4.e-18])
@@ -37,7 +49,7 @@ def field_weights(solutions: np.ndarray, labels: np.ndarray, weights: np.ndarray
     given = np.ones(len(labels)) if weights is None else check_weights(weights, len(labels))
     parts = [_energy(solutions, given, labels == label) for label in range(int(labels.max()) + 1)]
     size = np.array([np.mean(part) for part in parts])
-    size[size == 0] = np.max(size) or 1.0  # zero in all samples: whatever its weight, it adds nothing
+    size[size <= least**2 * np.max(size)] = np.max(size) or 1.0  # of a field that is zero any weight will do
     return given / size[labels]
 
 

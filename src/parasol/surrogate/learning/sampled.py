@@ -16,7 +16,7 @@ from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.surrogate.features import features_of
-from parasol.surrogate.fit import accuracy, fit_labels, project_all
+from parasol.surrogate.fit import Accuracy, accuracy, fit_labels, project_all
 from parasol.surrogate.kernel import GaussianProcess
 from parasol.surrogate.learning.labels import Teacher, teacher_for
 from parasol.surrogate.learning.proven import TRAINING, Outcome, maps_to_try, named
@@ -26,6 +26,7 @@ from parasol.surrogate.maps import fit_map
 from parasol.surrogate.random_features import RandomFeatures
 from parasol.surrogate.surrogate import Surrogate
 from parasol.surrogate.training import NetworkRecipe
+from parasol.surrogate.units import field_weights, unknown_labels
 
 LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
@@ -39,6 +40,7 @@ _LONGEST = 120  # characters of the reason of a failure
 _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
 _FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
+_SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
 _TRUSTED = 0.7  # of the tolerance: a reduced model this good may teach
 
 
@@ -59,6 +61,12 @@ class _Course:
     tested: Snapshots | None = None  # what `best` was tested on, not used for it
     n_fresh_sets: int = 0  # of fresh solves for the bound, each with its part of 1 − LEVEL, whatever became of it
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the inner product, (n_values,): every unknown function counts alike, whatever its unit."""
+        labels = unknown_labels(self.model)
+        return None if labels is None else field_weights(self.train.solutions, labels, least=_SMALLEST)
 
     def sample(self, n: int, design: str, stream: int) -> np.ndarray:
         """Parameters of the box as it now is; functions are drawn from their laws."""
@@ -192,15 +200,15 @@ def _round(course: _Course, batch: Snapshots) -> np.ndarray:
     worst = lambda pair: float(np.max(pair[1].errors))  # noqa: E731
     recipes = (course.recipe,) if course.chosen else (GaussianProcess(), _ROUGH)
     direct = [_fitted(course, course.train.mus, None, recipe, "full solves") for recipe in recipes]
-    trials = [(one, accuracy(one, batch)) for one in direct]
+    trials = [(one, _score(course, one, batch)) for one in direct]
     least = min(map(worst, trials))
     if least > course.tolerance:
         taught = _taught(course, batch)
         if taught is not None:
-            trials.append((taught, accuracy(taught, batch)))
+            trials.append((taught, _score(course, taught, batch)))
     elif not course.chosen and not course.model.parameters.functions and course.book.limits.left > TRAINING:
         network = _fitted(course, course.train.mus, None, course.recipe, "full solves")
-        found = accuracy(network, batch)
+        found = _score(course, network, batch)
         if np.max(found.errors) <= max(course.tolerance, 2 * least):
             trials = [(network, found)]  # what every export knows, as good for the purpose
     surrogate, found = min(trials, key=worst)
@@ -217,7 +225,7 @@ def _fitted(course: _Course, mus, teacher: Teacher | None, recipe, origin: str) 
     if teacher is not None:
         basis, coefficients = teacher.basis, teacher.coefficients
     else:
-        basis = pod(course.train, tolerance=_MODES * course.tolerance)
+        basis = pod(course.train, tolerance=_MODES * course.tolerance, weights=course.weights)
         coefficients = project_all(basis, course.train)
     if course.model.parameters.functions and len(mus) < _FEW_FUNCTIONS and not course.chosen:
         recipe = "linear"
@@ -262,7 +270,7 @@ def _spread(course: _Course, candidates: np.ndarray, n: int) -> list[int]:
     """Indices of candidates by disagreement × distance to the nearest sample, one after the other."""
     train = course.train
     features = features_of(course.space, train.mus)
-    basis = pod(train, tolerance=_MODES * course.tolerance)
+    basis = pod(train, tolerance=_MODES * course.tolerance, weights=course.weights)
     y = project_all(basis, train)
     # two maps that share nothing but the samples: where they part, the samples say too little
     x, at = features(train.mus), features(candidates)
@@ -277,6 +285,11 @@ def _spread(course: _Course, candidates: np.ndarray, n: int) -> list[int]:
         chosen.append(best)
         nearest = np.minimum(nearest, np.linalg.norm(at - at[best], axis=1))
     return chosen
+
+
+def _score(course: _Course, surrogate: Surrogate, truth: Snapshots) -> Accuracy:
+    """Errors of the worst of the unknowns at each parameter."""
+    return accuracy(surrogate, truth, fields=unknown_labels(course.model), weights=course.weights)
 
 
 # ---- the bound ------------------------------------------------------------------------------------------------------
@@ -313,7 +326,7 @@ def _certify(course: _Course, *, last: bool) -> Outcome | None:
 
 def _bounded(course: _Course, surrogate: Surrogate, fresh: Snapshots, n_failed: int, tries: int) -> Outcome:
     """The surrogate with a bound from fresh solves drawn at random; those that failed count as infinite errors."""
-    found = accuracy(surrogate, fresh)
+    found = _score(course, surrogate, fresh)
     errors = np.concatenate([found.errors, np.full(n_failed, np.inf)])
     level, bound = min(LEVEL, highest_level(len(errors), failed=n_failed, tries=tries)), float("inf")
     if level > 0:
@@ -342,7 +355,7 @@ def _last(course: _Course) -> Outcome:
         return outcome
     facts: dict[str, Any] = {"notes": [*course.notes, "no solves were left to test it"], "level": None}
     if course.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
-        found = accuracy(course.best, course.tested)
+        found = _score(course, course.best, course.tested)
         measured = {"n": len(course.tested), "mean": found.mean, "max": float(np.max(found.errors))}
         said = f"no solves were left for a bound; its largest error on {measured['n']} test solves is {measured['max']:.1e}"
         facts |= {"measured": measured | {"projection": found.projection}, "notes": [*course.notes, said]}
