@@ -83,6 +83,46 @@ def test_an_outline_in_space_tells_inside_from_outside(shape):
     assert np.max(np.abs(np.abs(outline.distance(points)) - np.abs(distance))) < 1e-2 * domain.size
 
 
+@pytest.mark.parametrize("shape", ["difference", "intersection", "union"])
+def test_inside_is_exact_near_the_edges_of_a_solid(shape, tmp_path):
+    """Beside an edge the nearest disc does not tell inside from outside; the file holds boxes and balls themselves."""
+    box, ball = ps.Box((0, 0, 0), (1, 1, 1)), ps.Ball((0.6, 0.5, 0.5), 0.55).named("hole")
+    domain = {"difference": box - ball, "intersection": box & ball, "union": box | ball}[shape]
+    rng = np.random.default_rng(3)
+    somewhere = rng.uniform(*domain.bounds, (2000, 3))
+    mus, outline = np.linspace(0, 1, 9)[:, None], outline_of(domain)
+    line = ps.fit_snapshots(mus, mus * waves(somewhere[:20]), "linear", level=None)
+    line = replace(line, layout=Layout(("u",), somewhere[:20], 20, domain=domain, outline=outline))
+    again = ps.load(ps.save(line, tmp_path / "solid.parasol")).layout
+    assert again.domain is None
+    near = domain.project(somewhere)
+    points = near + 10.0 ** rng.uniform(-7, -1, (2000, 1)) * rng.standard_normal((2000, 3))
+    assert np.array_equal(again.contains(points), domain.distance(points) <= 1e-9 * domain.size)
+    assert again.contains(near).all()
+    assert not np.array_equal(replace(outline, solid=None).contains(points), again.contains(points))  # the discs alone
+
+
+@pytest.mark.parametrize(
+    "solid",
+    [
+        ("cone", np.zeros(3), 1.0),
+        ("box", np.zeros(3)),
+        ("ball", np.zeros(2), 1.0),
+        ("union", 1.0, 2.0),
+        ("ball", np.zeros(3), np.inf),
+    ],
+)
+def test_a_solid_that_is_none_is_refused(solid, tmp_path):
+    surrogate = surrogate_of(ps.Ball((0, 0, 0), 1.0), 200, waves)
+    outline = surrogate.layout.outline
+    object.__setattr__(outline, "solid", solid)
+    try:
+        with pytest.raises(ps.ParasolError):
+            ps.load(ps.save(surrogate, tmp_path / "hostile.parasol"))
+    finally:
+        outline_of.cache_clear()
+
+
 @pytest.fixture(scope="module")
 def diffusion():
     """Heat in coordinates r, s with the time tau, on a small square."""

@@ -18,7 +18,7 @@ def relative(truth, values):
     return np.linalg.norm(truth.solutions - values, axis=1) / np.linalg.norm(truth.solutions, axis=1)
 
 
-def test_certified_everywhere_from_few_solves(model):
+def test_bounds_below_the_tolerance_at_fresh_parameters_from_few_solves(model):
     found = ps.greedy(model, tolerance=1e-4)
     assert found.reached
     assert found.n_solves <= 25

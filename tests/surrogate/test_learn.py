@@ -306,7 +306,10 @@ class Late(Wave):
 def test_a_failure_among_the_fresh_solves_for_the_bound_cuts_the_box_too():
     with pytest.warns(ps.ParasolWarning, match=r"too late.*answers for a in \[1, 2\.") as said:
         surrogate = learn(Late(), 0.3, **quick)
-    assert len(surrogate.facts["learn"]["history"]) == 1
+    account = surrogate.facts["learn"]
+    assert len(account["history"]) == 2  # what was solved for the bound joins the samples, and is learned
+    assert account["n_tries"] == 2  # the set that showed where to cut has spent its part of the level
+    assert (account["met"], account["level"], account["n_failed_fresh"]) == (True, 0.95, 0)
     assert "all the same" not in str(said[0].message)
     assert surrogate.facts["measured"]["n"] == 39  # all of them from the box that is left
 

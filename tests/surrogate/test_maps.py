@@ -1,3 +1,4 @@
+import mpmath
 import numpy as np
 import pytest
 from scipy.interpolate import BarycentricInterpolator
@@ -451,3 +452,28 @@ def test_weights_of_a_gaussian_process_are_no_larger_than_they_need_be(x, u, mon
     new = np.random.default_rng(4).uniform(-0.9, 0.9, (200, x.shape[1]))
     errors = [np.linalg.norm(one.predict(new) - u(new)) for one in (fitted, heavy)]
     assert errors[0] < 1.1 * errors[1]
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern52"])
+def test_derivatives_of_a_process_with_large_weights_keep_six_digits(kernel):
+    """Weights of 1e8 cancel: values are noisy in the eighth digit, as is seen in differences of them, derivatives hardly.
+
+    The reference is the same sum, with the same weights, in forty digits.
+    """
+    x = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    fitted = GaussianProcess(kernel, trend_degree=1).fit(x, np.exp(x.sum(axis=1, keepdims=True)))
+    assert np.abs(fitted.weights).sum() > 1e8
+    new = np.array([0.3, -0.4])
+    with mpmath.workdps(40):
+        t = [mpmath.mpf(v) for v in fitted._scaled(new[None])[0].tolist()]
+        slopes = [mpmath.mpf(0), mpmath.mpf(0)]
+        for centre, (weight,) in zip(fitted.centres.tolist(), fitted.weights.tolist(), strict=True):
+            gaps = [(a - b) / length for a, b, length in zip(t, centre, fitted.lengths.tolist(), strict=True)]
+            s = sum(gap**2 for gap in gaps)
+            r = mpmath.sqrt(5 * s)
+            g = -mpmath.exp(-s / 2) / 2 if kernel == "gaussian" else -(1 + r) * mpmath.exp(-r) * 5 / 6
+            for i, gap in enumerate(gaps):
+                slopes[i] += 2 * g * gap * weight * fitted.trend.scale[i] / fitted.lengths[i]
+        reference = fitted.trend.jacobian(new[None])[0, 0] + [float(one) for one in slopes]
+    assert fitted.jacobian(new[None])[0, 0] == pytest.approx(reference, rel=1e-6)
+    assert reference == pytest.approx(np.exp(new.sum()) * np.ones(2), rel=1e-2)

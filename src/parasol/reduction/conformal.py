@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -22,12 +22,16 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConformalBound:
-    """The error of a new parameter is at most `quantile` (times its difficulty, if `normalised`) at the given level."""
+    """The error of a new parameter is at most `quantile` (times its difficulty, if `normalised`) at the given level.
+
+    Where the calibration parameters were not `drawn` at random there is no such probability, and the bound is an estimate.
+    """
 
     level: float
     n_calibration: int
     quantile: float
     normalised: bool = False
+    drawn: bool = field(default=True, metadata={"optional": True})
 
     def __post_init__(self):
         if not (0 < self.level < 1 and self.quantile >= 0):
@@ -42,6 +46,11 @@ class ConformalBound:
     def meaning(self) -> str:
         """What the bound says, in one sentence."""
         times = " times its difficulty" if self.normalised else ""
+        if not self.drawn:
+            return (
+                f"An estimate: of {self.n_calibration} parameters kept aside, not drawn at random, a share of about {self.level:g} "
+                f"have errors of at most {self.quantile:.3g}{times}. How often that holds for new ones is not known."
+            )
         return (
             f"With probability at least {self.level:g} over the {self.n_calibration} calibration parameters and a new one "
             f"drawn from the same law, the error at the new one is at most {self.quantile:.3g}{times}; "
@@ -62,7 +71,7 @@ class ConformalBound:
         return float(out) if out.ndim == 0 else out
 
 
-def calibrate(errors, *, level: float = 0.95, difficulty=None, tries: int = 1) -> ConformalBound:
+def calibrate(errors, *, level: float = 0.95, difficulty=None, tries: int = 1, drawn: bool = True) -> ConformalBound:
     """Bound the error of a new parameter by an order statistic of errors (n,) at parameters not used in training.
 
     The bound is the ⌈(n + 1) level⌉-th smallest error. Nothing is assumed but that the new parameter is drawn from the
@@ -73,6 +82,8 @@ def calibrate(errors, *, level: float = 0.95, difficulty=None, tries: int = 1) -
     Who calibrates again because a first bound was too large chooses a lucky set, and the level is no longer true. Where
     up to `tries` sets may be used, and this is said of each of them beforehand, each is calibrated at 1 − (1 − level) / tries,
     and whichever is taken keeps the level (the probabilities of a miss add up).
+
+    Parameters that were not `drawn` at random (a lattice, Sobol points, points chosen by earlier errors) give an estimate.
 
     >>> calibrate([5, 1, 3, 2, 4, 9, 7, 6, 8], level=0.9).bound()  # ⌈10 · 0.9⌉ = 9th of nine
     9.0
@@ -88,7 +99,7 @@ def calibrate(errors, *, level: float = 0.95, difficulty=None, tries: int = 1) -
     if difficulty is not None:
         errors = errors / _positive(check_shape(difficulty, (n,), "difficulty"), "difficulty")
     quantile = float(np.sort(errors)[rank - 1])
-    return ConformalBound(float(level), n, quantile, difficulty is not None)
+    return ConformalBound(float(level), n, quantile, difficulty is not None, drawn)
 
 
 def highest_level(n: int, *, failed: int = 0, tries: int = 1) -> float:

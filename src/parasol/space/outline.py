@@ -28,7 +28,8 @@ class Outline:
 
     In the plane these are straight segments. In space, and where axes are periodic, they are discs (in the plane
     intervals) around points of the boundary, perpendicular to its normals. It answers what those who look
-    for neighbours ask a domain. Files of version 0.1.0 have the box alone where there are discs now.
+    for neighbours ask a domain. Files of version 0.1.0 have the box alone where there are discs now. Which points lie
+    inside is exact in space too where the domain is a `solid` of boxes and balls.
 
     >>> ends = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> triangle = Outline(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2), np.stack([ends, np.roll(ends, -1, 0)], 1))
@@ -46,6 +47,7 @@ class Outline:
     discs: np.ndarray | None = field(default=None, metadata={"optional": True})  # (n_discs, dimension): their centres
     normals: np.ndarray | None = field(default=None, metadata={"optional": True})  # (n_discs, dimension), outwards
     radii: np.ndarray | None = field(default=None, metadata={"optional": True})  # (n_discs,)
+    solid: tuple | None = field(default=None, metadata={"optional": True})  # what `height` reads: then inside is exact
 
     def __post_init__(self):
         bounds = check_finite(check_shape(self.bounds, (2, None), "bounds"), "bounds")
@@ -58,6 +60,8 @@ class Outline:
             check_finite(check_shape(self.discs, (None, bounds.shape[1]), "discs"), "discs")
             check_finite(check_shape(self.normals, self.discs.shape, "normals"), "normals")
             check_finite(check_shape(self.radii, (len(self.discs),), "radii"), "radii")
+        if self.solid is not None:
+            check_finite(check_shape(height(self.solid, bounds), (2,), "height of a solid"), "height of a solid")
 
     @property
     def dimension(self) -> int:
@@ -72,7 +76,10 @@ class Outline:
     def contains(self, points) -> np.ndarray:
         """Whether each point is inside, or as near to the boundary as its pieces are: (n,) bool."""
         points = check_shape(points, (None, self.dimension), "points")
-        reach = self.slack + 1e-9 * float(np.linalg.norm(self.bounds[1] - self.bounds[0]))
+        size = float(np.linalg.norm(self.bounds[1] - self.bounds[0]))
+        if self.solid is not None:
+            return height(self.solid, points) <= 1e-9 * size
+        reach = self.slack + 1e-9 * size
         low, high = self.bounds
         inside = np.all((self.periods > 0) | ((points >= low - reach) & (points <= high + reach)), axis=1)
         if self.discs is not None:
@@ -153,6 +160,44 @@ class Outline:
         return np.bincount(row, weights=left == above[row, column], minlength=len(points)) % 2 == 1
 
 
+def height(solid: tuple, points: np.ndarray) -> np.ndarray:
+    """A number for each point, negative inside a solid and positive outside, near its sides the distance from them: (n,).
+
+    A solid is ("box", lower, upper), ("ball", center, radius), or a union, an intersection or a difference of two.
+
+    >>> shell = ("difference", ("box", np.zeros(3), np.full(3, 4.0)), ("ball", np.full(3, 2.0), 1.0))
+    >>> height(shell, np.array([[2.0, 2.0, 2.5], [2.0, 2.0, 3.5], [2.0, 2.0, 4.25]]))
+    array([ 0.5 , -0.5 ,  0.25])
+    """
+    kind, one, other = solid
+    if kind == "box":
+        return np.max(np.maximum(one - points, points - other), axis=1)
+    if kind == "ball":
+        return np.linalg.norm(points - one, axis=1) - other
+    if kind not in ("union", "intersection", "difference"):
+        raise ParasolError(f"a solid is a {kind!r}, which this version of parasol does not know.")
+    first, second = height(one, points), height(other, points)
+    return np.minimum(first, second) if kind == "union" else np.maximum(first, -second if kind[0] == "d" else second)
+
+
+def _solid(domain: Domain) -> tuple | None:
+    """The domain as `height` reads it; None of one that is not made of boxes and balls."""
+    from parasol.space.geometry.combine import Combination
+    from parasol.space.geometry.domain import Named
+    from parasol.space.geometry.primitives import Ball, Box
+
+    if isinstance(domain, Named):
+        return _solid(domain.base)
+    if isinstance(domain, Box):
+        return None if domain.periods.any() else ("box", np.array(domain.lower), np.array(domain.upper))
+    if isinstance(domain, Ball):
+        return ("ball", np.array(domain.center), float(domain.radius))
+    if not isinstance(domain, Combination):
+        return None
+    one, other = _solid(domain.a), _solid(domain.b)
+    return None if one is None or other is None else (domain.kind, one, other)
+
+
 @lru_cache(maxsize=8)  # learning fits many surrogates on one domain
 def outline_of(domain: Domain) -> Outline:
     """The outline of a domain.
@@ -173,7 +218,7 @@ def outline_of(domain: Domain) -> Outline:
         spacing = 0.2 * float(np.ptp(bounds, axis=0).min())
         spacing *= (len(domain.boundary_cloud(spacing, rng)) / _DISCS) ** 0.5
         centres, probes = domain.boundary_cloud(spacing, rng), domain.boundary_cloud(0.83 * spacing, rng)
-        rough = Outline(bounds, periods, None, 0.0, convex, *_discs(domain, centres, spacing))
+        rough = Outline(bounds, periods, None, 0.0, convex, *_discs(domain, centres, spacing), _solid(domain))
     else:
         arcs = [np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points for arc in domain.arcs()]
         step = 1 + sum(len(arc) for arc in arcs) // _MOST

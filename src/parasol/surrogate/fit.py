@@ -18,24 +18,24 @@ from parasol.pde.box import named_columns
 from parasol.pde.model import Model
 from parasol.pde.parameters import Parameter, ParameterSpace
 from parasol.pde.words import problem_words
-from parasol.reduction.basis import Basis, check_weights, slices
+from parasol.reduction.basis import Basis, slices
 from parasol.reduction.conformal import calibrate
 from parasol.reduction.pod import pod
 from parasol.reduction.reduced import ReducedModel
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.surrogate.features import Features, features_of
-from parasol.surrogate.groups import group_labels
+from parasol.surrogate.groups import drawn_at_random, group_labels
 from parasol.surrogate.layout import layout_of
 from parasol.surrogate.maps import fit_map, predictions
 from parasol.surrogate.polynomial import Polynomial
 from parasol.surrogate.readings import readings_of
 from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Surrogate
+from parasol.surrogate.units import field_errors, field_labels, field_weights, warn_of_fields, warn_of_units
 
 _N_VALIDATION = 512
 _CHANCE = 1e-3  # of a gap between the samples and the end of a range, below which it is not by chance
-_OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
 _FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
@@ -99,7 +99,7 @@ def fit(
         labels, unseen = (Labels(mus, _labelled(source, basis, mus)) for mus in sets)
         basis = source.basis if basis is None else basis
         origin = "reduced model"
-    _warn_of_fields(model, basis, labels.coefficients)
+    warn_of_fields(model, basis, labels.coefficients)
     # the certificate speaks of the reduced model's own basis
     reduced = source if isinstance(source, ReducedModel) and basis is source.basis else None
     surrogate = _surrogate(recipe, basis, parameters, labels, unseen, origin, rng, progress)
@@ -122,7 +122,7 @@ def fit_labels(
     """A surrogate from coefficients (n_samples, n_modes) at parameters (n_samples, n_parameters) that somebody computed."""
     check_progress(progress)
     labels = Labels(mus, check_shape(coefficients, (len(mus), basis.n_modes), "coefficients"))
-    _warn_of_fields(model, basis, labels.coefficients)
+    warn_of_fields(model, basis, labels.coefficients)
     surrogate = _surrogate(recipe, basis, parameters, labels, None, origin, rng, progress)
     return _with_model(surrogate, model)
 
@@ -139,6 +139,7 @@ def fit_snapshots(
     quantities: Mapping[str, Any] | None = None,
     level: float | None = 0.95,
     groups=None,
+    fields=None,
     rng: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Surrogate:
@@ -147,10 +148,16 @@ def fit_snapshots(
     `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
     out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
     `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
-    samples, drawn at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the law
-    of the samples; None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels
+    samples, chosen at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the
+    distribution of the samples, if these were drawn at random: of Sobol points or a Latin hypercube it is an estimate.
+    None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels
     in `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
     `quantities` names what is wanted of a solution: weights (n_values,) each.
+
+    Values of different units, displacements and stresses for instance, have labels in `fields` (n_values,), equal in
+    values of one field; solutions (n_samples, n_nodes, n_fields) need none. Each field is then scaled by its root mean
+    square over the samples, the tolerance is that of all fields so scaled, and the bound is one of the relative error of
+    each field. Answers have the values in the order given, as one row.
     """
     check_progress(progress)
     columns = named_columns(mus)
@@ -158,13 +165,16 @@ def fit_snapshots(
         ranges = _ranges_of(columns, ranges)
         mus = np.column_stack([columns[name] for name in ranges])
     mus = check_finite(check_shape(mus, (None, None), "mus"), "mus")
+    if np.ndim(solutions) == 3 and fields is None:
+        fields = np.broadcast_to(np.arange(np.shape(solutions)[2]), np.shape(solutions)[1:]).ravel()
+        solutions = np.asarray(solutions).reshape(len(solutions), -1)
     solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
+    labels_of_fields = field_labels(fields, solutions.shape[1])
     if len(mus) < 4:
         raise ParasolError(f"{len(mus)} samples are too few to learn from. Give at least 4.")
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     parameters = _within_samples(parameters, mus)
-    _warn_of_units(solutions, weights)
     if level is not None and not (isinstance(level, float) and 0 < level < 1):
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
     group = None if level is None else group_labels(mus, groups)
@@ -174,6 +184,9 @@ def fit_snapshots(
         n_aside = _n_aside(n_groups, level)
         is_aside = np.isin(group, np.random.default_rng(rng).permutation(n_groups)[:n_aside])
     aside, train = np.flatnonzero(is_aside), np.flatnonzero(~is_aside)
+    if labels_of_fields is not None:
+        weights = field_weights(solutions[train], labels_of_fields, weights)
+    warn_of_units(solutions, weights)
     if tolerance is None and n_modes is None:
         tolerance = 1e-4
     basis = pod(solutions[train], tolerance=tolerance, n_modes=n_modes, weights=weights)
@@ -184,10 +197,11 @@ def fit_snapshots(
         surrogate = replace(surrogate, quantities=readings_of(tuple(quantities), np.array(rows), basis.modes, weights))
     if n_aside == 0 or level is None or group is None:
         return surrogate
-    errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside])).errors
+    errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside]), fields=fields).errors
     worst = np.zeros(int(group.max()) + 1)
     np.maximum.at(worst, group[aside], errors)
-    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level))
+    drawn = drawn_at_random(mus, parameters, group)
+    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level, drawn=drawn))
 
 
 def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | None) -> Mapping[str, tuple]:
@@ -226,47 +240,6 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
         stacklevel=3,
     )
     return replace(parameters, solved=tuple(ends))
-
-
-def _warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray) -> None:
-    """An unknown that is much smaller than another hardly counts in the norm in which errors are measured."""
-    if model is None or len(model.problem.names) < 2:
-        return
-    names = model.problem.names
-    modes = basis.modes if basis.weights is None else basis.modes * np.sqrt(basis.weights)[:, None]
-    triangle: np.ndarray = np.linalg.qr(coefficients / max(float(np.abs(coefficients).max()), 1e-300), mode="r")  # type: ignore[assignment]
-    parts = modes.reshape(-1, len(names), model.n_nodes, basis.n_modes).transpose(1, 0, 2, 3)
-    size = np.array([np.linalg.norm(part.reshape(-1, basis.n_modes) @ triangle.T) for part in parts])
-    for i in np.flatnonzero((size > 0) & (size * _OTHER_UNIT < size.max())):
-        large = names[int(np.argmax(size))]
-        warnings.warn(
-            f"{names[i]} is {size.max() / size[i]:.1e} times smaller than {large}: errors and bounds are those of {large}, "
-            f"{names[i]} may be quite wrong. Measure it in a smaller unit.",
-            ParasolWarning,
-            stacklevel=4,
-        )
-
-
-def _warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
-    """Values whose sizes fall into groups far apart are fields of different units, and only the largest is learned."""
-    # divided first: the square of a large number may be no number any more
-    largest = float(np.max(np.abs(solutions), initial=0.0))
-    if largest == 0.0:
-        return
-    size = largest * np.sqrt(np.mean((solutions / largest) ** 2, axis=0))
-    if weights is not None:
-        size = size * np.sqrt(check_weights(weights, solutions.shape[1]))
-    size = np.sort(size[size > 1e-15 * size.max()])  # what is smaller is rounding, of zero
-    if len(size) < 2 or np.max(size[1:] / size[:-1]) <= _OTHER_UNIT:
-        return
-    cut = 1 + int(np.argmax(size[1:] / size[:-1]))
-    warnings.warn(
-        f"{cut} values are of size {size[cut - 1]:.1e} or less, {len(size) - cut} of size {size[cut]:.1e} or more, none between: "
-        "errors and bounds are those of the large ones, the small ones may be quite wrong. Fit fields of different units "
-        "one by one, or give weights=1 / size**2 of each.",
-        ParasolWarning,
-        stacklevel=3,
-    )
 
 
 def _n_aside(n: int, level: float) -> int:
@@ -370,15 +343,24 @@ class Accuracy:
         return f"<Accuracy mean {self.mean:.2e}, max {np.max(self.errors):.2e}, projection {self.projection:.2e}>"
 
 
-def accuracy(surrogate: Surrogate, truth: Snapshots) -> Accuracy:
-    """Measure a surrogate on snapshots it has not seen, a chunk at a time."""
+def accuracy(surrogate: Surrogate, truth: Snapshots, *, fields=None, weights: np.ndarray | None = None) -> Accuracy:
+    """Measure a surrogate on snapshots it has not seen, a chunk at a time; of `fields`, as in `fit_snapshots`, the worst.
+
+    `weights` (n_values,) make all fields about 1 in size; left out, they are those of the basis.
+    """
     _check_snapshots(truth, "truth")
+    labels = field_labels(fields, surrogate.basis.n_values)
+    weights = surrogate.basis.weights if weights is None else weights
+    if labels is not None and weights is None:
+        raise ParasolError("the surrogate was fitted without fields, so that their sizes are not known.")
     coefficients = surrogate.coefficients(truth.mus, extrapolate=True)
     errors, floors, start = [], [], 0
     for block in truth.blocks():
         stop = start + len(block)
-        gap = surrogate.basis.norm(surrogate.basis.lift(coefficients[start:stop]) - block)
-        errors.append(gap / surrogate.basis.norm(block))
+        gap = surrogate.basis.lift(coefficients[start:stop]) - block
+        errors.append(surrogate.basis.norm(gap) / surrogate.basis.norm(block))
+        if labels is not None and weights is not None:
+            errors[-1] = np.maximum(errors[-1], field_errors(gap, block, labels, weights))
         floors.append(surrogate.basis.projection_errors(block))
         start = stop
     return Accuracy(np.concatenate(errors), np.concatenate(floors))
@@ -389,9 +371,14 @@ def _check_snapshots(given, name: str) -> None:
         raise ParasolError(f"{name} is a {type(given).__name__}. Pass snapshots: ps.as_snapshots(mus, solutions).")
 
 
-def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95) -> Surrogate:
-    """The surrogate with a conformal bound of its relative errors, from snapshots that nothing else has seen."""
-    return replace(surrogate, conformal=calibrate(accuracy(surrogate, held_out).errors, level=level))
+def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95, fields=None) -> Surrogate:
+    """The surrogate with a conformal bound of its relative errors, from snapshots that nothing else has seen.
+
+    With `fields`, as in `fit_snapshots`, it is one of the errors of every field.
+    """
+    errors = accuracy(surrogate, held_out, fields=fields).errors
+    drawn = drawn_at_random(held_out.mus, surrogate.parameters)
+    return replace(surrogate, conformal=calibrate(errors, level=level, drawn=drawn))
 
 
 def project_all(basis: Basis, snapshots: Snapshots) -> np.ndarray:

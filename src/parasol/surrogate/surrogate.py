@@ -388,9 +388,12 @@ class Answer:
         """What is known of each bound, of the field and of its quantities alike.
 
         "proven" (theorem, for the discrete problem, see `Bounds.rigorous`), "estimated" (from the residual, with a guessed
-        constant), or "calibrated" (it holds for new parameters of the calibration set's distribution at the stated level).
+        constant, or from samples kept aside that were not drawn at random), or "calibrated" (it holds for new parameters
+        of the calibration set's distribution at the stated level).
         """
-        other = "estimated" if self.surrogate.reduced is not None else "calibrated"
+        conformal = self.surrogate.conformal
+        calibrated = self.surrogate.reduced is None and conformal is not None and conformal.drawn
+        other = "calibrated" if calibrated else "estimated"
         kinds = ["proven" if rigorous else other for rigorous in self.bounds.rigorous]
         return kinds[0] if self.single else kinds
 

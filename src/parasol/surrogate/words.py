@@ -149,7 +149,8 @@ def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:
     if surrogate.reduced is not None:
         return "proven" if rigorous else "from the residual, with a stability constant that is estimated"
     if surrogate.conformal is not None:
-        return f"{surrogate.conformal.level:.3g} likely, by {surrogate.conformal.n_calibration} solves kept aside"
+        kind = f"{surrogate.conformal.level:.3g} likely, by" if surrogate.conformal.drawn else "estimated from"
+        return f"{kind} {surrogate.conformal.n_calibration} solves kept aside"
     return "not known"
 
 
@@ -196,7 +197,7 @@ def _bound_facts(surrogate: Surrogate) -> Facts:
         return {"kind": "certificate", "n_anchors": reduced.certificate.n_anchors, "meaning": words}
     if conformal is not None:
         about = {"level": conformal.level, "n_calibration": conformal.n_calibration, "quantile": conformal.quantile}
-        return {"kind": "conformal", **about, "meaning": conformal.meaning}
+        return {"kind": "conformal" if conformal.drawn else "estimated", **about, "meaning": conformal.meaning}
     return {"kind": None, "meaning": bound_words(surrogate, rigorous=False)}
 
 
@@ -207,6 +208,8 @@ def _bound_text(facts: Facts) -> str:
         return (
             f"{facts['quantile']:.1e} relative with probability {facts['level']:g}, by {facts['n_calibration']} solves"
         )
+    if facts["kind"] == "estimated":
+        return f"{facts['quantile']:.1e} relative, estimated from {facts['n_calibration']} solves"
     return "none: nothing is known about the errors"
 
 

@@ -53,7 +53,7 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
         return {
             "kind": "conformal",
             "quantile": facts.quantile,
-            "level": facts.level,
+            "level": facts.level if facts.drawn else None,
             "meaning": facts.meaning,
             "reason": reason,
         }

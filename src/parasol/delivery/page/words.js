@@ -28,6 +28,9 @@ const Words = (() => {
     if (program.kind === "conformal" && !Number.isFinite(bound.relative)) {
       return { kind: "unknown", big: "no bound here", words: "this function is unlike those that the bound was calibrated with", note: "" };
     }
+    if (program.kind === "conformal" && program.level === null) {
+      return { kind: "guessed", big: `≲ ${number(program.quantile, 2)}`, words: "estimated from samples that were not drawn at random", note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
+    }
     if (program.kind === "conformal") {
       const percent = number(100 * program.level, 3);
       return { kind: "likely", big: `≤ ${number(program.quantile, 2)}`, words: `with ${percent} % probability`, note: `Relative error ${of}. ${program.meaning} ${program.reason}` };

@@ -20,7 +20,7 @@ def describe(desk: Desk) -> dict[str, Any]:
     surrogate, times = desk.surrogate, desk.surrogate.layout.times
     facts = model_facts(surrogate)
     # each answer says by "rigorous" whether its bound from the residual is proven
-    bounds = "residual" if surrogate.reduced is not None else "conformal" if surrogate.conformal is not None else None
+    bounds = "residual" if surrogate.reduced is not None else facts["bound"]["kind"]
     return {
         "parasol": __version__,
         **{name: facts[name] for name in _SHARED},

@@ -20,7 +20,7 @@ from parasol.pde.words import problem_words
 from parasol.reduction.fingerprints import problem_fingerprint
 from parasol.surrogate.descent import require_jax
 from parasol.surrogate.fit import fit_snapshots
-from parasol.surrogate.learning.nodes import Discretised, choose_nodes, estimate, rebuilding
+from parasol.surrogate.learning.nodes import Discretised, choose_nodes, estimated, rebuilding
 from parasol.surrogate.learning.proven import PROVEN, Outcome, check_box, learn_proven
 from parasol.surrogate.learning.sampled import LEVEL, learn_sampled
 from parasol.surrogate.learning.solves import Book, Exhausted, Limits, Stage
@@ -238,8 +238,7 @@ def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, 
             raise ParasolError("both model and n_nodes are given. Give one: a model has its nodes.")
         _check_times(model.problem)
         stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
-        found = estimate(model, rng=rng)
-        return Discretised(model, found.error, seconds=found.seconds)
+        return _in_time(estimated(model, limits=limits, rng=rng))
     if isinstance(problem, Problem):
         _check_times(problem)
         if not (problem.parameters.scalars or problem.parameters.functions):
@@ -252,14 +251,28 @@ def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, 
         if known is not None:
             return known
         found = choose_nodes(problem, aim, limits=limits, n_nodes=n_nodes, rng=rng, stage=stage)
-        if store is not None:
+        if store is not None and not found.short:
             write_nodes(store, problem, key, found)
-        return found
+        return _in_time(found)
     if callable(getattr(problem, "solve", None)) and isinstance(getattr(problem, "parameters", None), ParameterSpace):
         return Discretised(problem, None)
     raise ParasolError(
         f"problem is {problem!r}. Pass a ps.Problem, a model, or an object with solve(mu) and parameters (a ParameterSpace)."
     )
+
+
+def _in_time(found: Discretised) -> Discretised:
+    """The discretisation, with a warning where the seconds allowed ended the search for it, and its quantities computed."""
+    if found.short:
+        error = "is not known" if found.error is None else "is estimated at fewer parameters, or with fewer nodes"
+        warnings.warn(
+            f"half of the seconds allowed did not suffice to compare discretisations: the discretisation error {error}.",
+            ParasolWarning,
+            stacklevel=2,
+        )
+    if found.model.problem.quantities:
+        _ = found.model.quantities  # what they cost belongs before the solves, which take what is left of the time
+    return found
 
 
 def _check_times(problem: Problem) -> None:
@@ -308,7 +321,7 @@ def _from_data(data, problem, tolerance: float, recipe, rng: int, stage: Stage) 
         progress=stage("fitting a network to the data"),
     )
     bound = float("inf") if surrogate.conformal is None else surrogate.conformal.quantile
-    facts = {"level": None if surrogate.conformal is None else LEVEL}
+    facts = {"level": None if surrogate.conformal is None or not surrogate.conformal.drawn else LEVEL}
     met = bound <= tolerance
     limit = "" if met else "level" if surrogate.conformal is None else "map"
     return Outcome(surrogate, met, bound, limit, ({"solves": len(mus), "error": bound},), facts)
@@ -333,7 +346,7 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
     surrogate, about = outcome.surrogate, dict(outcome.facts or {})
     error = None if found is None else found.error
     sum_of_both = outcome.bound + (error or 0.0)
-    met = outcome.met and (not total or sum_of_both <= tolerance)
+    met = outcome.met and (not total or (error is not None and sum_of_both <= tolerance))
     resonance = "" if met else _resonance(book, surrogate.parameters)
     limit = _limit(outcome, met, error, total, tolerance, book, limits, resonance)
     model = None if found is None else found.model
@@ -384,9 +397,9 @@ def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: 
 
 
 def _certificate(surrogate: Surrogate, about: dict[str, Any]) -> str:
-    """What kind of bound it is: "proven", from the "residual" with some constants guessed, or "conformal"."""
+    """What kind of bound it is: "proven", from the "residual" with some constants guessed, "conformal" or "estimated"."""
     if surrogate.reduced is None:
-        return "conformal"
+        return "conformal" if surrogate.conformal is None or surrogate.conformal.drawn else "estimated"
     return "proven" if about.get("proven", 0.0) >= PROVEN else "residual"
 
 
@@ -404,8 +417,8 @@ def _unmet(account: dict[str, Any]) -> str:
         text += " but not confirmed"
     elif bound <= account["tolerance"] and ("level" in parts or "failed solves" in parts):
         text = f"the bound {bound:.1e} is below it, but at the level {level:.2g} instead of {LEVEL:g}"
-    if account["total"] and error:
-        text += f" and the discretisation error about {error:.1e}"
+    if account["total"]:
+        text += " and the discretisation error " + ("not known" if error is None else f"about {error:.1e}")
     near = f" The solutions grow near {account['resonance']}." if "resonance" in parts else ""
     return f"the tolerance {account['tolerance']:g} is not met: {text}, limited by {limit}.{near} {_ADVICE[parts[0]]}"
 
@@ -434,7 +447,7 @@ def _limit(
     inner = outcome.limit or "map"
     if resonance and inner in ("map", "projection"):  # more time or solves would not help
         return "resonance"
-    if total and error is not None and error > tolerance / 2:
+    if total and (error is None or error > tolerance / 2):
         return "discretisation"
     if limits.left <= (0.0 if book is None else 2 * book.cost):
         return f"seconds, then {inner}"
@@ -451,8 +464,8 @@ def account_rows(surrogate: Surrogate) -> dict[str, str]:
     kind = f"at level {a.get('level') or 0:.2g}"
     if a["certificate"] == "residual":
         kind = f"proven at {100 * a['proven']:.0f} % of them, elsewhere with guessed constants"
-    elif a["certificate"] == "proven":
-        kind = "proven"
+    elif a["certificate"] in ("proven", "estimated"):
+        kind = a["certificate"]
     rows = {
         "tolerance": f"{a['tolerance']:g}, {'met' if a['met'] else 'NOT met'}" + (", total" if a["total"] else ""),
         "bound": f"{a['bound']:.1e} relative, on fresh parameters, {kind}" if np.isfinite(a["bound"]) else "none",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +21,7 @@ from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import differentiate
 from parasol.space.spacing import feature_spacing
-from parasol.surrogate.learning.solves import Limits, Stage
+from parasol.surrogate.learning.solves import Exhausted, Limits, Stage
 
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane
@@ -33,6 +33,8 @@ _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compare
 _N_RANDOM, _N_STEEPEST = 8, 2  # random parameters that are looked at, and how many of them are compared
 _FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
 _WORTH = 0.6  # nodes moved to where the indicator wants them are taken if they lower the error to this part
+_SHARE = 0.5  # of the seconds allowed, for the choice of nodes
+_COST = 3.0  # twice the nodes take about so many times as long, and finer steps in time twice that
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class Discretised:
     history: tuple[dict[str, Any], ...] = ()
     refined: bool = False  # nodes follow an indicator of the error
     seconds: float = 0.0  # of one full solve
+    short: bool = False  # the seconds allowed ended the comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,7 @@ class Difference:
     errors: np.ndarray
     local: np.ndarray  # (n_nodes,) root mean square over parameters, times and unknowns
     seconds: float  # of one coarse solve
+    short: bool = False  # no time was left for more parameters
 
     @property
     def error(self) -> float:
@@ -71,7 +75,23 @@ def choose_nodes(
 
     Where the problem is known to be rough, errors fall slowly and change with the place of the nodes, and two solutions
     may agree by chance, or the finer one be the worse. There each is compared with two others.
+
+    Where seconds are limited half of them go into the choice; then it ends with the best so far, whose error may not be
+    known.
     """
+    chosen: list[Discretised] = []
+    try:
+        chosen.extend(_choices(problem, aim, limits, n_nodes, rng, stage))
+    except Exhausted:  # after the first: it is made whatever the time
+        return replace(chosen[-1], short=True)
+    return chosen[-1]
+
+
+def _choices(
+    problem: Problem, aim: float, limits: Limits, n_nodes: int | None, rng: int, stage: Stage
+) -> Iterator[Discretised]:
+    """Better and better discretisations, the last one good enough; Exhausted where the time does not suffice for the next."""
+    left = _left_of(limits)
     settings = problem.settings.get("default", Settings())
     first = DEFAULT_N_NODES[problem.domain.dimension] // 2 if settings.n_nodes is None else settings.n_nodes
     n, spacing, history = n_nodes or first, None, []
@@ -83,28 +103,35 @@ def choose_nodes(
             models[key] = _build(problem, settings, count, spacing, rng)
         return models[key]
 
+    began = limits.spent
     rough, before = bool(rough_places(problem, build(n).nodes)), None
+    yield Discretised(build(n), None)
     for level in range(_MOST_DOUBLINGS + 1):
+        _require(left, 2 * (limits.spent - began))
         began = limits.spent
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
+        _require(left, limits.spent - began if rough else 0.0)
         other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
-        found = _difference(coarse, fine, other, rng=rng)
+        found = _difference(coarse, fine, other, rng=rng, left=left)
         error = max(_COARSE, 1 / (1 - _ratio(found, before))) * found.error
         history.append({"n_nodes": coarse.n_nodes, "error": error, "refined": spacing is not None})
+        yield Discretised(coarse, error, tuple(history), spacing is not None, found.seconds, found.short)
         if n_nodes is not None or error <= aim:
-            return Discretised(coarse, error, tuple(history), spacing is not None, found.seconds)
+            return
         if level == 0 and settings.method == "fill" and limits.left > 3 * (limits.spent - began):
+            _require(left, limits.spent - began)
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, found.local)
             moved = _build(problem, settings, n, wanted, rng)
-            again = _difference(moved, fine, other, rng=rng)
+            again = _difference(moved, fine, other, rng=rng, left=left)
             history.append({"n_nodes": moved.n_nodes, "error": _COARSE * again.error, "refined": True})
             if again.error <= _WORTH * found.error:
                 spacing, found = wanted, again
                 models[n, True] = moved
+                yield Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds, again.short)
                 if _COARSE * again.error <= aim:
-                    return Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds)
+                    return
         last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
         # the next comparison takes about three times as long: half of the time is for what is learned then
         last |= limits.left - 3 * (limits.spent - began) < (limits.seconds or 0.0) / 2
@@ -114,26 +141,36 @@ def choose_nodes(
         if _FINE * found.error <= aim or last:
             fine = build(2 * n)
             if rough:
-                error = _COARSE * _difference(fine, build(n), other, rng=rng).error
+                error = _COARSE * _difference(fine, build(n), other, rng=rng, left=left).error
             else:
                 with suppress(ParasolError):  # half as many nodes may be too few for the stencils
-                    before = before or _difference(build(n // 2), build(n), rng=rng)
+                    before = before or _difference(build(n // 2), build(n), rng=rng, left=left)
                 ratio = _ratio(found, before)
                 error = max(_FINE, ratio / (1 - ratio)) * found.error
             if error <= aim or last:
                 history.append({"n_nodes": fine.n_nodes, "error": error, "refined": spacing is not None})
-                return Discretised(fine, error, tuple(history), spacing is not None, 2.5 * found.seconds)
+                yield Discretised(fine, error, tuple(history), spacing is not None, 2.5 * found.seconds, found.short)
+                return
         n, before = 2 * n, None if rough else found
-    raise ParasolError("unreachable")  # the last level returns
 
 
-def _difference(model: Model, *others: Model | None, rng: int, mus=None) -> Difference:
+def _left_of(limits: Limits) -> Callable[[], float]:
+    """Seconds left for the choice of nodes."""
+    return lambda: limits.left - (1 - _SHARE) * (limits.seconds or 0.0)
+
+
+def _require(left: Callable[[], float], seconds: float) -> None:
+    if left() < seconds:
+        raise Exhausted("seconds")
+
+
+def _difference(model: Model, *others: Model | None, rng: int, mus=None, left=lambda: np.inf) -> Difference:
     """The difference to another model, or the geometric mean of the differences to two.
 
     If all errors are multiples a, b, c of one function, then |a − b||a − c| = (|a − b|² + |a − c|² − |b − c|²) / 2,
     which is a² on the average where b and c have either sign, however large they are.
     """
-    found = [compare(model, other, rng=rng, mus=mus) for other in others if other is not None]
+    found = [compare(model, other, rng=rng, mus=mus, left=left) for other in others if other is not None]
     mean = float(np.exp(np.mean([np.log(max(d.error, 1e-300)) for d in found])))
     return replace(found[0], errors=found[0].errors * (mean / max(found[0].error, 1e-300)))
 
@@ -143,7 +180,16 @@ def _ratio(found: Difference, before: Difference | None) -> float:
     return 0.0 if before is None else min(found.error / max(before.error, 1e-300), _SLOWEST)
 
 
-def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False) -> Difference:
+def estimated(model: Model, *, limits: Limits, rng: int = 0) -> Discretised:
+    """A given model with an estimate of its discretisation error, if half of the seconds allowed suffice for one."""
+    try:
+        found = estimate(model, rng=rng, left=_left_of(limits))
+    except Exhausted:
+        return Discretised(model, None, short=True)
+    return Discretised(model, found.error, seconds=found.seconds, short=found.short)
+
+
+def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False, left=lambda: np.inf) -> Difference:
     """The discretisation error of a given model, from one with twice as many nodes of the program's choice.
 
     If the nodes of the model are `refined`, the others are finer at the same places.
@@ -159,7 +205,7 @@ def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False) -> 
         return _build(model.problem, chosen, round(times * model.n_nodes), spacing, seed)
 
     other = finer(2 * _OTHER, rng + 1) if rough_places(model.problem, model.nodes) else None
-    found = _difference(model, finer(2, rng), other, rng=rng, mus=mus)
+    found = _difference(model, finer(2, rng), other, rng=rng, mus=mus, left=left)
     return replace(found, errors=_COARSE * found.errors)
 
 
@@ -191,10 +237,11 @@ def discretisation_error(model: Model, mu=None, *, rng: int = 0) -> float:
         return estimate(model, rng=rng, mus=[mu]).error
 
 
-def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None) -> Difference:
+def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: np.inf) -> Difference:
     """Solve with both at a few parameters; values of the fine one, with finer steps in time, taken at the coarse nodes.
 
-    The parameters are `mus` where given, else those of `probes`.
+    The parameters are `mus` where given, else those of `probes`. It ends when no seconds are `left`, and raises Exhausted
+    if they do not suffice for one parameter.
     """
     zero = (0,) * coarse.nodes.dimension
     cloud = Cloud(fine.nodes.points, fine.nodes.domain)
@@ -205,9 +252,23 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None) -> Difference
         options = {**steps, "times": coarse.problem.times}
     errors, local = [], np.zeros(coarse.n_nodes)
     pairs = list(zip(mus or probes(coarse, rng), mus or probes(fine, rng), strict=True))
-    looked, seconds, reason = _looked_at(coarse, [mu for mu, _ in pairs])
-    n_fields = len(coarse.problem.names)
-    for at in _to_compare(coarse, looked, seconds, given=mus is not None):
+    cost = _COST * (1 if coarse.problem.time is None else 2)
+    until = left() / 2  # the first half is for a look with the coarse model, which says where to compare
+
+    def more(each: float) -> bool:
+        _require(left, cost * each)
+        return not left() < until
+
+    looked, seconds, reason = _looked_at(coarse, [mu for mu, _ in pairs], more)
+    n_fields, began = len(coarse.problem.names), left()
+    short = began < until and len(looked) < _enough(seconds, 9, 5, len(pairs))
+    for done, at in enumerate(_to_compare(coarse, looked, seconds, given=mus is not None)):
+        needed = (began - left()) / done if done else cost * seconds
+        if left() < needed and not errors:
+            raise Exhausted("seconds")
+        if left() < needed:
+            short = True
+            break
         try:
             better = fine.solve(pairs[at][1], extrapolate=True, **options).values
         except (ParasolError, ArithmeticError, RuntimeError) as error:
@@ -222,14 +283,17 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None) -> Difference
             break
     if not errors:
         raise ParasolError(f"no solution was found at any of {len(pairs)} parameters: {reason}")
-    return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds)
+    return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds, short)
 
 
-def _looked_at(model: Model, mus) -> tuple[dict[int, np.ndarray], float, str]:
-    """Solutions by number, of fewer parameters where solves are slow; seconds of one; why there are none elsewhere."""
+def _looked_at(model: Model, mus, more=lambda each: True) -> tuple[dict[int, np.ndarray], float, str]:
+    """Solutions by number, of fewer parameters where solves are slow; seconds of one; why there are none elsewhere.
+
+    After the first one it goes on only if there is time for `more` of so many seconds each.
+    """
     solved, seconds, reason = {}, 0.0, ""
     for at, mu in enumerate(mus):
-        if len(solved) >= _enough(seconds, 9, 5, len(mus)):
+        if len(solved) >= _enough(seconds, 9, 5, len(mus)) or (solved and not more(seconds)):
             break
         try:
             start = time.perf_counter()

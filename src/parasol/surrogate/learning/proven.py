@@ -142,6 +142,8 @@ def _best_map(
     best: tuple[Surrogate, float, float] | None = None
     for n_labels in _N_LABELS:
         for recipe in recipes:
+            if best is not None and recipe == "best" and book.limits.left < TRAINING:
+                continue  # a network would not be done in time
             stage = book.stage(f"fitting {named(recipe)} to {n_labels} labels")
             try:
                 watched = stage if best is None else book.watched(stage)  # what there is would be lost with the first

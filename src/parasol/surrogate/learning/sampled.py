@@ -16,7 +16,7 @@ from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.surrogate.features import features_of
-from parasol.surrogate.fit import accuracy, fit_labels, project_all
+from parasol.surrogate.fit import Accuracy, accuracy, fit_labels, project_all
 from parasol.surrogate.kernel import GaussianProcess
 from parasol.surrogate.learning.labels import Teacher, teacher_for
 from parasol.surrogate.learning.proven import TRAINING, Outcome, maps_to_try, named
@@ -26,6 +26,7 @@ from parasol.surrogate.maps import fit_map
 from parasol.surrogate.random_features import RandomFeatures
 from parasol.surrogate.surrogate import Surrogate
 from parasol.surrogate.training import NetworkRecipe
+from parasol.surrogate.units import field_weights, unknown_labels
 
 LEVEL = 0.95
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
@@ -33,13 +34,13 @@ _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
 _FEWEST = 4  # of them, where the number of solves is limited, and of first samples
 _MOST_ROUNDS = 12
-_MOST_CUTS = 4  # of the box while fresh solves for the bound fail at its border
 _PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
 _N_CANDIDATES = 400
 _LONGEST = 120  # characters of the reason of a failure
 _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
 _FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
+_SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
 _TRUSTED = 0.7  # of the tolerance: a reduced model this good may teach
 
 
@@ -58,9 +59,14 @@ class _Course:
     history: list[dict[str, Any]] = field(default_factory=list)
     best: Surrogate | None = None
     tested: Snapshots | None = None  # what `best` was tested on, not used for it
-    n_fresh_sets: int = 0
-    n_calibrated: int = 0  # sets of fresh solves that were calibrated with
+    n_fresh_sets: int = 0  # of fresh solves for the bound, each with its part of 1 − LEVEL, whatever became of it
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the inner product, (n_values,): every unknown function counts alike, whatever its unit."""
+        labels = unknown_labels(self.model)
+        return None if labels is None else field_weights(self.train.solutions, labels, least=_SMALLEST)
 
     def sample(self, n: int, design: str, stream: int) -> np.ndarray:
         """Parameters of the box as it now is; functions are drawn from their laws."""
@@ -103,10 +109,10 @@ def _learned(course: _Course) -> Outcome:
             continue
         errors = _round(course, batch)
         good = np.max(errors) <= tolerance
-        if course.n_calibrated == 0:  # the second set is the last one: it waits until nothing is above
+        if course.n_fresh_sets == 0:  # the second set is the last one: it waits until nothing is above
             good |= np.quantile(errors, 0.8) <= 0.5 * tolerance
         if good:
-            last = course.n_calibrated == _TRIES - 1 or book.affordable(_N_CALIBRATION) < _N_CALIBRATION
+            last = course.n_fresh_sets >= _TRIES - 1 or book.affordable(_N_CALIBRATION) < _N_CALIBRATION
             outcome = _certify(course, last=last)
             if outcome is not None and (outcome.met or last):
                 return outcome
@@ -194,15 +200,15 @@ def _round(course: _Course, batch: Snapshots) -> np.ndarray:
     worst = lambda pair: float(np.max(pair[1].errors))  # noqa: E731
     recipes = (course.recipe,) if course.chosen else (GaussianProcess(), _ROUGH)
     direct = [_fitted(course, course.train.mus, None, recipe, "full solves") for recipe in recipes]
-    trials = [(one, accuracy(one, batch)) for one in direct]
+    trials = [(one, _score(course, one, batch)) for one in direct]
     least = min(map(worst, trials))
     if least > course.tolerance:
         taught = _taught(course, batch)
         if taught is not None:
-            trials.append((taught, accuracy(taught, batch)))
+            trials.append((taught, _score(course, taught, batch)))
     elif not course.chosen and not course.model.parameters.functions and course.book.limits.left > TRAINING:
         network = _fitted(course, course.train.mus, None, course.recipe, "full solves")
-        found = accuracy(network, batch)
+        found = _score(course, network, batch)
         if np.max(found.errors) <= max(course.tolerance, 2 * least):
             trials = [(network, found)]  # what every export knows, as good for the purpose
     surrogate, found = min(trials, key=worst)
@@ -219,7 +225,7 @@ def _fitted(course: _Course, mus, teacher: Teacher | None, recipe, origin: str) 
     if teacher is not None:
         basis, coefficients = teacher.basis, teacher.coefficients
     else:
-        basis = pod(course.train, tolerance=_MODES * course.tolerance)
+        basis = pod(course.train, tolerance=_MODES * course.tolerance, weights=course.weights)
         coefficients = project_all(basis, course.train)
     if course.model.parameters.functions and len(mus) < _FEW_FUNCTIONS and not course.chosen:
         recipe = "linear"
@@ -264,7 +270,7 @@ def _spread(course: _Course, candidates: np.ndarray, n: int) -> list[int]:
     """Indices of candidates by disagreement × distance to the nearest sample, one after the other."""
     train = course.train
     features = features_of(course.space, train.mus)
-    basis = pod(train, tolerance=_MODES * course.tolerance)
+    basis = pod(train, tolerance=_MODES * course.tolerance, weights=course.weights)
     y = project_all(basis, train)
     # two maps that share nothing but the samples: where they part, the samples say too little
     x, at = features(train.mus), features(candidates)
@@ -281,6 +287,11 @@ def _spread(course: _Course, candidates: np.ndarray, n: int) -> list[int]:
     return chosen
 
 
+def _score(course: _Course, surrogate: Surrogate, truth: Snapshots) -> Accuracy:
+    """Errors of the worst of the unknowns at each parameter."""
+    return accuracy(surrogate, truth, fields=unknown_labels(course.model), weights=course.weights)
+
+
 # ---- the bound ------------------------------------------------------------------------------------------------------
 def _reserve(book: Book) -> int:
     """Full solves kept back for the bound where their number is limited."""
@@ -291,34 +302,31 @@ def _reserve(book: Book) -> int:
 def _certify(course: _Course, *, last: bool) -> Outcome | None:
     """The bound of the best surrogate from fresh solves, which become training data if it is not good enough.
 
-    If this set is the `last` and the first as well, it may take the whole of 1 − LEVEL.
+    If this set is the `last` and the first as well, it may take the whole of 1 − LEVEL. Where solves of an earlier one
+    fail at a border of the box, the box is cut: that set has been looked at and counts, and the bound waits for the next.
     """
     book, surrogate = course.book, course.best
     assert surrogate is not None
-    for _ in range(_MOST_CUTS):
-        n = book.affordable(_N_CALIBRATION)
-        if n < _FEWEST:
-            return None
-        mus = course.sample(n, "random", 1000 + course.n_fresh_sets)
-        course.n_fresh_sets += 1
-        try:
-            fresh = book.solve(mus, "fresh ones for the bound")
-        except (NothingSolved, Exhausted):
-            return None
-        if not _shrunk(course, fresh):
-            break
-    else:
+    n = book.affordable(_N_CALIBRATION)
+    if n < _FEWEST or course.n_fresh_sets == _TRIES:
         return None
-    tries = 1 if last and course.n_calibrated == 0 else _TRIES
+    tries = 1 if last and course.n_fresh_sets == 0 else _TRIES
+    mus = course.sample(n, "random", 1000 + course.n_fresh_sets)
+    course.n_fresh_sets += 1
+    try:
+        fresh = book.solve(mus, "fresh ones for the bound")
+    except (NothingSolved, Exhausted):
+        return None
+    if not last and _shrunk(course, fresh):
+        return None
     outcome = _bounded(course, surrogate, fresh, book.n_failed(mus), tries)
-    course.n_calibrated += 1
     course.train = joined(course.train, fresh)  # for the next round, if there is one
     return outcome
 
 
 def _bounded(course: _Course, surrogate: Surrogate, fresh: Snapshots, n_failed: int, tries: int) -> Outcome:
     """The surrogate with a bound from fresh solves drawn at random; those that failed count as infinite errors."""
-    found = accuracy(surrogate, fresh)
+    found = _score(course, surrogate, fresh)
     errors = np.concatenate([found.errors, np.full(n_failed, np.inf)])
     level, bound = min(LEVEL, highest_level(len(errors), failed=n_failed, tries=tries)), float("inf")
     if level > 0:
@@ -326,7 +334,7 @@ def _bounded(course: _Course, surrogate: Surrogate, fresh: Snapshots, n_failed: 
         bound = surrogate.conformal.quantile  # type: ignore[union-attr]
     measured = {"n": len(fresh), "mean": found.mean, "max": float(np.max(found.errors))}
     facts = {"measured": measured | {"projection": found.projection}, "level": level or None, "notes": course.notes}
-    facts |= {"n_failed": len(course.book.failures()), "n_failed_fresh": n_failed, "n_tries": course.n_calibrated + 1}
+    facts |= {"n_failed": len(course.book.failures()), "n_failed_fresh": n_failed, "n_tries": course.n_fresh_sets}
     met = bound <= course.tolerance and level >= LEVEL
     limit = ""
     if not met and bound <= course.tolerance:
@@ -347,7 +355,7 @@ def _last(course: _Course) -> Outcome:
         return outcome
     facts: dict[str, Any] = {"notes": [*course.notes, "no solves were left to test it"], "level": None}
     if course.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
-        found = accuracy(course.best, course.tested)
+        found = _score(course, course.best, course.tested)
         measured = {"n": len(course.tested), "mean": found.mean, "max": float(np.max(found.errors))}
         said = f"no solves were left for a bound; its largest error on {measured['n']} test solves is {measured['max']:.1e}"
         facts |= {"measured": measured | {"projection": found.projection}, "notes": [*course.notes, said]}

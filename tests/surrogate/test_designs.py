@@ -1,0 +1,123 @@
+"""Samples that nobody drew at random: a level of probability is not promised of them."""
+
+import warnings
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+import parasol as ps
+from parasol.surrogate.groups import _evenness, spread_evenly
+from parasol.surrogate.learning.learn import account_rows
+from parasol.surrogate.words import bound_words, model_facts
+
+ranges = {"a": (0.2, 1.0), "b": (1.0, 50.0, "log")}
+space = ps.ParameterSpace(ps.parameters(**ranges))
+
+
+def field(mus):
+    return np.exp(-np.outer(mus[:, 0], np.linspace(0, 2, 30))) + np.log(mus[:, 1:2]) * np.linspace(0, 1, 30)
+
+
+DESIGNS = {
+    "sobol": lambda n: qmc.Sobol(2, rng=7).random(n),
+    "sobol without scrambling": lambda n: qmc.Sobol(2, scramble=False).fast_forward(1).random(n),
+    "halton": lambda n: qmc.Halton(2, rng=7).random(n),
+    "latin hypercube": lambda n: qmc.LatinHypercube(2, rng=7).random(n),
+    "latin hypercube, optimised": lambda n: qmc.LatinHypercube(2, rng=7, optimization="random-cd").random(n),
+    "middles of strata": lambda n: qmc.LatinHypercube(2, scramble=False, rng=7).random(n),
+}
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_samples_spread_evenly_are_not_called_calibrated(design):
+    mus = space.from_unit(DESIGNS[design](128))
+    with pytest.warns(ps.ParasolWarning, match="more evenly than .* at random") as said:
+        found = ps.fit_snapshots(mus, field(mus), "polynomial", ranges=ranges)
+    assert len(said) == 1
+    answer = found(mus[0])
+    assert answer.bound_kind == "estimated"
+    assert not answer.bounds.rigorous[0]
+    assert 0 < answer.bound < 1
+    for text in (found.conformal.meaning, bound_words(found, rigorous=False), str(model_facts(found)["bound"])):
+        assert "estimate" in text
+        assert "likely" not in text
+        assert "probability at least" not in text
+
+
+def test_the_word_survives_a_file_and_stands_in_the_account(tmp_path):
+    mus = space.from_unit(DESIGNS["latin hypercube"](100))
+    with pytest.warns(ps.ParasolWarning, match="evenly"):
+        found = ps.fit_snapshots(mus, field(mus), "polynomial", ranges=ranges)
+    assert ps.load(ps.save(found, tmp_path / "even.parasol"))(mus[0]).bound_kind == "estimated"
+    learned = ps.learn(data=(mus, field(mus)), tolerance=1e-2, recipe="polynomial")
+    account = learned.facts["learn"]
+    assert account["certificate"] == "estimated"
+    assert account["level"] is None
+    assert any("evenly" in note for note in account["notes"])
+    assert account_rows(learned)["bound"].endswith("estimated")
+
+
+def test_evenness_is_seen_without_the_ranges_and_on_either_scale():
+    unit = DESIGNS["latin hypercube"](100)
+    assert spread_evenly(unit, ps.ParameterSpace(ps.parameters(a=(-0.3, 1.0), b=(0.0, 2.0))))  # wider than the samples
+    logs = 10 ** (3 * unit)
+    assert spread_evenly(logs, ps.ParameterSpace(ps.parameters(a=(1.0, 1000.0), b=(1.0, 1000.0))))
+    one_even = np.column_stack([np.random.default_rng(3).random(100), unit[:, 1]])
+    assert spread_evenly(one_even, ps.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0))))
+    line = np.linspace(2.0, 3.0, 60)[:, None]  # a lattice of one column
+    assert spread_evenly(line, ps.ParameterSpace(ps.parameters(a=(2.0, 3.0))))
+
+
+def test_samples_drawn_at_random_are_not_taken_for_a_design():
+    """The chance is 1e-6 for each set: none of many sets is mistaken, and chances are what they are called."""
+    rng = np.random.default_rng(11)
+    unit = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0), b=(0.0, 1.0), c=(1e-3, 1.0)))
+    draws = {
+        "uniform": lambda n: rng.random((n, 3)),
+        "rounded": lambda n: np.round(rng.random((n, 3)), 2),
+        "few values": lambda n: rng.integers(0, 8, (n, 3)) / 8,
+        "dependent": lambda n: rng.random((n, 1)) * np.ones(3),
+        "normal": lambda n: np.clip(0.5 + 0.15 * rng.standard_normal((n, 3)), 0, 1),
+        "log": lambda n: 10 ** (-3 * rng.random((n, 3))),
+    }
+    for draw in draws.values():
+        assert not any(spread_evenly(draw(int(n)), unit) for n in rng.integers(4, 400, 25))
+    chances = [_evenness(np.sort(rng.random(30))) for _ in range(500)]
+    assert 0.25 < np.mean(np.array(chances) < 0.3) < 0.35
+    assert np.mean(np.array(chances) < 0.01) < 0.02
+
+
+def test_random_samples_keep_the_word():
+    mus = space.from_unit(np.random.default_rng(5).random((128, 2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ps.ParasolWarning)
+        found = ps.fit_snapshots(mus, field(mus), "polynomial", ranges=ranges)
+    assert found(mus[0]).bound_kind == "calibrated"
+    assert "0.95 likely" in bound_words(found, rigorous=False)
+
+
+def test_trajectories_at_times_of_a_lattice_are_judged_by_their_parameters():
+    """The times repeat and nobody drew them; the level is for new trajectories, whose parameters count."""
+    times = np.linspace(0, 1, 21)
+    for draw, kind in (
+        (np.random.default_rng(2).random((60, 1)), "calibrated"),
+        (DESIGNS["sobol"](64)[:, :1], "estimated"),
+    ):
+        mus = np.column_stack([np.repeat(draw, 21), np.tile(times, len(draw))])
+        with pytest.warns(ps.ParasolWarning, match="evenly") if kind == "estimated" else nullcontext():
+            found = ps.fit_snapshots(mus, field(mus + 1), "polynomial", groups=np.repeat(np.arange(len(draw)), 21))
+        assert found(mus[0]).bound_kind == kind
+
+
+def test_a_calibration_set_of_a_design_is_not_called_calibrated():
+    train, aside = (space.from_unit(np.random.default_rng(i).random((100, 2))) for i in (0, 1))
+    found = ps.fit_snapshots(train, field(train), "polynomial", ranges=ranges, level=None)
+    assert ps.calibrated(found, ps.as_snapshots(aside, field(aside)))(aside[0]).bound_kind == "calibrated"
+    even = space.from_unit(DESIGNS["sobol"](64))
+    with pytest.warns(ps.ParasolWarning, match="evenly"):
+        again = ps.calibrated(found, ps.as_snapshots(even, field(even)))
+    assert again(aside[0]).bound_kind == "estimated"
+    assert replace(again, conformal=replace(again.conformal, drawn=True))(aside[0]).bound_kind == "calibrated"
