@@ -3,8 +3,11 @@
 import pytest
 
 import adversary.boundaries
+import adversary.bounds
 import adversary.equations
-import adversary.solving  # noqa: F401  each registers its families
+import adversary.paths
+import adversary.solving
+import adversary.stores  # noqa: F401  each registers its families
 from adversary.families import FAMILIES, run
 
 SEEDS = {

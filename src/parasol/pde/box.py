@@ -32,8 +32,12 @@ def named_columns(table) -> dict[str, np.ndarray] | None:
     if labels is None or callable(labels) or not hasattr(table, "__getitem__"):
         return None
     labels = list(labels)
-    if not labels or not all(isinstance(label, str) for label in labels):
+    named = [isinstance(label, str | tuple) for label in labels]  # tuples are names in several levels
+    if not any(named):
         return None
+    if not all(isinstance(label, str) for label in labels):
+        other = next(label for label in labels if not isinstance(label, str))
+        raise ParasolError(f"the table of parameters has a column {other!r}, which is no name. Name each column by a text.")
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise ParasolError(f"the table of parameters has two columns {twice!r}. Name each column once.")
