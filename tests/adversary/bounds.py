@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import sympy
-from sympy import Abs, Max, cos, exp, sin, sqrt, tanh
+from sympy import Abs, Max, Min, Piecewise, cos, exp, sin, sqrt, tanh
 
 import parasol as ps
 from adversary.families import Draw, family
@@ -44,8 +44,8 @@ class Random:
         return np.vstack([random, corners, edges, hats])
 
 
-def _coefficient(rng, parameters, special: list, *, positive: bool = False):
-    """A function of the parameters of the size 1: smooth, with a kink, or a hat that samples may miss."""
+def _coefficient(rng, parameters, special: list, *, positive: bool = False, simple: bool = False):
+    """A function of the parameters of the size 1: smooth, with a kink, or a hat that samples may miss; or `simple`."""
     a = parameters[int(rng.integers(len(parameters)))]
     b = parameters[int(rng.integers(len(parameters)))]
     low, high = float(a.low), float(a.high)
@@ -53,8 +53,9 @@ def _coefficient(rng, parameters, special: list, *, positive: bool = False):
     at = min(max(at, low), high)
     width = float((high - low) * 10.0 ** rng.uniform(-4, -0.7))
     one, other = a / max(abs(low), abs(high)), b / max(abs(float(b.low)), abs(float(b.high)))
-    kind = str(rng.choice(["linear", "square", "product", "exp", "sqrt", "wave", "hat", "kink", "step", "rational"]))
-    if kind in ("hat", "kink", "step"):
+    kinds = ["linear", "square", "product", "exp", "sqrt", "wave", "hat", "kink", "step", "rational", "pieces", "least"]
+    kind = str(rng.choice(kinds[:3] if simple else kinds))
+    if kind in ("hat", "kink", "step", "pieces", "least"):
         special += [{str(a): min(max(at + s * width, low), high)} for s in (0.0, 0.4, -0.4, 0.9)]
     found = {
         "linear": one,
@@ -67,6 +68,8 @@ def _coefficient(rng, parameters, special: list, *, positive: bool = False):
         "kink": Abs(a - at) / (high - low),
         "step": tanh((a - at) / width),
         "rational": 1 / (1 + 4 * one**2),
+        "pieces": Piecewise((one, a < at), (one**3 / 2, a < at + width), (cos(one), True)),
+        "least": Min(one, other, at / (1 + abs(at))) + sympy.atan(3 * other),
     }[kind]
     return 1 + 0.7 * found if positive else found
 
@@ -91,25 +94,32 @@ def affine_problem(draw: Draw, *, plane: bool | None = None, tame: bool = False)
     size = 10.0 ** int(rng.choice([0, 0, 0, -4, 4]))
     domain = ps.Box((0.0,) * len(xs), (size,) * len(xs))
     x, special = xs[0] / size, []
+    exact = rng.uniform() < 0.2  # parameters in the data alone, as polynomials: only rounding is left of the error
+
+    def coefficient(*, positive: bool = False, operator: bool = False):
+        if exact and operator:
+            return draw.uniform(0.5, 1.5)
+        return _coefficient(rng, mu, special, positive=positive, simple=exact)
+
     laplace = size**2 * ps.laplacian(u, *xs)
     lower = [u, x * u, u / (1 + x), size * u.diff(xs[0]), x * size * u.diff(xs[0]), cos(3 * x) * u, -x * laplace]
     strength = 1.0 if tame else float(rng.choice([1.0, 3.0, 10.0, 30.0]))
-    left = -_coefficient(rng, mu, special, positive=True) * laplace
+    left = -coefficient(positive=True, operator=True) * laplace
     for k in rng.permutation(len(lower))[: int(rng.integers(1, 4))]:
         factor = strength * draw.uniform(-1, 1) if k < 6 else abs(draw.uniform(0.1, 1))
-        left += factor * _coefficient(rng, mu, special, positive=bool(k == 6)) * lower[int(k)]
+        left += factor * coefficient(positive=bool(k == 6), operator=True) * lower[int(k)]
     if not tame and rng.uniform() < 0.3:  # towards a resonance, or across some
-        left -= np.pi**2 * len(xs) * draw.uniform(0.5, 3) * _coefficient(rng, mu, special) * u
+        left -= np.pi**2 * len(xs) * draw.uniform(0.5, 3) * coefficient(operator=True) * u
     sources = [sympy.Integer(1), x, exp(-x), sin(5 * x)]
     scale = 10.0 ** int(rng.choice([0, 0, -8, 6]))
     right = sum(
-        (_coefficient(rng, mu, special, positive=j == 0) * sources[int(k)] for j, k in enumerate(rng.permutation(4)[:2])),
+        (coefficient(positive=j == 0) * sources[int(k)] for j, k in enumerate(rng.permutation(4)[:2])),
         start=sympy.Integer(0),
     )
-    values = scale * (draw.uniform(-1, 1) + draw.uniform(-1, 1) * x * _coefficient(rng, mu, special))
+    values = scale * (draw.uniform(-1, 1) + draw.uniform(-1, 1) * x * coefficient())
     boundary: object = ps.Dirichlet(values if rng.uniform() < 0.7 else 0)
     if rng.uniform() < 0.4:
-        flux = ps.Robin(1 + abs(_coefficient(rng, mu, special)), values, 1 / size)
+        flux = ps.Robin(1 + abs(coefficient(operator=True)), values, 1 / size)
         boundary = {"left": flux} | dict.fromkeys(domain.part_names[1:], ps.Dirichlet(values))
     unused = [p for p in mu if not (left + right).has(p)]
     right = right + sum(p / float(p.high) for p in unused)
@@ -129,7 +139,7 @@ def _certified(draw: Draw, model) -> tuple[ps.Surrogate, str]:
     n_modes = int(rng.integers(2, 9))
     n_anchors = int(rng.choice([4, 15, 40]))
     if way == "learn":
-        return ps.learn(model, float(10.0 ** -rng.integers(2, 6)), recipe="polynomial"), way
+        return ps.learn(model, float(10.0 ** -rng.integers(2, 6)), recipe="polynomial", solves=25), way
     if way in ("greedy", "rough map"):
         reduced = ps.greedy(model, n_modes=n_modes, n_anchors=n_anchors).reduced
     else:
@@ -212,7 +222,7 @@ def search(draw: Draw, trial: Callable, mus: np.ndarray, space: ps.ParameterSpac
 @family("14E bounds", refused=True, n_cases=7)
 def bounds_proven(draw: Draw) -> str:
     """Random affine problems: no proven bound below the error, of the field or of a quantity, in either precision."""
-    made = affine_problem(draw)
+    made = affine_problem(draw, tame=draw.seed % 7 == 3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.ParasolWarning)
         nodes = ps.scatter(made.problem.domain, **made.options)
@@ -463,16 +473,16 @@ def _agrees(account: dict, said: str = "") -> None:
 def met_is_kept(draw: Draw) -> str:
     """Where `learn` says met, fresh full solves agree: random ones, corners, hats; where not, its words fit its numbers."""
     rng = draw.rng
-    made = affine_problem(draw, tame=bool(rng.uniform() < 0.6))
+    made = affine_problem(draw, tame=bool(rng.uniform() < 0.8))
     tolerance = float(10.0 ** -draw.turn([2, 3, 4, 3]))
     total = draw.turn([False, True, False, False])
-    options = {"solves": int(rng.integers(5, 60))} if draw.turn([False, False, False, True]) else {}
+    options = {"solves": int(rng.integers(5, 60)) if draw.turn([False, False, False, True]) else 80}
     if not total:
         options |= made.options
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         surrogate = ps.learn(
-            made.problem, tolerance, total=total, recipe="polynomial", rng=int(rng.integers(100)), seconds=20.0, **options
+            made.problem, tolerance, total=total, recipe="polynomial", rng=int(rng.integers(100)), **options
         )
     account, model = surrogate.facts["learn"], surrogate.solver
     _agrees(account, next((str(w.message) for w in caught if "not met" in str(w.message)), ""))

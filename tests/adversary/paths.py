@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sympy import sin
@@ -610,3 +611,76 @@ def paths_between_nodes(draw: Draw) -> str:
     return f"{kind}: {len(points)} points, the same on all paths"
 
 
+
+
+@family("14E paths", n_cases=2)
+def paths_by_the_names_of_columns(draw: Draw) -> str:
+    """Wherever parameters go in, a table whose columns stand in another order means the same, or is refused."""
+    rng = draw.rng
+    (x,) = ps.coordinates("x")
+    names = [str(n) for n in rng.permutation(["a", "k", "tau"])]
+    p = ps.parameters(**dict.fromkeys(names, (1.0, 2.0)))
+    u = ps.unknown("u", x)
+    equation = ps.Eq(-p[0] * u.diff(x, 2) + p[1] ** 3 * u, 1 + p[2] * x)
+    problem = ps.Problem(ps.Box((0.0,), (1.0,)), equation, ps.Dirichlet(0.3))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=25))
+    mus = rng.uniform(1, 2, (60, 3))
+    mixed = [names[2], names[0], names[1]]
+    table: Any = np.zeros(60, dtype=[(name, float) for name in mixed])
+    for j, name in enumerate(names):
+        table[name] = mus[:, j]
+    if draw.turn([True, False]) and find_spec("pandas"):
+        import pandas
+
+        table = pandas.DataFrame(table)
+    columns = {name: np.asarray(table[name]) for name in mixed}
+    first = {name: float(columns[name][0]) for name in mixed}
+    truth = ps.solve_many(model, mus)
+    reduced = ps.greedy(model, n_modes=5, n_anchors=10).reduced
+    c = reduced.solve(mus).coefficients
+    wanted = {"values": truth.solutions, "reduced": reduced.basis.lift(c), "bounds": reduced.certify(mus, c).relative}
+    learned = ps.learn(problem, 1e-2, data=(mus, truth.solutions), recipe="polynomial")
+    wanted["learned"] = learned(mus).values
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        ps.solve_many(model, mus, store=store)
+        other = ps.ParameterSpace(tuple(p[names.index(name)] for name in mixed))
+        turned = type("Turned", (), {"parameters": other, "solve": lambda self, mu: mu})()
+        ways: dict[str, tuple[str, Callable]] = {
+            "solve_many": ("values", lambda: ps.solve_many(model, table).solutions),
+            "solve_many of a mapping": ("values", lambda: ps.solve_many(model, columns).solutions),
+            "reduced model": ("reduced", lambda: reduced.solve(table).values),
+            "certificate": ("bounds", lambda: reduced.certify(table, c).relative),
+            "learn from data": (
+                "learned",
+                lambda: ps.learn(problem, 1e-2, data=(table, truth.solutions), recipe="polynomial")(mus).values,
+            ),
+            "learn from data of nobody": (
+                "values",
+                lambda: ps.learn(None, 1e-2, data=(table, truth.solutions), recipe="polynomial")(table).values,
+            ),
+            "learn from a store": ("values", lambda: ps.learn(turned, 1e-2, data=store, recipe="polynomial")(columns).values),
+            "fit_snapshots": ("values", lambda: ps.fit_snapshots(table, truth.solutions, "polynomial")(columns).values),
+            "accuracy": ("values", lambda: ps.as_snapshots(table, truth.solutions).solutions if _turned(table, mus) else None),
+        }
+        refused = []
+        for way, (what, ask) in ways.items():
+            try:
+                found = ask()
+            except ps.ParasolError as refusal:
+                refused.append(f"{way} ({str(refusal)[:40]})")
+                continue
+            off = float(np.max(np.abs(found - wanted[what])) / np.max(np.abs(wanted[what])))
+            require(off < 1e-2, f"{way}: a table with its columns in another order is off by {off:.1e}")
+    off = np.max(np.abs(model.solve(first).values - truth.solutions[0]))
+    require(off == 0, f"model.solve by names is off by {off:.1e}")
+    if not isinstance(table, np.ndarray):
+        off = np.max(np.abs(model.solve(table.iloc[0]).values - truth.solutions[0]))
+        require(off == 0, f"model.solve of a series is off by {off:.1e}")
+    return f"{len(ways) - len(refused)} of {len(ways)} ways the same, refused: {', '.join(refused)}"
+
+
+def _turned(table, mus: np.ndarray) -> bool:
+    """Snapshots take the parameters by position: with a table they would be wrong."""
+    require(np.array_equal(ps.as_snapshots(table, mus).mus, mus), "as_snapshots takes the columns of a table by position")
+    return True

@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -110,8 +110,19 @@ def _write_npz(solution: Solution | Evolution, path: Path) -> None:
     if times is not None:
         arrays["times"] = times
     for name, values in solution.fields.items():
-        arrays[f"{name}_" if name in arrays else name] = values if times is None else values.reshape(len(times), -1)
+        arrays[free_name(name, arrays)] = values if times is None else values.reshape(len(times), -1)
     write_arrays(arrays, path)
+
+
+def free_name(name: str, *taken: Container[str]) -> str:
+    """The name, with as many marks as it needs to differ from those that are taken.
+
+    >>> free_name("mus", ["mus", "mus_"]), free_name("u", ["mus"])
+    ('mus__', 'u')
+    """
+    while any(name in others for others in taken):
+        name += "_"
+    return name
 
 
 def write_arrays(arrays: Mapping[str, np.ndarray], path: Path) -> None:

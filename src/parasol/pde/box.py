@@ -206,7 +206,7 @@ class ParameterSpace:
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
-        mus = check_finite(np.asarray(mus, dtype=float), "parameter")
+        mus = check_finite(np.asarray(self.ordered(mus), dtype=float), "parameter")
         if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
             raise ParasolError(
                 f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
@@ -235,7 +235,7 @@ class ParameterSpace:
 
     def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
         """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
-        mus = np.asarray(mus, dtype=object if isinstance(mus, str) else float)
+        mus = np.asarray(self.ordered(mus), dtype=object if isinstance(mus, str) else float)
         if mus.ndim == 1 and len(mus) == n_parameters:
             raise ParasolError(
                 f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one."
