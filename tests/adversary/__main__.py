@@ -8,8 +8,11 @@ import time
 from collections import Counter
 
 import adversary.boundaries
+import adversary.bounds
 import adversary.equations
-import adversary.solving  # noqa: F401  each registers its families
+import adversary.paths
+import adversary.solving
+import adversary.stores  # noqa: F401  each registers its families
 from adversary.families import FAMILIES, Outcome, run
 
 

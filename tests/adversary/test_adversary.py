@@ -1,10 +1,13 @@
-"""A small version of `python -m adversary`: the cases of issue 13, one seed each, small enough for every day."""
+"""A small version of `python -m adversary`: the cases of issues 13 and 14, few seeds each, small enough for every day."""
 
 import pytest
 
 import adversary.boundaries
+import adversary.bounds
 import adversary.equations
-import adversary.solving  # noqa: F401  each registers its families
+import adversary.paths
+import adversary.solving
+import adversary.stores  # noqa: F401  each registers its families
 from adversary.families import FAMILIES, run
 
 SEEDS = {
@@ -43,6 +46,18 @@ SEEDS = {
     "growth-follows-the-parameter": (0,),
     "right-problems": (0, 1, 5),
     "true-reasons": (2,),
+    "bounds-proven": (0, 1),
+    "bounds-of-any-coefficients": (1,),
+    "bounds-calibrated": (0, 3),
+    "bounds-after-learning": (1,),
+    "met-is-kept": (2,),
+    "stores-of-ones-own-solver": (1,),
+    "stores-of-snapshots": (0, 2),
+    "paths-to-the-same-numbers": (1, 2),
+    "paths-out-of-the-box": (2,),
+    "paths-refuse-wrong-names": (3,),
+    "paths-between-nodes": (0,),
+    "paths-by-the-names-of-columns": (0,),
 }
 
 
@@ -55,4 +70,5 @@ def test_right_or_refused(name, seed):
 def test_every_part_of_the_issue_is_attacked():
     parts = {"A1", "A2", "A3", "A4", "A5", "A6", "A7", "B1a", "B1b", *[f"B{k}" for k in range(2, 9)]}
     parts |= {f"C{k}" for k in range(1, 8)}
+    parts |= {f"14E {word}" for word in ("bounds", "levels", "met", "stores", "paths")}
     assert parts <= {family.case for family in FAMILIES.values()}

@@ -199,3 +199,19 @@ def test_points_from_a_file_are_found_by_the_names_of_the_coordinates(diffusion,
     with pytest.raises(ps.ParasolError, match="no column 'r'"):
         _restricted(diffusion, str(tmp_path / "wrong.csv"), None)
     assert "(r, s), at 3 times tau" in model_rows(model_facts(diffusion))["answers"]
+
+
+def test_names_that_differ_by_a_mark_do_not_overwrite_each_other(tmp_path):
+    mus = np.linspace(0, 1, 30)[:, None]
+    data = np.hstack([1 + mus * np.ones(5), 10 + mus * np.arange(5), 100 + mus * np.arange(5)])
+    rows = {"p/q": np.eye(15)[0], "p per q": np.eye(15)[-1]}
+    line = ps.fit_snapshots(mus, data, "linear", level=None, ranges={"a": (0, 1)}, quantities=rows)
+    places = np.random.default_rng(0).random((5, 2))
+    answer = replace(line, layout=Layout(("mus_", "mus", "node"), places))([[0.2], [0.3]])
+    held = np.load(write_answer(answer, tmp_path / "u.npz"))
+    for name, start in (("mus_", 0), ("mus__", 5), ("node", 10)):
+        assert np.array_equal(held[name], answer.values[:, start : start + 5])
+    assert np.array_equal(held["quantity: p per q"], answer.quantities["p/q"])
+    assert np.array_equal(held["quantity: p per q_"], answer.quantities["p per q"])
+    known = to_xarray(replace(line, layout=Layout(("node_", "node", "q"), places))([[0.2], [0.3]]))
+    assert [name for name in ("node_", "node__", "q") if name in known] == ["node_", "node__", "q"]

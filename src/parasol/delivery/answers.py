@@ -12,7 +12,7 @@ import numpy as np
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
 from parasol.delivery.datasets import to_xarray, write_netcdf
-from parasol.delivery.files import FIELD_SUFFIXES, table_of, write_arrays, write_field
+from parasol.delivery.files import FIELD_SUFFIXES, free_name, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.pde.box import ParameterSpace
 from parasol.pde.evolution import Evolution
@@ -156,11 +156,12 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
         arrays["extrapolated"] = np.asarray(answer.extrapolated)
     for i, name in enumerate(layout.names):
         field = values[..., i, :] if layout.times is not None else values[..., 0, i, :]
-        arrays[f"{name}_" if name in arrays else name] = field
+        arrays[free_name(name, arrays)] = field
     for name, found in answer.quantities.items() if surrogate.quantities is not None else ():
-        arrays[f"quantity: {name.replace('/', ' per ')}"] = np.asarray(found)
+        plain = name.replace("/", " per ")  # a slash would make a folder of it in the file
+        arrays[free_name(f"quantity: {plain}", arrays)] = np.asarray(found)
         if bounds:
-            arrays[f"bound of quantity: {name.replace('/', ' per ')}"] = np.asarray(answer.quantity_bounds[name])
+            arrays[free_name(f"bound of quantity: {plain}", arrays)] = np.asarray(answer.quantity_bounds[name])
     return arrays
 
 
@@ -170,12 +171,9 @@ def _distinct(scalars: tuple[str, ...], first: list[str], *others: list[str]) ->
     >>> _distinct(("a", "x"), ["sample"], ["bound"], ["x", "y", "u"])
     ['sample', 'a', 'x', 'bound', 'x_', 'y', 'u']
     """
-    taken, out = set(scalars), []
+    out: list[str] = []
     for name in [*first, *[name for some in others for name in some]]:
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        out.append(name)
+        out.append(free_name(name, scalars, out))
     return [*out[: len(first)], *scalars, *out[len(first) :]]
 
 

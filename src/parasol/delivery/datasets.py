@@ -11,6 +11,7 @@ import numpy as np
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
+from parasol.delivery.files import free_name
 from parasol.surrogate.surrogate import Answer
 
 
@@ -39,7 +40,7 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
     variables: dict[str, Any] = {}
     for i, name in enumerate(layout.names):
         field = values[..., i, :] if times else values[..., 0, i, :]
-        variables[_free(name, coordinates)] = ((*samples, *times, "node"), field)
+        variables[_free(name, coordinates, variables)] = ((*samples, *times, "node"), field)
     for name, found in answer.quantities.items():
         # a slash would make a group of it in the file
         told = name.replace("/", " per ")
@@ -94,6 +95,4 @@ def require_xarray() -> Any:
 
 def _free(name: str, *taken: dict[str, Any]) -> str:
     """The name, with a stroke where somebody has it, or a dimension."""
-    while name in ("sample", "node", "time") or any(name in others for others in taken):
-        name += "_"
-    return name
+    return free_name(name, ("sample", "node", "time"), *taken)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +72,19 @@ def _write_npz(solution: Solution | Evolution, path: Path) -> None:
     if times is not None:
         arrays["times"] = times
     for name, values in solution.fields.items():
-        arrays[f"{name}_" if name in arrays else name] = values if times is None else values.reshape(len(times), -1)
+        arrays[free_name(name, arrays)] = values if times is None else values.reshape(len(times), -1)
     write_arrays(arrays, path)
+
+
+def free_name(name: str, *taken: Container[str]) -> str:
+    """The name, with as many marks as it needs to differ from those that are taken.
+
+    >>> free_name("mus", ["mus", "mus_"]), free_name("u", ["mus"])
+    ('mus__', 'u')
+    """
+    while any(name in others for others in taken):
+        name += "_"
+    return name
 
 
 def write_arrays(arrays: Mapping[str, np.ndarray], path: Path) -> None:

@@ -32,8 +32,14 @@ def named_columns(table) -> dict[str, np.ndarray] | None:
     if labels is None or callable(labels) or not hasattr(table, "__getitem__"):
         return None
     labels = list(labels)
-    if not labels or not all(isinstance(label, str) for label in labels):
+    named = [isinstance(label, str | tuple) for label in labels]  # tuples are names in several levels
+    if not any(named):
         return None
+    if not all(isinstance(label, str) for label in labels):
+        other = next(label for label in labels if not isinstance(label, str))
+        raise ParasolError(
+            f"the table of parameters has a column {other!r}, which is no name. Name each column by a text."
+        )
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise ParasolError(f"the table of parameters has two columns {twice!r}. Name each column once.")
@@ -202,7 +208,7 @@ class ParameterSpace:
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
-        mus = check_finite(np.asarray(mus, dtype=float), "parameter")
+        mus = check_finite(np.asarray(self.ordered(mus), dtype=float), "parameter")
         if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
             raise ParasolError(
                 f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
@@ -231,7 +237,7 @@ class ParameterSpace:
 
     def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
         """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
-        mus = np.asarray(mus, dtype=object if isinstance(mus, str) else float)
+        mus = np.asarray(self.ordered(mus), dtype=object if isinstance(mus, str) else float)
         if mus.ndim == 1 and len(mus) == n_parameters:
             raise ParasolError(
                 f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one."

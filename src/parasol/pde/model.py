@@ -123,6 +123,7 @@ class Model:
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
+        mus = self.parameters.ordered(mus)
         try:
             mus = np.asarray(mus, dtype=float)
         except (TypeError, ValueError):
@@ -378,6 +379,7 @@ class Model:
         """
         if mu is None or isinstance(mu, Mapping):
             mu = self.vector(mu)
+        mu = self.parameters.ordered(mu)
         if np.shape(np.atleast_1d(mu)) != (self.n_parameters,):
             raise ParasolError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {self._meaning}.")
         mu = self.check([np.atleast_1d(mu)], extrapolate=extrapolate)[0]

@@ -236,7 +236,11 @@ def solve_steady_nonlinear(
         found, path, tries, fold = _walk(make_system, anchor, mu, found, histories, tolerance)
         if found.converged:
             return SteadyResult(found.values, found, path, tuple(histories), start)
-        why = "where Newton's matrix becomes singular: is there a fold?" if fold else f"Newton failed beyond ({found.reason})."
+        why = (
+            "where Newton's matrix becomes singular: is there a fold?"
+            if fold
+            else f"Newton failed beyond ({found.reason})."
+        )
         raise ParasolError(
             f"{failed}; {start} stopped{_at(path[-1], names)} after {tries} strides, {why} "
             "Choose parameters on this side, or give a guess."

@@ -168,7 +168,9 @@ def _unresolved(model: Model, unknowns: np.ndarray) -> str:
         gap = unpredicted(model, unknowns)
     except ParasolError:  # stencils need nearly all nodes
         return "the nodes are too few to check what it ends in"
-    return "" if gap < _UNRESOLVED else f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
+    return (
+        "" if gap < _UNRESOLVED else f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
+    )
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float]:

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
+from parasol.pde.box import named_columns
 from parasol.pde.model import Model
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.store import (
@@ -139,7 +140,7 @@ class Snapshots:
 
 def as_snapshots(mus, solutions, *, hidden=None) -> Snapshots:
     """Solutions (n_samples, n_values) that came from elsewhere, at parameters (n_samples, n_parameters)."""
-    mus = check_finite(check_shape(mus, (None, None), "mus"), "mus")
+    mus = _unnamed(mus)
     solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
     hidden = np.empty((len(mus), 0)) if hidden is None else check_shape(hidden, (len(mus), None), "hidden")
     chunk = Chunk(mus, np.ones(len(mus), dtype=bool), solutions, hidden, ())
@@ -243,15 +244,28 @@ def _rows_of(n_values: int) -> int:
 def _checked(solver, mus, extrapolate: bool) -> np.ndarray:
     if not callable(getattr(solver, "solve", solver)):
         raise ParasolError(f"solver is {solver!r}. Pass a model, an object with solve(mu), or a function of mu.")
-    mus = np.ascontiguousarray(check_finite(check_shape(mus, (None, None), "mus"), "mus"))
+    space = getattr(solver, "parameters", None)
+    if callable(getattr(space, "ordered", None)):
+        mus = space.ordered(mus)  # type: ignore[union-attr]
+    mus = np.ascontiguousarray(_unnamed(mus))
     if not len(mus):
         raise ParasolError("mus is empty: there is nothing to solve. Give at least one parameter vector.")
     if isinstance(solver, Model):
         return solver.check(mus, extrapolate=extrapolate)
-    space = getattr(solver, "parameters", None)
     if callable(getattr(space, "check", None)):
         space.check(mus, extrapolate=extrapolate)  # type: ignore[union-attr]
     return mus
+
+
+def _unnamed(mus) -> np.ndarray:
+    """Parameters by their position; a table with names is refused where nobody knows which of them comes first."""
+    columns = named_columns(mus)
+    if columns is not None:
+        raise ParasolError(
+            f"mus has the columns {', '.join(columns)}, but the names of the parameters are not known here. "
+            "Pass an array with its columns in the order of the parameters."
+        )
+    return check_finite(check_shape(mus, (None, None), "mus"), "mus")
 
 
 def _expected_length(solver) -> int | None:

@@ -309,7 +309,13 @@ def _from_data(data, problem, tolerance: float, recipe, rng: int, stage: Stage) 
     mus, solutions = read_data(data)
     space = getattr(problem, "parameters", None)
     ranges = None
-    if isinstance(space, ParameterSpace) and len(space.scalars) == mus.shape[1]:
+    if isinstance(space, ParameterSpace) and not space.functions:
+        mus = np.asarray(space.ordered(mus), dtype=float)
+        if mus.ndim != 2 or mus.shape[1] != len(space.scalars):
+            raise ParasolError(
+                f"the parameters of the data have the shape {mus.shape}, expected (n_samples, {len(space.scalars)}): "
+                f"{', '.join(space.names)}."
+            )
         ranges = {p.name: (p.low, p.high, p.scale) for p in space.scalars}
     surrogate = fit_snapshots(
         mus,

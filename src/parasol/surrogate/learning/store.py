@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.recfunctions import unstructured_to_structured
 
 from parasol import __version__
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
 from parasol.checks import ParasolError
+from parasol.pde.box import named_columns
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import open_snapshots
+from parasol.reduction.store import read_manifest
 from parasol.space.nodes import Nodes
 from parasol.surrogate.learning.nodes import Discretised, discretize_on
 
@@ -56,22 +59,27 @@ def stored_nodes(store, problem: Problem, key: dict[str, Any]) -> Discretised | 
     return Discretised(model, about["error"], tuple(about["history"]), about["refined"], about["seconds"])
 
 
-def read_data(data) -> tuple[np.ndarray, np.ndarray]:
-    """(mus, solutions) as given, or from an .npz file with these names, or from a store of snapshots."""
+def read_data(data) -> tuple[Any, np.ndarray]:
+    """(mus, solutions) as given, or from an .npz file with these names, or from a store of snapshots.
+
+    Where the columns of mus have names, in a data frame or in a store, it comes as a table with these.
+    """
     if isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         if not path.exists():
             raise ParasolError(f"there is no data at {str(data)!r}. Give an .npz with mus and solutions, or a store.")
         if path.is_dir():
-            snapshots = open_snapshots(path)
-            return snapshots.mus, snapshots.solutions
+            snapshots, names = open_snapshots(path), read_manifest(path.absolute()).parameters
+            if len(names) != snapshots.mus.shape[1]:  # functions, or a solver that names nothing
+                return snapshots.mus, snapshots.solutions
+            return unstructured_to_structured(snapshots.mus, names=list(names)), snapshots.solutions
         held = _read(path, ("mus", "solutions"))
         return held["mus"], held["solutions"]
     try:
         mus, solutions = data
     except (TypeError, ValueError):
         raise ParasolError("data must be a pair (mus, solutions), an .npz file with these names, or a store.") from None
-    return np.asarray(mus), np.asarray(solutions)
+    return mus if named_columns(mus) is not None else np.asarray(mus), np.asarray(solutions)
 
 
 def _read(path: Path, names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
