@@ -24,19 +24,19 @@ from finite_elements import reference
 PARAMETERS = [(0.1, 2.0), (0.927, 1.697), (4.0, 2.0)]
 SEEDS = (0, 1, 2, 3, 4)
 SCHEMES = [
-    (ps.IMQ(3.0), -1, 50),
-    (ps.IMQ(3.0), 4, 50),
-    (ps.PHS(3), 3, 26),
-    (ps.PHS(5), 4, 39),
-    (ps.PHS(7), 4, 39),
-    (ps.PHS(9), 4, 39),
-    (ps.PHS(5), 5, 55),
-    (ps.PHS(7), 5, 55),
-    (ps.PHS(9), 5, 55),
-    (ps.PHS(11), 5, 55),
-    (ps.PHS(7), 6, 73),
-    (ps.PHS(9), 6, 73),
-    (ps.PHS(9), 7, 94),
+    (ps.space.IMQ(3.0), -1, 50),
+    (ps.space.IMQ(3.0), 4, 50),
+    (ps.space.PHS(3), 3, 26),
+    (ps.space.PHS(5), 4, 39),
+    (ps.space.PHS(7), 4, 39),
+    (ps.space.PHS(9), 4, 39),
+    (ps.space.PHS(5), 5, 55),
+    (ps.space.PHS(7), 5, 55),
+    (ps.space.PHS(9), 5, 55),
+    (ps.space.PHS(11), 5, 55),
+    (ps.space.PHS(7), 6, 73),
+    (ps.space.PHS(9), 6, 73),
+    (ps.space.PHS(9), 7, 94),
 ]
 
 
@@ -48,7 +48,7 @@ def mean(errors) -> list[float]:
 def kernels() -> list[dict]:
     """Every scheme on the same graded nodes."""
     problem = ps.load_problem("helmholtz")
-    spacing = ps.feature_spacing(problem.domain)
+    spacing = ps.space.feature_spacing(problem.domain)
     sets = [ps.scatter(problem.domain, n_nodes=1000, spacing=spacing, rng=seed) for seed in SEEDS]
     return [
         {
@@ -62,7 +62,7 @@ def kernels() -> list[dict]:
 def gradings() -> list[dict]:
     """The default scheme on different nodes."""
     problem = ps.load_problem("helmholtz")
-    spacing = ps.feature_spacing(problem.domain)
+    spacing = ps.space.feature_spacing(problem.domain)
     makers = {
         "uniform": {},
         "hexagonal inside": {"method": "hexagonal"},

@@ -80,7 +80,7 @@ def deviation(tab, surrogate: ps.Surrogate, mus: np.ndarray) -> tuple[float, flo
 def measure(browser, surrogate: ps.Surrogate, path: Path, size: tuple[int, int], n_moves: int) -> dict:
     """One page in one window."""
     start = time.perf_counter()
-    ps.write_page(surrogate, path)
+    ps.delivery.write_page(surrogate, path)
     written = time.perf_counter() - start
     tab = browser.new_page(viewport={"width": size[0], "height": size[1]})
     start = time.perf_counter()

@@ -8,7 +8,9 @@ from playwright.sync_api import sync_playwright
 import parasol as ps
 
 with TemporaryDirectory() as folder, sync_playwright() as playwright:
-    page_file = ps.write_page(ps.learn(ps.load_problem("helmholtz"), tolerance=1e-2), Path(folder) / "explorer.html")
+    page_file = ps.delivery.write_page(
+        ps.learn(ps.load_problem("helmholtz"), tolerance=1e-2), Path(folder) / "explorer.html"
+    )
     browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
     page = browser.new_page(viewport={"width": 1100, "height": 720})
     page.goto(page_file.as_uri())

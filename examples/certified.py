@@ -41,7 +41,7 @@ assert answers.bounds.relative.max() <= 1.2e-5
 # coefficients from anywhere can be certified; without an equation, a calibration set gives a bound that holds 95 times in 100
 guess = answers.coefficients + 1e-3
 assert np.all(relative_errors(greedy.basis.lift(guess)) <= greedy.reduced.certify(truth.mus, guess).relative)
-parts = ps.split(200, calibration=100, test=100)
+parts = ps.reduction.split(200, calibration=100, test=100)
 bound = ps.calibrate(relative_errors(greedy.basis.lift(guess))[parts["calibration"]], level=0.95)
 print(bound.meaning)
 assert np.mean(relative_errors(greedy.basis.lift(guess))[parts["test"]] <= bound.quantile) >= 0.85

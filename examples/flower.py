@@ -14,7 +14,7 @@ helmholtz = ps.Problem(
     boundary=ps.Dirichlet(0),
 )
 nodes = ps.scatter(helmholtz.domain, n_nodes=1036, n_boundary=177, method="front", rng=0)
-model = ps.discretize(helmholtz, nodes, kernel=ps.IMQ(3.0), degree=-1, stencil_size=50)  # the paper's choices
+model = ps.discretize(helmholtz, nodes, kernel=ps.space.IMQ(3.0), degree=-1, stencil_size=50)  # the paper's choices
 best = ps.discretize(helmholtz)  # ours
 
 print("A(mu) =", " + ".join(f"{theta}·A{q}" for q, theta in enumerate(model.operator_thetas)))

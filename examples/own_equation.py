@@ -15,7 +15,7 @@ problem = ps.Problem(
 )
 
 coarse, fine = (
-    ps.discretize(problem, ps.scatter(plate, n_nodes=n, spacing=ps.feature_spacing(plate))) for n in (1000, 4000)
+    ps.discretize(problem, ps.scatter(plate, n_nodes=n, spacing=ps.space.feature_spacing(plate))) for n in (1000, 4000)
 )
 mu = {"biot": 10.0, "source": 1.0}
 probe = [[1.5, 0.5]]

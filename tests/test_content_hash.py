@@ -42,7 +42,7 @@ def models():
         {"inlet": ps.Dirichlet(X), "hole": ps.Robin(1, 2, a), "*": ps.Neumann(0)},
         exact=u.func(X, Y) * 0 + X,
         name="plate",
-        settings={"default": ps.Settings(n_nodes=150, kernel=ps.IMQ(2.0))},
+        settings={"default": ps.Settings(n_nodes=150, kernel=ps.space.IMQ(2.0))},
         quantities={
             "mean": ps.Average(),
             "flow": ps.Flux("inlet", X),
@@ -79,7 +79,14 @@ def examples():
         ps.Implicit("x**2 + y**2 - 1", ((-1.5, -1.5), (1.5, 1.5))),
         ps.Box((0, 0), (4, 4), periodic=("x",)) - ps.Disc((2, 2), 0.5),
         ps.Surface(SIMPLEX),
-        *[ps.MQ(2.0), ps.IQ(2.0), ps.Gaussian(2.0), ps.PHS(5), ps.Matern(3, 2.0), ps.Wendland(2, 2.0)],
+        *[
+            ps.space.MQ(2.0),
+            ps.space.IQ(2.0),
+            ps.space.Gaussian(2.0),
+            ps.space.PHS(5),
+            ps.space.Matern(3, 2.0),
+            ps.space.Wendland(2, 2.0),
+        ],
         *[GaussianProcess(), Linear(), Polynomial(), RandomFeatures()],
         Basis(np.eye(4)[:, :2]),
     ]

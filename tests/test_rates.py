@@ -103,7 +103,7 @@ def test_a_plain_kernel_converges_while_its_condition_lasts():
         epsilon = 0.12 / np.median(nodes.spacing)
         errors.append(
             [
-                ps.discretize(problem, nodes, kernel=ps.IMQ(epsilon), degree=p, stencil_size=40).solve().error
+                ps.discretize(problem, nodes, kernel=ps.space.IMQ(epsilon), degree=p, stencil_size=40).solve().error
                 for p in (-1, 4)
             ]
         )

@@ -17,13 +17,18 @@ from parasol.faces import face
 __version__ = "0.2.0.dev0"
 _find, __dir__, __all__ = face(__name__)
 _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next version
-    "construct": "parasol_lab.theorem",
-    "plan_construction": "parasol_lab.theorem",
-    "examine": "parasol_lab.theorem",
-    "draw_theorem": "parasol_lab.theorem",
-    "DirectNetwork": "parasol_lab.paper",
-    "DeepONet": "parasol_lab.paper",
-    "PodDeepONet": "parasol_lab.paper",
+    name: home
+    for home, names in {
+        "parasol.space": "Domain Nodes feature_spacing IMQ MQ IQ Gaussian PHS Matern Wendland Scheme default_scheme differentiate",
+        "parasol.pde": "Parameter",
+        "parasol.reduction": "Snapshots as_snapshots Basis value_weights ReducedModel Greedy collocate interpolate split space_basis pod_greedy",
+        "parasol.surrogate": "Network choose Linear Polynomial GaussianProcess RandomFeatures Adam VariableProjection calibrated",
+        "parasol.delivery": "make_app serving as_solution write_answer write_page",
+        "parasol.report": "draw_budget draw_spectrum",
+        "parasol_lab.theorem": "construct plan_construction examine draw_theorem",
+        "parasol_lab.paper": "DirectNetwork DeepONet PodDeepONet",
+    }.items()
+    for name in names.split()
 }
 
 

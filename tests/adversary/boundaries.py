@@ -533,7 +533,12 @@ def small_holes_in_space(draw: Draw) -> str:
 def kernels_that_do_not_fit(draw: Draw) -> str:
     """Kernels narrower than the spacing, polynomials below the order of the operator: right, refused or said."""
     options = draw.turn(
-        [{"kernel": ps.Gaussian(100.0)}, {"degree": 1}, {"kernel": ps.IMQ(1e3)}, {"kernel": ps.Wendland(100.0)}]
+        [
+            {"kernel": ps.space.Gaussian(100.0)},
+            {"degree": 1},
+            {"kernel": ps.space.IMQ(1e3)},
+            {"kernel": ps.space.Wendland(100.0)},
+        ]
     )
     place = pr.box(draw.rng, ps.coordinates("x y"))
     u, exact = ps.unknown("u", *place.coordinates), smooth(draw.rng, place)

@@ -374,8 +374,8 @@ def bounds_calibrated(draw: Draw) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ps.ParasolWarning)
             if case == "calibration":
-                kept = ps.as_snapshots(mus[: n // 2], data[: n // 2])
-                rest = ps.as_snapshots(mus[n // 2 :], data[n // 2 :])
+                kept = ps.reduction.as_snapshots(mus[: n // 2], data[: n // 2])
+                rest = ps.reduction.as_snapshots(mus[n // 2 :], data[n // 2 :])
                 surrogate = ps.fit(rest, recipe, basis=ps.pod(rest, tolerance=1e-3), calibration=kept, level=level)
             else:
                 surrogate = ps.fit_snapshots(mus, data, recipe, level=level, groups=groups, **options)
@@ -425,7 +425,7 @@ def bounds_after_learning(draw: Draw) -> str:
     """What `learn` calibrates keeps its level on fresh solves, also where it tried twice."""
     rng, here, met = draw.rng, Pool(), 0
     for _ in range(3):
-        p, solve, kind = _field(draw)
+        p, solve, _ = _field(draw)
         tolerance = float(10.0 ** rng.uniform(-3, -1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ps.ParasolWarning)

@@ -94,8 +94,8 @@ def _in_time(draw: Draw, recipe) -> ps.Surrogate:
     mus = np.column_stack([rng.uniform(0.5, 1.0, 45), rng.uniform(-1, 1, 45)])
     snapshots = ps.solve_many(model, mus)
     train, kept = (
-        ps.as_snapshots(mus[:25], snapshots.solutions[:25]),
-        ps.as_snapshots(mus[25:], snapshots.solutions[25:]),
+        ps.reduction.as_snapshots(mus[:25], snapshots.solutions[:25]),
+        ps.reduction.as_snapshots(mus[25:], snapshots.solutions[25:]),
     )
     return ps.fit(train, recipe, basis=ps.pod(train, n_modes=4), model=model, calibration=kept)
 
@@ -471,7 +471,7 @@ def paths_to_the_same_numbers(draw: Draw) -> str:
         twice = ps.load(ps.save(again, folder / "twice.parasol"))
         known.answers("loaded twice", twice(known.mus))
         _by_command(draw, known, file, folder)
-        app = ps.make_app(again)
+        app = ps.delivery.make_app(again)
         _by_server(draw, known, again, app)
         _by_onnx(known, draw.turn([surrogate, again]), folder)
     return f"{said}: the same on all paths"
@@ -497,7 +497,7 @@ def paths_out_of_the_box(draw: Draw) -> str:
                 "loaded": lambda: again(mus),
                 "one": lambda: again(mus[1]),
                 "predict": lambda: _command("predict", file, "--mus", folder / "mus.npy", "-q"),
-                "server": lambda: _ask(ps.make_app(again), "/v1/predict", json={"mus": mus.tolist()}),
+                "server": lambda: _ask(ps.delivery.make_app(again), "/v1/predict", json={"mus": mus.tolist()}),
             },
             "a parameter outside its range",
         )
@@ -507,7 +507,7 @@ def paths_out_of_the_box(draw: Draw) -> str:
         _by_python(draw, known, surrogate, "")
         _by_python(draw, known, again, "loaded, ")
         _by_command(draw, known, file, folder)
-        _by_server(draw, known, again, ps.make_app(again, extrapolate=True))
+        _by_server(draw, known, again, ps.delivery.make_app(again, extrapolate=True))
     return f"{said}: refused alike, or the same"
 
 
@@ -541,7 +541,7 @@ def paths_refuse_wrong_names(draw: Draw) -> str:
         folder = Path(name)
         file = ps.save(surrogate, folder / "model.parasol")
         again = ps.load(file)
-        app = ps.make_app(again)
+        app = ps.delivery.make_app(again)
         for what, given in {"a name left out": left_out, "a wrong name": misspelt, "a name too many": more}.items():
             if not given:
                 continue
@@ -632,7 +632,7 @@ def paths_between_nodes(draw: Draw) -> str:
         asked = {"mus": mus.tolist(), "points": points.tolist()} | (
             {"times": list(map(float, chosen["times"]))} if "times" in chosen else {}
         )  # type: ignore[arg-type]
-        response = _ask(ps.make_app(again), "/v1/predict", json=asked)
+        response = _ask(ps.delivery.make_app(again), "/v1/predict", json=asked)
         require(response.status_code == 200, f"the server: {response.text[:200]}")
         known.same("server, points", response.json()["values"], known.answer.values)
         nodes = [int(k) for k in rng.integers(0, len(layout.points), 4)]
@@ -646,7 +646,7 @@ def paths_between_nodes(draw: Draw) -> str:
                 "loaded": lambda: again.restricted(points=outside[None]),
                 "predict": lambda: _command("predict", file, "--points", folder / "outside.npy", "-q"),
                 "server": lambda: _ask(
-                    ps.make_app(again), "/v1/predict", json={"mus": mus.tolist(), "points": [outside.tolist()]}
+                    ps.delivery.make_app(again), "/v1/predict", json={"mus": mus.tolist(), "points": [outside.tolist()]}
                 ),
             },
             "a point outside",
@@ -707,7 +707,7 @@ def paths_by_the_names_of_columns(draw: Draw) -> str:
             "fit_snapshots": ("values", lambda: ps.fit_snapshots(table, truth.solutions, "polynomial")(columns).values),
             "accuracy": (
                 "values",
-                lambda: ps.as_snapshots(table, truth.solutions).solutions if _turned(table, mus) else None,
+                lambda: ps.reduction.as_snapshots(table, truth.solutions).solutions if _turned(table, mus) else None,
             ),
         }
         refused = []
@@ -730,6 +730,7 @@ def paths_by_the_names_of_columns(draw: Draw) -> str:
 def _turned(table, mus: np.ndarray) -> bool:
     """Snapshots take the parameters by position: with a table they would be wrong."""
     require(
-        np.array_equal(ps.as_snapshots(table, mus).mus, mus), "as_snapshots takes the columns of a table by position"
+        np.array_equal(ps.reduction.as_snapshots(table, mus).mus, mus),
+        "as_snapshots takes the columns of a table by position",
     )
     return True

@@ -20,7 +20,7 @@ class Wrong(AssertionError):
 class Place:
     """A domain with what is known of it without parasol: the outward normal on each part, its centre and its size."""
 
-    domain: ps.Domain
+    domain: ps.space.Domain
     coordinates: tuple[sympy.Symbol, ...]
     normals: Mapping[str, tuple]  # part -> components, as expressions in the coordinates
     centre: tuple[float, ...]

@@ -77,7 +77,7 @@ def _attack(draw: Draw, learn: Callable, base: dict, changes: dict[str, dict], n
 
 
 # ---- steady problems in the plane ------------------------------------------------------------------------------------
-def _domain(shape: str, hole, radius: float, cut: float) -> ps.Domain:
+def _domain(shape: str, hole, radius: float, cut: float) -> ps.space.Domain:
     angle = 2 * np.pi * np.arange(24) / 24
     wobble = 1 + 0.1 * np.cos(3 * angle)
     wobble[7] += radius / 4
@@ -147,7 +147,7 @@ _PLATE = {
     "the tolerance": {"tolerance": 1e-3},
     "total": {"total": True},
     "the degree": {"settings": {"degree": 3}},
-    "the kernel": {"settings": {"degree": 2, "kernel": ps.PHS(5)}},
+    "the kernel": {"settings": {"degree": 2, "kernel": ps.space.PHS(5)}},
     "the stencils": {"settings": {"degree": 2, "stencil_size": 18}},
     "the rows of conditions": {"settings": {"degree": 2, "neumann": "one-sided"}},
     "a quantity": {"point": (-0.7, 0.3)},
@@ -212,7 +212,7 @@ _HEAT = {
     "a term": {"power": 1.0},
     "the step": {"step": 0.01},
     "the integrator": {"integrator": "esdirk4"},
-    "the kernel": {"kernel": ps.PHS(7)},
+    "the kernel": {"kernel": ps.space.PHS(7)},
     "the tolerance": {"tolerance": 1e-3},
     "the seed": {"rng": 3},
 }

@@ -72,7 +72,7 @@ def show(browser, tmp_path):
     opened = []
 
     def open_page(surrogate, *, scheme="light", size=(1000, 700), **options):
-        path = ps.write_page(surrogate, tmp_path / f"page{len(opened)}.html", **options)
+        path = ps.delivery.write_page(surrogate, tmp_path / f"page{len(opened)}.html", **options)
         tab = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
         said, asked = [], []
         # a software renderer reports how it fetches its pixels: not the page's doing
@@ -121,8 +121,10 @@ def check_same(tab, surrogate, inputs, mus):
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 RECIPES = {
     "polynomial": "polynomial",
-    "random features": ps.RandomFeatures(n_features=100, scale=1.0),
-    "process": ps.GaussianProcess(nugget=1e-8),  # a smaller one has weights of 1e10, and Python's own digits go
+    "random features": ps.surrogate.RandomFeatures(n_features=100, scale=1.0),
+    "process": ps.surrogate.GaussianProcess(
+        nugget=1e-8
+    ),  # a smaller one has weights of 1e10, and Python's own digits go
 }
 
 
@@ -439,7 +441,7 @@ def test_a_certificate_that_is_too_large_is_left_out_and_said_so(helmholtz, monk
 
 
 def test_a_page_for_helmholtz_is_small_and_whole(helmholtz, tmp_path):
-    path = ps.write_page(helmholtz, tmp_path / "page.html", title="<b>a & b</b> %SCRIPT%")
+    path = ps.delivery.write_page(helmholtz, tmp_path / "page.html", title="<b>a & b</b> %SCRIPT%")
     text = path.read_text()
     assert path.stat().st_size < 1_000_000
     assert "<h1>&lt;b&gt;a &amp; b&lt;/b&gt; %SCRIPT%</h1>" in text

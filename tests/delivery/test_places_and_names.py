@@ -33,7 +33,7 @@ def surrogate_of(domain, n_nodes, u, **names):
     mus = np.linspace(0, 1, 9)[:, None]
     line = ps.fit_snapshots(mus, mus * u(nodes.points), "linear", ranges={"a": (0, 1)}, level=None)
     kept = dict(domain=domain, outline=outline_of(domain))
-    scheme = Scheme(ps.PHS(3), 2, 15 if domain.dimension == 2 else 25)
+    scheme = Scheme(ps.space.PHS(3), 2, 15 if domain.dimension == 2 else 25)
     return replace(line, layout=Layout(("u",), nodes.points, nodes.n_interior, scheme, **kept, **names))
 
 

@@ -32,7 +32,7 @@ def surrogate():
 
 @pytest.fixture(scope="module")
 def client(surrogate):
-    with ps.serving(surrogate) as url, httpx.Client(base_url=url, timeout=30) as client:
+    with ps.delivery.serving(surrogate) as url, httpx.Client(base_url=url, timeout=30) as client:
         yield client
 
 
@@ -285,7 +285,7 @@ def test_a_long_body_is_heard_out(client):
 
 
 def test_a_slow_body_is_cut_off(surrogate):
-    with ps.serving(surrogate, limits=Limits(seconds=1)) as url:
+    with ps.delivery.serving(surrogate, limits=Limits(seconds=1)) as url:
         port = int(url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=10) as sock:
             sock.sendall(
@@ -295,7 +295,7 @@ def test_a_slow_body_is_cut_off(surrogate):
 
 
 def test_half_sent_heads_keep_nobody_out_and_are_cut_off(surrogate):
-    with ps.serving(surrogate, limits=Limits(seconds=1)) as url:
+    with ps.delivery.serving(surrogate, limits=Limits(seconds=1)) as url:
         port = int(url.rpartition(":")[2])
         held = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(300)]
         for sock in held:
@@ -311,7 +311,7 @@ def test_half_sent_heads_keep_nobody_out_and_are_cut_off(surrogate):
 
 
 def test_too_many_requests_at_a_time_are_told_to_come_back(surrogate):
-    with ps.serving(surrogate, limits=Limits(requests=2)) as url:
+    with ps.delivery.serving(surrogate, limits=Limits(requests=2)) as url:
         port = int(url.rpartition(":")[2])
         head = b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
         held = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
@@ -330,7 +330,7 @@ def test_too_many_requests_at_a_time_are_told_to_come_back(surrogate):
 def test_a_long_answer_keeps_nobody_waiting(surrogate):
     """JSON is written in pieces, so that the thread that listens gets its turn."""
     mus = np.random.default_rng(0).uniform(0.2, 1.9, (8000, 2)).tolist()
-    with ps.serving(surrogate) as url, ThreadPoolExecutor(1) as pool:
+    with ps.delivery.serving(surrogate) as url, ThreadPoolExecutor(1) as pool:
         long = pool.submit(lambda: httpx.post(f"{url}/v1/predict", json={"mus": mus}, timeout=120))
         waits = []
         while not long.done():

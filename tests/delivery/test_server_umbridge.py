@@ -18,7 +18,7 @@ def surrogate():
 
 @pytest.fixture(scope="module")
 def url(surrogate):
-    with ps.serving(surrogate) as url:
+    with ps.delivery.serving(surrogate) as url:
         yield url
 
 

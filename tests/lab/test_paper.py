@@ -180,7 +180,7 @@ def test_constants_of_the_theorem():
 
 def test_errors_split_into_projection_and_map():
     basis = Basis(np.eye(3)[:, :2])
-    truth = ps.as_snapshots([[1.0], [2.0]], [[3.0, 0.0, 4.0], [6.0, 0.0, 8.0]])
+    truth = ps.reduction.as_snapshots([[1.0], [2.0]], [[3.0, 0.0, 4.0], [6.0, 0.0, 8.0]])
     facts = measure(lambda mus: mus * [[3.0, 1.0, 0.0]], truth, basis=basis)
     assert math.isclose(facts["projection_error"], 0.8)
     assert math.isclose(facts["map_error"], 0.2)
@@ -188,7 +188,9 @@ def test_errors_split_into_projection_and_map():
 
 
 def test_timing_on_a_device_runs_the_whole_map():
-    net = ps.Network((np.ones((4, 2)), np.ones((3, 4))), (np.zeros(4), np.zeros(3)), "tanh", skip=np.ones((3, 2)))
+    net = ps.surrogate.Network(
+        (np.ones((4, 2)), np.ones((3, 4))), (np.zeros(4), np.zeros(3)), "tanh", skip=np.ones((3, 2))
+    )
     assert 0 < gpu_seconds(net, np.ones((5, 2)), np.eye(6)[:, :3], device="cpu") < 1
 
 

@@ -31,9 +31,9 @@ def manufactured(domain, exact, operator):
 
 def test_the_paper_s_settings(flower, ball):
     assert (flower.n_nodes, flower.nodes.n_interior, flower.nodes.n_boundary) == (1036, 859, 177)
-    assert flower.scheme == ps.Scheme(ps.IMQ(3.0), -1, 50)
+    assert flower.scheme == ps.space.Scheme(ps.space.IMQ(3.0), -1, 50)
     assert (ball.n_nodes, ball.nodes.n_interior, ball.nodes.n_boundary) == (2276, 1691, 585)
-    assert ball.scheme == ps.Scheme(ps.IMQ(1.0), -1, 50)
+    assert ball.scheme == ps.space.Scheme(ps.space.IMQ(1.0), -1, 50)
 
 
 def test_affine_terms_sum_to_the_operator(flower):
@@ -51,8 +51,8 @@ def test_known_accuracy_on_the_flower(flower):
         return -v.diff(x, 2) - a * v.diff(y, 2) - k * v
 
     problem = manufactured(flower.problem.domain, 2 + sin(3 * x + 1) * cos(2 * y - 1), operator)
-    imq = ps.discretize(problem, flower.nodes, kernel=ps.IMQ(3.0), degree=-1, stencil_size=50)
-    phs = ps.discretize(problem, flower.nodes, kernel=ps.PHS(7), degree=5, stencil_size=50)
+    imq = ps.discretize(problem, flower.nodes, kernel=ps.space.IMQ(3.0), degree=-1, stencil_size=50)
+    phs = ps.discretize(problem, flower.nodes, kernel=ps.space.PHS(7), degree=5, stencil_size=50)
     assert imq.solve([1.0, 1.0]).error <= 1e-3
     assert phs.solve([1.0, 1.0]).error <= 1e-5
     for mu in ([0.1, 2.0], [4.0, 0.0]):

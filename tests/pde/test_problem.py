@@ -61,7 +61,7 @@ def test_problems_that_are_refused_when_declared(domain, equation, boundary, mes
         (Eq(-ps.laplacian(u), ps.normal(x, y)[0]), None, "normal"),
         (EQUATION, Symbol("q"), "exact contains q"),
         (EQUATION, "x", "neither a finite number nor an expression"),
-        (Eq(-ps.laplacian(u), ps.Parameter("x", 0, 1)), None, "name of a coordinate"),
+        (Eq(-ps.laplacian(u), ps.pde.Parameter("x", 0, 1)), None, "name of a coordinate"),
     ],
 )
 def test_symbols_that_make_no_sense(equation, exact, message):

@@ -228,7 +228,7 @@ def test_quantities_in_time():
     assert solved.quantities["mean"].shape == (11,)
     assert solved.quantities["mean"][10] == pytest.approx(solved.at(0.5).quantities["mean"], rel=1e-12)
     snapshots = ps.solve_many(model, ps.sample(model, 8))
-    for product in (None, ps.value_weights(model)):
+    for product in (None, ps.reduction.value_weights(model)):
         basis = ps.pod(snapshots, n_modes=6, weights=product)
         surrogate = ps.fit(snapshots, "polynomial", basis=basis, model=model)
         answer = surrogate([[0.1], [0.2]])

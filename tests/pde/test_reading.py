@@ -455,7 +455,7 @@ def test_addition_theorems_keep_the_digits_where_they_are_used(source, length, a
     assert problem.affine is affine
     at = [np.linspace(0, length, 101)[:, None], np.linspace(0, 16, 41)]
     for terms in (problem.forms[0].source, problem.conditions["right"][0].source):
-        (p,) = source.atoms(ps.Parameter)
+        (p,) = source.atoms(ps.pde.Parameter)
         rewritten = sum(term.theta * term.coefficient for term in terms)
         written, rewritten = (as_function(e, [x, p])(*at) for e in (source, rewritten))
         written, rewritten = written[np.isfinite(written)], rewritten[np.isfinite(written)]

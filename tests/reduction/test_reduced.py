@@ -186,7 +186,7 @@ def test_ghosts_systems_and_inhomogeneous_conditions(name):
 
 def test_weighted_inner_product(model):
     """Bound and error are those of the weighted norm."""
-    weights = ps.value_weights(model)
+    weights = ps.reduction.value_weights(model)
     snapshots = ps.solve_many(model, ps.sample(model, 20, rng=1))
     basis = ps.pod(snapshots, n_modes=8, weights=weights)
     truth = ps.solve_many(model, ps.sample(model, 20, design="random", rng=9))
@@ -241,7 +241,7 @@ def test_error_of_an_interpolated_coefficient_counts_at_parameters_it_was_not_ma
 
 def test_collocation_at_points_reproduces_solutions_in_the_span(model):
     snapshots = ps.solve_many(model, ps.sample(model, 6, rng=3))
-    points = ps.collocate(model, ps.pod(snapshots, n_modes=6))
+    points = ps.reduction.collocate(model, ps.pod(snapshots, n_modes=6))
     found = points.coefficients(snapshots.mus)
     assert np.allclose(points.basis.lift(found), snapshots.solutions, atol=1e-8)
 
@@ -373,7 +373,7 @@ def test_mistakes_are_told(model, reduced):
     with pytest.raises(ps.ParasolError, match="tolerance must be"):
         ps.reduce(model, reduced.basis, tolerance=-1)
     with pytest.raises(ps.ParasolError, match="nonlinear"):
-        ps.collocate(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=150)), reduced.basis)
+        ps.reduction.collocate(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=150)), reduced.basis)
     with pytest.raises(ps.ParasolError, match="nonlinear"):
         prepare(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=100)))
     with pytest.raises(ps.ParasolError, match="time"):

@@ -15,7 +15,7 @@ from parasol.space.stencils import Scheme
 PLACE = 0.47
 
 
-def _parted(dimension: int, width: float, beyond: float) -> ps.Domain:
+def _parted(dimension: int, width: float, beyond: float) -> ps.space.Domain:
     """The unit box cut in two by a wall that ends at the faces or goes beyond them."""
     lower, upper = np.full(dimension, -beyond), np.full(dimension, 1 + beyond)
     lower[0], upper[0] = PLACE - width / 2, PLACE + width / 2
@@ -111,7 +111,7 @@ def test_too_few_nodes_on_one_side_are_said():
     domain = _parted(2, 0.01, 0.1)
     points = np.random.default_rng(0).random((60, 2))
     points[:, 0] = np.where(np.arange(60) < 6, 0.4 * points[:, 0], 0.5 + 0.5 * points[:, 0])
-    scheme = Scheme(ps.PHS(3), 1, 12)
+    scheme = Scheme(ps.space.PHS(3), 1, 12)
     with pytest.warns(ps.ParasolWarning, match="6 of 60 stencils of 12 nodes find too few"):
         differentiate(Cloud(points, domain), points, [(1, 0)], scheme)
     with warnings.catch_warnings():

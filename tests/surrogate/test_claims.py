@@ -46,7 +46,7 @@ def test_the_level_holds_although_the_set_is_chosen_by_passing(monkeypatch, abov
     """Errors are uniform in [0, 1] whatever is learned, and the tolerance lies below the part `above` of them."""
     rng = np.random.default_rng(5)
     surrogate = learn(Wave(), 0.5, **quick)
-    some = ps.as_snapshots(np.full((39, 2), [2.0, 0.5]), np.ones((39, 30)))
+    some = ps.reduction.as_snapshots(np.full((39, 2), [2.0, 0.5]), np.ones((39, 30)))
     monkeypatch.setattr(sampled, "_batch", lambda *_: some)
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))  # the tests are always passed
     monkeypatch.setattr(sampled, "joined", lambda one, other: one)
@@ -70,14 +70,14 @@ def test_the_level_holds_although_the_box_is_cut_where_fresh_solves_fail(monkeyp
     """At every border a part of the box fails anew: a set after a cut is one more that was chosen by its result."""
     rng = np.random.default_rng(6)
     surrogate = learn(Wave(), 0.5, **quick)
-    some = ps.as_snapshots(np.full((39, 2), [2.0, 0.5]), np.ones((39, 30)))
+    some = ps.reduction.as_snapshots(np.full((39, 2), [2.0, 0.5]), np.ones((39, 30)))
     n_failed = []
 
     def solve(*_):
         n_failed.append(rng.binomial(39, failing))
         return some
 
-    batch = ps.as_snapshots(some.mus, some.solutions)  # where maps disagree no solve fails
+    batch = ps.reduction.as_snapshots(some.mus, some.solutions)  # where maps disagree no solve fails
     monkeypatch.setattr(sampled, "_batch", lambda *_: batch)
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))
     monkeypatch.setattr(sampled, "_shrunk", lambda course, new: new is some and n_failed[-1] > 0)

@@ -63,13 +63,13 @@ def test_one_norm_of_all_loses_the_small_field(samples):
 def test_the_score_is_that_of_the_worst_field(samples):
     mus, fresh = samples
     found = ps.fit_snapshots(mus, plate(mus), "polynomial", tolerance=1e-2)
-    truth = ps.as_snapshots(fresh, plate(fresh).reshape(len(fresh), -1))
+    truth = ps.reduction.as_snapshots(fresh, plate(fresh).reshape(len(fresh), -1))
     labels = np.tile([0, 1], 40)
     assert ps.accuracy(found, truth, fields=labels).errors == pytest.approx(errors(found, fresh).max(axis=1), rel=1e-6)
     together = ps.accuracy(found, truth).errors
     assert np.all(together <= ps.accuracy(found, truth, fields=labels).errors)
-    aside = ps.calibrated(found, truth, level=0.9, fields=labels)
-    assert aside.conformal.quantile > ps.calibrated(found, truth, level=0.9).conformal.quantile
+    aside = ps.surrogate.calibrated(found, truth, level=0.9, fields=labels)
+    assert aside.conformal.quantile > ps.surrogate.calibrated(found, truth, level=0.9).conformal.quantile
 
 
 def test_a_field_that_vanishes_somewhere_has_a_bound(samples):
@@ -116,7 +116,7 @@ def test_wrong_fields():
         ps.fit_snapshots(mus, plate(mus).reshape(60, -1), "polynomial", fields=["a", "b"])
     flat = ps.fit_snapshots(mus, plate(mus).reshape(60, -1)[:, ::2], "polynomial")
     with pytest.raises(ps.ParasolError, match="without fields"):
-        ps.accuracy(flat, ps.as_snapshots(mus, plate(mus).reshape(60, -1)[:, ::2]), fields=np.arange(40))
+        ps.accuracy(flat, ps.reduction.as_snapshots(mus, plate(mus).reshape(60, -1)[:, ::2]), fields=np.arange(40))
 
 
 def test_unknowns_of_a_system_are_learned_each_in_its_own_unit():

@@ -193,7 +193,7 @@ def test_mistakes_are_told(snapshots, model):
     with pytest.raises(ps.ParasolError, match="need the basis"):
         ps.fit(snapshots, "linear")
     with pytest.raises(ps.ParasolError, match="another problem"):
-        ps.fit(snapshots, "linear", basis=ps.Basis(np.eye(7)[:, :2]))
+        ps.fit(snapshots, "linear", basis=ps.reduction.Basis(np.eye(7)[:, :2]))
     with pytest.raises(ps.ParasolError, match="recipe='bestt'"):
         ps.fit(snapshots, "bestt", basis=ps.pod(snapshots, n_modes=3))
     with pytest.raises(ps.ParasolError, match="has no fit"):
@@ -346,11 +346,11 @@ def test_rows_of_one_trajectory_are_kept_together():
         found = ps.fit_snapshots(rows, values, "polynomial", ranges=ranges)
     named = ps.fit_snapshots(rows, values, "polynomial", ranges=ranges, groups=np.repeat(np.arange(60), 21))
     for surrogate in (found, named):
-        errors = ps.accuracy(surrogate, ps.as_snapshots(fresh, truth)).errors.reshape(200, 21)
+        errors = ps.accuracy(surrogate, ps.reduction.as_snapshots(fresh, truth)).errors.reshape(200, 21)
         assert surrogate.conformal.n_calibration == 19
         assert np.mean(errors.max(axis=1) <= surrogate.conformal.quantile) > 0.85
     apart = ps.fit_snapshots(rows, values, "polynomial", ranges=ranges, groups=np.arange(1260))
-    errors = ps.accuracy(apart, ps.as_snapshots(fresh, truth)).errors
+    errors = ps.accuracy(apart, ps.reduction.as_snapshots(fresh, truth)).errors
     assert np.mean(errors <= apart.conformal.quantile) < 0.85  # what is promised there is 0.95
     with pytest.raises(ps.ParasolError, match="one label for each"):
         ps.fit_snapshots(rows, values, "polynomial", groups=[1, 2])
@@ -383,7 +383,7 @@ def test_no_logarithms_of_data_that_do_not_ask_for_them():
     found = ps.fit_snapshots(mus, smooth(mus), "polynomial", level=None)
     fresh = np.random.default_rng(1).uniform(0.05, 0.95, (40, 2))
     assert not found.features.logs.any()
-    assert ps.accuracy(found, ps.as_snapshots(fresh, smooth(fresh))).mean < 1e-3
+    assert ps.accuracy(found, ps.reduction.as_snapshots(fresh, smooth(fresh))).mean < 1e-3
 
 
 def test_nothing_is_promised_outside_the_box_and_nan_does_not_leave():

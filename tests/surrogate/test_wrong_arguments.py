@@ -47,9 +47,11 @@ def test_progress_that_cannot_be_called(work, progress):
 
 def test_accuracy_of_a_tuple():
     line = ps.fit_snapshots(MUS, VALUES, "linear", level=None)
-    with pytest.raises(ps.ParasolError, match=r"truth is a tuple. Pass snapshots: ps.as_snapshots\(mus, solutions\)"):
+    with pytest.raises(
+        ps.ParasolError, match=r"truth is a tuple. Pass snapshots: ps.reduction.as_snapshots\(mus, solutions\)"
+    ):
         ps.accuracy(line, (MUS, VALUES))
-    snapshots = ps.as_snapshots(MUS, VALUES)
+    snapshots = ps.reduction.as_snapshots(MUS, VALUES)
     with pytest.raises(ps.ParasolError, match="calibration is a tuple"):
         ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=2), calibration=(MUS, VALUES))
 

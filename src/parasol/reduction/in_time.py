@@ -229,7 +229,7 @@ class _Bench:
         if basis.n_values != n_values or len(basis.hidden) != model.n_unknowns - n_values:
             raise ParasolError(
                 f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
-                f"{model.n_unknowns - n_values} at one time. Make it with ps.space_basis or ps.pod_greedy."
+                f"{model.n_unknowns - n_values} at one time. Make it with ps.reduction.space_basis or ps.reduction.pod_greedy."
             )
         mus, found, sizes, missing = [], [], [], []
 

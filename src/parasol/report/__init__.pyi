@@ -1,5 +1,6 @@
 """What a person reads: figures of solutions, errors and nodes, tables, the error budget."""
 
+from parasol.report.budget.figure import draw_budget as draw_budget
 from parasol.report.canvas import INK as INK
 from parasol.report.canvas import View as View
 from parasol.report.canvas import clock as clock
@@ -15,3 +16,4 @@ from parasol.report.facts import Facts as Facts
 from parasol.report.facts import machine_facts as machine_facts
 from parasol.report.figures import FIGURE_SUFFIXES as FIGURE_SUFFIXES
 from parasol.report.outputs import write_json as write_json
+from parasol.report.spectra import draw_spectrum as draw_spectrum

@@ -50,7 +50,7 @@ def default_scheme(
     Scheme(kernel=PHS(power=9), degree=4, stencil_size=39)
     """
     if not (kernel is None or isinstance(kernel, Kernel)):
-        raise ParasolError(f"kernel is {kernel!r}. Pass a kernel such as ps.PHS(9) or ps.IMQ(3.0).")
+        raise ParasolError(f"kernel is {kernel!r}. Pass a kernel such as ps.space.PHS(9) or ps.space.IMQ(3.0).")
     for name, value in (("degree", degree), ("stencil_size", stencil_size)):
         if not (value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool))):
             raise ParasolError(f"{name}={value!r} must be a whole number.")

@@ -90,7 +90,7 @@ def fit(
         if hasattr(source, "times"):
             raise ParasolError(
                 "a reduced model in time gives trajectories, not coefficients. Make snapshots of it, "
-                "labels = ps.as_snapshots(mus, reduced.values(mus)), and fit(labels, basis=ps.pod(labels, ...), model=model)."
+                "labels = ps.reduction.as_snapshots(mus, reduced.values(mus)), and fit(labels, basis=ps.pod(labels, ...), model=model)."
             )
         model = getattr(source, "model", None) if model is None else model
         parameters = source.parameters
@@ -368,7 +368,9 @@ def accuracy(surrogate: Surrogate, truth: Snapshots, *, fields=None, weights: np
 
 def _check_snapshots(given, name: str) -> None:
     if not isinstance(given, Snapshots):
-        raise ParasolError(f"{name} is a {type(given).__name__}. Pass snapshots: ps.as_snapshots(mus, solutions).")
+        raise ParasolError(
+            f"{name} is a {type(given).__name__}. Pass snapshots: ps.reduction.as_snapshots(mus, solutions)."
+        )
 
 
 def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95, fields=None) -> Surrogate:

@@ -11,24 +11,10 @@ import numpy as np
 from scipy.linalg import subspace_angles
 from threadpoolctl import threadpool_limits
 
-from parasol import (
-    Basis,
-    Model,
-    ReducedModel,
-    Snapshots,
-    collocate,
-    discretize,
-    greedy,
-    load_problem,
-    pod,
-    reduce,
-    sample,
-    scatter,
-    solve_many,
-)
+from parasol import Model, discretize, greedy, load_problem, pod, reduce, sample, scatter, solve_many
 from parasol.checks import ParasolWarning
 from parasol.pde import discretize_with
-from parasol.reduction import METHODS
+from parasol.reduction import METHODS, Basis, ReducedModel, Snapshots, collocate
 from parasol.report import Facts
 
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)

@@ -17,10 +17,8 @@ from parasol import (
     Model,
     NetworkRecipe,
     Settings,
-    Snapshots,
     Surrogate,
     accuracy,
-    as_snapshots,
     fit,
     load_problem,
     pod,
@@ -30,6 +28,7 @@ from parasol import (
     solve_many,
 )
 from parasol.pde import discretize_with
+from parasol.reduction import Snapshots, as_snapshots
 from parasol.report import Facts
 from parasol.surrogate import recipe_named
 from parasol_lab.paper.baselines import field_recipes, measure_fields

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from parasol import Basis, Model, ReducedModel, Snapshots, Surrogate, pod
+from parasol import Model, Surrogate, pod
 from parasol.checks import ParasolWarning
-from parasol.reduction import Workbench, fingerprint, modes_on_unknowns, prepare
+from parasol.reduction import Basis, ReducedModel, Snapshots, Workbench, fingerprint, modes_on_unknowns, prepare
 from parasol.report import Facts
 from parasol_lab.paper.memory import Made
 from parasol_lab.paper.run import Run, measure, measure_surrogate

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from parasol import Model, Settings, Snapshots, Surrogate, greedy, load_problem, pod, sample
+from parasol import Model, Settings, Surrogate, greedy, load_problem, pod, sample
 from parasol.pde import discretize_with
-from parasol.reduction import fingerprint
+from parasol.reduction import Snapshots, fingerprint
 from parasol.report import Facts
 from parasol_lab.paper.baselines import field_recipes
 from parasol_lab.paper.growth import (

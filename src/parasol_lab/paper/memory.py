@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from parasol import Adam, ReducedModel, __version__
+from parasol import __version__
 from parasol.cache import content_hash
 from parasol.checks import ParasolError
 from parasol.delivery import pack, unpack
+from parasol.reduction import ReducedModel
 from parasol.report import Facts, write_json
+from parasol.surrogate import Adam
 from parasol_lab.paper.operator_nets import TrainedOperator
 
 _FORM = "parasol-memory"

@@ -15,9 +15,18 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from parasol import Adam, Network, NetworkRecipe
+from parasol import NetworkRecipe
 from parasol.checks import ParasolError, check_choice, check_count, check_shape
-from parasol.surrogate import Scaling, TrainedNetwork, check_data, check_inputs, mean_relative_error, solve_last_layer
+from parasol.surrogate import (
+    Adam,
+    Network,
+    Scaling,
+    TrainedNetwork,
+    check_data,
+    check_inputs,
+    mean_relative_error,
+    solve_last_layer,
+)
 
 _SOLVABLE = 2 * 10**7  # values in the fields, above which the last layer is left as trained
 _CHUNK = 2**24  # values handled at a time

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import RBFInterpolator
 
-from parasol import Evolution, Nodes, Solution
+from parasol import Evolution, Solution
 from parasol.cache import check_output, replacing
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.report import (
@@ -26,6 +26,7 @@ from parasol.report import (
     title,
     views,
 )
+from parasol.space import Nodes
 
 _FINE = 3000  # points from which on a map needs no refinement
 _NEIGHBOURS = 60  # nodes of a sphere that a point of a picture of it gets its value from

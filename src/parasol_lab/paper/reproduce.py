@@ -7,8 +7,9 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from parasol import Model, Surrogate, __version__, save, write_page
+from parasol import Model, Surrogate, __version__, save
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
+from parasol.delivery import write_page
 from parasol.report import Facts, machine_facts, require_matplotlib, write_json
 from parasol_lab.paper.helmholtz import run_helmholtz
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parasol import Basis, Model, NetworkRecipe, Settings, Snapshots, Surrogate, fit, load_problem, solve_many
+from parasol import Model, NetworkRecipe, Settings, Surrogate, fit, load_problem, solve_many
 from parasol.checks import ParasolError
 from parasol.pde import discretize_with
+from parasol.reduction import Basis, Snapshots
 from parasol.report import Facts
 from parasol.surrogate import features_of, recipe_named
 from parasol_lab.paper.memory import Fitting, Memory, Remembered

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import spherical_in
 
-from parasol import Adam, Model, Settings, Snapshots, SphereField, Surrogate, pod
+from parasol import Model, Settings, SphereField, Surrogate, pod
+from parasol.reduction import Snapshots
 from parasol.report import Facts
+from parasol.surrogate import Adam
 from parasol_lab.paper.baselines import field_recipes
 from parasol_lab.paper.growth import (
     OURS,

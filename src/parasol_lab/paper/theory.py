@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parasol import Basis, Model
-from parasol.reduction import affine_form, modes_on_unknowns
+from parasol import Model
+from parasol.reduction import Basis, affine_form, modes_on_unknowns
 from parasol.report import Facts
 
 _ACCURACY = 1e-2  # ε at which the accuracies of the theorem's parts are quoted

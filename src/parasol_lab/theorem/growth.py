@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from parasol import Basis, Model
+from parasol import Model
 from parasol.checks import ParasolError
+from parasol.reduction import Basis
 from parasol.report import Facts
 from parasol_lab.theorem.construction.chain import error_chain
 from parasol_lab.theorem.construction.construct import Design, Plan

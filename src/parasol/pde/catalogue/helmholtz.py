@@ -16,7 +16,7 @@ problem = ps.Problem(
     quantities={"average": ps.Average(), "at the centre": ps.PointValue((0.0, 0.0))},
     settings={
         "paper": ps.Settings(
-            n_nodes=1036, n_boundary=177, method="front", kernel=ps.IMQ(3.0), degree=-1, stencil_size=50
+            n_nodes=1036, n_boundary=177, method="front", kernel=ps.space.IMQ(3.0), degree=-1, stencil_size=50
         )
     },
 )

@@ -11,5 +11,5 @@ problem = ps.Problem(
     domain=ps.Ball((0.0, 0.0, 0.0), 1.0),
     equation=ps.Eq(-ps.laplacian(u) + u, 0),
     boundary=ps.Dirichlet(f),
-    settings={"paper": ps.Settings(n_nodes=2276, n_boundary=585, kernel=ps.IMQ(1.0), degree=-1, stencil_size=50)},
+    settings={"paper": ps.Settings(n_nodes=2276, n_boundary=585, kernel=ps.space.IMQ(1.0), degree=-1, stencil_size=50)},
 )

@@ -22,7 +22,7 @@ problem = ps.Problem(
         "paper": ps.Settings(
             n_nodes=57**2,
             method="lattice",
-            kernel=ps.IMQ(1.0),
+            kernel=ps.space.IMQ(1.0),
             degree=-1,
             stencil_size=25,
             neumann="one-sided",

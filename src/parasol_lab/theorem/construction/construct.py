@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from parasol import Basis, Model, Network, ReducedModel, Surrogate
+from parasol import Model, Surrogate
 from parasol.checks import ParasolError, check_choice
-from parasol.surrogate import ConstructedNetwork, Features, layout_of
+from parasol.reduction import Basis, ReducedModel
+from parasol.surrogate import ConstructedNetwork, Features, Network, layout_of
 from parasol_lab.theorem.construction.chain import Chain, error_chain
 from parasol_lab.theorem.construction.network import Builder, Counter, assemble, assemble_linear
 from parasol_lab.theorem.construction.stability import Stability, stability

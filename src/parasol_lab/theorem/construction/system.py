@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from parasol import Basis, Model, ParameterSpace, Problem
+from parasol import Model, ParameterSpace, Problem
 from parasol.checks import ParasolError, check_choice
-from parasol.reduction import AffineForm, FrameBuilder, affine_form, modes_on_unknowns, slices
+from parasol.reduction import AffineForm, Basis, FrameBuilder, affine_form, modes_on_unknowns, slices
 from parasol_lab.theorem.construction.theta import Rational, denominator_range, distinct, rational
 
 PRECONDITIONERS = ("solve", "basis", "none")

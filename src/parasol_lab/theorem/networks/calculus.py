@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from parasol import Network
 from parasol.checks import ParasolError, check_count, check_shape
+from parasol.surrogate import Network
 
 
 def affine(matrix, bias=None) -> Network:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from parasol import Network
 from parasol.checks import ParasolError, check_count, check_positive
+from parasol.surrogate import Network
 from parasol_lab.theorem.networks.calculus import clean
 from parasol_lab.theorem.networks.sizes import Size
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parasol import Network
 from parasol.checks import ParasolError
+from parasol.surrogate import Network
 
 
 @dataclass(frozen=True)
