@@ -208,7 +208,6 @@ def test_who_solves_once_pays_for_one_spectrum(monkeypatch):
     assert asked == [0.3, 0.5, 0.0, 1.0]
 
 
-
 def test_an_end_of_the_ranges_without_a_derivative_in_time_is_no_reason_to_refuse_others():
     (lag,) = ps.parameters(lag=(0.0, 1.0))
     exact = (2 + x - y / 2) * exp(-t)

@@ -124,7 +124,15 @@ JUMPING = {
     "side of a cube": (CUBE, {"left": 1 + y, "*": y}, "jump at x = 0, "),
 }
 CONTINUOUS = {
-    "parts of a side": (HALF, {"heated": sp.Abs(x - 0.2) + y, "*": x - 0.2 + y, "bottom": 3 * x - 0.6 + y, "left": x - 0.2 + y + (1 - y) * (x - 0.2)}),
+    "parts of a side": (
+        HALF,
+        {
+            "heated": sp.Abs(x - 0.2) + y,
+            "*": x - 0.2 + y,
+            "bottom": 3 * x - 0.6 + y,
+            "left": x - 0.2 + y + (1 - y) * (x - 0.2),
+        },
+    ),
     "corners": (SQUARE, {"top": 2 * x, "bottom": x, "*": x * (3 + y) / 2}),
     "rounding": (SQUARE, {"top": sp.sin(sp.pi * x), "*": 0}),
     "one formula, two ways": (SQUARE, {"top": (x + 1) ** 3 / 3, "*": (x**3 + 3 * x**2 + 3 * x + 1) / 3}),

@@ -48,7 +48,11 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     """
     conditions = set(problem.conditions.values())
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
-    meetings = () if nodes.dimension == 1 or alike or not nodes.n_boundary else list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
+    meetings = (
+        ()
+        if nodes.dimension == 1 or alike or not nodes.n_boundary
+        else list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
+    )
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
@@ -270,7 +274,9 @@ def _edges(nodes: Nodes) -> Iterator[Meeting]:
             for k in np.flatnonzero((turn == 0) & (first != other)):
                 between[int(first[k]), int(other[k])].append((points[k], reach[k] * step[k], own[k], parts[k]))
     # a few places of each border are enough: to find one exactly takes many projections
-    some = [ways[i] for ways in between.values() for i in np.unique(np.linspace(0, len(ways) - 1, _PER_BORDER).astype(int))]
+    some = [
+        ways[i] for ways in between.values() for i in np.unique(np.linspace(0, len(ways) - 1, _PER_BORDER).astype(int))
+    ]
     if some:
         points, steps, own, parts = (np.array(column) for column in zip(*some, strict=True))
         yield from zip(_border(domain, points, steps, own), own, parts, np.full(len(some), np.pi), strict=True)

@@ -221,7 +221,9 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
     size = np.maximum(system.sizes(given), system.sizes(start.u))
     violation = worst(system.sizes(np.where(known, start.u - given, 0.0)), size)
     # jumps beside the boundary start waves as short as the spacing, which nothing damps
-    waves = "; waves as short as the spacing of the nodes start there, and take many steps" if np.any(rows.second) else ""
+    waves = (
+        "; waves as short as the spacing of the nodes start there, and take many steps" if np.any(rows.second) else ""
+    )
     if violation > LARGE_VIOLATION:
         warnings.warn(
             f"the initial state violates the boundary conditions at t={t:g} by {violation:.1e} of its size; they hold "
