@@ -1,8 +1,11 @@
 """Systems in which some unknowns have u'', others u', others no time derivative at all."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
-from sympy import Eq, cos, diff, exp, sin
+from sympy import Eq, cos, diff, exp, sin, sympify
 
 import parasol as ps
 from lattice import system_of
@@ -115,3 +118,25 @@ def test_the_spectrum_of_a_mixture(monkeypatch):
     values, _ = transient._mixed(rows, system.matrix(system.stiffness), rows.transfer(np.zeros(system.n), 0.0))
     assert len(values) > 12
     assert np.max(np.min(np.abs(values[:, None] - exact), axis=1)) < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ((U, diff(U, t)), None),
+        ((U + 1, diff(U, t)), "initial state violates .* waves as short as the spacing"),
+        ((U, diff(U, t) + 1), "initial velocity violates .* waves as short as the spacing"),
+        ((U, 0), "initial velocity violates"),
+        ((U, diff(U, t) + x * (1 - x) ** 2), None),
+    ],
+)
+def test_a_start_that_sets_off_short_waves_is_said(start, words):
+    """Values and rates that differ from those of the boundary make kinks that travel: a wave takes 500 steps instead of 14."""
+    initial = {"u": tuple(sympify(part).subs(t, 0) for part in start), "v": V.subs(t, 0)}
+    model = ps.discretize(thermoelastic(initial=initial, times=[0.0, 1.0]), ps.scatter(LINE, n_nodes=40))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.solve(step=0.1)
+    said = [str(w.message) for w in caught if "violates" in str(w.message)]
+    assert len(said) == (words is not None)
+    assert words is None or re.search(words, said[0])

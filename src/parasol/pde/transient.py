@@ -220,13 +220,28 @@ def _consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, durat
     start = consistent(rows, given, v, t, duration)
     size = np.maximum(system.sizes(given), system.sizes(start.u))
     violation = worst(system.sizes(np.where(known, start.u - given, 0.0)), size)
+    # jumps beside the boundary start waves as short as the spacing, which nothing damps
+    waves = (
+        "; waves as short as the spacing of the nodes start there, and take many steps" if np.any(rows.second) else ""
+    )
     if violation > LARGE_VIOLATION:
         warnings.warn(
             f"the initial state violates the boundary conditions at t={t:g} by {violation:.1e} of its size; they hold "
-            "from the first step on.",
+            f"from the first step on{waves}.",
             ParasolWarning,
             stacklevel=3,
         )
+    elif v is not None:
+        second = np.repeat(np.any(rows.second.reshape(len(system.names), -1), axis=1), system.n // len(system.names))
+        change = system.sizes(np.where(second & known & np.isfinite(v), start.v - v, 0.0))
+        off = worst(change, np.maximum(system.sizes(np.nan_to_num(v)), size / duration))
+        if off > LARGE_VIOLATION:
+            warnings.warn(
+                f"the initial velocity violates the boundary conditions at t={t:g}, whose rate of change differs by "
+                f"{off:.1e} of its size{waves}.",
+                ParasolWarning,
+                stacklevel=3,
+            )
     return start, np.where(known, given, start.u) if violation > LARGE_VIOLATION else start.u
 
 
