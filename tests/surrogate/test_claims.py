@@ -50,7 +50,7 @@ def test_the_level_holds_although_the_set_is_chosen_by_passing(monkeypatch, abov
     monkeypatch.setattr(sampled, "_batch", lambda *_: some)
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))  # the tests are always passed
     monkeypatch.setattr(sampled, "joined", lambda one, other: one)
-    monkeypatch.setattr(sampled, "accuracy", lambda *_: Accuracy(rng.random(39), np.zeros(39)))
+    monkeypatch.setattr(sampled, "accuracy", lambda *_, **__: Accuracy(rng.random(39), np.zeros(39)))
     monkeypatch.setattr(Book, "solve", lambda *_: some)
     bounds, met = [], []
     for _ in range(400):
@@ -82,7 +82,7 @@ def test_the_level_holds_although_the_box_is_cut_where_fresh_solves_fail(monkeyp
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))
     monkeypatch.setattr(sampled, "_shrunk", lambda course, new: new is some and n_failed[-1] > 0)
     monkeypatch.setattr(sampled, "joined", lambda one, other: one)
-    monkeypatch.setattr(sampled, "accuracy", lambda *_: Accuracy(rng.random(39 - n_failed[-1]), np.zeros(1)))
+    monkeypatch.setattr(sampled, "accuracy", lambda *_, **__: Accuracy(rng.random(39 - n_failed[-1]), np.zeros(1)))
     monkeypatch.setattr(Book, "solve", solve)
     monkeypatch.setattr(Book, "n_failed", lambda *_: n_failed[-1])
     missed, allowed = [], []

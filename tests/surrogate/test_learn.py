@@ -127,9 +127,11 @@ def test_a_bound_comes_from_however_few_solves_are_left(solves):
     assert bound.level == pytest.approx(bound.n_calibration / (bound.n_calibration + 1))
 
 
-def test_no_seconds_is_an_error_in_one_line(layer):
-    with pytest.raises(ps.ParasolError, match="seconds allowed are used up"):
-        learn(layer, 1e-3, seconds=1e-6, n_nodes=60, **quick)
+def test_without_seconds_one_solve_comes_back(layer):
+    with pytest.warns(ps.ParasolWarning, match="not met.*limited by seconds"):
+        surrogate = learn(layer, 1e-3, seconds=1e-6, n_nodes=60, **quick)
+    assert surrogate.facts["learn"]["solves"] == 1
+    assert surrogate.facts["learn"]["discretisation_error"] is None
 
 
 def test_a_solver_of_ones_own_gets_a_conformal_bound_that_holds():
