@@ -174,9 +174,7 @@ def b8_cylinder():
     pipe = ps.Implicit(x**2 + y**2 - 1, bounds=((-2, -2, 0), (2, 2, 1))).named("wall")
     cylinder = pipe & ps.Box((-2, -2, 0), (2, 2, 1))
     boundary = {"wall": ps.Neumann(x * exact.diff(x) + y * exact.diff(y)), "*": ps.Dirichlet(exact)}
-    return ", ".join(
-        _error(cylinder, lambda v: -ps.laplacian(v, x, y, z), u, exact, boundary, n) for n in (500, 2000)
-    )
+    return ", ".join(_error(cylinder, lambda v: -ps.laplacian(v, x, y, z), u, exact, boundary, n) for n in (500, 2000))
 
 
 @case("11 %, 6.5 %, 4 % at 500, 2000, 8000 nodes")

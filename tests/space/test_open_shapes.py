@@ -47,7 +47,7 @@ def test_cylinders_of_any_size_and_place(scale, shift):
 
 @pytest.fixture(scope="module")
 def nodes() -> ps.Nodes:
-    return ps.scatter(cylinder(), n_nodes=500)
+    return ps.scatter(cylinder(), n_nodes=400)
 
 
 def test_nodes_of_a_cylinder_know_their_side(nodes):
@@ -78,7 +78,8 @@ def test_poisson_on_a_cylinder(nodes):
         quantities={"flux": ps.Flux()},
         exact=exact,
     )
-    fine, coarse = ps.discretize(problem, nodes).solve(), ps.discretize(problem, ps.scatter(nodes.domain, n_nodes=150)).solve()
+    coarse = ps.discretize(problem, ps.scatter(nodes.domain, n_nodes=150)).solve()
+    fine = ps.discretize(problem, nodes).solve()
     assert fine.error < 1e-5
     assert fine.error < coarse.error / 3
     assert fine.quantities["flux"] == pytest.approx(2 * np.pi, rel=1e-2)  # the integral of the Laplacian
@@ -88,12 +89,16 @@ def test_poisson_on_a_cylinder(nodes):
 CUBE = ((-2, -2, -2), (2, 2, 2))
 SHAPES = {
     "cone": (
-        lambda: ps.Implicit(x**2 + y**2 - (1 - z) ** 2, bounds=((-2, -2, -0.5), (2, 2, 0.9))).named("wall") & ps.Box(*BOX),
+        lambda: (
+            ps.Implicit(x**2 + y**2 - (1 - z) ** 2, bounds=((-2, -2, -0.5), (2, 2, 0.9))).named("wall") & ps.Box(*BOX)
+        ),
         None,
     ),
     "blunt cone": (
-        lambda: ps.Implicit(x**2 + y**2 - (1 - z) ** 2, bounds=((-2, -2, -0.5), (2, 2, 0.9))).named("wall")
-        & ps.Box((-2, -2, 0), (2, 2, 0.5)),
+        lambda: (
+            ps.Implicit(x**2 + y**2 - (1 - z) ** 2, bounds=((-2, -2, -0.5), (2, 2, 0.9))).named("wall")
+            & ps.Box((-2, -2, 0), (2, 2, 0.5))
+        ),
         np.pi / 3 * 7 / 8,
     ),
     "two pipes": (lambda: pipe(CUBE) & ps.Implicit(x**2 + z**2 - 1, bounds=CUBE), 16 / 3),
@@ -162,9 +167,9 @@ def test_a_wave_on_a_strip(lower):
         exact=exact,
     )
     solution = ps.discretize(problem, ps.scatter(domain, n_nodes=300)).solve()
-    t = np.linspace(0, 2, 4001)
+    t = np.linspace(0, 2, 401)
     top = 0.5 + 0.2 * np.sin(3 * t)
-    s = (np.arange(400) + 0.5) / 400 * top[:, None]
+    s = (np.arange(100) + 0.5) / 100 * top[:, None]
     inner = np.mean(-2 * np.sin(t[:, None] + s) + 2 * t[:, None], axis=1) * top
     assert solution.error < 1e-6
     assert solution.quantities["flux"] == pytest.approx(np.trapezoid(inner, t), abs=1e-4)

@@ -142,23 +142,24 @@ def _through_layer(nodes: Nodes) -> SurfacePoints:
 
 
 def _lumped(nodes: Nodes, found: SurfacePoints) -> SurfacePoints:
-    """The same weights and areas gathered around the nearest boundary nodes, one point for each side a node lies on.
+    """The same weights and areas gathered in a few points around each boundary node, four on each side it lies on.
 
-    The point is the middle of what it stands for. For a node on an edge that is a quarter of a spacing off: the node
-    itself would stand for a strip that lies to one side of it, an error of first order.
+    A point is the middle of what it stands for. The node itself in its place would be an error of first order along edges,
+    where what it stands for lies to one side of it.
     """
     wrap = Wrap.of(nodes.domain)
     owner = wrap.query(wrap.tree(nodes.boundary), found.points, 1)[1][:, 0]
+    away = wrap.shortest(found.points - nodes.boundary[owner])
     normals = found.areas / found.weights[:, None]
     axis = np.argmax(np.abs(normals), axis=1)
     side = 2 * axis + (np.take_along_axis(normals, axis[:, None], axis=1)[:, 0] > 0)
-    _, first, group = np.unique(6 * owner + side, return_index=True, return_inverse=True)
-    weights, *areas = (np.bincount(group, weights=v) for v in (found.weights, *found.areas.T))
-    start = nodes.boundary[owner[first]]
-    away = wrap.shortest(found.points - start[group])
+    octant = (away > 1e-9 * nodes.domain.size) @ [1, 2, 4]
+    _, first, group = np.unique(8 * (6 * owner + side) + octant, return_index=True, return_inverse=True)
+    weights, *areas = (np.bincount(group, v) for v in (found.weights, *found.areas.T))
     # the middle by the same weights leaves the integral of a linear function as it was; those deep in the layer count
     # negative, though, and where they prevail, in a corner of a cell with few points, the others have to do
     few = weights < 0.2 * np.bincount(group, np.abs(found.weights))
     share = np.where(few[group], np.maximum(found.weights, 1e-3 * found.weights.max()), found.weights)
     middle = np.stack([np.bincount(group, share * x) for x in away.T], axis=1) / np.bincount(group, share)[:, None]
-    return SurfacePoints(nodes.domain.project(start + middle), weights, np.stack(areas, axis=1))
+    points = nodes.domain.project(nodes.boundary[owner[first]] + middle)
+    return SurfacePoints(points, weights, np.stack(areas, axis=1))
