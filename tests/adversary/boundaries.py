@@ -212,7 +212,8 @@ def baffles(draw: Draw) -> str:
         {"baffle": ps.Neumann(_slope(exact, x, y, width, tip)), "*": ps.Dirichlet(exact)},
     )
     made = pr.Made(problem, {"u": exact}, Place(domain, xs, {}, (0.5,) * d, 0.5))
-    return f"{d}-D, width {width}: " + right(made, (2000,), 6e-2)
+    # in space 2000 nodes are four widths apart, too far for a solution that turns around a tip one width across: 13 %
+    return f"{d}-D, width {width}: " + right(made, (2000 if d == 2 else 6000,), 6e-2)
 
 
 def _slope(exact, x, y, width, tip):

@@ -252,3 +252,19 @@ def test_quantities_of_other_people_s_data():
     assert surrogate([0.3]).quantities["sum"] == pytest.approx(np.sin(0.3) + np.cos(0.3) + 0.3, abs=1e-6)
     with pytest.raises(ps.ParasolError, match=r"expected \(3,\)"):
         ps.fit_snapshots(mus, solutions, "polynomial", quantities={"sum": np.ones(4)}, n_modes=3, level=None)
+
+
+def test_fluxes_over_edges_are_not_of_first_order():
+    """Nodes on an edge stand for strips that lie to one side of them: with the slope taken at the node 0.9 % off."""
+    half, wave, growth = (
+        np.array([0.7, 0.95, 0.97]),
+        np.array([0.847, -0.945, -0.966]),
+        np.array([-0.21, -0.56, -0.294]),
+    )
+    nodes = ps.scatter(ps.Box(-half, half), n_nodes=1000)
+    points, areas = (getattr(surface_points(nodes, None), name) for name in ("points", "areas"))
+    # u = sin(k·x + 2.53) + exp(q·x) / 2
+    slopes = np.cos(points @ wave + 2.53)[:, None] * wave + 0.5 * np.exp(points @ growth)[:, None] * growth
+    source = -wave @ wave * np.sin(2.53) * np.prod(2 * np.sin(wave * half) / wave)
+    source += 0.5 * growth @ growth * np.prod(2 * np.sinh(growth * half) / growth)
+    assert np.sum(areas * slopes) == pytest.approx(source, rel=4e-3)

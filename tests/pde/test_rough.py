@@ -41,6 +41,10 @@ ROUGH = {
     "reaction": (plane(operator=sp.Heaviside(x) * v**3), "the nonlinear term of the equation jumps"),
     "ell": (mixed(ELL.named(some=x <= 0), "some"), "re-entrant corner at x = 1, y = 1, where .* r\\^0.67"),
     "slit": (mixed(SQUARE - ps.Box((0, -0.1), (2, 0.1)).named("slit"), "left"), "corner at x = 0, y = .*and at 1 more"),
+    "slit thinner than the spacing": (
+        mixed(SQUARE - ps.Box((0, -0.01), (2, 0.01)).named("slit"), "left"),
+        "corner at x = 0, y = ",
+    ),
     "Robin": (plane(1, ps.Disc() | ps.Disc((1.2, 0)), ps.Robin(1, 1, y)), "re-entrant corner at x = 0.6, y = .*0.71"),
     "arc": (mixed(ps.Disc().named(some=x > 0.5), "some"), "value meets one on the slope at x = 0.5, .* r\\^0.5"),
     "side": (mixed(SQUARE.named(some=(y <= -1) & (x > 0.2)), "some"), "meets one on the slope at x = 0.2, y = -1"),

@@ -298,8 +298,9 @@ def _junctions(nodes: Nodes) -> Iterator[Meeting]:
     domain, step = nodes.domain, float(np.min(nodes.spacing[nodes.n_interior :]))
     ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # corner, unit vector along the arc away from it, parts
     for arc in pieces(domain):
-        # a piece thinner than the spacing is no piece: see `space.boundary`
-        kept = [(line, parts) for line, parts in arc.lines() if arc_lengths(line)[-1] > step / 2]
+        # a piece of an arc thinner than the spacing is no piece, see `space.boundary`; the end of a thin wall is an arc
+        lines = sorted(arc.lines(), key=lambda piece: arc_lengths(piece[0])[-1])
+        kept = [(line, parts) for line, parts in arc.lines() if arc_lengths(line)[-1] > step / 2] or lines[-1:]
         after = kept[1:] + kept[:1] if arc.closed else kept[1:]
         for (_, one), (line, other) in zip(kept, after, strict=False):
             if np.any(one != other):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from parasol.space.wrap import Wrap
 _PIECES = 2  # pieces of an arc per spacing, with two Gauss points each
 _GAUSS = np.array([-1.0, 1.0]) / np.sqrt(12.0)  # in units of a piece, from its middle
 _SHELL, _LAYERS = 0.5, 4  # depth of the layer that measures areas in space, in spacings, and sampling cells across it
+
+
+_layers: WeakKeyDictionary[Nodes, SurfacePoints] = WeakKeyDictionary()  # every part asks again for the same nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +79,9 @@ def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
     if domain.dimension == 2:
         found = _along_arcs(nodes, part)
     else:
-        found = _ends(nodes) if domain.dimension == 1 else _through_layer(nodes)
+        if nodes not in _layers:
+            _layers[nodes] = _ends(nodes) if domain.dimension == 1 else _through_layer(nodes)
+        found = _layers[nodes]
         if part is not None:
             on = domain.parts(found.points)[:, domain.part_names.index(part)]
             found = SurfacePoints(found.points[on], found.weights[on], found.areas[on])
@@ -121,25 +127,39 @@ def _through_layer(nodes: Nodes) -> SurfacePoints:
     size = (upper - lower) / counts
     cells = np.stack([i.ravel() for i in np.indices(counts)], axis=1)
     children = np.stack([i.ravel() for i in np.indices((2, 2, 2))], axis=1)
-    while True:
+    while size.max() > depth / _LAYERS:
         centres = lower + (cells + 0.5) * size
         cells = cells[np.abs(domain.distance(centres)) < depth + np.linalg.norm(size) / 2]
-        if size.max() <= depth / _LAYERS:
-            break
         cells = (2 * cells[:, None, :] + children).reshape(-1, 3)
         size = size / 2
     points = lower + (cells + np.random.default_rng(0).random(cells.shape)) * size
-    away = -domain.distance(points)
-    points, away = points[(away >= 0) & (away < depth)], away[(away >= 0) & (away < depth)]
-    weights = np.prod(size) * (4.0 - 6.0 * away / depth) / depth
+    points = points[domain.contains(points)]
     feet = domain.project(points)
+    away = np.linalg.norm(points - feet, axis=1)
+    feet, away = feet[away < depth], away[away < depth]
+    weights = np.prod(size) * (4.0 - 6.0 * away / depth) / depth
     return SurfacePoints(feet, weights, weights[:, None] * domain.normal(feet))
 
 
 def _lumped(nodes: Nodes, found: SurfacePoints) -> SurfacePoints:
-    """The same weights and areas gathered at the nearest boundary nodes."""
-    wrap, n = Wrap.of(nodes.domain), nodes.n_boundary
+    """The same weights and areas gathered in a few points around each boundary node, four on each side it lies on.
+
+    A point is the middle of what it stands for. The node itself in its place would be an error of first order along edges,
+    where what it stands for lies to one side of it.
+    """
+    wrap = Wrap.of(nodes.domain)
     owner = wrap.query(wrap.tree(nodes.boundary), found.points, 1)[1][:, 0]
-    weights, *areas = (np.bincount(owner, weights=v, minlength=n) for v in (found.weights, *found.areas.T))
-    kept = np.unique(owner)
-    return SurfacePoints(nodes.boundary[kept], weights[kept], np.stack(areas, axis=1)[kept])
+    away = wrap.shortest(found.points - nodes.boundary[owner])
+    normals = found.areas / found.weights[:, None]
+    axis = np.argmax(np.abs(normals), axis=1)
+    side = 2 * axis + (np.take_along_axis(normals, axis[:, None], axis=1)[:, 0] > 0)
+    octant = (away > 1e-9 * nodes.domain.size) @ [1, 2, 4]
+    _, first, group = np.unique(8 * (6 * owner + side) + octant, return_index=True, return_inverse=True)
+    weights, *areas = (np.bincount(group, v) for v in (found.weights, *found.areas.T))
+    # the middle by the same weights leaves the integral of a linear function as it was; those deep in the layer count
+    # negative, though, and where they prevail, in a corner of a cell with few points, the others have to do
+    few = weights < 0.2 * np.bincount(group, np.abs(found.weights))
+    share = np.where(few[group], np.maximum(found.weights, 1e-3 * found.weights.max()), found.weights)
+    middle = np.stack([np.bincount(group, share * x) for x in away.T], axis=1) / np.bincount(group, share)[:, None]
+    points = nodes.domain.project(nodes.boundary[owner[first]] + middle)
+    return SurfacePoints(points, weights, np.stack(areas, axis=1))

@@ -205,8 +205,13 @@ class Implicit(Domain):
     def project(self, points) -> np.ndarray:
         """Nearest boundary point, where x - p is parallel to grad g(p): (n, dimension)."""
         points = self.check_points(points)
-        if not len(points):
-            return points.copy()
+        feet = points.copy()
+        rows = np.flatnonzero(np.abs(self.rough_distance(points)) > 1e-14 * self.size)  # the others are there already
+        if len(rows):
+            feet[rows] = self._nearest(points[rows])
+        return feet
+
+    def _nearest(self, points: np.ndarray) -> np.ndarray:
         if self.dimension == 1:
             return self._sample[self._tree.query(points)[1]]
         reach = 4 * float(np.max(np.ptp(np.asarray(self.bounds), axis=0))) / _CELLS[self.dimension]
