@@ -164,15 +164,15 @@ def test_which_solution_was_reached_is_said():
     np.testing.assert_allclose(far.values, low.values, atol=1e-10)
 
 
-def p_laplace(domain, n_nodes, exact, p, epsilon, coordinates, sides=None):
-    """−div((ε + |grad u|²)^(p/2 − 1) grad u) with its exact solution; `sides` makes conditions of the unknown."""
+def p_laplace(domain, n_nodes, exact, p, epsilon, coordinates, conditions=None):
+    """−div((ε + |grad u|²)^(p/2 − 1) grad u), with its exact solution as the boundary values unless told otherwise."""
     u = ps.unknown("u", *coordinates)
 
     def operator(v):
         stiffness = (epsilon + sum(v.diff(z) ** 2 for z in coordinates)) ** sp.Rational(p - 2, 2)
         return -sum((stiffness * v.diff(z)).diff(z) for z in coordinates)
 
-    conditions = sides(u) if sides else ps.Dirichlet(exact)
+    conditions = conditions or ps.Dirichlet(exact)
     problem = ps.Problem(domain, ps.Eq(operator(u), operator(exact)), conditions, exact=exact)
     return ps.discretize(problem, ps.scatter(domain, n_nodes=n_nodes))
 
@@ -201,12 +201,9 @@ def test_p_laplace_with_and_without_critical_points(domain, n_nodes, exact, p, e
 
 
 def test_p_laplace_beside_a_slope():
-    sides = {"left": 0.5 + 4, "right": 0.5 + 4 * sp.cos(4)}
-
-    def conditions(u):
-        return {"left": ps.Neumann(-sides["left"]), "right": ps.Dirichlet(WAVE)}
-
-    found = p_laplace(line, 60, WAVE, 4, 0.01, (x,), conditions).solve()
+    exact = 2 + 0.55 * x + sp.exp(0.76 * x) / 2 - sp.sin(2.73 * x - 2.33)
+    sides = {"left": ps.Neumann(-exact.diff(x).subs(x, 0)), "right": ps.Dirichlet(exact)}
+    found = p_laplace(line, 60, exact, 4, 0.01, (x,), sides).solve()
     assert found.error < 1e-6
     assert found.start == "continuation from a linear problem"
 
@@ -223,7 +220,7 @@ def test_a_solution_of_the_discrete_problem_alone_is_refused():
     assert wrong.converged
     assert np.max(np.abs(system.residual(wrong.values))) < 1e-3  # terms are 1e5
     assert np.max(np.abs(wrong.values - right.values)) > 1e-3
-    assert unpredicted(model, wrong.values, wrong.noise) > 0.3
+    assert unpredicted(model, wrong.values, wrong.noise) > 0.2
     assert unpredicted(model, right.unknowns, wrong.noise) < 1e-4
     assert unpredicted(model, right.unknowns, 1e-3 * np.ones(1)) == 0  # all within the noise
 

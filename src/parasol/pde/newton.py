@@ -13,7 +13,7 @@ from parasol.pde.system import System
 
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
 _MOST_STEPS = 100  # from far away a term u^p shrinks u by the factor 1 − 1/p a step: 1e6 to 1 in 62 steps for p = 5
-_NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
+NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
 _QUICK = 4  # Newton steps up to which the continuation dares a longer stride
 _SHORTEST_STRIDE = 1e-4
 _MOST_STRIDES = 60
@@ -106,7 +106,7 @@ def newton(
             d, possible = factors.solve(np.column_stack([-f, signs * terms])).T
             # what the unknown would be if the terms of its equations did not cancel, and what their rounding makes of it
             possible = system.sizes(possible)
-            noise = _NOISE * np.finfo(float).eps * possible
+            noise = NOISE * np.finfo(float).eps * possible
             length, size = system.sizes(d), system.sizes(u + d)
             # an unknown that vanishes but for rounding is measured by what it was before the last full step
             scale = np.where(size > noise, size, np.maximum(possible, before))
@@ -227,7 +227,9 @@ def solve_steady_nonlinear(
         return SteadyResult(found.values, found, mu[None], tuple(histories), start)
     failed = f"no solution found{_at(mu, names)}: {start}"
     if box is None or len(mu) == 0:
-        raise ParasolError(f"{failed}. {_ADVICE}, or make such a number a parameter: solve then walks through its range.")
+        raise ParasolError(
+            f"{failed}. {_ADVICE}, or make such a number a parameter: solve then walks through its range."
+        )
     low, high = check_shape(box, (2, len(mu)), "box")
     for anchor in ((low + high) / 2, low, high):
         if np.allclose(anchor, mu, rtol=1e-12, atol=0):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning, check_finite, check_shape
-from parasol.pde.newton import NewtonResult, largest_ratio, solve_steady_nonlinear
+from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_nonlinear
 from parasol.pde.notebook import card, field_rows
 from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
@@ -178,7 +178,9 @@ def _unresolved(model: Model, found: NewtonResult) -> str:
         gap = unpredicted(model, found.values, found.noise)
     except ParasolError:  # stencils need nearly all nodes
         return "the nodes are too few to check what it ends in"
-    return "" if gap < _UNRESOLVED else f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
+    return (
+        "" if gap < _UNRESOLVED else f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
+    )
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -200,7 +202,7 @@ def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float, flo
     before, after = (largest_ratio(np.abs(r), terms) for r in (residual, refined))
     noise = np.finfo(float).eps * np.max([sizes(np.ascontiguousarray(m), n_fields) for m in moved], axis=0)
     size = sizes(values, n_fields)
-    some = noise < size
+    some = NOISE * noise < size
     lost = largest_ratio(noise[some], size[some]) if np.any(some) else float(np.any(noise > 0))
     return (better, after, lost) if after < before else (values, before, lost)
 
