@@ -1,5 +1,8 @@
 """Problems without a unique solution, with a solution that is zero, or badly scaled: each told for what it is."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -126,3 +129,35 @@ def test_the_sign_of_the_determinant(seed):
     right = rng.standard_normal(9)
     np.testing.assert_allclose(factors.solve(right), np.linalg.solve(dense, right), rtol=1e-9)
     np.testing.assert_allclose(factors.solve_transposed(right), np.linalg.solve(dense.T, right), rtol=1e-9)
+
+
+def test_digits_lost_near_a_resonance_are_said():
+    problem = ps.Problem(line, ps.Eq(-u.diff(x, 2) - k * u, 1 + x), ps.Dirichlet(1 + x))
+    model = ps.discretize(problem, ps.scatter(line, n_nodes=100))
+    for distance, expected in ((1.0, 0.0), (1e-4, 0.0), (1e-7, 2e-6), (1e-8, 2e-5)):
+        mu = [np.pi**2 + distance]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = model.solve(mu)
+        said = [str(w.message) for w in caught]
+        assert len(said) == (expected > 0), distance
+        # the same matrix and load in long double
+        exact, matrix = found.unknowns.astype(np.longdouble), model.operator(mu).toarray().astype(np.longdouble)
+        for _ in range(20):
+            exact += model.factors(mu).solve(np.asarray(model.load(mu) - matrix @ exact, dtype=float))
+        lost = float(np.max(np.abs(found.unknowns - exact)) / np.max(np.abs(exact)))
+        assert lost < max(10 * expected, 1e-7)
+        if said:
+            assert f"at k={mu[0]:g} has lost digits" in said[0]
+            estimate = float(re.findall(r"about (\S+) of it", said[0])[0])
+            assert expected / 20 < estimate < 20 * expected
+
+
+def test_an_unknown_that_is_rounding_alone_is_no_loss_of_digits():
+    # w vanishes, but for the rounding of terms of size 300
+    system = [ps.Eq(-v.diff(x, 2), 0), ps.Eq(-w.diff(x, 2) + w + v.diff(x), 300)]
+    problem = ps.Problem(line, system, [ps.Dirichlet(300 * (1 + x)), ps.Dirichlet(0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ps.ParasolWarning)
+        found = ps.discretize(problem, ps.scatter(line, n_nodes=100)).solve()
+    assert np.max(np.abs(found.fields["w"])) < 1e-9

@@ -8,18 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
-from parasol.pde.sparse_direct import SingularMatrixError
+from parasol.pde.sparse_direct import SingularMatrixError, random_signs
 from parasol.pde.system import System
 
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
 _MOST_STEPS = 100  # from far away a term u^p shrinks u by the factor 1 − 1/p a step: 1e6 to 1 in 62 steps for p = 5
-_NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
-_FEW_STEPS = 8  # of Newton on a path
+NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
 _QUICK = 4  # Newton steps up to which the continuation dares a longer stride
 _SHORTEST_STRIDE = 1e-4
 _MOST_STRIDES = 60
-_LARGEST, _SMALLEST = 10.0, 1e-6  # the linear term that is added, relative to Newton's matrix: first, and last before 0
-_CAREFUL = 1 / 6  # longest stride from one to the other, a factor of 10: longer ones end on discrete solutions alone
+# from a linear problem: the linear term added, relative to Newton's matrix, at first and last before 0, its factors from
+# one step to the next at first, least and most, and how well and in how many Newton steps the problems between are solved
+_LARGEST, _SMALLEST = 10.0, 1e-6
+_SHRINK, _FASTEST, _SLOWEST = 0.3, 0.1, 0.97
+_LOOSE, _FEW_STEPS = 1e-6, 5
 _FOLD = 3.0  # the solution runs this much faster at the end of the path than at its start
 _ADVICE = "Give solve(guess=...) the solution of a milder problem (a smaller load, a larger regularisation)"
 
@@ -29,7 +31,7 @@ class NewtonResult:
     """Where Newton's method ended.
 
     `history` holds the correction that is due, at the guess and after every step: the largest over the unknown
-    functions, each relative to its own size.
+    functions, each relative to its own size. `noise` is how far rounding may move each unknown function.
     """
 
     values: np.ndarray  # (n,)
@@ -37,6 +39,7 @@ class NewtonResult:
     history: tuple[float, ...]
     n_steps: int
     reason: str
+    noise: np.ndarray  # (n_fields,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +82,12 @@ def newton(
     check_positive(tolerance, "tolerance")
     n_fields = len(system.names)
     stiffness, load = system.matrix(system.stiffness), system.load(t)
-    signs = np.where(np.arange(system.n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
+    signs = random_signs(system.n)
     history: list[float] = []
-    before = np.zeros(n_fields)
+    before = noise = np.zeros(n_fields)
 
     def result(converged: bool, reason: str) -> NewtonResult:
-        return NewtonResult(u, converged, tuple(history), max(len(history) - 1, 0), reason)
+        return NewtonResult(u, converged, tuple(history), max(len(history) - 1, 0), reason, noise)
 
     # a state with values that overflow is refused below: no need to hear of it twice
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -103,7 +106,7 @@ def newton(
             d, possible = factors.solve(np.column_stack([-f, signs * terms])).T
             # what the unknown would be if the terms of its equations did not cancel, and what their rounding makes of it
             possible = system.sizes(possible)
-            noise = _NOISE * np.finfo(float).eps * possible
+            noise = NOISE * np.finfo(float).eps * possible
             length, size = system.sizes(d), system.sizes(u + d)
             # an unknown that vanishes but for rounding is measured by what it was before the last full step
             scale = np.where(size > noise, size, np.maximum(possible, before))
@@ -185,7 +188,7 @@ def solve_steady_nonlinear(
     names: Sequence[str] = (),
     tolerance: float = 1e-10,
     max_steps: int = _MOST_STEPS,
-    doubt: Callable[[np.ndarray], str] = lambda values: "",
+    doubt: Callable[[NewtonResult], str] = lambda found: "",
 ) -> SteadyResult:
     """Solve the problem at mu from the guess; if that fails, walk to mu from a parameter where it can be solved.
 
@@ -212,7 +215,7 @@ def solve_steady_nonlinear(
             tried.append(f"Newton from {name} stopped after {found.n_steps} steps: {found.reason}")
         if "zero" in starts and system.nonlinear is not None:
             found, start = from_linear(system, histories, tolerance=tolerance), "continuation from a linear problem"
-            reason = doubt(found.values) if found.converged else found.reason
+            reason = doubt(found) if found.converged else found.reason
             if not reason:
                 return found, start
             found = replace(found, converged=False)
@@ -224,60 +227,58 @@ def solve_steady_nonlinear(
         return SteadyResult(found.values, found, mu[None], tuple(histories), start)
     failed = f"no solution found{_at(mu, names)}: {start}"
     if box is None or len(mu) == 0:
-        raise ParasolError(f"{failed}. {_ADVICE}, or declare it as a parameter: its range is then tried too.")
+        raise ParasolError(
+            f"{failed}. {_ADVICE}, or make such a number a parameter: solve then walks through its range."
+        )
     low, high = check_shape(box, (2, len(mu)), "box")
     for anchor in ((low + high) / 2, low, high):
         if np.allclose(anchor, mu, rtol=1e-12, atol=0):
             continue
         found, start = attempt(anchor)
-        if not found.converged:
-            continue
-        start = f"continuation from {_at(anchor, names, '')}, there {start}"
-        found, path, tries, fold = _walk(make_system, anchor, mu, found, histories, tolerance)
         if found.converged:
-            return SteadyResult(found.values, found, path, tuple(histories), start)
-        why = (
-            "where Newton's matrix becomes singular: is there a fold?"
-            if fold
-            else f"Newton failed beyond ({found.reason})."
-        )
-        raise ParasolError(
-            f"{failed}; {start} stopped{_at(path[-1], names)} after {tries} strides, {why} "
-            "Choose parameters on this side, or give a guess."
-        )
+            start = f"continuation from {_at(anchor, names, '')}, there {start}"
+            return _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start)
     raise ParasolError(f"{failed}; nor at the middle, low and high corner of the parameters. {_ADVICE}.")
 
 
 def from_linear(system: System, histories: list[tuple[float, ...]], *, tolerance: float = 1e-10) -> NewtonResult:
-    """Follow the solutions of F(u) + κ A (u − v) = 0 from a large κ, where they are those of a linear problem, to κ = 0.
+    """Solve F(w) + κ A (w − u) = 0 for w, put w in place of u, and so on with κ from large, where it is linear, to 0.
 
-    v is `linear_state` and A Newton's matrix there, in the equations that are not linear. Where slopes enter
-    nonlinearly, as in the p-Laplace equation, A is an elliptic operator with constant coefficients (vanishing
-    viscosity): it bears the critical points of u, where the equation degenerates and Newton's method goes astray.
+    A is Newton's matrix at `linear_state` in the equations that are not linear, and the first u solves A u = A v with the
+    other equations and conditions. Where slopes enter nonlinearly, as in the p-Laplace equation, A is an elliptic operator
+    with constant coefficients: these are implicit steps in time of A u' + F(u) = 0, where changes spread at once and
+    critical points of u, in which the equation degenerates, do no harm.
     """
     load, v = system.load(0.0), linear_state(system)
     some = ~system.pattern.stated if system.nonlinear_rows is None else system.nonlinear_rows
     row = np.repeat(np.arange(system.n), np.diff(system.pattern.indptr))
     with np.errstate(all="ignore"):
         added = np.where(some[row], jacobian_entries(system, v, 0.0), 0.0)
-    pull = system.matrix(added) @ v
+    matrix = system.matrix(added)
     try:
-        u = system.factorize(np.where(some[row], added, system.stiffness)).solve(np.where(some, pull, load))
+        u = system.factorize(np.where(some[row], added, system.stiffness)).solve(np.where(some, matrix @ v, load))
     except SingularMatrixError:
-        return NewtonResult(v, False, (), 0, "it has no unique solution")
+        return NewtonResult(v, False, (), 0, "that has no unique solution", np.zeros(len(system.names)))
     with np.errstate(all="ignore"):
         needed = _row_sizes(system, jacobian_entries(system, u, 0.0))[some] / _row_sizes(system, added)[some]
-    largest = _LARGEST * float(np.max(needed))
-
-    def at(place: np.ndarray) -> System:
-        k = largest * _SMALLEST ** place[0] if place[0] < 1 else 0.0
-        return replace(system, stiffness=system.stiffness + k * added, load=lambda t: load + k * pull)
-
-    found = newton(at(np.zeros(1)), u, tolerance=tolerance)
-    histories.append(found.history)
-    if found.converged:
-        found = _walk(at, np.zeros(1), np.ones(1), found, histories, tolerance, longest=_CAREFUL)[0]
-    return found
+    first = k = last = _LARGEST * float(np.max(needed))
+    shrink = _SHRINK
+    for _ in range(_MOST_STRIDES):
+        pull = load + k * (matrix @ u)
+        step = replace(system, stiffness=system.stiffness + k * added, load=lambda t, pull=pull: pull)
+        found = newton(step, u, tolerance=_LOOSE if k > 0 else tolerance, max_steps=_FEW_STEPS)
+        histories.append(found.history)
+        if found.converged and k == 0:
+            return found
+        if found.converged:
+            u, last = found.values, k
+            shrink = max(shrink**1.5, _FASTEST) if found.n_steps <= _QUICK else shrink
+        else:
+            shrink = np.sqrt(shrink)
+            if shrink > _SLOWEST or k == first:
+                break
+        k = last * shrink if last * shrink > _SMALLEST * first else 0.0
+    return replace(found, converged=False)
 
 
 def _row_sizes(system: System, entries: np.ndarray) -> np.ndarray:
@@ -285,16 +286,11 @@ def _row_sizes(system: System, entries: np.ndarray) -> np.ndarray:
     return np.maximum.reduceat(np.abs(entries), system.pattern.indptr[:-1])
 
 
-def _walk(make_system, anchor, mu, found, histories, tolerance, *, longest: float = 1.0):
-    """Follow the solutions from the one found at the anchor, straight to mu.
-
-    Strides double after quick success and halve after failure, the secant predicts the next state. Returns the last
-    Newton run, the parameters on the way, the number of strides tried and whether the path seems to end at a fold.
-    """
+def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start) -> SteadyResult:
     path, states, places = [anchor], [found.values], [0.0]
-    stride, place, tries = min(0.25, longest), 0.0, 0
+    stride, place, reason, tries = 0.25, 0.0, "", 0
     speeds: list[float] = []
-    while place < 1.0 and tries < _MOST_STRIDES and stride >= _SHORTEST_STRIDE:
+    while tries < _MOST_STRIDES and stride >= _SHORTEST_STRIDE:
         tries += 1
         target = min(1.0, place + stride)
         where = anchor + target * (mu - anchor)
@@ -303,19 +299,27 @@ def _walk(make_system, anchor, mu, found, histories, tolerance, *, longest: floa
             guess = guess + (target - places[-1]) / (places[-1] - places[-2]) * (states[-1] - states[-2])
         system = make_system(where)
         # few steps only: near a path Newton is quick, and a long search may end on another branch
-        found = newton(system, guess, tolerance=tolerance, max_steps=_FEW_STEPS)
+        found = newton(system, guess, tolerance=tolerance, max_steps=12)
         histories.append(found.history)
         if not found.converged:
-            stride = (target - place) / 2
+            stride, reason = (target - place) / 2, found.reason
             continue
         moved, size = (system.sizes(v) for v in (found.values - states[-1], found.values))
         speeds.append(largest_ratio(moved, size) / (target - place))
         path.append(where)
         places, states = [places[-1], target], [states[-1], found.values]
         place = target
-        stride = min(2 * stride, longest) if found.n_steps <= _QUICK else stride
+        if place == 1.0:
+            return SteadyResult(found.values, found, np.array(path), tuple(histories), start)
+        stride *= 2 if found.n_steps <= _QUICK else 1
     fold = len(speeds) > 2 and speeds[-1] > _FOLD * speeds[0]
-    return (found if place == 1.0 else replace(found, converged=False)), np.array(path), tries, fold
+    why = (
+        "where Newton's matrix becomes singular: is there a fold?" if fold else f"for Newton failed beyond ({reason})."
+    )
+    raise ParasolError(
+        f"{failed}; {start} stopped{_at(path[-1], names)} after {tries} strides, {why} "
+        "Choose parameters on this side, or give a guess."
+    )
 
 
 def _at(mu: np.ndarray, names: Sequence[str], at: str = " at ") -> str:

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from parasol.pde.model import Model
 
 
-def unpredicted(model: Model, unknowns: np.ndarray) -> float:
+def unpredicted(model: Model, unknowns: np.ndarray, noise: np.ndarray) -> float:
     """How far derivatives in the nonlinear terms are from what the scheme makes of their neighbours, of their range.
 
     Each node is left out once, together with others that are no neighbours of it; those next to the boundary are not
     predicted, for that would be extrapolation. A solution that is resolved has 1e-2 and less. Where a solution of the
-    discrete problem approximates none of the equation it has 0.3 and more: slopes of 200 beside slopes of 5.
+    discrete problem approximates none of the equation it has 0.3 and more: slopes of 200 beside slopes of 5. What the
+    `noise` (n_fields,) of the unknown functions can do to a derivative is allowed for.
     """
     points, domain, zero = model.nodes.points, model.nodes.domain, (0,) * model.nodes.dimension
     count, worst = 4 * model.nodes.dimension + 1, 0.0
@@ -30,7 +31,9 @@ def unpredicted(model: Model, unknowns: np.ndarray) -> float:
         left = np.all(near < model.nodes.n_interior, axis=1)
         near, _ = Cloud(here, domain).nearest(here, min(count, len(here)))
         jets = np.array(part.jets(unknowns))
-        span = np.ptp(jets, axis=1)[:, None]
+        field = [columns[0, 0] * len(noise) // len(unknowns) for columns in part.columns]
+        rounding = [np.max(np.sum(np.abs(w), axis=1)) * noise[f] for w, f in zip(part.weights, field, strict=True)]
+        span = np.maximum(np.ptp(jets, axis=1), rounding)[:, None]
         while np.any(left):
             out = np.zeros(len(here), dtype=bool)
             for i in np.flatnonzero(left):
@@ -40,5 +43,6 @@ def unpredicted(model: Model, unknowns: np.ndarray) -> float:
                 warnings.simplefilter("ignore", ParasolWarning)  # said of the model's own stencils where it matters
                 weights = differentiate(Cloud(here[~out], domain), here[out], [zero], model.scheme)[zero]
             gap = np.abs((weights @ jets[:, ~out].T).T - jets[:, out])
+            gap = np.maximum(gap - np.array(rounding)[:, None], 0.0)
             worst = max(worst, float(np.max(np.divide(gap, span, out=np.zeros_like(gap), where=span > 0))))
     return worst

@@ -210,7 +210,7 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
         raise SingularMatrixError(
             "a boundary condition has the coefficient 0 for the unknown. Check it at this parameter."
         )
-    known = columns * np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)  # signs without a pattern
+    known = columns * random_signs(n)
     right = matrix @ known
     for name, factor in _attempts(backend, pattern):
         try:
@@ -223,6 +223,11 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
             return factors
         log.info("%s lost a known answer (error %.1e), trying the next", name, lost)
     raise SingularMatrixError(_why_singular(matrix, rows, pattern.n_fields))
+
+
+def random_signs(n: int) -> np.ndarray:
+    """(n,) of 1 and −1 without a pattern, always the same."""
+    return np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
 
 
 def _scales(matrix: sparse.csr_array, n_fields: int) -> tuple[np.ndarray, np.ndarray]:

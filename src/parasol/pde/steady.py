@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.pde.newton import largest_ratio, solve_steady_nonlinear
+from parasol.checks import ParasolError, ParasolWarning, check_finite, check_shape
+from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_nonlinear
 from parasol.pde.notebook import card, field_rows
 from parasol.pde.resolution import unpredicted
-from parasol.pde.sparse_direct import Factors, SingularMatrixError
+from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
 from parasol.pde.system import System, sizes
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from parasol.pde.model import Model
 
 _WORST_RESIDUAL = 1e-8
+_LOST = 1e-6  # share of the solution that rounding may be before it is said
 _UNRESOLVED = 0.1  # of their range, by which derivatives may differ from what those at neighbouring nodes say
 
 
@@ -120,11 +122,19 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     start = time.perf_counter()
     load = check_finite(model.load(mu), f"the right-hand side at {describe(model, mu)}")
     factors = model.factors(mu)
-    values, residual = _refined(factors, load)
+    values, residual, lost = _refined(factors, load)
     if not (np.all(np.isfinite(values)) and residual <= _WORST_RESIDUAL):
         raise SingularMatrixError(
             f"the linear system at {describe(model, mu)} is solved only to a residual of {residual:.0e}. "
             f"Use better conditioned stencils or fewer nodes."
+        )
+    if lost > _LOST:
+        warnings.warn(
+            f"the solution at {describe(model, mu)} has lost digits: about {lost:.0e} of it is rounding, for the problem is "
+            "close to one without a unique solution (a resonance, conditions that nearly miss a constant) or in need of so "
+            "many digits. Its error from discretisation is magnified likewise: ask ps.discretisation_error(model, mu).",
+            ParasolWarning,
+            stacklevel=3,
         )
     seconds = time.perf_counter() - start
     return Solution(model, mu, model.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
@@ -144,7 +154,7 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
         guess=guess,
         box=model.parameters.bounds if n_scalars else None,
         names=model.parameters.names,
-        doubt=lambda values: _unresolved(model, values),
+        doubt=lambda found: _unresolved(model, found),
     )
     seconds = time.perf_counter() - start
     history = found.newton.history
@@ -162,10 +172,10 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
     )
 
 
-def _unresolved(model: Model, unknowns: np.ndarray) -> str:
+def _unresolved(model: Model, found: NewtonResult) -> str:
     """What speaks against a solution at the end of a long path: it may be one of the discrete problem alone."""
     try:
-        gap = unpredicted(model, unknowns)
+        gap = unpredicted(model, found.values, found.noise)
     except ParasolError:  # stencils need nearly all nodes
         return "the nodes are too few to check what it ends in"
     return (
@@ -173,20 +183,28 @@ def _unresolved(model: Model, unknowns: np.ndarray) -> str:
     )
 
 
-def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float]:
-    """The solution, after one step of refinement where it helps, and the largest residual relative to its terms.
+def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """The solution, after one step of refinement where it helps, its residual and the share of it that is rounding.
 
-    The terms of an equation are |A| times the size of each unknown function, and its right-hand side: so the measure
-    does not change when equations or unknown functions are scaled.
+    The residual is the largest relative to the terms of its equation: |A| times the size of each unknown function, and
+    the right-hand side. So the measure does not change when equations or unknown functions are scaled. Rounding of these
+    terms, with random signs, is what refinement cannot take away; an unknown function that is all rounding counts as
+    zero beside others.
     """
     n_fields = factors.pattern.n_fields
     values = factors.solve(load)
     residual = load - factors.matrix @ values
     terms = abs(factors.matrix) @ np.repeat(sizes(values, n_fields), len(load) // n_fields) + np.abs(load)
-    better = values + factors.solve(residual)
+    rounded = random_signs(2 * len(load)).reshape(2, -1) * terms  # twice, lest one of them miss the worst direction
+    correction, *moved = factors.solve(np.vstack([residual, rounded]).T).T
+    better = values + correction
     refined = load - factors.matrix @ better
     before, after = (largest_ratio(np.abs(r), terms) for r in (residual, refined))
-    return (better, after) if after < before else (values, before)
+    noise = np.finfo(float).eps * np.max([sizes(np.ascontiguousarray(m), n_fields) for m in moved], axis=0)
+    size = sizes(values, n_fields)
+    some = NOISE * noise < size
+    lost = largest_ratio(noise[some], size[some]) if np.any(some) else float(np.any(noise > 0))
+    return (better, after, lost) if after < before else (values, before, lost)
 
 
 def describe(model: Model, mu: np.ndarray) -> str:
