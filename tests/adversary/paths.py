@@ -55,7 +55,9 @@ def _steady(draw: Draw, recipe) -> ps.Surrogate:
     )
     model = ps.discretize(problem, ps.scatter(domain, n_nodes=150, rng=int(rng.integers(9))), degree=2)
     reduced = ps.greedy(model, n_modes=4, n_anchors=8).reduced
-    return ps.fit(reduced, recipe, n_labels=80)
+    surrogate = ps.fit(reduced, recipe, n_labels=80)
+    require(surrogate.layout.axes == (one, two), f"the coordinates {one}, {two} are called {surrogate.layout.axes}")
+    return surrogate
 
 
 def _in_time(draw: Draw, recipe) -> ps.Surrogate:
@@ -68,7 +70,7 @@ def _in_time(draw: Draw, recipe) -> ps.Surrogate:
     problem = ps.Problem(
         ps.Box((0.0,), (1.0,)),
         [ps.Eq(u.diff(when), a * u.diff(x, 2) + b * v), ps.Eq(v.diff(when), v.diff(x, 2))],
-        ps.Dirichlet(0) if False else {side: [ps.Dirichlet(0), ps.Dirichlet(1)] for side in ("left", "right")},
+        {side: [ps.Dirichlet(0), ps.Dirichlet(1)] for side in ("left", "right")},
         initial={str(u.func): sin(np.pi * x), str(v.func): 1 + x * (1 - x)},
         times=[0.0, 0.03, 0.1][: draw.turn([3, 2])],
         quantities={"mean": ps.Average(of=str(u.func))},
@@ -77,7 +79,10 @@ def _in_time(draw: Draw, recipe) -> ps.Surrogate:
     mus = np.column_stack([rng.uniform(0.5, 1.0, 45), rng.uniform(-1, 1, 45)])
     snapshots = ps.solve_many(model, mus)
     train, kept = ps.as_snapshots(mus[:25], snapshots.solutions[:25]), ps.as_snapshots(mus[25:], snapshots.solutions[25:])
-    return ps.fit(train, recipe, basis=ps.pod(train, n_modes=4), model=model, calibration=kept)
+    surrogate = ps.fit(train, recipe, basis=ps.pod(train, n_modes=4), model=model, calibration=kept)
+    called = (*surrogate.layout.axes, surrogate.layout.time)
+    require(called == (str(x), str(when)), f"{x} and {when} are called {called}")
+    return surrogate
 
 
 def _of_data(draw: Draw, recipe) -> ps.Surrogate:
