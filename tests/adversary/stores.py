@@ -22,7 +22,7 @@ def _same(name: str, stored: ps.Surrogate, fresh: ps.Surrogate, rng) -> None:
         (stored.layout.points, fresh.layout.points, "nodes"),
         (stored.layout.times, fresh.layout.times, "times"),
     ):
-        same = one is None and other is None or (one is not None and other is not None and np.array_equal(one, other))
+        same = (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
         require(same, f"{name} changed: the {what} are those of another run")
     require(stored.parameters.names == fresh.parameters.names, f"{name} changed: names {stored.parameters.names}")
     limits = [s.parameters.limits for s in (stored, fresh)]
@@ -42,7 +42,17 @@ def _same(name: str, stored: ps.Surrogate, fresh: ps.Surrogate, rng) -> None:
     for quantity, value in answers[1].quantities.items():
         require(np.allclose(answers[0].quantities[quantity], value, rtol=1e-11), f"{name} changed: {quantity} differs")
     accounts = [s.facts["learn"] for s in (stored, fresh)]
-    for key in ("met", "tolerance", "total", "bound", "certificate", "discretisation_error", "n_nodes", "n_modes", "map"):
+    for key in (
+        "met",
+        "tolerance",
+        "total",
+        "bound",
+        "certificate",
+        "discretisation_error",
+        "n_nodes",
+        "n_modes",
+        "map",
+    ):
         one, other = (a[key] for a in accounts)
         same = one == other or (isinstance(one, float) and bool(np.isclose(one, other, rtol=1e-9)))
         require(same, f"{name} changed: the account says {key} {one} instead of {other}")
@@ -73,7 +83,9 @@ def _domain(shape: str, hole, radius: float, cut: float) -> ps.Domain:
     wobble[7] += radius / 4
     whole = {
         "box": lambda: ps.Box((-1.0, -1.0), (1.0, 1.0)) - ps.Disc(hole, radius),
-        "disc": lambda: ps.Disc((0.0, 0.0), 1.0) - ps.Box(tuple(np.subtract(hole, radius)), tuple(np.add(hole, radius))),
+        "disc": lambda: (
+            ps.Disc((0.0, 0.0), 1.0) - ps.Box(tuple(np.subtract(hole, radius)), tuple(np.add(hole, radius)))
+        ),
         "star": lambda: ps.Star(f"1 + {radius / 3:.4f}*cos(3*theta + {hole[0]})"),
         "curve": lambda: ps.Curve(np.stack([wobble * np.cos(angle + hole[1]), wobble * np.sin(angle + hole[1])], 1)),
         "polygon": lambda: ps.Polygon([(-1, -1), (1, -1), (1, hole[0]), (hole[1], 1), (-1, 1)]),

@@ -37,7 +37,9 @@ def named_columns(table) -> dict[str, np.ndarray] | None:
         return None
     if not all(isinstance(label, str) for label in labels):
         other = next(label for label in labels if not isinstance(label, str))
-        raise ParasolError(f"the table of parameters has a column {other!r}, which is no name. Name each column by a text.")
+        raise ParasolError(
+            f"the table of parameters has a column {other!r}, which is no name. Name each column by a text."
+        )
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise ParasolError(f"the table of parameters has two columns {twice!r}. Name each column once.")
