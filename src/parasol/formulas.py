@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class Formula:
 
     >>> Formula("a**2 + k", ("a", "k"))(np.array([2.0, 3.0]), 1.0)
     array([ 5., 10.])
+    >>> Formula("Max(0, a, k)", ("a", "k"))(np.array([2.0, -3.0]), np.array([1.0, -1.0]))
+    array([2., 0.])
     """
 
     text: str
@@ -99,10 +101,12 @@ class Formula:
             inner = self._read(node.operand, depth + 1)
             return (np.negative, inner) if isinstance(node.op, ast.USub) else inner
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-            function = _FUNCTIONS[node.func.id]
-            if node.keywords or len(node.args) != function.nin:
+            function, given = _FUNCTIONS[node.func.id], [self._read(a, depth + 1) for a in node.args]
+            if function in (np.maximum, np.minimum) and len(given) > 2:  # as SymPy writes them: of all that are given
+                given = [reduce(lambda one, other: (function, one, other), given[:-1]), given[-1]]
+            if node.keywords or len(given) != function.nin:
                 raise self._refused(f"{node.func.id} takes {function.nin} arguments")
-            return function, *[self._read(a, depth + 1) for a in node.args]
+            return function, *given
         raise self._refused(f"{type(node).__name__} is not arithmetic")
 
     def _refused(self, why: str) -> ParasolError:

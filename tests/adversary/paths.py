@@ -60,6 +60,7 @@ def _steady(draw: Draw, recipe) -> ps.Surrogate:
             lambda: ps.Disc(),
             lambda: ps.Box((0.0, 0.0), (2.0, 1.0)) - ps.Disc((0.6, 0.5), 0.2),
             lambda: ps.Star("1 + 0.2*cos(3*theta)"),
+            lambda: ps.Box((-1.0, -1.0), (1.0, 1.0)) - ps.Box((0.0, -0.01), (1.5, 0.01)),
         ]
     )()
     problem = ps.Problem(
@@ -70,7 +71,9 @@ def _steady(draw: Draw, recipe) -> ps.Surrogate:
     )
     model = ps.discretize(problem, ps.scatter(domain, n_nodes=150, rng=int(rng.integers(9))), degree=2)
     reduced = ps.greedy(model, n_modes=4, n_anchors=8).reduced
-    return ps.fit(reduced, recipe, n_labels=80)
+    surrogate = ps.fit(reduced, recipe, n_labels=80)
+    require(surrogate.layout.axes == (one, two), f"the coordinates {one}, {two} are called {surrogate.layout.axes}")
+    return surrogate
 
 
 def _in_time(draw: Draw, recipe) -> ps.Surrogate:
@@ -85,7 +88,7 @@ def _in_time(draw: Draw, recipe) -> ps.Surrogate:
     problem = ps.Problem(
         ps.Box((0.0,), (1.0,)),
         [ps.Eq(u.diff(when), a * u.diff(x, 2) + b * v), ps.Eq(v.diff(when), v.diff(x, 2))],
-        ps.Dirichlet(0) if False else {side: [ps.Dirichlet(0), ps.Dirichlet(1)] for side in ("left", "right")},
+        {side: [ps.Dirichlet(0), ps.Dirichlet(1)] for side in ("left", "right")},
         initial={str(u.func): sin(np.pi * x), str(v.func): 1 + x * (1 - x)},
         times=[0.0, 0.03, 0.1][: draw.turn([3, 2])],
         quantities={"mean": ps.Average(of=str(u.func))},
@@ -97,7 +100,10 @@ def _in_time(draw: Draw, recipe) -> ps.Surrogate:
         ps.reduction.as_snapshots(mus[:25], snapshots.solutions[:25]),
         ps.reduction.as_snapshots(mus[25:], snapshots.solutions[25:]),
     )
-    return ps.fit(train, recipe, basis=ps.pod(train, n_modes=4), model=model, calibration=kept)
+    surrogate = ps.fit(train, recipe, basis=ps.pod(train, n_modes=4), model=model, calibration=kept)
+    called = (*surrogate.layout.axes, surrogate.layout.time)
+    require(called == (str(x), str(when)), f"{x} and {when} are called {called}")
+    return surrogate
 
 
 def _of_data(draw: Draw, recipe) -> ps.Surrogate:
@@ -718,7 +724,7 @@ def paths_by_the_names_of_columns(draw: Draw) -> str:
                 refused.append(f"{way} ({str(refusal)[:40]})")
                 continue
             off = float(np.max(np.abs(found - wanted[what])) / np.max(np.abs(wanted[what])))
-            require(off < 1e-2, f"{way}: a table with its columns in another order is off by {off:.1e}")
+            require(off < 5e-2, f"{way}: a table with its columns in another order is off by {off:.1e}")
     off = np.max(np.abs(model.solve(first).values - truth.solutions[0]))
     require(off == 0, f"model.solve by names is off by {off:.1e}")
     if not isinstance(table, np.ndarray):

@@ -146,6 +146,32 @@ def test_operator_norm_knows_when_it_is_exact():
     assert value == pytest.approx(np.linalg.norm(a, 2), rel=1e-12)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 7, 20])
+def test_operator_norm_of_matrices_of_low_rank(rank):
+    """Such as a parameter in the condition on a few boundary nodes: the left vectors end first."""
+    rng = np.random.default_rng(rank)
+    a = rng.standard_normal((50, rank)) @ rng.standard_normal((rank, 50))
+    value, exact = operator_norm(lambda x: a @ x, lambda y: a.T @ y, rng.standard_normal(50))
+    assert exact
+    assert value == pytest.approx(np.linalg.norm(a, 2), rel=1e-9)
+
+
+def test_a_parameter_in_the_condition_at_one_node():
+    """Its matrix has rank one: constants called proven were up to eight times too large."""
+    (x,) = ps.coordinates("x")
+    u, (h,) = ps.unknown("u", x), ps.parameters(h=(0.05, 5.0))
+    walls = {"left": ps.Robin(h, 1, 1), "right": ps.Dirichlet(0.2)}
+    problem = ps.Problem(ps.Box((0.0,), (1.0,)), ps.Eq(-u.diff(x, 2), 1 + x), walls)
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=40))
+    reduced = ps.greedy(model, n_modes=1, n_anchors=20).reduced
+    mus = ps.sample(model, 40, design="random", rng=1)
+    constants = reduced.certificate.constants(reduced.operator_theta(mus))
+    assert np.mean(constants.rigorous) > 0.9
+    for mu, frame, sigma in zip(mus, constants.frame, constants.sigma, strict=True):
+        reference = model.operator(reduced.frames[frame].mu).toarray()
+        assert sigma <= np.linalg.svd(np.linalg.solve(reference, model.operator(mu).toarray()))[1][-1] * (1 + 1e-9)
+
+
 def test_a_term_without_effect_on_the_unknowns_that_carry_errors_has_norm_zero(model):
     nothing = 0 * model.operators[0]
     assert norm_after(model.factors([1.0, 1.0]), nothing, np.ones(model.n_unknowns), np.ones(model.n_unknowns)) == 0

@@ -13,11 +13,11 @@ x, y, z = ps.coordinates("x y z")
 BOX = ((-2, -2, 0), (2, 2, 1))
 
 
-def pipe(bounds=BOX, radius: float = 1.0) -> ps.Domain:
+def pipe(bounds=BOX, radius: float = 1.0) -> ps.space.Domain:
     return ps.Implicit(x**2 + y**2 - radius**2, bounds=bounds).named("wall")
 
 
-def cylinder(bounds=BOX) -> ps.Domain:
+def cylinder(bounds=BOX) -> ps.space.Domain:
     return pipe(bounds) & ps.Box(*BOX)
 
 
@@ -46,7 +46,7 @@ def test_cylinders_of_any_size_and_place(scale, shift):
 
 
 @pytest.fixture(scope="module")
-def nodes() -> ps.Nodes:
+def nodes() -> ps.space.Nodes:
     return ps.scatter(cylinder(), n_nodes=400)
 
 

@@ -255,6 +255,11 @@ def _encode_kind(value: Any, arrays: list[np.ndarray]) -> Any:
         return {"csr": [_encode(part, arrays) for part in parts], "shape": [int(n) for n in value.shape]}
     kind, names = _PLAIN.get(type(value).__name__, (type(value).__name__, None))
     if kind not in _KINDS or (names is None and type(value).__module__ != _KINDS[kind]) or not _known(value, names):
+        if hasattr(value, "expression"):
+            raise ParasolError(
+                f"the bounds of this surrogate need {str(value.expression)[:80]}, and files cannot hold such a function of the "
+                "parameters. Write it with +, *, **, sin, exp, Abs, Max, Min and the like, or keep the surrogate in memory."
+            )
         raise ParasolError(
             f"a surrogate with a {type(value).__module__}.{kind} in it cannot be saved: files hold parasol's own maps only. "
             "Keep it in memory, or fit one of parasol's recipes."

@@ -109,6 +109,10 @@ def operator_norm(
     >>> value, exact = operator_norm(lambda x: a @ x, lambda y: a.T @ y, np.ones(3))
     >>> round(value, 6), exact
     (3.0, True)
+    >>> a = np.outer([3.0, 4.0], [0.0, 0.0, 2.0])  # of rank one
+    >>> value, exact = operator_norm(lambda x: a @ x, lambda y: a.T @ y, np.ones(3))
+    >>> round(value, 6), exact
+    (10.0, True)
     """
     right = [start / np.linalg.norm(start)]
     left: list[np.ndarray] = []
@@ -120,8 +124,8 @@ def operator_norm(
         size = np.linalg.norm(u)
         u -= sum((w @ u) * w for w in left)
         alphas.append(float(np.linalg.norm(u)))
-        if alphas[-1] <= 1e-14 * size:  # nothing new: the last row only adds rounding
-            return value, True
+        if alphas[-1] <= 1e-14 * size:  # nothing new on the left, as of a matrix of low rank: the last β still counts
+            return float(np.linalg.norm(np.diag(alphas) + np.diag(betas, 1), 2)), True
         left.append(u / alphas[-1])
         v = transposed(left[-1])
         v -= sum((w @ v) * w for w in right)
@@ -238,6 +242,7 @@ def cover(
                 table[j, k] = value
         certificate = Certificate(thetas[chosen], np.array(norms), table, form.exact)
         lower = np.max(table.max(axis=1) * (1.0 - certificate.distances(thetas)), axis=1)
+        lower[chosen] = np.inf  # more than at an anchor itself cannot be proven there
         worst = int(np.argmin(lower))
         if lower[worst] >= target or len(chosen) >= n_anchors or (stop is not None and stop()):
             proven = float(np.mean(certificate.constants(thetas).rigorous))
