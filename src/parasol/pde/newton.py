@@ -21,7 +21,7 @@ _MOST_STRIDES = 60
 # one step to the next at first, least and most, and how well and in how many Newton steps the problems between are solved
 _LARGEST, _SMALLEST = 10.0, 1e-6
 _SHRINK, _FASTEST, _SLOWEST = 0.3, 0.1, 0.97
-_LOOSE, _FEW_STEPS = 1e-6, 5
+_LOOSE, _FEW_STEPS = 1e-3, 8
 _FOLD = 3.0  # the solution runs this much faster at the end of the path than at its start
 _ADVICE = "Give solve(guess=...) the solution of a milder problem (a smaller load, a larger regularisation)"
 
