@@ -19,7 +19,7 @@ from parasol.space.wrap import Wrap
 
 _PIECES = 2  # pieces of an arc per spacing, with two Gauss points each
 _GAUSS = np.array([-1.0, 1.0]) / np.sqrt(12.0)  # in units of a piece, from its middle
-_SHELL, _LAYERS = 0.5, 4  # depth of the layer that measures areas in space, in spacings, and sampling cells across it
+_SHELL, _LAYERS = 0.35, 4  # depth of the layer that measures areas in space, in spacings, and sampling cells across it
 
 
 _layers: WeakKeyDictionary[Nodes, SurfacePoints] = WeakKeyDictionary()  # every part asks again for the same nodes
