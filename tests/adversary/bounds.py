@@ -16,6 +16,7 @@ from sympy import Abs, Max, Min, Piecewise, cos, exp, sin, sqrt, tanh
 import parasol as ps
 from adversary.families import Draw, family
 from adversary.problems import require
+from parasol.reduction.affine import affine_form
 
 _ROUNDING = 1e-9  # relative, by which an error may exceed its bound
 _STEPS = 5  # of the search for a parameter with a bound too small
@@ -267,6 +268,7 @@ def bounds_of_any_coefficients(draw: Draw) -> str:
         model = ps.discretize(made.problem, ps.scatter(made.problem.domain, **made.options))
         reduced = ps.greedy(model, n_modes=int(draw.rng.integers(1, 7)), n_anchors=20).reduced
     mus = made.parameters(draw.rng, model.parameters, 20)
+    _constants_hold(model, reduced, mus)
     truth = np.array([model.solve(mu).values for mu in mus])
     best = reduced.basis.project(truth)
     worst = 0.0
@@ -283,6 +285,22 @@ def bounds_of_any_coefficients(draw: Draw) -> str:
             worst <= 1 + _ROUNDING, f"with coefficients off by {size:g}, the error is {worst:.4g} of a proven bound"
         )
     return f"error at most {worst:.2g} of a proven bound at {len(mus)} parameters"
+
+
+def _constants_hold(model, reduced, mus: np.ndarray) -> None:
+    """Proven constants are below the smallest singular values, which dense matrices tell."""
+    form = affine_form(model)
+    free = ~(model.pattern.stated & ~np.any(form.loads != 0, axis=0))  # the others are zero in every solution
+    constants = reduced.certificate.constants(reduced.operator_theta(mus))
+    for mu, frame, sigma in zip(
+        mus[constants.rigorous], constants.frame[constants.rigorous], constants.sigma[constants.rigorous], strict=True
+    ):
+        a, reference = (model.operator(m).toarray()[np.ix_(free, free)] for m in (mu, reduced.frames[frame].mu))
+        least = float(np.linalg.svd(np.linalg.solve(reference, a), compute_uv=False)[-1])
+        require(
+            sigma <= least * (1 + 1e-6),
+            f"a proven constant is {sigma:.4g}, the smallest singular value {least:.4g} at {mu}",
+        )
 
 
 # ---- levels ----------------------------------------------------------------------------------------------------------
