@@ -30,6 +30,9 @@ _FUNCTIONS = {
     "Abs": np.abs,
     "Max": np.maximum,
     "Min": np.minimum,
+    "floor": np.floor,
+    "ceiling": np.ceil,
+    "Heaviside": np.heaviside,
 }
 _CONSTANTS = {"pi": np.pi, "E": np.e}
 _OPERATORS = {
@@ -38,7 +41,10 @@ _OPERATORS = {
     ast.Mult: np.multiply,
     ast.Div: np.true_divide,
     ast.Pow: np.float_power,
+    ast.BitAnd: np.logical_and,
+    ast.BitOr: np.logical_or,
 }
+_RELATIONS = {ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,8 @@ class Formula:
     array([ 5., 10.])
     >>> Formula("Max(0, a, k)", ("a", "k"))(np.array([2.0, -3.0]), np.array([1.0, -1.0]))
     array([2., 0.])
+    >>> Formula("Piecewise((k, (a > 0) & (a < 3)), (2*k, True))", ("a", "k"))(np.array([2.0, 4.0]), 1.0)
+    array([1., 2.])
     """
 
     text: str
@@ -97,17 +105,38 @@ class Formula:
             raise self._refused(f"{node.id!r} is unknown")
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             return _OPERATORS[type(node.op)], self._read(node.left, depth + 1), self._read(node.right, depth + 1)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _RELATIONS:
+            sides = node.left, node.comparators[0]
+            return _RELATIONS[type(node.ops[0])], *[self._read(side, depth + 1) for side in sides]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Piecewise":
+            return self._read_pieces(node, depth)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             inner = self._read(node.operand, depth + 1)
             return (np.negative, inner) if isinstance(node.op, ast.USub) else inner
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
             function, given = _FUNCTIONS[node.func.id], [self._read(a, depth + 1) for a in node.args]
+            if function is np.heaviside and len(given) == 1:
+                given.append(0.5)  # at the jump, as SymPy has it
             if function in (np.maximum, np.minimum) and len(given) > 2:  # as SymPy writes them: of all that are given
                 given = [reduce(lambda one, other: (function, one, other), given[:-1]), given[-1]]
             if node.keywords or len(given) != function.nin:
                 raise self._refused(f"{node.func.id} takes {function.nin} arguments")
             return function, *given
         raise self._refused(f"{type(node).__name__} is not arithmetic")
+
+    def _read_pieces(self, node: ast.Call, depth: int):
+        """Piecewise((value, condition), ..., (value, True)) as choices one after the other; NaN where none applies."""
+        if len(node.args) > _DEEPEST:
+            raise self._refused("it has too many pieces")
+        out: object = np.nan
+        for piece in reversed(node.args):
+            if node.keywords or not isinstance(piece, ast.Tuple) or len(piece.elts) != 2:
+                raise self._refused("a piece is a value and a condition")
+            value, condition = piece.elts
+            inner = self._read(value, depth + 1)
+            always = isinstance(condition, ast.Constant) and condition.value is True
+            out = inner if always else (np.where, self._read(condition, depth + 1), inner, out)
+        return out
 
     def _refused(self, why: str) -> ParasolError:
         return ParasolError(f"the formula {self.text[:80]!r} cannot be used: {why}.")

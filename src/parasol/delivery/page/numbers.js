@@ -28,7 +28,9 @@ const Numbers = (() => {
     float_power: Math.pow, negative: (a) => -a, sin: Math.sin, cos: Math.cos, tan: Math.tan, arcsin: Math.asin,
     arccos: Math.acos, arctan: Math.atan, arctan2: Math.atan2, sinh: Math.sinh, cosh: Math.cosh, tanh: Math.tanh,
     exp: Math.exp, log: Math.log, sqrt: Math.sqrt, sign: Math.sign, absolute: Math.abs, maximum: Math.max,
-    minimum: Math.min,
+    minimum: Math.min, floor: Math.floor, ceil: Math.ceil, heaviside: (x, half) => (x < 0 ? 0 : x > 0 ? 1 : half),
+    less: (a, b) => a < b, less_equal: (a, b) => a <= b, greater: (a, b) => a > b, greater_equal: (a, b) => a >= b,
+    logical_and: (a, b) => a && b, logical_or: (a, b) => a || b, where: (is, a, b) => (is ? a : b),
   };
 
   function evaluate(tree, variables) {
