@@ -24,7 +24,7 @@ def commands(group=None, before=()):
     """Every command by the words it is called with."""
     group = group or typer.main.get_command(app)
     for name in group.list_commands(None):
-        command = group.commands[name]
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from commands(command, (*before, name))
         else:

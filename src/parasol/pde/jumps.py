@@ -72,8 +72,8 @@ def _joined(part: sympy.Piecewise, s: sympy.Symbol) -> bool:
     for cut, (left, right) in zip(cuts, itertools.pairwise(pieces), strict=True):
         for order in range(2 if left is not None and right is not None else 0):
             one, other = (sympy.expand(e.diff(s, order).subs(s, cut)) for e in (left, right))  # type: ignore[union-attr]
-            gap = sympy.expand(one - other)
-            if gap != 0 and not (gap.is_number and abs(gap) <= _ROUNDING * (abs(one) + abs(other) + 1)):
+            gap, size = sympy.expand(one - other), abs(one) + abs(other) + 1
+            if gap != 0 and not (gap.is_number and abs(gap) <= _ROUNDING * (size if size.is_number else 1)):
                 return False
     return True
 

@@ -25,6 +25,7 @@ _UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
 _PER_BORDER = 12  # places looked at where two parts of a surface meet
 _SINGULAR = 0.9  # exponent of r below which a corner is worth a word
+_ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
 # a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
 Meeting = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 _ASK = "Ask ps.discretisation_error(model, mu) how large they are."
@@ -145,7 +146,7 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
         return share * last if isinstance(symbol, Time) else share
 
     for share in shares if others else shares[:1]:
-        given = [constant(symbol, share) for symbol in others]
+        given = [np.float64(constant(symbol, share)) for symbol in others]  # a plain 0.0 has no inverse, not even infinity
 
         def value(points: np.ndarray, given=given) -> np.ndarray:
             with np.errstate(all="ignore"):
@@ -237,6 +238,9 @@ def _within_parts(problem: Problem, nodes: Nodes, values) -> Iterator[np.ndarray
         start, stop = np.repeat(near[:, 0], near.shape[1] - 1), near[:, 1:].ravel()
         side = np.sum(normals[start] * normals[stop], axis=1) > 0.5  # not through a corner or a thin wall
         start, stop = points[start[side]], points[stop[side]]
+        off = np.abs(nodes.domain.distance((start + stop) / 2)) if len(start) else np.empty(0)
+        along = off < _ALONG * np.linalg.norm(stop - start, axis=1)  # not over a gap in the part, such as a wall's foot
+        start, stop = start[along], stop[along]
         for function in _functions(problem, value, _SHARES):
             if jumps_between(function, start, stop):
                 while len(start) > 1:  # down to one place to name
