@@ -484,8 +484,8 @@ class Sum(Operation):
             raise ParasolError("a sum needs branches, each a tuple of operations.")
         check_operations(op for branch in self.branches for op in branch)
 
-    @property
-    def n_inputs(self) -> int | None:
+    @cached_property
+    def n_inputs(self) -> int | None:  # type: ignore[override]
         """What the first branch that minds takes; the others are checked against it."""
         return next((width for width in map(first_width, self.branches) if width is not None), None)
 
@@ -531,7 +531,7 @@ def check_operations(operations) -> None:
 
 def first_width(operations: tuple[Operation, ...]) -> int | None:
     """Numbers that a list of operations takes: what comes before the first that minds keeps their number."""
-    return next((op.n_inputs for op in operations if op.n_inputs is not None), None)
+    return next((width for width in (op.n_inputs for op in operations) if width is not None), None)
 
 
 def last_width(operations: tuple[Operation, ...], width: int) -> int:

@@ -185,7 +185,7 @@ class Surrogate:
         program = program_of(self.map)
         if program is None:
             raise ParasolError(
-                f"a map of kind {map_name(self.map)} has no program, so nothing but Python can compute it: it can neither be "
+                f"a map of kind {map_name(getattr(self.map, 'inner', self.map))} has no program, so nothing but Python can compute it: it can neither be "
                 "exported nor explored. Fit one of parasol's recipes, such as 'best' or 'polynomial'."
             )
         return (*self.features.operations, *program.operations)
