@@ -466,10 +466,12 @@ def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.shape[1] > MOST_LENGTHS:
         out = np.sum(a**2, axis=1)[:, None] - 2.0 * (a @ b.T) + np.sum(b**2, axis=1)
         return np.maximum(out, 0.0)
-    out = np.zeros((len(a), len(b)), a.dtype)
-    for left, right in zip(a.T, b.T, strict=True):
-        gap = left[:, None] - right
-        out += gap * gap
+    out = a[:, :1] - b[:, 0]
+    out *= out
+    for i in range(1, a.shape[1]):
+        gap = a[:, i : i + 1] - b[:, i]
+        gap *= gap
+        out += gap
     return out
 
 

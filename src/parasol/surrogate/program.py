@@ -215,7 +215,18 @@ def _folded(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
             out.append(op)
         else:
             out[-1] = merged
-    return tuple(out)
+    return tuple(_one_bias(op) for op in out)
+
+
+def _one_bias(op: Operation) -> Operation:
+    """A sum of affine ends with all that they add in the first of them."""
+    if not isinstance(op, Sum) or not all(b and isinstance(b[-1], Affine) for b in op.branches):
+        return op
+    ends: list[Any] = [branch[-1] for branch in op.branches]
+    biases = [end.bias for end in ends if end.bias is not None]
+    bias = np.sum(biases, axis=0) if biases else None
+    pairs = enumerate(zip(op.branches, ends, strict=True))
+    return Sum(tuple((*b[:-1], Affine(end.weights, None if i else bias)) for i, (b, end) in pairs))
 
 
 def _merged(first: Operation, second: Operation) -> Operation | None:
