@@ -1,6 +1,8 @@
 """From parameters to solutions in microseconds: maps fitted to coefficients, and the surrogate around them."""
 
 from parasol.surrogate import descent as descent
+from parasol.surrogate.expansions import Chebyshev as Chebyshev
+from parasol.surrogate.expansions import Radial as Radial
 from parasol.surrogate.features import Features as Features
 from parasol.surrogate.features import features_of as features_of
 from parasol.surrogate.last_layer import solve_last_layer as solve_last_layer
@@ -10,9 +12,7 @@ from parasol.surrogate.linear import NetworkMap as NetworkMap
 from parasol.surrogate.linear import check_data as check_data
 from parasol.surrogate.operations import Activation as Activation
 from parasol.surrogate.operations import Affine as Affine
-from parasol.surrogate.operations import Chebyshev as Chebyshev
 from parasol.surrogate.operations import Log as Log
-from parasol.surrogate.operations import Radial as Radial
 from parasol.surrogate.operations import Scale as Scale
 from parasol.surrogate.operations import Sum as Sum
 from parasol.surrogate.program import Program as Program

@@ -9,7 +9,8 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.pde.box import ParameterSpace
-from parasol.surrogate.operations import Log, Operation, Scale
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import Log, Scale
 from parasol.surrogate.program import Program
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, check_choice
-from parasol.surrogate.operations import ACTIVATIONS, Activation, Affine, Operation, Scale, Sum
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import ACTIVATIONS, Activation, Affine, Scale, Sum
 from parasol.surrogate.program import Program
 
 

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from parasol.checks import ParasolError, check_choice
+from parasol.surrogate.expansions import Chebyshev
 from parasol.surrogate.linear import check_data
-from parasol.surrogate.operations import Affine, Chebyshev, Scale
+from parasol.surrogate.operations import Affine, Scale
 from parasol.surrogate.program import Program, ProgramMap
 
 INDEX_SETS = ("total", "hyperbolic")

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from parasol.surrogate.operations import KERNELS, MOST_LENGTHS, Affine, Radial, RadialKernel, Sum, distances
+from parasol.surrogate.expansions import KERNELS, MOST_LENGTHS, Radial, RadialKernel, distances
+from parasol.surrogate.operations import Affine, Sum
 from parasol.surrogate.polynomial import FittedPolynomial, terms
 from parasol.surrogate.program import Program, ProgramMap, check_inputs
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, check_shape
+from parasol.surrogate.operation import Operation
 from parasol.surrogate.operations import (
     Affine,
-    Operation,
     Scale,
     Sum,
     check_operations,

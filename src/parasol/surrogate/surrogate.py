@@ -17,7 +17,8 @@ from parasol.reduction.online import Bounds, ReducedModel
 from parasol.surrogate.features import Features
 from parasol.surrogate.laws import Laws
 from parasol.surrogate.layout import Layout, check_nodes
-from parasol.surrogate.operations import Operation, run, steps
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import run, steps
 from parasol.surrogate.program import Program, map_name, program_of
 from parasol.surrogate.readings import Readings
 

@@ -12,7 +12,8 @@ from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
 from parasol.expressions import Function
 from parasol.formulas import Formula
-from parasol.surrogate.operations import Operation, flat
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import flat
 
 MOST_WEIGHTS = 1_000_000  # of a map: more is neither mailed nor evaluated while a slider moves
 
