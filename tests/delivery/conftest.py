@@ -1,4 +1,8 @@
-"""A small Helmholtz model that the tests of this folder share."""
+"""A small Helmholtz model and a browser, which the tests of this folder share."""
+
+import os
+import shutil
+from contextlib import suppress
 
 import pytest
 
@@ -14,3 +18,21 @@ def model():
 @pytest.fixture(scope="session")
 def reduced(model):
     return ps.reduce(model, ps.pod(ps.solve_many(model, ps.sample(model, 20)), n_modes=8))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    playwright = None
+    if chromium is not None:
+        with suppress(ImportError):
+            from playwright import sync_api as playwright
+    if playwright is None:
+        missing = "the tests of the page need chromium and playwright"
+        if os.environ.get("PARASOL_REQUIRE_BROWSER") == "1":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with playwright.sync_playwright() as run:
+        found = run.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--enable-unsafe-swiftshader"])
+        yield found
+        found.close()

@@ -155,7 +155,7 @@ def test_sparse_layers_are_written_out_or_refused(surrogate, model, tmp_path, mo
     expected = 3.0 * np.maximum(2 * constructed.features(mus)[:, 1] + 1, 0.0)[:, None] * surrogate.basis.modes[:, 0]
     assert np.allclose(answered(made.path, mus, "float64"), expected, rtol=0, atol=1e-13)
     monkeypatch.setattr(onnx_export, "_MOST_DENSE", 8)
-    with pytest.raises(ps.ParasolError, match="sparse layers of this network"):
+    with pytest.raises(ps.ParasolError, match="sparse layers of this map"):
         ps.export(constructed, tmp_path / "other.onnx")
 
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_exported_says_why_and_leaves_nothing(surrogate, tmp_path
 
     target = tmp_path / "model.onnx"
     foreign = dataclasses.replace(surrogate, map=Mine())
-    with pytest.raises(ps.ParasolError, match="a map of kind Mine cannot be exported"):
+    with pytest.raises(ps.ParasolError, match="a map of kind Mine has no program"):
         ps.export(foreign, target)
     with pytest.raises(ps.ParasolError, match=r"the suffix '.txt' is unknown. Use one of: .onnx"):
         ps.export(surrogate, tmp_path / "model.txt")

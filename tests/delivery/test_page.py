@@ -2,10 +2,7 @@
 
 import csv
 import io
-import os
 import re
-import shutil
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -48,24 +45,6 @@ def sine_gordon():
 
 
 # ---- a browser -------------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def browser():
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    playwright = None
-    if chromium is not None:
-        with suppress(ImportError):
-            from playwright import sync_api as playwright
-    if playwright is None:
-        missing = "the tests of the page need chromium and playwright"
-        if os.environ.get("PARASOL_REQUIRE_BROWSER") == "1":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with playwright.sync_playwright() as run:
-        found = run.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--enable-unsafe-swiftshader"])
-        yield found
-        found.close()
-
-
 @pytest.fixture
 def show(browser, tmp_path):
     """A function that opens the page of a surrogate; at the end nothing may have been asked for or complained about."""

@@ -101,7 +101,7 @@ def test_what_a_page_cannot_do_is_refused(line, tmp_path):
         def predict(self, x):
             return np.zeros((len(x), 1))
 
-    with pytest.raises(ps.ParasolError, match=r"cannot compute a Mine.*Fit one of parasol's recipes"):
+    with pytest.raises(ps.ParasolError, match=r"a map of kind Mine.*explored. Fit one of parasol's recipes"):
         ps.explore(replace(line, map=Mine()))
     large = Network(
         (np.ones((600, 1)), np.ones((600, 600)), np.ones((600, 600)), np.ones((600, 600)), np.ones((1, 600))),

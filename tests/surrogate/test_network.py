@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.surrogate import network as networks
+from parasol.surrogate import program as programs
 from parasol.surrogate.network import ACTIVATIONS, Network
 
 
@@ -107,8 +107,8 @@ def test_sparse_layers_are_the_same_map(activation, which, monkeypatch):
     dense.weights[1][::2] = 0.0
     net = as_sparse(dense, which)
     x = np.random.default_rng(3).standard_normal((17, 3))
-    for block in (networks.BLOCK_NUMBERS, 12):  # all at once, and two samples at a time
-        monkeypatch.setattr(networks, "BLOCK_NUMBERS", block)
+    for block in (programs.SPARSE_BLOCK, 100):  # all at once, and two samples at a time
+        monkeypatch.setattr(programs, "SPARSE_BLOCK", block)
         assert np.allclose(net(x), dense(x), rtol=1e-13, atol=1e-13)
         assert np.allclose(net.jacobian(x), dense.jacobian(x), rtol=1e-12, atol=1e-12)
     assert net(np.zeros((0, 3))).shape == (0, 2)

@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.delivery.container import pack, unpack
+from parasol.surrogate.program import program_of
 from parasol.surrogate.surrogate import Surrogate
 
 FORMAT = "parasol-surrogate"
@@ -57,7 +58,7 @@ def _tried_out(surrogate: Any, facts: dict[str, Any]) -> Surrogate:
             raise ParasolError(f"its map gives {c.shape[-1]} coefficients for {surrogate.basis.n_modes} modes.")
         if surrogate.reduced is not None or surrogate.conformal is not None:
             surrogate.certify(mu, c)
-        widest = max(getattr(getattr(surrogate.map, "network", None), "widths", (0,)))
-        if widest * surrogate.n_parameters < _WIDEST:
+        program = program_of(surrogate.map)
+        if program is None or program.widest * surrogate.n_parameters < _WIDEST:
             surrogate.jacobian(mu)
     return replace(surrogate, facts=facts)

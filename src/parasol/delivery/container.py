@@ -21,8 +21,10 @@ import numpy as np
 
 from parasol import __version__
 from parasol.checks import ParasolError
+from parasol.surrogate.program import StoredMap, program_of
 
-VERSION = 2  # 1 was never released
+VERSION = 3  # 1 was never released; 2 is still written where a file holds nothing that came with 3
+_OLDEST = 2
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 4 * 2**20  # what is large is in arrays; parsed JSON takes twenty times its size
 _LONGEST_EMPTY = 10_000  # an array without numbers may have no longer axis
@@ -49,6 +51,9 @@ _KINDS = {
         "parasol.surrogate.process": "FittedProcess",
         "parasol.surrogate.random_features": "FittedNetwork",
         "parasol.surrogate.network": "Network",
+        "parasol.surrogate.program": "Program StoredMap",
+        "parasol.surrogate.operations": "Log Scale Affine Activation Sum",
+        "parasol.surrogate.expansions": "Chebyshev Radial",
         "parasol.reduction.basis": "Basis",
         "parasol.reduction.online": "ReducedModel",
         "parasol.reduction.theta": "Theta",
@@ -88,7 +93,7 @@ def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> P
     entries = {_name(i): _npy(array) for i, array in enumerate(arrays)}
     manifest = {
         "format": form,
-        "version": VERSION,
+        "version": VERSION if _since_version_3(content) else _OLDEST,
         "parasol": __version__,
         "facts": _encode({key: fact for key, fact in facts.items() if _is_plain(fact)}, [])["dict"],
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in entries.items()},
@@ -172,7 +177,7 @@ def _check_version(manifest, path: Path, form: str) -> None:
             f"{str(path)!r} has version {version} of the format, written by parasol {manifest['parasol']}, and is "
             f"newer than this parasol ({__version__}) can read. Update parasol."
         )
-    if version < VERSION:
+    if version < _OLDEST:
         raise ParasolError(
             f"{str(path)!r} has version {version} of the format, which is no longer read. Make the surrogate again."
         )
@@ -254,15 +259,18 @@ def _encode_kind(value: Any, arrays: list[np.ndarray]) -> Any:
         parts = (value.data, value.indices, value.indptr)
         return {"csr": [_encode(part, arrays) for part in parts], "shape": [int(n) for n in value.shape]}
     kind, names = _PLAIN.get(type(value).__name__, (type(value).__name__, None))
-    if kind not in _KINDS or (names is None and type(value).__module__ != _KINDS[kind]) or not _known(value, names):
+    foreign = kind not in _KINDS or (names is None and type(value).__module__ != _KINDS[kind])
+    if foreign and program_of(value) is not None:  # a map of any kind is kept by its program
+        return _encode_kind(StoredMap.of(value), arrays)
+    if foreign or not _known(value, names):
         if hasattr(value, "expression"):
             raise ParasolError(
                 f"the bounds of this surrogate need {str(value.expression)[:80]}, and files cannot hold such a function of the "
                 "parameters. Write it with +, *, **, sin, exp, Abs, Max, Min and the like, or keep the surrogate in memory."
             )
         raise ParasolError(
-            f"a surrogate with a {type(value).__module__}.{kind} in it cannot be saved: files hold parasol's own maps only. "
-            "Keep it in memory, or fit one of parasol's recipes."
+            f"a surrogate with a {type(value).__module__}.{kind} in it cannot be saved: files hold parasol's own maps only, "
+            "and those that have a program. Keep it in memory, or fit one of parasol's recipes."
         )
     left_out = _LEFT_OUT.get(kind, {})
     # what few objects have is left out of the others, so that earlier versions read them
@@ -270,6 +278,13 @@ def _encode_kind(value: Any, arrays: list[np.ndarray]) -> Any:
     kept = [f.name for f in fields(value) if f.init and f.name not in left_out and common(f)] if names is None else []
     kept = kept or (names or "").split()
     return {"kind": kind, "fields": {name: _encode(getattr(value, name), arrays) for name in kept}}
+
+
+def _since_version_3(tree: Any) -> bool:
+    """Whether there are programs in it, which parasol 0.1 does not know."""
+    if isinstance(tree, list):
+        return any(map(_since_version_3, tree))
+    return isinstance(tree, dict) and (tree.get("kind") == "Program" or any(map(_since_version_3, tree.values())))
 
 
 def _is_default(value: Any, default: Any) -> bool:

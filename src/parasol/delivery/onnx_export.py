@@ -12,10 +12,9 @@ import numpy as np
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError, check_choice
-from parasol.delivery.onnx_graph import Graph, require_onnx
-from parasol.surrogate.network import Network
-from parasol.surrogate.polynomial import FittedPolynomial
-from parasol.surrogate.process import FittedProcess
+from parasol.delivery.onnx_graph import Graph, emit, require_onnx
+from parasol.surrogate.operations import Affine
+from parasol.surrogate.program import Program
 from parasol.surrogate.surrogate import Surrogate
 
 EXPORT_SUFFIXES = (".onnx",)
@@ -81,8 +80,9 @@ def model_bytes(onnx: Any, surrogate: Surrogate, dtype: str, map_dtype: str) -> 
     """The serialised model, checked by ONNX itself."""
     kind = np.dtype(dtype).type
     graph = Graph(onnx, "mu", kind)
-    x = _features(graph, graph.cast("mu", np.dtype(map_dtype).type), surrogate)
-    c = graph.cast(_coefficients(graph, x, surrogate.map), kind)
+    _check_dense(surrogate.program)
+    x = graph.cast("mu", np.dtype(map_dtype).type)
+    c = graph.cast(emit(graph, surrogate.program.operations, x, surrogate.n_parameters), kind)
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
     graph.add("MatMul", c, modes.T, name="u")
     return graph.serialised(
@@ -107,82 +107,15 @@ def metadata(surrogate: Surrogate) -> dict[str, str]:
     return {name: json.dumps(value, ensure_ascii=False) for name, value in out.items()}
 
 
-def _features(graph: Graph, mu: str, surrogate: Surrogate) -> str:
-    features = surrogate.features
-    if features.logs.any():
-        logs = features.logs.astype(float)
-        # log μ in some columns, μ in the others, with no column taken apart: exact, since log 1 = 0
-        one_elsewhere = graph.add("Add", graph.add("Mul", mu, logs), 1.0 - logs)
-        mu = graph.add("Add", graph.add("Log", one_elsewhere), graph.add("Mul", mu, 1.0 - logs))
-    return graph.affine(mu, features.shift, features.scale)
-
-
-def _coefficients(graph: Graph, x: str, fitted: Any) -> str:
-    network = getattr(fitted, "network", None)
-    if isinstance(network, Network):
-        _check_dense(network)
-        return _network(graph, x, network.astype(np.float64))
-    if isinstance(fitted, FittedPolynomial):
-        return _polynomial(graph, graph.affine(x, fitted.shift, fitted.scale), fitted)
-    if isinstance(fitted, FittedProcess):
-        return _process(graph, x, fitted)
-    raise ParasolError(
-        f"a map of kind {type(getattr(fitted, 'inner', fitted)).__name__} cannot be exported: only parasol's own are known. "
-        "Fit one of its recipes, such as 'best' or 'polynomial'."
-    )
-
-
-def _network(graph: Graph, x: str, network: Network) -> str:
-    if np.any(network.input_shift) or np.any(network.input_scale != 1):
-        x = graph.affine(x, network.input_shift, network.input_scale)
-    h, last = x, network.depth - 1
-    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        h = graph.add("Add", graph.add("MatMul", h, _dense(w).T), b)
-        h = h if i == last else graph.activation(network.activation, h)
-    if network.skip is not None:
-        h = graph.add("Add", h, graph.add("MatMul", x, _dense(network.skip).T))
-    if np.any(network.output_shift) or np.any(network.output_scale != 1):
-        h = graph.add("Add", graph.add("Mul", h, network.output_scale), network.output_shift)
-    return h
-
-
-def _dense(w: Any) -> np.ndarray:
-    return w if isinstance(w, np.ndarray) else w.toarray()
-
-
-def _check_dense(network: Network) -> None:
+def _check_dense(program: Program) -> None:
     """Refuse sparse layers that would burst the file, before they do."""
-    size = sum(8 * w.shape[0] * w.shape[1] for w in network.weights if not isinstance(w, np.ndarray))
+    layers = [op.weights for op in program.all_operations if isinstance(op, Affine) and op.is_sparse]
+    size = sum(8 * w.shape[0] * w.shape[1] for w in layers)
     if size > _MOST_DENSE:
         raise ParasolError(
-            f"the sparse layers of this network fill {size / 2**30:.1f} GiB where their zeros are written out, which ONNX "
+            f"the sparse layers of this map fill {size / 2**30:.1f} GiB where their zeros are written out, which ONNX "
             f"wants; at most {_MOST_DENSE / 2**30:g} are. Export a trained map, or construct with fewer modes."
         )
-
-
-def _polynomial(graph: Graph, t: str, fitted: FittedPolynomial) -> str:
-    """Σ c_k Π T_{k_i}(t_i): all T_0 ... T_m of all inputs by the recurrence, then the products picked from them."""
-    indices = fitted.indices
-    p = indices.shape[1]
-    powers = [graph.add("Add", graph.add("Mul", t, 0.0), 1.0), t]
-    twice = graph.add("Add", t, t)
-    for _ in range(2, int(indices.max()) + 1):
-        powers.append(graph.add("Sub", graph.add("Mul", twice, powers[-1]), powers[-2]))
-    table = graph.add("Concat", *powers, axis=1)
-    product = None
-    for i in np.flatnonzero(indices.any(axis=0)) if indices.any() else [0]:
-        factor = graph.add("Gather", table, (indices[:, i] * p + i).astype(np.int64), axis=1)
-        product = factor if product is None else graph.add("Mul", product, factor)
-    assert product is not None
-    return graph.add("MatMul", product, fitted.coefficients)
-
-
-def _process(graph: Graph, x: str, fitted: FittedProcess) -> str:
-    """P(x) β + k(x, z) α."""
-    t = graph.affine(x, fitted.trend.shift, fitted.trend.scale)
-    s = graph.squared_distances(graph.add("Div", t, fitted.lengths), fitted.centres / fitted.lengths)
-    k = graph.kernel(fitted.kernel, s)
-    return graph.add("Add", _polynomial(graph, t, fitted.trend), graph.add("MatMul", k, fitted.weights))
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,9 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
         return share * last if isinstance(symbol, Time) else share
 
     for share in shares if others else shares[:1]:
-        given = [np.float64(constant(symbol, share)) for symbol in others]  # a plain 0.0 has no inverse, not even infinity
+        given = [
+            np.float64(constant(symbol, share)) for symbol in others
+        ]  # a plain 0.0 has no inverse, not even infinity
 
         def value(points: np.ndarray, given=given) -> np.ndarray:
             with np.errstate(all="ignore"):

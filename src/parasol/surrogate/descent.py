@@ -95,7 +95,7 @@ class Watch:
 
 
 def activation_of(name: str):
-    """The activation as a JAX function; the same formulas as in `networks.network`."""
+    """The activation as a JAX function; the same formulas as in surrogate/operations.py."""
     jax = require_jax()
     return {"relu": jax.nn.relu, "tanh": jax.numpy.tanh, "silu": jax.nn.silu, "gelu": jax.nn.gelu}[name]
 

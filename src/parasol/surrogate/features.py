@@ -9,6 +9,9 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.pde.box import ParameterSpace
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import Log, Scale
+from parasol.surrogate.program import Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +34,17 @@ class Features:
 
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """Features (n_samples, n_parameters) of parameter vectors of the same shape."""
-        x = np.array(mus, dtype=float)
-        for j in self._log_columns:
-            np.log(x[:, j], out=x[:, j])
-        x -= self.shift
-        x *= self.scale
-        return x
+        return self._program(np.asarray(mus, dtype=float))
 
     @cached_property
-    def _log_columns(self) -> list[int]:
-        return np.flatnonzero(self.logs).tolist()
+    def operations(self) -> tuple[Operation, ...]:
+        """How they are computed: what a map's own operations come after."""
+        logs = (Log(np.flatnonzero(self.logs)),) if self.logs.any() else ()
+        return (*logs, Scale(self.scale, self.shift))
+
+    @cached_property
+    def _program(self) -> Program:
+        return Program(self.operations)
 
     def slope(self, mus: np.ndarray) -> np.ndarray:
         """dx/dμ, diagonal, (n_samples, n_parameters)."""

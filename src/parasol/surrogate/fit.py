@@ -29,6 +29,7 @@ from parasol.surrogate.groups import drawn_at_random, group_labels
 from parasol.surrogate.layout import layout_of
 from parasol.surrogate.maps import fit_map, predictions
 from parasol.surrogate.polynomial import Polynomial
+from parasol.surrogate.program import program_of
 from parasol.surrogate.readings import readings_of
 from parasol.surrogate.recipes import recipe_named
 from parasol.surrogate.surrogate import Surrogate
@@ -414,7 +415,7 @@ def _fitted(recipe, features: Features, labels: Labels, unseen: Labels | None, r
     x, y = features(labels.mus), labels.coefficients
     validation = None if unseen is None else (features(unseen.mus), unseen.coefficients)
     fitted = fit_map(recipe, x, y, validation=validation, rng=rng, progress=progress)
-    return fitted if type(fitted).__module__.startswith("parasol.") else Foreign(fitted, y.shape[1])
+    return fitted if program_of(fitted) is not None else Foreign(fitted, y.shape[1])
 
 
 def _labelled(source, basis: Basis | None, mus: np.ndarray) -> np.ndarray:

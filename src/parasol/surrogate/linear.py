@@ -8,6 +8,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.surrogate.network import Network
+from parasol.surrogate.program import Program, ProgramMap
 
 _EPS = np.finfo(float).eps
 _CANCELLED = 1e-10  # of the outputs: what rounding may take from a sum, if it never averages out
@@ -41,13 +42,6 @@ def check_data(x, y, validation=None) -> tuple[np.ndarray, np.ndarray, tuple[np.
     if not len(x_val):
         raise ParasolError("validation has no samples. Pass some, or validation=None to leave one out instead.")
     return x, y, (x_val, y_val)
-
-
-def check_inputs(x, n_inputs: int) -> np.ndarray:
-    """Inputs (n, n_inputs) of a fitted map as floats."""
-    if np.ndim(x) == 2 and np.shape(x)[1] != n_inputs:
-        raise ParasolError(f"x has {np.shape(x)[1]} columns, but the map was fitted to {n_inputs} inputs.")
-    return check_shape(x, (None, n_inputs), "x")
 
 
 class RidgePath:
@@ -111,18 +105,15 @@ def nearly_best(errors: np.ndarray) -> int:
     return int(np.argmax(errors <= _NEARLY_BEST * errors.min()))
 
 
-class NetworkMap:
-    """A fitted map that is a network: how it answers, whoever fitted it."""
+class NetworkMap(ProgramMap):
+    """A fitted map that is a network."""
 
     network: Network
 
-    def predict(self, x) -> np.ndarray:
-        """Outputs (n, d) of inputs (n, p)."""
-        return self.network(check_inputs(x, self.network.n_inputs))
-
-    def jacobian(self, x) -> np.ndarray:
-        """Derivatives (n, d, p)."""
-        return self.network.jacobian(check_inputs(x, self.network.n_inputs))
+    @property
+    def program(self) -> Program:  # type: ignore[override]
+        """That of the network."""
+        return self.network.program
 
 
 @dataclass(frozen=True, eq=False)

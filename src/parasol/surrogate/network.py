@@ -1,18 +1,17 @@
-"""A network is plain data: matrices, vectors, the name of an activation; NumPy evaluates it."""
+"""A network is plain data: matrices, vectors, the name of an activation; its program evaluates it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice, check_shape
-
-ACTIVATIONS = ("relu", "tanh", "silu", "gelu")
-BLOCK_NUMBERS = 2**21  # numbers in one layer's values of a block of samples through sparse layers: 16 MB
+from parasol.checks import ParasolError, check_choice
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import ACTIVATIONS, Activation, Affine, Scale, Sum
+from parasol.surrogate.program import Program
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,12 +100,12 @@ class Network:
     @property
     def layer_weights(self) -> tuple[int, ...]:
         """M_1, …, M_L, the numbers of weights and biases of each layer that are not zero; stored zeros do not count."""
-        return tuple(_count(w) + int(np.count_nonzero(b)) for w, b in zip(self.weights, self.biases, strict=True))
+        return tuple(Affine(w, b).n_numbers for w, b in zip(self.weights, self.biases, strict=True))
 
-    @cached_property
+    @property
     def is_sparse(self) -> bool:
         """Whether some matrix is stored as a sparse one; evaluating it then needs SciPy."""
-        return any(_is_sparse(w) for w in self.weights)
+        return self.program.is_sparse
 
     @property
     def n_bytes(self) -> int:
@@ -128,163 +127,65 @@ class Network:
         )
 
     def folded(self) -> Network:
-        """The same map with the scalings multiplied into the layers: fewer passes over the numbers.
+        """The same map with the scalings multiplied into the layers.
 
         >>> net = Network((np.array([[2.0]]),), (np.array([1.0]),), "relu", input_shift=[3.0], output_scale=[10.0])
         >>> net([[4.0]]), net.folded()([[4.0]]), net.folded().weights[0]
         (array([[30.]]), array([[30.]]), array([[20.]]))
         """
-        if self._plain:
+        before, after = self._scalings
+        if before is None and after is None:
             return self
-        weights, biases = list(self.weights), list(self.biases)
-        shift, scale = self.input_shift * self.input_scale, self.output_scale[:, None]
-        biases[0] = biases[0] - weights[0] @ shift
-        weights[0] = _scale_columns(weights[0], self.input_scale)
-        skip = None if self.skip is None else scale * self.skip * self.input_scale
-        if self.skip is not None:
-            biases[-1] = biases[-1] - self.skip @ shift
-        weights[-1] = _scale_rows(weights[-1], self.output_scale)
-        biases[-1] = self.output_scale * biases[-1] + self.output_shift
-        return Network(tuple(weights), tuple(biases), self.activation, skip)
+        weights: list[Any] = list(self.weights)
+        biases: list[Any] = list(self.biases)
+        skip = None if self.skip is None else Affine(self.skip)
+        if before is not None:
+            first = before.into(Affine(weights[0], biases[0]))
+            weights[0], biases[0] = first.weights, first.bias
+            skip = skip and before.into(skip)
+        if skip is not None and skip.bias is not None:
+            biases[-1] = biases[-1] + skip.bias
+        if after is not None:
+            last = after.onto(Affine(weights[-1], biases[-1]))
+            weights[-1], biases[-1] = last.weights, last.bias
+            skip = skip and Scale(after.scale).onto(skip)
+        return Network(tuple(weights), tuple(biases), self.activation, skip and skip.weights)
 
     @cached_property
-    def _plain(self) -> bool:
-        """Whether there is nothing to scale."""
-        shifts, scales = (self.input_shift, self.output_shift), (self.input_scale, self.output_scale)
-        return not any(np.any(a) for a in shifts) and all(np.all(a == 1) for a in scales)
+    def _scalings(self) -> tuple[Scale | None, Scale | None]:
+        """Those of inputs and outputs, where there is something to scale."""
+        before = Scale(self.input_scale, self.input_shift)
+        after = Scale(self.output_scale, None, self.output_shift)
+        return (
+            before if np.any(self.input_shift) or np.any(self.input_scale != 1) else None,
+            after if np.any(self.output_shift) or np.any(self.output_scale != 1) else None,
+        )
 
     @cached_property
-    def _columns(self) -> tuple[np.ndarray, ...]:
-        """The matrices as they are multiplied from the right."""
-        return tuple(np.ascontiguousarray(w.T) for w in self.weights)
+    def program(self) -> Program:
+        """Its operations."""
+        layers: list[Operation] = []
+        for w, b in zip(self.weights, self.biases, strict=True):
+            layers += [Affine(w, b), Activation(self.activation)]
+        body = tuple(layers[:-1])
+        before, after = self._scalings
+        return Program(
+            (
+                *(() if before is None else (before,)),
+                *(body if self.skip is None else (Sum((body, (Affine(self.skip),))),)),
+                *(() if after is None else (after,)),
+            )
+        )
 
     def __call__(self, inputs) -> np.ndarray:
         """Outputs (n, n_outputs) of inputs (n, n_inputs)."""
-        x = self._scaled(inputs)
-        if self.is_sparse:
-            return self._in_blocks(x, self._sparse_values, 1)
-        h = x
-        for w, b in zip(self._columns[:-1], self.biases[:-1], strict=True):
-            h = h @ w
-            h += b
-            _apply(self.activation, h)
-        out = h @ self._columns[-1]
-        out += self.biases[-1]
-        return self._finished(out, x)
-
-    def _finished(self, out: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The linear path added and the scaling undone, in place."""
-        if self.skip is not None:
-            out += x @ self.skip.T
-        if not self._plain:
-            out *= self.output_scale
-            out += self.output_shift
-        return out
-
-    def _sparse_values(self, x: np.ndarray) -> np.ndarray:
-        h = np.ascontiguousarray(x.T)  # sparse matrices multiply from the left, many columns at once
-        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            h = w @ h
-            h += b[:, None]
-            _apply(self.activation, h)
-        out = self.weights[-1] @ h
-        out += self.biases[-1][:, None]
-        return self._finished(np.ascontiguousarray(out.T), x)
-
-    def _sparse_jacobian(self, x: np.ndarray) -> np.ndarray:
-        n, p = x.shape
-        h, slope = np.ascontiguousarray(x.T), np.repeat(np.eye(p, dtype=self.dtype)[:, None], n, axis=1)
-        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            h = w @ h + b[:, None]
-            slope = (w @ slope.reshape(-1, n * p)).reshape(-1, n, p)
-            slope *= _slope(self.activation, h)[:, :, None]
-            _apply(self.activation, h)
-        out = (self.weights[-1] @ slope.reshape(-1, n * p)).reshape(-1, n, p)
-        return out.transpose(1, 0, 2)
-
-    def _in_blocks(self, x: np.ndarray, evaluate: Callable[[np.ndarray], np.ndarray], n_columns: int) -> np.ndarray:
-        """Results of blocks of samples small enough for the widest layer, one after the other."""
-        step = max(1, BLOCK_NUMBERS // (max(self.widths) * n_columns))
-        return np.concatenate([evaluate(x[i : i + step]) for i in range(0, max(len(x), 1), step)])
+        return self.program(inputs)
 
     def jacobian(self, inputs) -> np.ndarray:
         """Derivatives (n, n_outputs, n_inputs) of the outputs by the inputs; at kinks of relu the one from the right."""
-        x = self._scaled(inputs)
-        if self.is_sparse:
-            out = self._in_blocks(x, self._sparse_jacobian, self.n_inputs)
-        else:
-            h, slope = x, None
-            for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-                h = h @ w.T + b
-                rise = _slope(self.activation, h)[:, :, None]
-                slope = rise * (w if slope is None else w @ slope)
-                _apply(self.activation, h)
-            w = self.weights[-1]
-            out = np.broadcast_to(w, (len(x), *w.shape)) if slope is None else w @ slope
-        if self.skip is not None:
-            out = out + self.skip
-        return self.output_scale[:, None] * out * self.input_scale
-
-    def _scaled(self, inputs) -> np.ndarray:
-        inputs = np.asarray(inputs)
-        if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
-            check_shape(inputs, (None, self.n_inputs), "inputs")
-        inputs = inputs.astype(self.dtype, copy=False)
-        return inputs if self._plain else (inputs - self.input_shift) * self.input_scale
+        return self.program.jacobian(inputs)
 
 
 def _is_sparse(matrix) -> bool:
     """Whether a matrix is a sparse one, told without importing SciPy: dense networks need NumPy alone."""
     return not isinstance(matrix, np.ndarray)
-
-
-def _count(matrix) -> int:
-    """Entries that are not zero, whether stored or not."""
-    return int(matrix.count_nonzero()) if _is_sparse(matrix) else int(np.count_nonzero(matrix))
-
-
-def _scale_rows(matrix, factors: np.ndarray):
-    """diag(factors) · matrix."""
-    if not _is_sparse(matrix):
-        return factors[:, None] * matrix
-    out = matrix.copy()
-    out.data *= np.repeat(factors, np.diff(out.indptr))
-    return out
-
-
-def _scale_columns(matrix, factors: np.ndarray):
-    """matrix · diag(factors)."""
-    if not _is_sparse(matrix):
-        return matrix * factors
-    out = matrix.copy()
-    out.data *= factors[out.indices]
-    return out
-
-
-def _apply(activation: str, h: np.ndarray) -> None:
-    """σ(h), in place."""
-    if activation == "relu":
-        np.maximum(h, 0.0, out=h)
-    elif activation == "tanh":
-        np.tanh(h, out=h)
-    elif activation == "silu":
-        h *= _sigmoid(h)
-    else:
-        h *= 0.5 * (1.0 + np.tanh(_GELU[0] * (h + _GELU[1] * h**3)))
-
-
-def _slope(activation: str, h: np.ndarray) -> np.ndarray:
-    """σ'(h)."""
-    if activation == "relu":
-        return (h >= 0).astype(h.dtype)
-    if activation == "tanh":
-        return 1.0 - np.tanh(h) ** 2
-    if activation == "silu":
-        s = _sigmoid(h)
-        return s * (1.0 + h * (1.0 - s))
-    t = np.tanh(_GELU[0] * (h + _GELU[1] * h**3))
-    return 0.5 * (1.0 + t) + 0.5 * h * (1.0 - t**2) * _GELU[0] * (1.0 + 3 * _GELU[1] * h**2)
-
-
-_GELU = (np.sqrt(2 / np.pi), 0.044715)  # the usual approximation of x Φ(x) by a tanh
-_sigmoid: Callable[[np.ndarray], np.ndarray] = lambda h: 0.5 * (1.0 + np.tanh(0.5 * h))  # noqa: E731  never overflows

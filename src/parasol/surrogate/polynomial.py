@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebder, chebvander
 
-from parasol.checks import ParasolError, check_choice, check_shape
-from parasol.surrogate.linear import check_data, check_inputs
+from parasol.checks import ParasolError, check_choice
+from parasol.surrogate.expansions import Chebyshev
+from parasol.surrogate.linear import check_data
+from parasol.surrogate.operations import Affine, Scale
+from parasol.surrogate.program import Program, ProgramMap
 
 INDEX_SETS = ("total", "hyperbolic")
 _MOST_TERMS = 800
-_HIGHEST = 10_000
 _ENOUGH = 1000  # samples that settle the weights of the inputs; the coefficients use all
 _RANK = 1e-12  # a term this close to the span of those before it cannot be told from them
 _STEP = np.sqrt(2.0)  # between weights tried
@@ -22,7 +24,7 @@ _MOST_FREE = 12  # more inputs than this have equal weights
 
 
 @dataclass(frozen=True, eq=False)
-class FittedPolynomial:
+class FittedPolynomial(ProgramMap):
     """y = Σ_k c_k Π_i T_{k_i}((x_i − shift_i) · scale_i) with Chebyshev polynomials T; `error` is that of its choice."""
 
     indices: np.ndarray  # (n_terms, p) degrees k
@@ -32,30 +34,17 @@ class FittedPolynomial:
     error: float
 
     def __post_init__(self):
-        n_terms, n_inputs = check_shape(self.indices, (None, None), "indices").shape
-        check_shape(self.coefficients, (n_terms, None), "coefficients")
-        for name in ("shift", "scale"):
-            check_shape(getattr(self, name), (n_inputs,), name)
-        if not n_terms or self.indices.dtype.kind not in "iu" or self.indices.min() < 0:
-            raise ParasolError("the degrees of a polynomial must be whole numbers that are not negative.")
-        if self.indices.max() > _HIGHEST:
-            raise ParasolError(f"a polynomial of degree {self.indices.max()} is too high. Allowed is {_HIGHEST}.")
+        _ = self.program  # which checks the parts
 
     @property
     def degree(self) -> int:
         """The largest total degree of a term."""
         return int(self.indices.sum(axis=1).max())
 
-    def predict(self, x) -> np.ndarray:
-        """Outputs (n, d) of inputs (n, p)."""
-        x = check_inputs(x, len(self.shift))
-        return terms((x - self.shift) * self.scale, self.indices) @ self.coefficients
-
-    def jacobian(self, x) -> np.ndarray:
-        """Derivatives (n, d, p)."""
-        x = (check_inputs(x, len(self.shift)) - self.shift) * self.scale
-        slopes = [terms(x, self.indices, slope=i) @ self.coefficients * s for i, s in enumerate(self.scale)]
-        return np.stack(slopes, axis=2)
+    @cached_property
+    def program(self) -> Program:  # type: ignore[override]
+        """Scaled inputs, their Chebyshev products, the coefficients."""
+        return Program((Scale(self.scale, self.shift), Chebyshev(self.indices), Affine(self.coefficients.T)))
 
 
 @dataclass(frozen=True)
@@ -192,16 +181,9 @@ class _Trial:
         return solve_triangular(self._r, self._qty)
 
 
-def terms(t: np.ndarray, indices: np.ndarray, slope: int | None = None) -> np.ndarray:
-    """Π_i T_{k_i}(t_i), (n, n_terms); differentiated by input number `slope` if that is given."""
-    out = np.ones((len(t), len(indices)))
-    for i in np.flatnonzero(indices.any(axis=0)) if slope is None else range(t.shape[1]):
-        most = int(indices[:, i].max())
-        values = chebvander(t[:, i], most)
-        if i == slope:
-            values = values[:, :most] @ chebder(np.eye(most + 1)) if most else np.zeros_like(values)
-        out *= values[:, indices[:, i]]
-    return out
+def terms(t: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Π_i T_{k_i}(t_i), (n, n_terms)."""
+    return Chebyshev(indices)(t)
 
 
 def lower_set(index: str, weights: np.ndarray, most: int, degree: float = np.inf) -> tuple[np.ndarray, np.ndarray]:

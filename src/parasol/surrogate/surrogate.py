@@ -17,6 +17,9 @@ from parasol.reduction.online import Bounds, ReducedModel
 from parasol.surrogate.features import Features
 from parasol.surrogate.laws import Laws
 from parasol.surrogate.layout import Layout, check_nodes
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import run, steps
+from parasol.surrogate.program import Program, map_name, program_of
 from parasol.surrogate.readings import Readings
 
 if TYPE_CHECKING:  # a loaded surrogate answers with NumPy alone
@@ -80,9 +83,7 @@ class Surrogate:
 
     def __repr__(self) -> str:
         names = ", ".join(self.parameters.names) or "functions"
-        return (
-            f"<Surrogate of ({names}): {self.basis.n_modes} modes, {self.n_values} values, {type(self.map).__name__}>"
-        )
+        return f"<Surrogate of ({names}): {self.basis.n_modes} modes, {self.n_values} values, {map_name(self.map)}>"
 
     def _repr_html_(self) -> str:
         from parasol.surrogate.words import model_html  # which needs this class
@@ -155,9 +156,9 @@ class Surrogate:
         if predict is None:
             raise ParasolError(f"dtype must be float64 or float32, got {dtype!r}.")
         if len(mus) <= _BATCH:
-            out = predict(self.features(mus))
+            out = predict(mus)
         else:
-            out = np.concatenate([predict(self.features(mus[rows])) for rows in slices(len(mus), _BATCH)])
+            out = np.concatenate([predict(mus[rows]) for rows in slices(len(mus), _BATCH)])
         if not np.isfinite(out).all():
             bad = mus[int(np.argmin(np.isfinite(out).all(axis=1)))]
             raise ParasolError(
@@ -167,15 +168,33 @@ class Surrogate:
 
     @cached_property
     def _predictors(self) -> dict:
-        """The map, by the type of numbers wanted; only a network made for float32 computes in it."""
-        network = getattr(self.map, "network", None)
-        if network is not None and network.dtype == np.float32:
-            return {
-                np.float32: network.astype(np.float64).folded().astype(np.float32),
-                np.float64: network.astype(np.float64),
-            }
-        predict = self.map.predict if network is None else network
-        return {np.float64: partial(_typed, predict, np.float64), np.float32: partial(_typed, predict, np.float32)}
+        """Coefficients of parameters, by the type of numbers wanted; only a map made for float32 computes in it."""
+        program = program_of(self.map)
+        if program is None:
+            whole = lambda mus: np.asarray(self.map.predict(self.features(mus)), dtype=float)  # noqa: E731
+        else:
+            whole = self.program
+            if program.dtype == np.float32:
+                single = program.astype(np.float64).folded().astype(np.float32)
+                before = steps(self.features.operations)  # in float64: in a narrow box the digits are needed
+                return {np.float64: whole, np.float32: lambda mus: single(run(before, mus))}
+        return {np.float64: whole, np.float32: partial(_single, whole)}
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """From parameters to coefficients, step by step; those of the map have the type of numbers it was made for."""
+        program = program_of(self.map)
+        if program is None:
+            raise ParasolError(
+                f"a map of kind {map_name(getattr(self.map, 'inner', self.map))} has no program, so nothing but Python can compute it: it can neither be "
+                "exported nor explored. Fit one of parasol's recipes, such as 'best' or 'polynomial'."
+            )
+        return (*self.features.operations, *program.operations)
+
+    @cached_property
+    def program(self) -> Program:
+        """From parameters to coefficients in float64, folded: what Python runs."""
+        return Program(tuple(op.astype(np.float64) for op in self.operations)).folded()
 
     def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """Parameter vectors on axis 0 as floats, which of them lie outside the box (None: none), and whether it was one."""
@@ -224,11 +243,11 @@ class Surrogate:
     def jacobian(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
         mus, _, single = self._checked(mus, extrapolate)
-        x = self.features(mus)
-        # a network trained in float32 answers in float64, and so do its derivatives
-        exact = self._predictors[np.float64]
-        slopes = getattr(exact, "jacobian", getattr(self.map, "jacobian", None))
-        out = (_differences(self.map, x) if slopes is None else slopes(x)) * self.features.slope(mus)[:, None, :]
+        if program_of(self.map) is not None:
+            out = self.program.jacobian(mus)
+        else:
+            slopes = getattr(self.map, "jacobian", partial(_differences, self.map))
+            out = slopes(self.features(mus)) * self.features.slope(mus)[:, None, :]
         return out[0] if single else out
 
     def gradient(self, mus, *, extrapolate: bool = False) -> np.ndarray:
@@ -443,10 +462,10 @@ class Answer:
         return self.surrogate.layout.points
 
 
-def _typed(predict, kind: type, x: np.ndarray) -> np.ndarray:
-    """Predictions in the type of numbers that was asked for."""
+def _single(predict, mus: np.ndarray) -> np.ndarray:
+    """Predictions rounded to single precision."""
     with np.errstate(over="ignore"):
-        return predict(x).astype(kind, copy=False)
+        return predict(mus).astype(np.float32)
 
 
 def _same_modes(one: Basis, other: Basis) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from parasol.pde.notebook import card, field_rows, is_plain_latex, range_text
+from parasol.surrogate.program import map_name, program_of
 from parasol.surrogate.surrogate import Answer, Surrogate
 
 Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
@@ -155,20 +156,13 @@ def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:
 
 
 def _map_facts(surrogate: Surrogate) -> Facts:
-    network = getattr(surrogate.map, "network", None)
-    out: Facts = {"kind": type(surrogate.map).__name__}
-    if network is not None:
-        out |= {
-            "widths": list(network.widths),
-            "activation": network.activation if network.depth > 1 else None,
-            "n_weights": network.n_weights,
-            "dtype": str(network.dtype),
-        }
-    indices, centres = getattr(surrogate.map, "indices", None), getattr(surrogate.map, "centres", None)
-    if indices is not None:
-        out |= {"n_terms": len(indices), "degree": int(np.max(np.sum(indices, axis=1)))}
-    if centres is not None:
-        out |= {"n_centres": len(centres), "kernel": surrogate.map.kernel}  # type: ignore[attr-defined]
+    out: Facts = {"kind": map_name(surrogate.map)}
+    program = program_of(surrogate.map)
+    if program is not None:
+        out |= {"widths": list(program.widths), "activation": None}
+        out |= {"n_weights": program.n_weights, "dtype": str(program.dtype)}
+        for op in program.all_operations:
+            out |= op.facts
     for name in ("validation_error", "error"):
         if isinstance(getattr(surrogate.map, name, None), float):
             out[name] = getattr(surrogate.map, name)
@@ -177,14 +171,15 @@ def _map_facts(surrogate: Surrogate) -> Facts:
 
 def _map_text(facts: Facts) -> str:
     words = [facts["kind"]]
-    if "widths" in facts:
+    if "widths" in facts and "n_terms" not in facts:
         shape = "-".join(map(str, facts["widths"]))
         words.append(f"{shape}{' ' + facts['activation'] if facts['activation'] else ''}")
-        words.append(f"{facts['n_weights']} weights, {facts['dtype']}")
     if "n_terms" in facts:
         words.append(f"{facts['n_terms']} terms of degree {facts['degree']}")
     if "n_centres" in facts:
         words.append(f"{facts['n_centres']} samples, {facts['kernel']}")
+    if "n_weights" in facts:
+        words.append(f"{facts['n_weights']} weights, {facts['dtype']}")
     if "validation_error" in facts:
         words.append(f"validation error {facts['validation_error']:.1e}")
     return ", ".join(words)

@@ -38,7 +38,7 @@ class PageFunction:
 
 def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
     """The model for numbers.js and view.js; its arrays go into the pack."""
-    layout, features, scalars = surrogate.layout, surrogate.features, surrogate.parameters.answered.scalars
+    layout, scalars = surrogate.layout, surrogate.parameters.answered.scalars
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
     weights = surrogate.basis.weights if surrogate.readout is None else None
     n_nodes = len(modes) // (layout.n_times * len(layout.names))
@@ -51,12 +51,7 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in scalars],
         "functions": _listed(functions, len(scalars), pack),
         "n_mu": surrogate.n_parameters,
-        "features": {
-            "logs": features.logs.tolist(),
-            "shift": pack.add(features.shift),
-            "scale": pack.add(features.scale),
-        },
-        "map": map_program(surrogate.map, pack),
+        "map": map_program(surrogate.operations, pack),
         "mesh": make_mesh(layout).program(pack),
         "lift": {
             "names": list(layout.names),

@@ -97,7 +97,7 @@ const Numbers = (() => {
     return least;
   }
 
-  // ---- maps from features to coefficients ---------------------------------------------------------------------------
+  // ---- maps from parameters to coefficients --------------------------------------------------------------------------
   const sigmoid = (x) => 0.5 * (1 + Math.tanh(0.5 * x));
   const ACTIVATIONS = {
     relu: (x) => (x > 0 ? x : 0),
@@ -112,49 +112,51 @@ const Numbers = (() => {
     "matern32": (s) => { const r = Math.sqrt(3 * s); return (1 + r) * Math.exp(-r); },
   };
 
-  const MAPS = {
-    network(map, inputs) {
-      const x = inputs.map((value, i) => (value - map.input_shift.data[i]) * map.input_scale.data[i]);
-      const active = ACTIVATIONS[map.activation], last = map.layers.length - 1;
-      let h = x;
-      map.layers.forEach((layer, l) => {
-        h = times(layer.weights, h, layer.biases);
-        if (l < last) for (let i = 0; i < h.length; i++) h[i] = active(h[i]);
-      });
-      if (map.skip) times(map.skip, x).forEach((value, i) => { h[i] += value; });
-      return h.map((value, i) => value * map.output_scale.data[i] + map.output_shift.data[i]);
+  // one entry for each operation of surrogate/operations.py
+  const PROGRAM = {
+    Log(op, x) {
+      const out = Float64Array.from(x);
+      for (const j of op.columns.data) out[j] = Math.log(x[j]);
+      return out;
     },
-
-    polynomial(map, inputs) {
-      // products of Chebyshev polynomials
-      const [terms, p] = map.indices.shape, d = map.coefficients.shape[1];
-      const ladders = Array.from(inputs, (value, i) => {
-        const t = (value - map.shift.data[i]) * map.scale.data[i], ladder = [1, t];
-        for (let k = 2; k <= map.degrees[i]; k++) ladder.push(2 * t * ladder[k - 1] - ladder[k - 2]);
-        return ladder;
-      });
-      const out = new Float64Array(d);
-      for (let k = 0; k < terms; k++) {
-        let term = 1;
-        for (let i = 0; i < p; i++) term *= ladders[i][map.indices.data[k * p + i]];
-        for (let j = 0; j < d; j++) out[j] += term * map.coefficients.data[k * d + j];
+    Scale(op, x) {
+      const { scale, shift, offset } = op;
+      return Float64Array.from(x, (value, i) => (value - (shift ? shift.data[i] : 0)) * scale.data[i] + (offset ? offset.data[i] : 0));
+    },
+    Affine: (op, x) => times(op.weights, x, op.bias),
+    Activation: (op, x) => Float64Array.from(x, ACTIVATIONS[op.name]),
+    Chebyshev(op, x) {
+      const [terms, p] = op.indices.shape, degrees = op.indices.data, out = new Float64Array(terms).fill(1);
+      for (let i = 0; i < p; i++) {
+        const ladder = [1, x[i]];
+        for (let k = 0; k < terms; k++) {
+          const degree = degrees[k * p + i];
+          for (let n = ladder.length; n <= degree; n++) ladder.push(2 * x[i] * ladder[n - 1] - ladder[n - 2]);
+          out[k] *= ladder[degree];
+        }
       }
       return out;
     },
-
-    process(map, inputs) {
-      const out = MAPS.polynomial(map.trend, inputs), [n, p] = map.centres.shape, d = out.length;
-      const kernel = KERNELS[map.kernel], { shift, scale } = map.trend;
-      const x = Array.from(inputs, (value, i) => (value - shift.data[i]) * scale.data[i]);
+    Radial(op, x) {
+      const [n, p] = op.centres.shape, kernel = KERNELS[op.name], out = new Float64Array(n);
       for (let k = 0; k < n; k++) {
         let s = 0;
-        for (let i = 0; i < p; i++) s += ((x[i] - map.centres.data[k * p + i]) / map.lengths.data[i]) ** 2;
-        const weight = kernel(s);
-        for (let j = 0; j < d; j++) out[j] += weight * map.weights.data[k * d + j];
+        for (let i = 0; i < p; i++) s += ((x[i] - op.centres.data[k * p + i]) / op.lengths.data[i]) ** 2;
+        out[k] = kernel(s);
       }
+      return out;
+    },
+    Sum(op, x) {
+      const [out, ...others] = op.branches.map((branch) => run(branch, Float64Array.from(x)));
+      for (const other of others) other.forEach((value, i) => { out[i] += value; });
       return out;
     },
   };
+
+  function run(operations, x) {
+    for (const op of operations) x = PROGRAM[op.kind](op, x);
+    return x;
+  }
 
   // ---- what is known about the errors -------------------------------------------------------------------------------
   const BOUNDS = {
@@ -276,7 +278,7 @@ const Numbers = (() => {
 
   // ---- the model ----------------------------------------------------------------------------------------------------
   function makeModel(model) {
-    const { features, lift } = model, n = lift.n_nodes, fields = lift.names.length;
+    const { lift } = model, n = lift.n_nodes, fields = lift.names.length;
 
     function expand(inputs) {
       // scalars as they are, functions from the coordinates of their modes
@@ -292,10 +294,7 @@ const Numbers = (() => {
       return mu;
     }
 
-    function coefficients(mu) {
-      const x = Float64Array.from(mu, (value, i) => ((features.logs[i] ? Math.log(value) : value) - features.shift.data[i]) * features.scale.data[i]);
-      return MAPS[model.map.kind](model.map, x);
-    }
+    const coefficients = (mu) => run(model.map, mu);
 
     function field(c, which, time, out = new Float32Array(n)) {
       const combine = (matrix, start, weights) => {

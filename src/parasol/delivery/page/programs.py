@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,34 @@ from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
 from parasol.expressions import Function
 from parasol.formulas import Formula
-from parasol.surrogate.network import Network
-from parasol.surrogate.polynomial import FittedPolynomial
-from parasol.surrogate.process import FittedProcess
+from parasol.surrogate.operation import Operation
+from parasol.surrogate.operations import flat
 
 MOST_WEIGHTS = 1_000_000  # of a map: more is neither mailed nor evaluated while a slider moves
 
 
-def map_program(fitted: Any, pack: Pack) -> dict:
-    """A map from features to coefficients, for numbers.js; a kind the page cannot evaluate is refused."""
-    for kind, write in _KINDS.items():
-        if isinstance(fitted, kind):
-            return write(fitted, pack)
-    network = getattr(fitted, "network", None)
-    if isinstance(network, Network):
-        return _network(network, pack)
-    raise ParasolError(
-        f"a page cannot compute a {type(fitted).__name__}: it knows parasol's networks, polynomials and Gaussian processes. "
-        "Fit one of parasol's recipes."
-    )
+def map_program(operations: tuple[Operation, ...], pack: Pack) -> list[dict]:
+    """A map as numbers.js runs it: for each operation its kind and its parts, arrays in the type that they have."""
+    count = sum(op.n_numbers for op in flat(operations))
+    if count > MOST_WEIGHTS:
+        raise ParasolError(
+            f"a map of {count} weights is too large for a page, which holds {MOST_WEIGHTS}. Fit a smaller map, or use "
+            "parasol serve."
+        )
+    return _written(operations, pack)
+
+
+def _written(part: Any, pack: Pack) -> Any:
+    if isinstance(part, Operation):
+        parts = {f.name: _written(getattr(part, f.name), pack) for f in fields(part)}  # type: ignore[arg-type]
+        return {"kind": type(part).__name__, **parts}
+    if isinstance(part, tuple):
+        return [_written(item, pack) for item in part]
+    if part is None or isinstance(part, str):
+        return part
+    if part.dtype.kind in "iu":
+        return pack.places(part)
+    return _matrix(part, pack, "f4" if part.dtype == np.float32 else "f8")
 
 
 def formula_tree(formula: Formula | Function) -> Any:
@@ -54,67 +63,15 @@ def _listed(tree) -> Any:
     return tree
 
 
-def _network(network: Network, pack: Pack) -> dict:
-    _check_size(network.n_weights, f"a network of {network.n_weights} weights")
-    kind = "f4" if network.dtype == np.float32 else "f8"
-    layers = [
-        {"weights": _matrix(w, pack, kind), "biases": pack.add(b, kind)}
-        for w, b in zip(network.weights, network.biases, strict=True)
-    ]
-    names = ("input_shift", "input_scale", "output_shift", "output_scale")
-    return {
-        "kind": "network",
-        "layers": layers,
-        "activation": network.activation,
-        "skip": None if network.skip is None else _matrix(network.skip, pack, kind),
-        **{name: pack.add(getattr(network, name), kind) for name in names},
-    }
-
-
 def _matrix(matrix: Any, pack: Pack, kind: str) -> dict:
-    """A matrix, or the entries of a sparse one where that is less."""
+    """An array, or the entries of a sparse matrix where that is less."""
     if isinstance(matrix, np.ndarray):
         return pack.add(matrix, kind)
-    sparse = matrix.tocsr()
-    if 2 * sparse.nnz >= math.prod(sparse.shape):
-        return pack.add(sparse.toarray(), kind)
+    if 2 * matrix.nnz >= math.prod(matrix.shape):
+        return pack.add(matrix.toarray(), kind)
     return {
-        "shape": list(sparse.shape),
-        "data": pack.add(sparse.data, kind),
-        "indices": pack.places(sparse.indices),
-        "indptr": pack.add(sparse.indptr, "i4"),
+        "shape": list(matrix.shape),
+        "data": pack.add(matrix.data, kind),
+        "indices": pack.places(matrix.indices),
+        "indptr": pack.add(matrix.indptr, "i4"),
     }
-
-
-def _polynomial(fitted: FittedPolynomial, pack: Pack) -> dict:
-    _check_size(fitted.coefficients.size, f"a polynomial of {fitted.coefficients.size} coefficients")
-    return {
-        "kind": "polynomial",
-        "indices": pack.places(fitted.indices),
-        "degrees": [int(k) for k in fitted.indices.max(axis=0)],
-        "coefficients": pack.add(fitted.coefficients),
-        "shift": pack.add(fitted.shift),
-        "scale": pack.add(fitted.scale),
-    }
-
-
-def _process(fitted: FittedProcess, pack: Pack) -> dict:
-    _check_size(fitted.weights.size, f"a Gaussian process of {len(fitted.weights)} samples")
-    return {
-        "kind": "process",
-        "kernel": fitted.kernel,
-        "centres": pack.add(fitted.centres),
-        "lengths": pack.add(fitted.lengths),
-        "weights": pack.add(fitted.weights),  # large and of both signs: in single precision nothing would be left
-        "trend": _polynomial(fitted.trend, pack),
-    }
-
-
-def _check_size(count: int, what: str) -> None:
-    if count > MOST_WEIGHTS:
-        raise ParasolError(
-            f"{what} is too large for a page, which holds {MOST_WEIGHTS}. Fit a smaller map, or use parasol serve."
-        )
-
-
-_KINDS: dict[type, Callable[[Any, Pack], dict]] = {FittedPolynomial: _polynomial, FittedProcess: _process}

@@ -14,6 +14,7 @@ import numpy as np
 from parasol.checks import ParasolError
 from parasol.delivery.server.desk import SELECTORS, Desk
 from parasol.delivery.server.wire import Refusal, numbers
+from parasol.surrogate.program import program_of
 from parasol.surrogate.surrogate import Surrogate
 
 PROTOCOL = 1.0
@@ -35,8 +36,8 @@ def model_names(surrogate: Surrogate) -> list[str]:
 
 def has_hessian(surrogate: Surrogate) -> bool:
     """Whether second derivatives mean something: the map knows its slopes, and they have no jumps."""
-    network = getattr(surrogate.map, "network", None)
-    kinks = network is not None and network.activation == "relu" and network.depth > 1
+    program = program_of(surrogate.map)
+    kinks = program is not None and any(getattr(op, "name", None) == "relu" for op in program.all_operations)
     return callable(getattr(surrogate.map, "jacobian", None)) and not kinks
 
 
@@ -113,8 +114,8 @@ def _hessian_action(surrogate: Surrogate, mu: np.ndarray, weights: np.ndarray, v
     length = float(np.max(np.abs(surrogate.features.slope(mu[None])[0] * vec)))
     if length == 0:
         return np.zeros(len(mu))
-    network = getattr(surrogate.map, "network", None)
-    step = np.cbrt(np.finfo(float if network is None else network.dtype).eps) / length
+    program = program_of(surrogate.map)
+    step = np.cbrt(np.finfo(float if program is None else program.dtype).eps) / length
     ahead, behind = surrogate.jacobian(np.stack([mu + step * vec, mu - step * vec]), extrapolate=True)
     return weights @ (ahead - behind) / (2 * step)
 
