@@ -22,7 +22,7 @@ assert found.mean < 1.1 * found.projection < 1e-6
 answer = surrogate(truth.mus)
 assert np.all(found.errors <= answer.bound)
 strict = surrogate(truth.mus, tolerance=3e-7)
-print({road: strict.road.count(road) for road in set(strict.road)})
+print({method: strict.method.count(method) for method in set(strict.method)})
 assert np.all(strict.bound <= 3e-7)
 
 # one file, answers without JAX and without the solver

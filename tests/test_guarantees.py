@@ -404,7 +404,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (b'"version": 2', b'"version": 3', "newer"),
+        (b'"version": 2', b'"version": 9', "newer"),
         (b'"version": 2', b'"version": 1', "no longer read"),
         (b'"version": 2', b'"version": true', "version is True"),
         (b'"array": 0', b'"array": -1', "refers to array -1"),

@@ -213,7 +213,7 @@ def test_answers_have_quantities_within_their_bounds(pipe, tmp_path):
 
 def test_quantities_of_full_solves_are_those_of_the_full_solve(pipe):
     repaired = pipe([1.0], tolerance=1e-15)
-    assert repaired.road == "full solve"
+    assert repaired.method == "full solve"
     truth = pipe.solver.quantities.rows @ pipe.solver.solve([1.0]).values
     assert np.allclose(list(repaired.quantities.values()), truth, rtol=1e-12)
     loss = pipe.solver.solve([1.0]).quantities["heat loss"]

@@ -430,8 +430,8 @@ def test_a_plan_learns_nothing(layer):
     assert found.facts()["n_nodes"] == found.found.model.n_nodes
     assert found.n_solves[0] < found.n_solves[1]
     assert found.found.error <= 1e-3
-    assert "residual" in found.road
-    assert "conformal" in plan(Wave()).road
+    assert "residual" in found.method
+    assert "conformal" in plan(Wave()).method
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def test_one_parameter_or_many(surrogate, truth):
     assert np.allclose(one.values, many.values[3])
     assert one.bound == pytest.approx(many.bound[3])
     assert one.extrapolated is False
-    assert one.road == "map"
+    assert one.method == "map"
+    with pytest.warns(DeprecationWarning, match="use answer.method"):
+        assert one.road == "map"
     assert one.nodes.shape == (300, 2)
     assert surrogate.coefficients(truth.mus[3]).shape == (15,)
 
@@ -105,13 +107,13 @@ def test_repair_goes_down_the_roads(surrogate, truth, model):
     assert np.min(relative) > 1e-5
     reachable = float(np.median(surrogate(truth.mus).bound)) * 2
     answer = poor(truth.mus, tolerance=reachable)
-    assert set(answer.road) == {"reduced model", "full solve"}
-    full = [i for i, road in enumerate(answer.road) if road == "full solve"]
+    assert set(answer.method) == {"reduced model", "full solve"}
+    full = [i for i, method in enumerate(answer.method) if method == "full solve"]
     assert np.allclose(answer.values[full], truth.solutions[full])
     assert np.all(answer.bound <= reachable)
     errors = np.linalg.norm(answer.values - truth.solutions, axis=1) / np.linalg.norm(truth.solutions, axis=1)
     assert np.all(errors <= reachable)
-    assert surrogate(truth.mus[0], tolerance=1.0).road == "map"
+    assert surrogate(truth.mus[0], tolerance=1.0).method == "map"
     with pytest.raises(ps.ParasolError, match="no solver at hand"):
         replace(poor, solver=None)(truth.mus, tolerance=1e-13)
 
@@ -260,7 +262,7 @@ def test_the_kind_of_a_bound_is_said(surrogate, model, snapshots, truth):
     guessed = ps.fit(ps.reduce(model, surrogate.basis, n_anchors=1), "polynomial", n_labels=100)
     assert "estimated" in guessed(truth.mus).bound_kind
     repaired = guessed(truth.mus, tolerance=1e-13)
-    assert set(repaired.road) == {"full solve"}
+    assert set(repaired.method) == {"full solve"}
     assert set(repaired.bound_kind) == {"proven"}
     assert np.all(repaired.bound == 0)
     data = ps.fit_snapshots(truth.mus, truth.solutions, "polynomial", level=0.8)
@@ -280,7 +282,7 @@ def test_gradients_of_single_precision_networks_are_those_of_their_answers(surro
 def test_repairs_outside_the_box_where_asked_for(surrogate, model):
     mu = np.array([4.5, 2.2])
     answer = surrogate(mu, extrapolate=True, tolerance=1e-12)
-    assert answer.road == "full solve"
+    assert answer.method == "full solve"
     assert answer.extrapolated is True
     assert np.allclose(answer.values, model.solve(mu, extrapolate=True).values, rtol=0, atol=1e-12)
 

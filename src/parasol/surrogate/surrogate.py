@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # a loaded surrogate answers with NumPy alone
     from parasol.pde.model import Model
 
 _BATCH = 8192
-ROADS = ("map", "reduced model", "full solve")
+METHODS = ("map", "reduced model", "full solve")
 
 
 class Map(Protocol):
@@ -129,7 +130,7 @@ class Surrogate:
         have the parameters' names in any order.
 
         With a `tolerance`, answers whose relative bound exceeds it are repaired: by the reduced model, and where that is
-        not enough by a full solve; `answer.road` says how each one came about. Repaired answers are float64.
+        not enough by a full solve; `answer.method` says how each one came about. Repaired answers are float64.
         """
         if (mus is None) == (not named):
             raise ParasolError(
@@ -323,12 +324,12 @@ class Surrogate:
 
     def _repaired(self, answer: Answer, tolerance: float) -> Answer:
         mus, c = answer.mus, answer.coefficients.copy()
-        road = np.zeros(len(mus), dtype=int)
+        method = np.zeros(len(mus), dtype=int)
         relative = self.certify(mus, c, extrapolate=True).relative
         bad = np.flatnonzero(relative > tolerance)
         if len(bad) and self.reduced is not None:
             better = self.reduced.solve(mus[bad], extrapolate=True)
-            c[bad], road[bad] = better.coefficients, 1
+            c[bad], method[bad] = better.coefficients, 1
             bad = bad[better.bounds.relative > tolerance]  # type: ignore[union-attr]
         solved: dict[int, np.ndarray] = {}
         if len(bad):
@@ -343,8 +344,8 @@ class Surrogate:
                 solved[int(i)] = np.asarray(
                     getattr(solution, "flat", getattr(solution, "values", solution)), dtype=float
                 )
-            road[bad] = 2
-        return Answer(self, mus, c, answer.single, answer.outside, road, solved)
+            method[bad] = 2
+        return Answer(self, mus, c, answer.single, answer.outside, method, solved)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -356,7 +357,7 @@ class Answer:
     coefficients: np.ndarray  # (n_samples, n_modes)
     single: bool  # asked with one vector: values and bound come without the sample axis
     outside: np.ndarray | None = None
-    roads: np.ndarray | None = None  # (n_samples,) index in ROADS
+    methods: np.ndarray | None = None  # (n_samples,) index in METHODS
     solved: dict[int, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -451,10 +452,16 @@ class Answer:
         return bool(outside[0]) if self.single else outside
 
     @property
-    def road(self) -> list[str] | str:
+    def method(self) -> list[str] | str:
         """How each answer came about: by the map, by the reduced model, by a full solve."""
-        indices = np.zeros(len(self.mus), dtype=int) if self.roads is None else self.roads
-        return ROADS[indices[0]] if self.single else [ROADS[i] for i in indices]
+        indices = np.zeros(len(self.mus), dtype=int) if self.methods is None else self.methods
+        return METHODS[indices[0]] if self.single else [METHODS[i] for i in indices]
+
+    @property
+    def road(self) -> list[str] | str:
+        """The name of `method` in version 0.1.0; it goes with the next version."""
+        warnings.warn("answer.road has a new name: use answer.method.", DeprecationWarning, stacklevel=2)
+        return self.method
 
     @property
     def nodes(self) -> np.ndarray | None:

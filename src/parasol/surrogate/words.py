@@ -124,7 +124,7 @@ def answer_html(answer: Answer) -> str:
     outside = int(np.count_nonzero(answer.extrapolated))
     if outside:
         rows["outside the box"] = f"{outside} of {len(answer.mus)}: nothing is promised there"
-    rows["by"] = ", ".join(dict.fromkeys([answer.road] if isinstance(answer.road, str) else answer.road))
+    rows["by"] = ", ".join(dict.fromkeys([answer.method] if isinstance(answer.method, str) else answer.method))
     if not answer.single:
         return card(f"answers to {len(answer.mus)} parameters", rows)
     rows |= field_rows({", ".join(surrogate.layout.names): answer.values})

@@ -47,11 +47,11 @@ _ADVICE = {
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What learning would do, before it does: the discretisation, the cost of a solve, the road, and a rough total."""
+    """What learning would do, before it does: the discretisation, the cost of a solve, the method, and a rough total."""
 
     found: Discretised
     tolerance: float
-    road: str
+    method: str
     n_solves: tuple[int, int]  # from, to
 
     @property
@@ -63,7 +63,7 @@ class Plan:
         """The plan as plain data."""
         model, error = self.found.model, self.found.error
         nodes = getattr(model, "n_nodes", None)
-        about = {"n_nodes": nodes, "discretisation_error": error, "refined": self.found.refined, "road": self.road}
+        about = {"n_nodes": nodes, "discretisation_error": error, "refined": self.found.refined, "method": self.method}
         spent = {"seconds_per_solve": self.found.seconds, "solves": list(self.n_solves), "seconds": list(self.seconds)}
         return {"tolerance": self.tolerance, **about, **spent, "comparisons": list(self.found.history)}
 
@@ -71,7 +71,7 @@ class Plan:
         """The plan as a table of two columns."""
         error, each = self.found.error, self.found.seconds
         nodes = getattr(self.found.model, "n_nodes", None)
-        rows = {"tolerance": f"{self.tolerance:g}", "road": self.road}
+        rows = {"tolerance": f"{self.tolerance:g}", "method": self.method}
         if error is not None:
             rows["nodes"] = f"{nodes}, with a discretisation error of about {error:.1e}"
         rows["one full solve"] = f"{each:.2g} s"
@@ -173,9 +173,9 @@ def plan(
     if found.model.parameters.functions:
         work *= 8
     proven = _provable(found.model)
-    road = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
+    method = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
     guess = (14, int(14 + 5 * work)) if proven else (45, int(45 + 20 * work))
-    return Plan(found, tolerance, road, guess)
+    return Plan(found, tolerance, method, guess)
 
 
 def failures_text(space: ParameterSpace, book: Book) -> str:
