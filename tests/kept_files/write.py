@@ -1,6 +1,6 @@
 """Write one small file of every kind, and what was answered from it, with the version of parasol that runs this.
 
-Run once per released version, before its code moves: `python tests/kept_files/write.py 0.1.0`. `test_kept_files.py`
+Run once per released version, and before code moves: `python tests/kept_files/write.py 0.1.0`. `test_kept_files.py`
 reads every folder that lies here with the present version.
 """
 
@@ -76,8 +76,37 @@ def constructed():
     return ps.construct(model, ps.pod(ps.solve_many(model, ps.sample(model, 6)), n_modes=2), accuracy=0.2)
 
 
+def own_map():
+    """A map that parasol does not know, kept by its program; since 0.2.0."""
+    from parasol.surrogate import Activation, Affine, Program, ProgramMap
+
+    class Waves(ProgramMap):
+        def __init__(self, program):
+            self.program, self.error = program, 0.0
+
+    class Recipe:
+        def fit(self, x, y, **options):
+            inner = np.random.default_rng(0).standard_normal((30, x.shape[1]))
+            start = (Affine(inner), Activation("tanh"))
+            c = np.linalg.lstsq(Program(start)(x), y, rcond=1e-8)[0]
+            return Waves(Program((*start, Affine(np.ascontiguousarray(c.T)))))
+
+    return ps.fit(helmholtz(), Recipe(), n_labels=80)
+
+
+def solid():
+    """A domain whose file holds its solids; since 0.2.0."""
+    x, y, z = ps.coordinates("x y z")
+    u = ps.unknown("u", x, y, z)
+    (a,) = ps.parameters(a=(1.0, 2.0))
+    domain = ps.Box((-1, -1, -1), (1, 1, 1)) - ps.Ball((0, 0, 0), 0.5)
+    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u) + a * u, 1 + x), ps.Dirichlet(y))
+    return ps.learn(problem, 1e-2, n_nodes=200, recipe="polynomial")
+
+
 def kinds():
     """What is written: a name and how it is made."""
+    since_2 = {"own-map": own_map, "solid": solid} if ps.__version__ >= "0.2" else {}
     reduced = helmholtz()
     network = ps.NetworkRecipe.compact(iterations=10)
     return {
@@ -91,6 +120,7 @@ def kinds():
         "system": system,
         "data": data,
         "constructed": constructed,
+        **since_2,
     }
 
 
