@@ -152,3 +152,46 @@ def test_an_unknown_that_is_nothing_but_rounding_is_not_scaled_up():
     assert size[2] < 1e-12
     scaled = field_weights(solutions, labels)
     assert np.mean(np.sum((scaled * solutions**2)[:, labels == 2], axis=1)) == pytest.approx(1.0)
+
+
+def coupled(unit):
+    """A linear system of two unknowns, the second measured in another unit, with slopes given for both."""
+    x, y = ps.coordinates("x y")
+    a, b = ps.parameters(a=(0.5, 2.0), b=(0.5, 3.0))
+    p, q = ps.unknowns("p q", x, y)
+    return ps.Problem(
+        ps.Box((0, 0), (1, 1)),
+        [
+            ps.Eq(-a * ps.laplacian(p) + q / unit, 1 + x),
+            ps.Eq(-ps.laplacian(q) + b * q - a * unit * p, unit * sympy.sin(3 * x * y)),
+        ],
+        {
+            "left": [ps.Dirichlet(1 + y), ps.Neumann(unit * y)],
+            "right": [ps.Neumann(x), ps.Dirichlet(unit)],
+            "*": [ps.Dirichlet(x), ps.Dirichlet(0)],
+        },
+        quantities={"p": ps.Average(of="p"), "q": ps.Average(of="q")},
+    )
+
+
+def test_proven_bounds_of_a_system_do_not_depend_on_units():
+    bounds = []
+    for unit in (1.0, 1e-6):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the discretisation error")
+            warnings.filterwarnings("error", ".*times smaller than")  # no unknown is
+            surrogate = ps.learn(coupled(unit), 1e-3, n_nodes=150, recipe="polynomial")
+        mus = ps.sample(surrogate.solver, 20, design="random", rng=5)
+        answer, truth = surrogate(mus), [surrogate.solver.solve(mu) for mu in mus]
+        assert surrogate.facts["learn"]["met"]
+        assert answer.bounds.rigorous.all()
+        exact = np.array([solution.values for solution in truth])
+        for part in np.split(np.arange(exact.shape[1]), 2):  # each alone, not only both together
+            gap, size = (np.linalg.norm(v[:, part], axis=1) for v in (answer.values - exact, exact))
+            assert np.all(gap <= 2 * answer.bound * size)
+        for name, values in answer.quantities.items():
+            gap = np.abs(values - [solution.quantities[name] for solution in truth])
+            assert np.all(gap <= answer.quantity_bounds[name])
+            assert np.max(answer.quantity_bounds[name]) < 0.01 * np.max(np.abs(values))
+        bounds.append(answer.bound)
+    assert np.allclose(*bounds, rtol=1e-6)

@@ -351,6 +351,12 @@ class Model:
         parts = [part.reshape(*part.shape[:-1], n_fields, part.shape[-1] // n_fields) for part in (values, hidden)]
         return np.concatenate(parts, axis=-1).reshape(*values.shape[:-1], self.n_unknowns)
 
+    def unknown_weights(self, weights: np.ndarray) -> np.ndarray:
+        """Weights of an inner product for all unknowns, (n_unknowns,): at ghosts the mean of those of the same function."""
+        n_fields = len(self.problem.names)
+        n_ghosts = (self.n_unknowns - len(weights)) // n_fields
+        return self.unknowns(weights, np.repeat(np.mean(weights.reshape(n_fields, -1), axis=1), n_ghosts))
+
     def evaluate(self, expressions, mu, t: float | None = None, points=None) -> np.ndarray:
         """Expressions in coordinates, scalar parameters and time, one per unknown, stacked over the points (the nodes)."""
         points = self.nodes.points if points is None else points

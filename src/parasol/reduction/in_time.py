@@ -251,13 +251,12 @@ class _Bench:
                 pass
         if not mus:
             raise ParasolError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
-        n_hidden = model.n_unknowns - n_values
         weights = np.ones(n_values) if basis.weights is None else basis.weights
         return cls(
             constraints,
             basis,
             model.unknowns(basis.modes.T, basis.hidden.T).T,
-            model.unknowns(weights, np.full(n_hidden, np.mean(weights))),
+            model.unknown_weights(weights),
             collateral,
             np.array(mus),
             np.array(found),

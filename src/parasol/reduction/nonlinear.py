@@ -434,7 +434,7 @@ def reduce_nonlinear(
     mus, states = snapshots.mus, model.unknowns(solutions, hidden)
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        scale = np.sqrt(model.unknowns(basis.weights, np.full(n_hidden, np.mean(basis.weights))))
+        scale = np.sqrt(model.unknown_weights(basis.weights))
     features = _features(model.parameters, mus)
     middle = int(np.argmin(np.sum((features - np.mean(features, axis=0)) ** 2, axis=1)))
     system = model.system(mus[middle])

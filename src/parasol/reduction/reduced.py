@@ -81,8 +81,7 @@ def prepare(
     scale = np.ones(model.n_unknowns)
     if weights is not None:
         weights = check_weights(weights, len(model.problem.names) * model.n_nodes)
-        n_hidden = model.n_unknowns - len(weights)
-        scale = np.sqrt(model.unknowns(weights, np.full(n_hidden, np.mean(weights))))
+        scale = np.sqrt(model.unknown_weights(weights))
     # unknowns whose row states that they are 0 carry no error: they are left out of all norms
     silent = model.pattern.stated & ~np.any(form.loads != 0, axis=0)
     if modes is not None:

@@ -12,12 +12,15 @@ import numpy as np
 from parasol.checks import ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
+from parasol.reduction.certificate import middle_of
 from parasol.reduction.greedy import Greedy, check_some_load, greedy
+from parasol.reduction.reduced import candidates_for
 from parasol.reduction.sampling import sample
 from parasol.surrogate.fit import accuracy, fit
 from parasol.surrogate.learning.nodes import box_corners, probes
 from parasol.surrogate.learning.solves import Book, Exhausted
 from parasol.surrogate.surrogate import Surrogate
+from parasol.surrogate.units import field_weights, unknown_labels
 
 _SHARES = (0.4, 0.1)  # of the tolerance, for the basis: the rest is the map's
 _N_LABELS = (1024, 4096)
@@ -26,6 +29,7 @@ _N_MEASURED, _N_MEASURED_GUESSED = 12, 40
 PROVEN = 0.99  # part of the fresh parameters with proven constants, below which measurements have to agree
 _MOST_SOLVES = 400
 _N_ANCHORS, _FEWEST_ANCHORS = 100, 8
+_LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and counts in the unit of the largest
 TRAINING = 20.0  # seconds that must be left for a network
 
 
@@ -124,15 +128,29 @@ def _greedy(model: Model, tolerance: float, book: Book) -> Greedy:
     spent, left = book.limits.spent, max(book.limits.left, 0.0)
     stop = None if book.limits.seconds is None else (lambda part: book.limits.spent - spent >= part * left)
     limits = {"max_solves": most, "n_anchors": _N_ANCHORS, "stop": stop}
+    weights = None
     try:
-        return greedy(model, tolerance=tolerance, solve=solve, progress=progress, **limits)
+        weights = _weights(model, book)
+        return greedy(model, tolerance=tolerance, solve=solve, weights=weights, progress=progress, **limits)
     except Exhausted:
         if not solved:
             raise
         known = list(solved)
-        return greedy(
-            model, known, n_modes=len(known), n_anchors=_FEWEST_ANCHORS, solve=lambda mu: book.unknowns(model, mu)
-        )
+        shorter = {"n_modes": len(known), "n_anchors": _FEWEST_ANCHORS, "weights": weights}
+        return greedy(model, known, solve=lambda mu: book.unknowns(model, mu), **shorter)
+
+
+def _weights(model: Model, book: Book) -> np.ndarray | None:
+    """For several unknowns an inner product in which all are of one size, whatever their units; None for one unknown.
+
+    Their sizes are those of the solution in the middle of the box, the first that the greedy search asks for.
+    """
+    labels = unknown_labels(model)
+    if labels is None:
+        return None
+    mus = candidates_for(model)
+    solution = model.at_nodes(book.unknowns(model, mus[middle_of(model, mus)]))
+    return field_weights(solution[None], labels, least=_LEAST)
 
 
 def _best_map(

@@ -174,8 +174,7 @@ def _compressed(model: Model, form: AffineForm, modes, basis: Basis, middle, pre
     factors = model.factors(middle) if precondition == "solve" else None
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        n_hidden = model.n_unknowns - len(basis.weights)
-        scale = np.sqrt(model.unknowns(basis.weights, np.full(n_hidden, np.mean(basis.weights))))
+        scale = np.sqrt(model.unknown_weights(basis.weights))
     if compress:
         builder = FrameBuilder(form, middle, factors, np.ones(model.n_unknowns), scale)
         for mode in modes.T:
