@@ -1,4 +1,4 @@
-"""The command itself: its help, its version, and how mistakes are told."""
+"""The command itself: its help, its version, commands of other packages, and errors in one line."""
 
 from __future__ import annotations
 

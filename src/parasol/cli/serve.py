@@ -16,7 +16,7 @@ def serve(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
     port: Annotated[int, typer.Option(metavar="PORT", help="Where to listen; 0 takes any free port.")] = 8000,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="This machine only, unless told: 0.0.0.0 listens to everybody.")
+        str, typer.Option(metavar="ADDRESS", help="This machine only by default; 0.0.0.0 listens to everybody.")
     ] = "127.0.0.1",
     extrapolate: Annotated[
         bool, typer.Option("--extrapolate", help="Let requests ask for parameters outside the box.")

@@ -199,6 +199,6 @@ def _write_tables(answer: Answer, path: Path, bounds: bool) -> None:
             names, table = table_of(_as_solution(model, mu, values))
             if i == 0:
                 file.write(",".join(_distinct(scalars, ["sample"], list(extra), names)) + "\n")
-            told = [i, *mu[: len(scalars)], *[column[i] for column in extra.values()]]
-            rows = np.column_stack([np.tile(told, (len(table), 1)), table])
+            leading = [i, *mu[: len(scalars)], *[column[i] for column in extra.values()]]
+            rows = np.column_stack([np.tile(leading, (len(table), 1)), table])
             np.savetxt(file, rows, delimiter=",", fmt=["%d", *["%.17g"] * (rows.shape[1] - 1)])

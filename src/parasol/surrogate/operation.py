@@ -7,6 +7,7 @@ only, or None where it is that input.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -18,7 +19,7 @@ from parasol.checks import ParasolError
 Slopes = np.ndarray | None
 
 
-class Operation:
+class Operation(ABC):
     """One step of a program; a new kind is a dataclass of arrays, texts and branches with these methods."""
 
     @property
@@ -30,13 +31,13 @@ class Operation:
         """Numbers it gives for `width` numbers that it takes."""
         return width
 
+    @abstractmethod
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Values (n, n_outputs) of (n, n_inputs), in a new array."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(self, x: np.ndarray, slopes: Slopes) -> tuple[np.ndarray, Slopes]:
         """Values, and derivatives by the inputs of the map from those of x."""
-        raise NotImplementedError
 
     @property
     def n_numbers(self) -> int:
