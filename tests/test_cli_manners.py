@@ -92,3 +92,7 @@ def test_help_and_completion_load_nothing_heavy(tmp_path, words, env):
     done = subprocess.run(command, env={**os.environ, **where, **env}, **options)
     assert (done.returncode, done.stderr) == (0, "")
     assert ("helmholtz" if env else "--boundary-nodes") in done.stdout
+
+
+def test_a_misspelt_command_is_answered_with_the_right_one():
+    assert run("lern").stderr == "parasol: No such command 'lern'. Did you mean 'learn'? Try: root --help\n"

@@ -150,7 +150,8 @@ def _one_line_errors() -> Iterator[None]:
         if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
             raise
         advice = f"Try: {error.ctx.command_path} --help" if getattr(error, "ctx", None) else ""  # type: ignore[attr-defined]
-        raise _fail(f"{error.format_message().rstrip('.')}. {advice}", 2) from None  # type: ignore[attr-defined]
+        said = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+        raise _fail(f"{said}{'' if said.endswith('?') else '.'} {advice}", 2) from None
 
 
 def _fail(message: str, status: int) -> typer.Exit:
