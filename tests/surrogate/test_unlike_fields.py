@@ -195,3 +195,13 @@ def test_proven_bounds_of_a_system_do_not_depend_on_units():
             assert np.max(answer.quantity_bounds[name]) < 0.01 * np.max(np.abs(values))
         bounds.append(answer.bound)
     assert np.allclose(*bounds, rtol=1e-6)
+
+
+def test_ghosts_weigh_like_their_own_unknown():
+    problem = coupled(1e-6)
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150))
+    weights = np.repeat([1.0, 1e12], model.n_nodes)
+    p, q = np.split(model.unknown_weights(weights), 2)
+    assert len(p) > model.n_nodes  # there are ghosts
+    assert np.all(p == 1.0)
+    assert np.all(q == 1e12)
