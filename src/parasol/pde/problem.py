@@ -27,7 +27,8 @@ from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
 from parasol.pde.vectors import gradient
-from parasol.space.geometry.domain import Domain, axis_of
+from parasol.space.geometry.axes import axis_of
+from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 
 REST = "*"  # key of a boundary mapping that stands for all parts not named

@@ -14,7 +14,8 @@ from scipy.sparse.csgraph import connected_components
 
 from parasol.checks import ParasolError
 from parasol.space.fill import fibonacci, fill, independent
-from parasol.space.geometry.domain import AXES, look_around
+from parasol.space.geometry.axes import AXES
+from parasol.space.geometry.corners import look_around
 from parasol.space.geometry.pieces import pieces
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.relax import trim

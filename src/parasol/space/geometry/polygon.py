@@ -34,7 +34,6 @@ class Polygon(Domain):
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Bounding box (2, 2)."""
         return np.array([np.min(self.vertices, axis=0), np.max(self.vertices, axis=0)])
 
     @cached_property
@@ -43,17 +42,14 @@ class Polygon(Domain):
         return start, np.roll(start, -1, axis=0)
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         return self.distance(points) <= 1e-12 * self.size
 
     def distance(self, points) -> np.ndarray:
-        """Signed distance to the sides, negative inside: (n,)."""
         points = self.check_points(points)
         away = np.linalg.norm(points - nearest_on_segments(points, *self._sides)[0], axis=1)
         return np.where(_even_odd(points, *self._sides), -away, away)
 
     def project(self, points) -> np.ndarray:
-        """Nearest point of the sides: (n, 2)."""
         return nearest_on_segments(self.check_points(points), *self._sides)[0]
 
     def normal(self, points) -> np.ndarray:
@@ -66,7 +62,7 @@ class Polygon(Domain):
         """Area by the shoelace formula."""
         return area(np.asarray(self.vertices))
 
-    def arcs(self) -> tuple[Arc, ...]:
+    def _arcs(self) -> tuple[Arc, ...]:
         """One arc per side, counterclockwise."""
         return tuple(Arc(np.array(ends), closed=False) for ends in zip(*self._sides, strict=True))
 
