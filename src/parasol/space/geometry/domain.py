@@ -32,17 +32,19 @@ class Arc:
     closed: bool
 
     @property
+    def line(self) -> np.ndarray:
+        """The whole polyline: the points, and for a closed arc the first one once more (n_segments + 1, 2)."""
+        return np.concatenate([self.points, self.points[:1]]) if self.closed else self.points
+
+    @property
     def segments(self) -> tuple[np.ndarray, np.ndarray]:
         """Start and end point of each straight segment, both (n_segments, 2)."""
-        if self.closed:
-            return self.points, np.roll(self.points, -1, axis=0)
-        return self.points[:-1], self.points[1:]
+        return self.line[:-1], self.line[1:]
 
     @property
     def length(self) -> float:
         """Length of the polyline."""
-        start, end = self.segments
-        return float(np.linalg.norm(end - start, axis=1).sum())
+        return float(np.linalg.norm(np.diff(self.line, axis=0), axis=1).sum())
 
 
 class Domain(ABC):
@@ -115,6 +117,11 @@ class Domain(ABC):
     def symbols(self) -> frozenset[sympy.Basic]:
         """Symbols and letters that stand for axes in the formulas the domain was given."""
         return frozenset()
+
+    @property
+    def unnamed(self) -> Domain:
+        """The domain without the names that `named` gave to its boundary."""
+        return self
 
     @property
     def periods(self) -> np.ndarray:
@@ -217,6 +224,10 @@ class Named(Domain):
     @property
     def bounds(self) -> np.ndarray:
         return self.base.bounds
+
+    @property
+    def unnamed(self) -> Domain:
+        return self.base.unnamed
 
     @property
     def periods(self) -> np.ndarray:
