@@ -159,23 +159,22 @@ def _runs(curve: _Curve, starts: np.ndarray, parts: np.ndarray, thin: float) -> 
     """The pieces of a curve, those thinner than `thin` given to their longer neighbours."""
     weights = np.diff(np.append(starts, curve.weight[-1]))
     runs = [_Run(curve, *piece) for piece in zip(starts, weights, parts, strict=True)]
-    while True:
-        k = next((k for k in range(len(runs)) if len(runs) > 1 and _alike(runs, k, curve.closed)), None)
-        if k is not None:
-            one, other = runs[k], runs.pop((k + 1) % len(runs))
-            together = curve.weight[-1] if len(runs) == 1 else one.weight + other.weight
-            runs[runs.index(one)] = replace(one, weight=together)
+    while len(runs) > 1:
+        n = len(runs)
+        after = [(k, (k + 1) % n) for k in range(n if curve.closed else n - 1)]
+        alike = next(((k, j) for k, j in after if np.all(runs[k].parts == runs[j].parts)), None)
+        if alike is not None:
+            k, j = alike
+            together = curve.weight[-1] if n == 2 else runs[k].weight + runs[j].weight
+            runs[k] = replace(runs[k], weight=together)
+            runs.pop(j)
             continue
         k = int(np.argmin([run.weight for run in runs]))
-        if len(runs) == 1 or runs[k].weight >= thin:
-            return runs
-        beside = [runs[j % len(runs)] for j in (k - 1, k + 1) if curve.closed or 0 <= j < len(runs)]
+        if runs[k].weight >= thin:
+            break
+        beside = [runs[j % n] for j in (k - 1, k + 1) if curve.closed or 0 <= j < n]
         runs[k] = replace(runs[k], parts=max(beside, key=lambda run: run.weight).parts)
-
-
-def _alike(runs: list[_Run], k: int, closed: bool) -> bool:
-    """Whether a run and the one after it lie on the same parts."""
-    return (closed or k + 1 < len(runs)) and bool(np.all(runs[k].parts == runs[(k + 1) % len(runs)].parts))
+    return runs
 
 
 def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
@@ -194,8 +193,7 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
     least = np.array([3 if run.closed else 1 for run in runs])
     counts = np.maximum(np.round(total).astype(int), least) if n is None else apportion(total, least, n, "n_boundary")
     owner = np.repeat(np.arange(len(arcs)), [len(several) for several in split])
-    round_arcs = [k for k, arc in enumerate(arcs) if arc.closed]
-    around = [(arcs[k].length, int(counts[owner == k].sum())) for k in round_arcs]
+    around = [(arc.length, int(counts[owner == k].sum())) for k, arc in enumerate(arcs) if arc.closed]
     coarse = min([few for few in around if few[1] < _ROUND], key=lambda few: few[::-1], default=None)
     smooth, parts, ends, beside, end_parts = [], [], [], [], []
     for run, m in zip(runs, counts, strict=True):

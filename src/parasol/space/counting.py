@@ -64,7 +64,7 @@ class Plan:
     method: str
     field: Field
     n_boundary: int | None
-    steps: int | None
+    steps: int
     boundary_rng: np.random.Generator
     interior_rng: np.random.Generator
     depths: Depth
@@ -118,8 +118,7 @@ class Plan:
             return interior
         h = self.wanted(field, interior)
         push = relax if self.method == "fill" else repel
-        options = {} if self.steps is None else {"steps": self.steps}
-        return push(self.domain, interior, h, boundary, h_boundary, depths=self.depths, **options)
+        return push(self.domain, interior, h, boundary, h_boundary, steps=self.steps, depths=self.depths)
 
 
 def spaced(plan: Plan) -> Draft:

@@ -112,7 +112,8 @@ def scatter(
     shape = spacing if callable(spacing) else (lambda points, h=float(spacing or 1.0): np.full(len(points), h))
     field = Field(shape, grade=grade or 0.0, flat=not callable(spacing), free=spacing is None)
     boundary_rng, interior_rng = rng.spawn(2)
-    plan = Plan(domain, method, field, n_boundary, relax, boundary_rng, interior_rng, Depth(domain))
+    steps = 20 if relax is None else int(relax)
+    plan = Plan(domain, method, field, n_boundary, steps, boundary_rng, interior_rng, Depth(domain))
     draft = spaced(plan) if n_nodes is None else counted(plan, int(n_nodes))
     if draft.boundary.coarse is not None:
         length, count = draft.boundary.coarse
