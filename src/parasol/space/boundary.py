@@ -118,7 +118,8 @@ class _Curve:
     closed: bool
 
     def at(self, weight: np.ndarray) -> np.ndarray:
-        """Points at weights (n,)."""
+        """Points at weights (n,), which may go beyond the end of a closed curve."""
+        weight = np.mod(weight, self.weight[-1]) if self.closed else weight
         return points_along(self.points, weight, self.weight)
 
 
@@ -148,11 +149,6 @@ class _Run:
     def closed(self) -> bool:
         """Whether it is the whole of a closed curve."""
         return self.curve.closed and self.weight == self.curve.weight[-1]
-
-    def at(self, weight: np.ndarray) -> np.ndarray:
-        """Points at weights counted from its start, possibly beyond the place where a closed curve begins."""
-        weight = self.start + weight
-        return self.curve.at(np.mod(weight, self.curve.weight[-1]) if self.curve.closed else weight)
 
 
 def _runs(curve: _Curve, starts: np.ndarray, parts: np.ndarray, thin: float) -> list[_Run]:
@@ -198,13 +194,13 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
     smooth, parts, ends, beside, end_parts = [], [], [], [], []
     for run, m in zip(runs, counts, strict=True):
         step = run.weight / m
-        inner = run.at(step * np.arange(0 if run.closed else 1, m))
+        inner = run.curve.at(run.start + step * np.arange(0 if run.closed else 1, m))
         smooth.append(inner)
         parts.append(np.tile(run.parts, (len(inner), 1)))
         if not run.closed:
-            ends.append(run.at(np.array([0.0, run.weight])))
+            ends.append(run.curve.at(run.start + np.array([0.0, run.weight])))
             off = np.minimum(0.02 * step, 1e-6 * domain.size / spacing(ends[-1]))
-            beside.append(run.at(np.array([off[0], run.weight - off[1]])))
+            beside.append(run.curve.at(run.start + np.array([off[0], run.weight - off[1]])))
             end_parts += [run.parts, run.parts]
     points, on_part = domain.project(np.concatenate(smooth)), np.concatenate(parts)
     normals = domain.normal(points) if len(points) else points

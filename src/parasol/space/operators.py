@@ -44,11 +44,6 @@ class Derivatives:
     matrices: Mapping[MultiIndex, sparse.csr_array]
     condition: np.ndarray  # (n_centers,)
 
-    @property
-    def report(self) -> StencilReport:
-        """How well conditioned the stencils were."""
-        return StencilReport.of(self.condition)
-
     def __getitem__(self, index: MultiIndex) -> sparse.csr_array:
         return self.matrices[index]
 
