@@ -99,5 +99,5 @@ def _spacing(distance: np.ndarray, dimension: int) -> np.ndarray:
 
 
 def is_convex(domain: Domain) -> bool:
-    """Whether every point sees every other."""
-    return isinstance(domain.unnamed, Box | Ball)
+    """Whether every point sees every other. (A convex `Outline`, which stands for a domain, is one without parts.)"""
+    return isinstance(domain, Domain) and isinstance(domain.unnamed, Box | Ball)
