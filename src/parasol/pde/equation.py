@@ -15,7 +15,7 @@ from parasol.expressions import Symbols
 from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.pde.separation import Ranges, multiplied_out, separated
-from parasol.space.geometry.domain import coordinate
+from parasol.space.geometry.axes import coordinate
 from parasol.space.kernels import MultiIndex
 
 _declared = itertools.count()

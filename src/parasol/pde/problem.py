@@ -28,7 +28,8 @@ from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
 from parasol.pde.vectors import gradient
 from parasol.runtime.above import borrowed
-from parasol.space.geometry.domain import Domain, axis_of
+from parasol.space.geometry.axes import axis_of
+from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 
 REST = "*"  # key of a boundary mapping that stands for all parts not named

@@ -14,7 +14,8 @@ from parasol.pde.equation import Form, Time, normal
 from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
-from parasol.space.geometry.domain import Domain, around
+from parasol.space.geometry.corners import around
+from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.nodes import Nodes
 

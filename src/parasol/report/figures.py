@@ -28,7 +28,7 @@ from parasol.report.canvas import (
     title,
     views,
 )
-from parasol.space.geometry.domain import AXES
+from parasol.space.geometry.axes import AXES
 from parasol.space.nodes import Nodes
 from parasol.space.quality import quality
 
