@@ -13,11 +13,13 @@ import sympy
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Jet, Term, Time, normal
+from parasol.pde.inputs import Inputs
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
 from parasol.pde.rows import NonlinearRows, RowFunction, Varying
 from parasol.pde.sparse_direct import BACKENDS, Pattern
+from parasol.pde.terms import Terms
 from parasol.space.kernels import Kernel, MultiIndex
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, ghosts, lattice, scatter
@@ -315,15 +317,18 @@ def _assemble(problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows],
         nodes=nodes,
         scheme=scheme,
         report=StencilReport.of(np.concatenate([s.condition for s in {id(s): s for s in stencils}.values()])),
-        pattern=Pattern(indices, indptr.astype(np.int32), np.tile(points, (len(problem.names), 1))),
-        operator_thetas=tuple(steady),
-        load_thetas=tuple(vectors),
-        operator_data=np.array(list(steady.values())).reshape(len(steady), indptr[-1]),
-        loads=np.array(list(vectors.values())).reshape(len(vectors), size),
-        time_data=tuple((order, theta, data) for (order, theta), data in matrices.items() if order > 0),
-        varying_operator=tuple(varying_operator),
-        varying_load=tuple(varying_load),
-        nonlinear=tuple(nonlinear),
+        terms=Terms(
+            inputs=Inputs(problem.parameters, nodes),
+            pattern=Pattern(indices, indptr.astype(np.int32), np.tile(points, (len(problem.names), 1))),
+            operator_thetas=tuple(steady),
+            operator_data=np.array(list(steady.values())).reshape(len(steady), indptr[-1]),
+            load_thetas=tuple(vectors),
+            loads=np.array(list(vectors.values())).reshape(len(vectors), size),
+            time_data=tuple((order, theta, data) for (order, theta), data in matrices.items() if order > 0),
+            varying_operator=tuple(varying_operator),
+            varying_load=tuple(varying_load),
+            nonlinear=tuple(nonlinear),
+        ),
         solver=solver,
     )
 

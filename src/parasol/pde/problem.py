@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -300,7 +300,7 @@ class Problem:
     def parameters(self) -> ParameterSpace:
         """All parameters that occur, in order of declaration."""
         symbols: set[sympy.Basic] = set()
-        for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]]:
+        for form in self.all_forms:
             symbols |= form.symbols
         for value in self.initial_states.values():
             symbols |= set().union(*[part.free_symbols for part in value])
@@ -404,31 +404,44 @@ class Problem:
                         f"the function parameter {symbol.name} is given on the boundary only but stands in the equation. Declare it with on='domain'."
                     )
         known = {*self.unknowns[0].args, *self.parameters.scalars}
-        exact = (
-            self.exact if isinstance(self.exact, Mapping) else {} if self.exact is None else {self.names[0]: self.exact}
-        )
-        if exact and set(exact) != set(self.names):
-            raise ParasolError(
-                f"exact is known for {', '.join(exact)}, the unknowns are {', '.join(self.names)}. Give all of them."
-            )
-        for expression in exact.values():
-            strange = to_expression(expression).free_symbols - known
+        for expression in self.exact_solutions.values():
+            strange = expression.free_symbols - known
             if strange:
                 raise ParasolError(
                     f"exact contains {', '.join(sorted(map(str, strange)))}, which the problem does not have."
                 )
 
     @property
+    def all_forms(self) -> list[Form]:
+        """The equations and the boundary conditions of all parts, as terms."""
+        return [*self.forms, *[form for forms in self.conditions.values() for form in forms]]
+
+    @property
+    def exact_solutions(self) -> dict[str, sympy.Expr]:
+        """The exact solution of each unknown, empty where it is not known."""
+        given = self.exact if isinstance(self.exact, Mapping) else {self.names[0]: self.exact}
+        if self.exact is not None and set(given) != set(self.names):
+            raise ParasolError(
+                f"exact is known for {', '.join(given)}, the unknowns are {', '.join(self.names)}. Give all of them."
+            )
+        return {} if self.exact is None else {name: to_expression(given[name]) for name in self.names}
+
+    def evaluate(self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu, t: float | None = None) -> np.ndarray:
+        """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension)."""
+        scalars = self.parameters.scalars
+        times = [] if self.time is None or t is None else [self.time]
+        symbols, columns = [*self.coordinates, *scalars, *times], [*points.T, *mu[: len(scalars)], *[t] * len(times)]
+        return np.concatenate([as_function(e, symbols)(*columns) for e in expressions])
+
+    @property
     def linear(self) -> bool:
         """Whether the unknowns enter linearly, in the equations and in the boundary conditions."""
-        return all(
-            enters_linearly(form) for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]]
-        )
+        return all(enters_linearly(form) for form in self.all_forms)
 
     @property
     def affine(self) -> bool:
         """Whether operator and right-hand side are sums of functions of the parameters times fixed matrices."""
-        return all(form.affine for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]])
+        return all(form.affine for form in self.all_forms)
 
     def __repr__(self) -> str:
         return f"<Problem {self.name or self.equation}>"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, ParasolWarning, check_finite, check_shape
 from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_nonlinear
@@ -51,7 +52,7 @@ class Solution:
     @property
     def fields(self) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (n_nodes,)."""
-        return self.model.fields(self.values)
+        return self.model.layout.fields(self.values)
 
     @property
     def quantities(self) -> dict[str, float]:
@@ -112,8 +113,8 @@ def relative_error(model: Model, values: np.ndarray, exact: np.ndarray) -> float
 
     One norm of all unknowns together would hide the error of a small one beside a large one.
     """
-    gaps = [np.linalg.norm(part) for part in model.fields(values - exact).values()]
-    sizes = np.array([np.linalg.norm(part) for part in model.fields(exact).values()])
+    gaps = [np.linalg.norm(part) for part in model.layout.fields(values - exact).values()]
+    sizes = np.array([np.linalg.norm(part) for part in model.layout.fields(exact).values()])
     return float(np.max(gaps / np.where(sizes > 0, sizes, np.max(sizes) or 1.0)))
 
 
@@ -137,7 +138,7 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
             stacklevel=3,
         )
     seconds = time.perf_counter() - start
-    return Solution(model, mu, model.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
+    return Solution(model, mu, model.layout.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
 
 
 def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = None) -> Solution:
@@ -151,14 +152,14 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
     found = solve_steady_nonlinear(
         system,
         mu[:n_scalars],
-        guess=guess,
+        guess=None if guess is None else _with_ghosts(model, guess),
         box=model.parameters.bounds if n_scalars else None,
         names=model.parameters.names,
         doubt=lambda found: _unresolved(model, found),
     )
     seconds = time.perf_counter() - start
     history = found.newton.history
-    values = model.at_nodes(found.values)
+    values = model.layout.at_nodes(found.values)
     return Solution(
         model,
         mu,
@@ -170,6 +171,14 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
         unknowns=found.values,
         start=found.start,
     )
+
+
+def _with_ghosts(model: Model, values) -> np.ndarray:
+    """Nodal values extended to ghosts, which take the value of their boundary node: a guess, no more."""
+    nodes, layout = model.nodes.points, model.layout
+    fields = check_shape(values, (layout.n_fields * layout.n_nodes,), "guess").reshape(layout.n_fields, -1)
+    _, nearest = KDTree(nodes).query(model.terms.pattern.points[layout.n_nodes :][: layout.n_ghosts])
+    return np.hstack([fields, fields[:, nearest]]).ravel()
 
 
 def _unresolved(model: Model, found: NewtonResult) -> str:
