@@ -37,13 +37,14 @@ def test_the_paper_s_settings(flower, ball):
 
 
 def test_affine_terms_sum_to_the_operator(flower):
-    assert [str(theta) for theta in flower.operator_thetas] == ["1", "a", "k"]
+    assert [str(theta) for theta in flower.terms.operator_thetas] == ["1", "a", "k"]
     mu = np.array([0.927, 1.697])
     total = sum(
-        theta * matrix for theta, matrix in zip(flower.operator_theta(mu[None])[0], flower.operators, strict=True)
+        theta * matrix
+        for theta, matrix in zip(flower.terms.operator_theta(mu[None])[0], flower.terms.operators, strict=True)
     )
     assert abs(total - flower.operator(mu)).max() < 1e-12
-    np.testing.assert_allclose(flower.load_theta(mu[None])[0] @ flower.loads, flower.load(mu))
+    np.testing.assert_allclose(flower.terms.load_theta(mu[None])[0] @ flower.terms.loads, flower.load(mu))
 
 
 def test_known_accuracy_on_the_flower(flower):
@@ -82,7 +83,7 @@ def test_bessel_series_in_the_ball(ball):
 
 
 def test_a_function_parameter_enters_linearly(ball):
-    assert ball.constant_operator
+    assert ball.terms.constant_operator
     assert ball.n_parameters == 585
     first, second = ball.sample(2, rng=3)
     combined = ball.solve(first - 2 * second).values
@@ -275,7 +276,7 @@ def test_extrapolation_is_said(flower):
 
 def test_a_matrix_changed_in_place_does_not_reach_the_model(flower):
     before = flower.solve([1.0, 1.0]).values
-    for matrix in (flower.operator([1.0, 1.0]), *flower.operators):
+    for matrix in (flower.operator([1.0, 1.0]), *flower.terms.operators):
         matrix.data[:] *= 2
         matrix.data[0] = 0
         matrix.eliminate_zeros()

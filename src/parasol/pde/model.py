@@ -32,7 +32,10 @@ from parasol.space.stencils import Scheme
 _MOVED = {  # attributes of 0.1.0 that a part of the model has now; they go with the next version
     **{name: f"terms.{name}" for name in "pattern operator_thetas load_thetas operator_data loads time_data".split()},
     **{name: f"terms.{name}" for name in "varying_operator varying_load nonlinear operators matrix".split()},
-    **{name: f"terms.{name}" for name in "theta_functions load_moves constant_operator".split()},
+    **{
+        name: f"terms.{name}"
+        for name in "theta_functions operator_theta load_theta load_moves constant_operator".split()
+    },
     "function_slices": "inputs.slices",
     "function_points": "inputs.points",
     "function_places": "inputs.places",

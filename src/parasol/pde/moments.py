@@ -35,9 +35,7 @@ class Moments:
     @classmethod
     def of_problem(cls, problem: Problem) -> Moments | None:
         """Those of a problem's sources and nonlinear terms, None where nothing in them depends on time."""
-        parts = [
-            e for form in problem.all_forms for e in (form.nonlinear, *[term.coefficient for term in form.source])
-        ]
+        parts = [e for form in problem.all_forms for e in (form.nonlinear, *[term.coefficient for term in form.source])]
         moving = [part for part in parts if part.atoms(Time)]
         if not moving or problem.time is None:
             return None

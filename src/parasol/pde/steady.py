@@ -158,16 +158,14 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = 
         doubt=lambda found: _unresolved(model, found),
     )
     seconds = time.perf_counter() - start
-    history = found.newton.history
-    values = model.layout.at_nodes(found.values)
     return Solution(
         model,
         mu,
-        values,
-        history[-1],
+        model.layout.at_nodes(found.values),
+        found.history[-1],
         seconds,
         model.solver,
-        history=history,
+        history=found.history,
         unknowns=found.values,
         start=found.start,
     )

@@ -55,6 +55,18 @@ class Terms:
         operator, load = ([as_function(t, symbols) for t in some] for some in (self.operator_thetas, self.load_thetas))
         return operator, load
 
+    def operator_theta(self, mus: np.ndarray) -> np.ndarray:
+        """θ_q of A at parameter vectors, (n_samples, Q_A)."""
+        return self._thetas(self.theta_functions[0], mus)
+
+    def load_theta(self, mus: np.ndarray) -> np.ndarray:
+        """θ_q of f at parameter vectors, (n_samples, Q_f)."""
+        return self._thetas(self.theta_functions[1], mus)
+
+    def _thetas(self, functions: list[Function], mus: np.ndarray) -> np.ndarray:
+        columns = mus[:, : self.inputs.n_scalars].T
+        return np.array([np.broadcast_to(f(*columns), len(mus)) for f in functions]).reshape(-1, len(mus)).T
+
     @property
     def operators(self) -> tuple[sparse.csr_array, ...]:
         """The matrices A_q."""
@@ -69,7 +81,7 @@ class Terms:
     def operator_entries(self, mu) -> np.ndarray:
         """The entries (nnz,) of A(mu)."""
         mu = self._vector(mu)
-        data = self._weights(self.theta_functions[0], mu) @ self.operator_data
+        data = self.operator_theta(mu[None])[0] @ self.operator_data
         for part in self.varying_operator:
             np.add.at(data, part.positions, self._factor(part, mu)[:, None] * part.values)
         return data
@@ -77,7 +89,7 @@ class Terms:
     def load(self, mu, t: float = 0.0) -> np.ndarray:
         """f(mu), (n_unknowns,), at time t."""
         mu = self._vector(mu)
-        out = self._weights(self.theta_functions[1], mu) @ self.loads
+        out = self.load_theta(mu[None])[0] @ self.loads
         for part in self.varying_load:
             np.add.at(out, part.positions, self._factor(part, mu, t) * part.values)
         return out
@@ -87,15 +99,11 @@ class Terms:
         mu, out = self._vector(mu), np.zeros(len(self.pattern.indices))
         for own, theta, data in self.time_data:
             if own == order:
-                out += self._weights([as_function(theta, self.inputs.space.scalars)], mu)[0] * data
+                out += self._thetas([as_function(theta, self.inputs.space.scalars)], mu[None])[0] * data
         return out
 
     def _vector(self, mu) -> np.ndarray:
         return check_shape(mu, (self.inputs.n_parameters,), "mu")
-
-    def _weights(self, thetas: list[Function], mu: np.ndarray) -> np.ndarray:
-        """The values of θ_q at one parameter, (n_terms,)."""
-        return np.array([float(theta(*mu[: self.inputs.n_scalars])) for theta in thetas])
 
     def _factor(self, part: Varying, mu: np.ndarray, t: float = 0.0) -> np.ndarray:
         places = self.inputs.places(part.function, part.nodes)

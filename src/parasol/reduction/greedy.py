@@ -165,7 +165,13 @@ def _new_direction(modes: np.ndarray, unknowns: np.ndarray, metric: np.ndarray) 
 
 def _basis(model: Model, modes: np.ndarray, weights: np.ndarray | None) -> Basis:
     rows = modes.T
-    return Basis(model.layout.at_nodes(rows).T, weights, model.layout.at_ghosts(rows).T, n_snapshots=modes.shape[1], method="greedy")
+    return Basis(
+        model.layout.at_nodes(rows).T,
+        weights,
+        model.layout.at_ghosts(rows).T,
+        n_snapshots=modes.shape[1],
+        method="greedy",
+    )
 
 
 def _fraction(history: list[float], aim: float, n_solves: int, most: int) -> float:

@@ -79,7 +79,8 @@ def pod_greedy(
     n_values = len(model.problem.names) * model.n_nodes
     root = np.ones(n_values) if weights is None else np.sqrt(check_weights(weights, n_values))
     found = [
-        _compressed(model.layout.at_nodes(states), tolerance, weights) for _, states, _ in constraints.trajectories(snapshots)
+        _compressed(model.layout.at_nodes(states), tolerance, weights)
+        for _, states, _ in constraints.trajectories(snapshots)
     ]
     if not found:
         raise ParasolError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
