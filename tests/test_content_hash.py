@@ -351,7 +351,7 @@ def test_members_of_a_users_module_count_as_the_code_reads_them():
 
 @pytest.mark.parametrize("thing", [threading.Lock(), (i for i in range(3)), np.frompyfunc(lambda x: x, 1, 1), SINGLE])
 def test_what_cannot_be_told_by_its_content_is_refused_with_its_place(thing):
-    with pytest.raises(ps.ParasolError, match=r"in value\.inner cannot be told .*fingerprint="):
+    with pytest.raises(ps.ParasolError, match=r"in value\.inner cannot be hashed .*fingerprint="):
         content_hash(Holder({"inner": thing}))
 
 

@@ -195,7 +195,7 @@ class Form:
 
     @property
     def states_value(self) -> bool:
-        """Whether it only speaks of values, not of slopes: a Dirichlet condition."""
+        """Whether it contains values alone, no slopes: a Dirichlet condition."""
         return self.order == 0
 
     @property

@@ -30,21 +30,20 @@ from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 
 _MOVED = {  # attributes of 0.1.0 that a part of the model has now; they go with the next version
-    **{name: f"terms.{name}" for name in "pattern operator_thetas load_thetas operator_data loads time_data".split()},
-    **{name: f"terms.{name}" for name in "varying_operator varying_load nonlinear operators matrix".split()},
-    **{
-        name: f"terms.{name}"
-        for name in "theta_functions operator_theta load_theta load_moves constant_operator".split()
-    },
+    name: f"{part}.{name}"
+    for part, names in {
+        "problem": "affine",
+        "layout": "fields at_nodes unknowns",
+        "terms": "pattern operator_thetas load_thetas operator_data loads time_data varying_operator varying_load nonlinear "
+        "operators matrix theta_functions operator_theta load_theta load_moves constant_operator",
+    }.items()
+    for name in names.split()
+} | {
+    "hidden": "layout.at_ghosts",
+    "unknown_weights": "layout.weights",
     "function_slices": "inputs.slices",
     "function_points": "inputs.points",
     "function_places": "inputs.places",
-    "fields": "layout.fields",
-    "at_nodes": "layout.at_nodes",
-    "hidden": "layout.at_ghosts",
-    "unknowns": "layout.unknowns",
-    "unknown_weights": "layout.weights",
-    "affine": "problem.affine",
 }
 
 
@@ -64,7 +63,7 @@ class Model:
     report: StencilReport
     terms: Terms
     solver: str = "superlu"
-    step: float | None = None  # in time, unless `solve` is told otherwise
+    step: float | None = None  # in time, unless `solve` is given another
     integrator: str | None = None
 
     def __getstate__(self) -> dict:  # factors stay behind; they are computed again where needed

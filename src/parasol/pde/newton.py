@@ -15,7 +15,7 @@ _TOLERANCE = 1e-10  # of a correction, relative to the solution
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
 _MOST_STEPS = 100  # from far away a term u^p shrinks u by the factor 1 − 1/p a step: 1e6 to 1 in 62 steps for p = 5
 NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
-_QUICK = 4  # Newton steps up to which the continuation dares a longer stride
+_QUICK = 4  # Newton steps up to which the next stride of a continuation is longer
 _SHORTEST_STRIDE = 1e-4
 _MOST_STRIDES = 60
 # from a linear problem: the linear term added, relative to Newton's matrix, at first and last before 0, its factors from
@@ -77,7 +77,7 @@ def newton(
     def result(converged: bool, reason: str) -> NewtonResult:
         return NewtonResult(u, converged, tuple(history), reason, noise)
 
-    # a state with values that overflow is refused below: no need to hear of it twice
+    # a state with values that overflow is refused below, with its reason
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         f = system.residual(u)
         for _ in range(max_steps + 1):
@@ -271,9 +271,10 @@ def _row_sizes(system: System, entries: np.ndarray) -> np.ndarray:
 def _walk(make_system, anchor, mu, found: NewtonResult, failed: str, names: Sequence[str]) -> NewtonResult:
     """Follow the solution from that at the anchor to mu, in strides as long as Newton's method allows."""
     states, places = [found.values], [0.0]
-    stride, place, reason, start = 0.25, 0.0, "", found.start
+    stride, place, reason, tries, start = 0.25, 0.0, "", 0, found.start
     speeds: list[float] = []
-    for tries in range(1, _MOST_STRIDES + 1):
+    while tries < _MOST_STRIDES and stride >= _SHORTEST_STRIDE:
+        tries += 1
         target = min(1.0, place + stride)
         guess = states[-1]
         if len(states) > 1:
@@ -283,8 +284,6 @@ def _walk(make_system, anchor, mu, found: NewtonResult, failed: str, names: Sequ
         found = newton(system, guess, max_steps=12)
         if not found.converged:
             stride, reason = (target - place) / 2, found.reason
-            if stride < _SHORTEST_STRIDE:
-                break
             continue
         moved, size = (system.sizes(v) for v in (found.values - states[-1], found.values))
         speeds.append(largest_ratio(moved, size) / (target - place))

@@ -366,7 +366,7 @@ class Problem:
         used = set(self.domain.symbols)
         for quantity in self.quantities.values() if isinstance(self.quantities, Mapping) else ():
             used |= getattr(getattr(quantity, "coefficient", None), "free_symbols", set())
-        # y and z alone are the axes of a plane; y before x is either a mistake or a riddle
+        # y and z alone are the axes of a plane; y before x is a mistake, or misleads readers
         used |= set(self.coordinates) if set(declared) == set(order.values()) else set()
         for symbol in sorted(used, key=str):
             axis = axis_of(symbol)

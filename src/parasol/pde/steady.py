@@ -180,7 +180,7 @@ def _with_ghosts(model: Model, values) -> np.ndarray:
 
 
 def _unresolved(model: Model, found: NewtonResult) -> str:
-    """What speaks against a solution at the end of a long path: it may be one of the discrete problem alone."""
+    """Why not to trust a solution at the end of a long path, if there is a reason: it may solve the discrete problem alone."""
     try:
         gap = unpredicted(model, found.values, found.noise)
     except ParasolError:  # stencils need nearly all nodes
