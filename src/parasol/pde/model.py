@@ -160,7 +160,10 @@ class Model:
     @cached_property
     def _moments(self) -> Moments | None:
         """When something happens in what depends on time, None where nothing does."""
-        return Moments.of_problem(self.problem)
+        t, forms = self.problem.time, self.problem.all_forms
+        parts = [e for form in forms for e in (form.nonlinear, *[term.coefficient for term in form.source])]
+        moving = [part for part in parts if t is not None and part.has(t)]
+        return Moments.of(moving, t, self.parameters.scalars, self.problem.coordinates) if moving else None
 
     @cached_property
     def _constant_factors(self) -> Factors:

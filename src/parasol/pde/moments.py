@@ -13,7 +13,6 @@ from sympy.core.relational import Relational
 from parasol.checks import ParasolError
 from parasol.expressions import Function, as_function
 from parasol.pde.equation import Time
-from parasol.pde.problem import Problem
 
 _SAMPLES = 4096  # of what functions of time are taken of, which changes more slowly than they do
 _HALVINGS = 60
@@ -31,15 +30,6 @@ class Moments:
 
     arguments: tuple[Function, ...]  # of time, scalars and coordinates, with their derivatives in time
     switches: tuple[Function, ...]  # of time and scalars: they change their value where another piece begins
-
-    @classmethod
-    def of_problem(cls, problem: Problem) -> Moments | None:
-        """Those of a problem's sources and nonlinear terms, None where nothing in them depends on time."""
-        parts = [e for form in problem.all_forms for e in (form.nonlinear, *[term.coefficient for term in form.source])]
-        moving = [part for part in parts if part.atoms(Time)]
-        if not moving or problem.time is None:
-            return None
-        return cls.of(moving, problem.time, problem.parameters.scalars, problem.coordinates)
 
     @classmethod
     def of(cls, expressions: Iterable[sympy.Expr], time: Time, scalars: Sequence, coordinates: Sequence) -> Moments:

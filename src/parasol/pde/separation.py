@@ -120,31 +120,22 @@ def _keeps_digits(part: sympy.Expr, other: sympy.Expr, ranges: Ranges | None) ->
 
     That box is the product of the parameters' ranges and those of the coordinates. A symbol without a range, such as
     the time, may grow to any size: then the answer is no. Where no ranges are known at all, coordinates are taken from
-    [-1, 1] and from each of the parameters' ranges in turn.
+    [-1, 1].
     """
     symbols = sorted(part.free_symbols, key=str)
-    own = {s: (s.low, s.high) for s in symbols if isinstance(s, Parameter)}
-    others = [s for s in symbols if s not in own]
-    if ranges is None:
-        boxes = [dict.fromkeys(others, span) | own for span in [(-1.0, 1.0), *own.values()]]
-    elif all(s in ranges for s in others):
-        boxes = [{s: ranges[s] for s in others} | own]
-    else:
+    box = dict.fromkeys(symbols, (-1.0, 1.0)) if ranges is None else dict(ranges)
+    box |= {s: (s.low, s.high) for s in symbols if isinstance(s, Parameter)}
+    if not box.keys() >= set(symbols):
         return False
-    rng = np.random.default_rng(0)
-    forms = [as_function(form, symbols) for form in (part, other)]
-    for box in boxes:
-        ends = np.array([box[s] for s in symbols], dtype=float)  # (n_symbols, 2)
-        corners = list(itertools.islice(itertools.product(*ends), _MOST_CORNERS))
-        inside = ends[:, 0] + np.ptp(ends, axis=1) * rng.random((_SAMPLES, len(symbols)))
-        written, rewritten = (form(*np.vstack([corners, inside]).T) for form in forms)
-        known = np.isfinite(written)
-        written, rewritten = written[known], rewritten[known]
-        zero = _ZERO * np.max(np.abs(written), initial=0.0)
-        allowed = np.where(np.abs(written) <= zero, 0.1 * zero, _ROUNDING * np.abs(written))
-        if not np.all(np.abs(rewritten - written) <= allowed):  # nor what is not finite
-            return False
-    return True
+    ends = np.array([box[s] for s in symbols], dtype=float)  # (n_symbols, 2)
+    corners = list(itertools.islice(itertools.product(*ends), _MOST_CORNERS))
+    inside = ends[:, 0] + np.ptp(ends, axis=1) * np.random.default_rng(0).random((_SAMPLES, len(symbols)))
+    written, rewritten = (as_function(form, symbols)(*np.vstack([corners, inside]).T) for form in (part, other))
+    known = np.isfinite(written)
+    written, rewritten = written[known], rewritten[known]
+    zero = _ZERO * np.max(np.abs(written), initial=0.0)
+    allowed = np.where(np.abs(written) <= zero, 0.1 * zero, _ROUNDING * np.abs(written))
+    return bool(np.all(np.abs(rewritten - written) <= allowed))  # what is not finite is not allowed either
 
 
 def _grouped(expression: sympy.Expr):

@@ -15,7 +15,7 @@ from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_
 from parasol.pde.notebook import card, field_rows
 from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
-from parasol.pde.system import System, sizes
+from parasol.pde.system import sizes
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
 
@@ -144,13 +144,9 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
 def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = None) -> Solution:
     """Solve a nonlinear problem by Newton's method, by continuation in the parameters where that fails."""
     start = time.perf_counter()
-    n_scalars = len(model.parameters.scalars)
-
-    def system(scalars: np.ndarray) -> System:
-        return model.system(np.concatenate([scalars, mu[n_scalars:]]))
-
+    n_scalars = model.inputs.n_scalars
     found = solve_steady_nonlinear(
-        system,
+        lambda scalars: model.system(np.concatenate([scalars, mu[n_scalars:]])),
         mu[:n_scalars],
         guess=None if guess is None else _with_ghosts(model, guess),
         box=model.parameters.bounds if n_scalars else None,
@@ -185,9 +181,8 @@ def _unresolved(model: Model, found: NewtonResult) -> str:
         gap = unpredicted(model, found.values, found.noise)
     except ParasolError:  # stencils need nearly all nodes
         return "the nodes are too few to check what it ends in"
-    return (
-        "" if gap < _UNRESOLVED else f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
-    )
+    jumps = f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
+    return "" if gap < _UNRESOLVED else jumps
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float, float]:
