@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import spherical_in
@@ -7,6 +9,7 @@ import parasol as ps
 from parasol.checks import ParasolError
 from parasol.pde.discretize import discretize_with
 from parasol.pde.fields import spherical_harmonics
+from parasol.pde.model import _MOVED
 
 x, y = ps.coordinates("x y")
 u = ps.unknown("u", x, y)
@@ -304,3 +307,26 @@ def test_slopes_all_around_a_stretched_lattice_in_space(sides, shape):
     slopes = {name: ps.Neumann(sign * exact.diff(v)) for name, (v, sign) in outward.items()}
     problem = ps.Problem(box, ps.Eq(u - ps.laplacian(u), exact - ps.laplacian(exact, x, y, z)), slopes, exact=exact)
     assert ps.discretize(problem, ps.lattice(box, shape)).solve().error < 2e-4
+
+
+def test_attributes_of_0_1_0_warn_and_say_which_part_has_them_now(flower):
+    mu = np.array([0.927, 1.697])
+    with pytest.warns(DeprecationWarning, match=r"model\.at_nodes has moved: use model\.layout\.at_nodes"):
+        np.testing.assert_array_equal(flower.at_nodes(np.arange(float(flower.n_unknowns))), np.arange(flower.n_nodes))
+    with pytest.warns(DeprecationWarning, match=r"use model\.terms\.operator_thetas"):
+        assert flower.operator_thetas == flower.terms.operator_thetas
+    for name in _MOVED:
+        with pytest.warns(DeprecationWarning):
+            getattr(flower, name)
+    assert not hasattr(flower, "nonsense")
+    copied = pickle.loads(pickle.dumps(flower))
+    np.testing.assert_array_equal(copied.solve(mu).values, flower.solve(mu).values)
+
+
+def test_factors_theta_of_no_parameters_and_of_no_samples(flower):
+    assert flower.terms.operator_theta(np.empty((0, 2))).shape == (0, 3)
+    v = ps.unknown("v", x)
+    line = ps.Problem(ps.Box((0.0,), (1.0,)), Eq(-ps.laplacian(v), 1), ps.Dirichlet(0), exact=x * (1 - x) / 2)
+    model = ps.discretize(line, ps.scatter(line.domain, n_nodes=40))
+    assert model.terms.operator_theta(np.empty((3, 0))).tolist() == [[1.0]] * 3
+    assert model.solve().error < 1e-9

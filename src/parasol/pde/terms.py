@@ -65,7 +65,8 @@ class Terms:
 
     def _thetas(self, functions: list[Function], mus: np.ndarray) -> np.ndarray:
         columns = mus[:, : self.inputs.n_scalars].T
-        return np.array([np.broadcast_to(f(*columns), len(mus)) for f in functions]).reshape(-1, len(mus)).T
+        values = [np.broadcast_to(f(*columns), len(mus)) for f in functions]
+        return np.array(values).reshape(len(functions), len(mus)).T
 
     @property
     def operators(self) -> tuple[sparse.csr_array, ...]:
