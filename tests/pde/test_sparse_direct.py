@@ -127,3 +127,20 @@ def test_factors_are_shared_across_parameters_that_leave_the_matrix_alone():
     factors = first.factorize(first.damping + 0.1 * first.stiffness)
     assert second.factorize(second.damping + 0.1 * second.stiffness) is factors
     assert second.factorize(second.damping + 0.2 * second.stiffness) is not factors
+
+
+def test_factors_are_one_s_own_where_another_thread_factorises_meanwhile(monkeypatch):
+    problem = ps.load_problem("heat")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=60))
+    system = model.system(model.vector())
+    mine, other = system.damping + 0.1 * system.stiffness, system.damping + 0.2 * system.stiffness
+    system.factorize(mine)
+    equal = np.array_equal
+
+    def interrupted(*arrays):
+        result = equal(*arrays)
+        model.terms.pattern.last[:] = [factorize(model.terms.pattern, other)]  # what another thread would do
+        return result
+
+    monkeypatch.setattr(np, "array_equal", interrupted)
+    assert equal(system.factorize(mine).matrix.data, mine)
