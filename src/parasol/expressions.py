@@ -231,7 +231,9 @@ def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Fun
     return _compiled(expression, tuple(symbols))
 
 
-@lru_cache(maxsize=256)  # every solve in time asks for its initial state, which takes longer to compile than to evaluate
+@lru_cache(
+    maxsize=256
+)  # every solve in time asks for its initial state, which takes longer to compile than to evaluate
 def _compiled(expression: sympy.Basic, symbols: tuple[sympy.Symbol, ...]) -> Function:
     function = Function(expression, symbols)
     function._compiled  # noqa: B018  what cannot be compiled is refused here, not at its first use

@@ -316,7 +316,7 @@ def test_attributes_of_0_1_0_warn_and_say_which_part_has_them_now(flower):
     with pytest.warns(DeprecationWarning, match=r"use model\.terms\.operator_thetas"):
         assert flower.operator_thetas == flower.terms.operator_thetas
     for name in _MOVED:
-        with pytest.warns(DeprecationWarning):
+        with pytest.warns(DeprecationWarning, match="has moved"):
             getattr(flower, name)
     assert not hasattr(flower, "nonsense")
     copied = pickle.loads(pickle.dumps(flower))

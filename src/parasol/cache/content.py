@@ -22,7 +22,8 @@ from sympy.core.function import UndefinedFunction
 
 from parasol.checks import ParasolError
 
-VERSION = 1  # of the encoding: a hash of another version says nothing about the content
+VERSION = 2  # of the encoding: a hash of another version says nothing about the content
+_OWN = __name__.partition(".")[0]  # this package
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, bytearray)
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.And, sympy.Or, sympy.Max, sympy.Min)
 _ABSTRACT = ("abc", "typing", "parasol")  # where classes come from that add only attributes to their objects
@@ -173,9 +174,8 @@ class _Encoder:
 
     # ---- code -------------------------------------------------------------------------------------------------------
     def _function(self, function: types.FunctionType) -> bytes:
-        name = f"{function.__module__}.{function.__qualname__}"
         if _is_installed(function):
-            return _join("function", name)
+            return _join("function", _name(function))
         cells = [c.cell_contents for c in function.__closure__ or () if not _is_empty(c)]
         parts: list = [function.__code__, function.__defaults__, function.__kwdefaults__, vars(function)]
         names = _names(function.__code__)
@@ -189,7 +189,6 @@ class _Encoder:
         return _join("code", (counts, names, code.co_code), [self.digest(constant) for constant in code.co_consts])
 
     def _class(self, kind: type) -> bytes:
-        name = f"{kind.__module__}.{kind.__qualname__}"
         if isinstance(kind, UndefinedFunction):  # u of u(x, y)
             assumptions = dict(getattr(kind, "_kwargs", {}))
             rank = assumptions.pop("rank", None)  # the order of declaration counts, as with parameters
@@ -199,7 +198,7 @@ class _Encoder:
                 self.ranks.append(("unknown", rank, digest))
             return digest
         if _is_installed(kind):
-            return _join("class", name)
+            return _join("class", _name(kind))
         held = {}
         for owner in reversed(kind.__mro__[:-1]):
             if not _is_installed(owner):
@@ -262,7 +261,7 @@ def _is_packaged(value) -> bool:
     if module is None or module.__name__ == "__main__":
         return False
     top = module.__name__.partition(".")[0]
-    if top in sys.stdlib_module_names or top == __name__.partition(".")[0]:
+    if top in sys.stdlib_module_names or top == _OWN:
         return True
     place = getattr(module, "__file__", None) or ""
     return "site-packages" in place or "dist-packages" in place
@@ -276,6 +275,12 @@ def _is_installed(value) -> bool:
     for name in value.__qualname__.split("."):
         named = getattr(named, name, None)
     return named is value
+
+
+def _name(value) -> str:
+    """The name of an installed function or class; that of parasol's own does not change when they move to another module."""
+    module = _OWN if value.__module__.partition(".")[0] == _OWN else value.__module__
+    return f"{module}.{value.__qualname__}"
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -8,13 +8,13 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Layout:
+class FieldLayout:
     """Unknown functions one after the other, each by its values at the nodes and at as many ghosts as the others.
 
     What a solution holds are the values at the nodes alone, (..., n_fields * n_nodes); the linear systems have
     n_unknowns = n_fields * (n_nodes + n_ghosts).
 
-    >>> layout = Layout(("u", "v"), n_nodes=2, n_ghosts=1)
+    >>> layout = FieldLayout(("u", "v"), n_nodes=2, n_ghosts=1)
     >>> layout.at_nodes(np.arange(6)), layout.at_ghosts(np.arange(6))
     (array([0, 1, 3, 4]), array([2, 5]))
     """

@@ -15,7 +15,7 @@ from parasol import __version__
 from parasol.checks import ParasolError
 from parasol.pde.evolution import Evolution, evolve
 from parasol.pde.inputs import Inputs
-from parasol.pde.layout import Layout
+from parasol.pde.layout import FieldLayout
 from parasol.pde.moments import Moments
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
@@ -86,10 +86,10 @@ class Model:
         return self.terms.inputs
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> FieldLayout:
         """How the values of the unknown functions stand in one vector."""
         names, n_points = self.problem.names, len(self.terms.pattern.points)
-        return Layout(names, self.n_nodes, n_points // len(names) - self.n_nodes)
+        return FieldLayout(names, self.n_nodes, n_points // len(names) - self.n_nodes)
 
     @property
     def n_unknowns(self) -> int:
