@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import add, mul, pow, sub, truediv
 
 import numpy as np
@@ -228,14 +228,7 @@ def as_function(expression: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Fun
     >>> as_function(sympy.Integer(3), [x, y])(np.zeros(2), np.ones(2))
     array([3., 3.])
     """
-    return _compiled(expression, tuple(symbols))
-
-
-@lru_cache(
-    maxsize=256
-)  # every solve in time asks for its initial state, which takes longer to compile than to evaluate
-def _compiled(expression: sympy.Basic, symbols: tuple[sympy.Symbol, ...]) -> Function:
-    function = Function(expression, symbols)
+    function = Function(expression, tuple(symbols))
     function._compiled  # noqa: B018  what cannot be compiled is refused here, not at its first use
     return function
 

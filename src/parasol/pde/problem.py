@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import sympy
@@ -30,6 +30,9 @@ from parasol.pde.vectors import gradient
 from parasol.space.geometry.domain import Domain, axis_of
 from parasol.space.kernels import Kernel
 
+_compiled = lru_cache(maxsize=256)(
+    as_function
+)  # a state takes longer to compile than to evaluate, and every solve asks
 REST = "*"  # key of a boundary mapping that stands for all parts not named
 
 
@@ -430,8 +433,8 @@ class Problem:
         """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension)."""
         scalars = self.parameters.scalars
         times = [] if self.time is None or t is None else [self.time]
-        symbols, columns = [*self.coordinates, *scalars, *times], [*points.T, *mu[: len(scalars)], *[t] * len(times)]
-        return np.concatenate([as_function(e, symbols)(*columns) for e in expressions])
+        symbols, columns = (*self.coordinates, *scalars, *times), [*points.T, *mu[: len(scalars)], *[t] * len(times)]
+        return np.concatenate([_compiled(e, symbols)(*columns) for e in expressions])
 
     @property
     def linear(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -34,9 +34,6 @@ class Terms:
     varying_load: tuple[Varying, ...]
     nonlinear: tuple[NonlinearRows, ...]
 
-    def __getstate__(self) -> dict:  # compiled functions stay behind; they are compiled again where needed
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     @property
     def constant_operator(self) -> bool:
         """Whether A does not depend on the parameters at all."""
@@ -49,11 +46,10 @@ class Terms:
         return any(part.coefficient.n_times for part in self.varying_load)
 
     @cached_property
-    def theta_functions(self) -> tuple[list[Function], list[Function]]:
-        """The θ_q of A and of f as functions of the scalar parameters."""
-        symbols = self.inputs.space.scalars
-        operator, load = ([as_function(t, symbols) for t in some] for some in (self.operator_thetas, self.load_thetas))
-        return operator, load
+    def theta_functions(self) -> tuple[list[Function], ...]:
+        """The θ_q of A, of f and of the matrices in time, as functions of the scalar parameters."""
+        thetas = (self.operator_thetas, self.load_thetas, [theta for _, theta, _ in self.time_data])
+        return tuple([as_function(theta, self.inputs.space.scalars) for theta in some] for some in thetas)
 
     def operator_theta(self, mus: np.ndarray) -> np.ndarray:
         """θ_q of A at parameter vectors, (n_samples, Q_A)."""
@@ -97,10 +93,11 @@ class Terms:
 
     def time_entries(self, mu, order: int) -> np.ndarray:
         """The entries (nnz,) of the matrix that multiplies the time derivative of this order."""
-        mu, out = self._vector(mu), np.zeros(len(self.pattern.indices))
-        for own, theta, data in self.time_data:
+        out = np.zeros(len(self.pattern.indices))
+        thetas = self._thetas(self.theta_functions[2], self._vector(mu)[None])[0]
+        for theta, (own, _, data) in zip(thetas, self.time_data, strict=True):
             if own == order:
-                out += self._thetas([as_function(theta, self.inputs.space.scalars)], mu[None])[0] * data
+                out += theta * data
         return out
 
     def _vector(self, mu) -> np.ndarray:
