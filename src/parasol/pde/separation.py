@@ -101,18 +101,14 @@ def _split(part: sympy.Expr, *, ranges: Ranges | None) -> sympy.Expr:
     q = sympy.Add(*terms) - p
     if p == 0 or q.atoms(Parameter):
         return part
-    if isinstance(part, sympy.sin | sympy.cos):
-        # its terms are at most 1 in size, as the function itself: nothing can cancel beyond that
-        a, b = (sympy.sin, sympy.cos) if isinstance(part, sympy.sin) else (sympy.cos, sympy.sin)
-        sign = 1 if isinstance(part, sympy.sin) else -1
-        return a(p) * sympy.cos(q) + sign * b(p) * sympy.sin(q)
-    if isinstance(part, sympy.sinh | sympy.cosh):
-        a, b = (sympy.sinh, sympy.cosh) if isinstance(part, sympy.sinh) else (sympy.cosh, sympy.sinh)
-        other = a(p) * sympy.cosh(q) + b(p) * sympy.sinh(q)
-    else:
+    if power or isinstance(part, sympy.exp):
         base = part.args[0] if power else sympy.E
         other = base**p * base**q
-    return other if _keeps_digits(part, other, ranges) else part
+    else:
+        a, b = sympy.symbols("a b", cls=sympy.Dummy)
+        other = sympy.expand_trig(part.func(a + b)).subs({a: p, b: q})
+    # the terms of sin and cos are at most 1 in size, as the functions themselves: nothing can cancel beyond that
+    return other if isinstance(part, sympy.sin | sympy.cos) or _keeps_digits(part, other, ranges) else part
 
 
 def _keeps_digits(part: sympy.Expr, other: sympy.Expr, ranges: Ranges | None) -> bool:
