@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from parasol.checks import ParasolError, check_count, check_finite
-from parasol.pde.parameters import FunctionParameter, ParameterSpace
+from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.space.nodes import Nodes
 
 
@@ -18,13 +18,15 @@ class Inputs:
     """Where the parameters stand in a vector, which vectors are allowed, and how they are drawn at random."""
 
     space: ParameterSpace
+    scalars: tuple[Parameter, ...]  # its symbols
+    functions: tuple[FunctionParameter, ...]
     nodes: Nodes
 
     @cached_property
     def slices(self) -> dict[FunctionParameter, slice]:
         """Where in a parameter vector the nodal values of each function parameter stand."""
         out, start = {}, self.n_scalars
-        for function in self.space.functions:
+        for function in self.functions:
             out[function] = slice(start, start + len(self.points(function)))
             start = out[function].stop
         return out
@@ -32,7 +34,7 @@ class Inputs:
     @property
     def n_scalars(self) -> int:
         """Number of parameters that are numbers."""
-        return len(self.space.scalars)
+        return len(self.scalars)
 
     @property
     def n_parameters(self) -> int:
@@ -82,7 +84,7 @@ class Inputs:
         n_samples = check_count(n_samples, "n_samples")
         rng = np.random.default_rng(rng)
         scalars = self.space.from_unit(rng.random((n_samples, self.n_scalars)))
-        return np.hstack([scalars, *[f.law.sample(n_samples, self.points(f), rng) for f in self.slices]])
+        return np.hstack([scalars, *[f.distribution.sample(n_samples, self.points(f), rng) for f in self.slices]])
 
     def vector(self, values=None, rng=0) -> np.ndarray:
         """A parameter vector from named scalars (middle of the range where not named) and drawn functions."""

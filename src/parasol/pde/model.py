@@ -163,7 +163,7 @@ class Model:
         t, forms = self.problem.time, self.problem.all_forms
         parts = [e for form in forms for e in (form.nonlinear, *[term.coefficient for term in form.source])]
         moving = [part for part in parts if t is not None and part.has(t)]
-        return Moments.of(moving, t, self.parameters.scalars, self.problem.coordinates) if moving else None
+        return Moments.of(moving, t, self.inputs.scalars, self.problem.coordinates) if moving else None
 
     @cached_property
     def _constant_factors(self) -> Factors:

@@ -49,7 +49,7 @@ class Terms:
     def theta_functions(self) -> tuple[list[Function], ...]:
         """The θ_q of A, of f and of the matrices in time, as functions of the scalar parameters."""
         thetas = (self.operator_thetas, self.load_thetas, [theta for _, theta, _ in self.time_data])
-        return tuple([as_function(theta, self.inputs.space.scalars) for theta in some] for some in thetas)
+        return tuple([as_function(theta, self.inputs.scalars) for theta in some] for some in thetas)
 
     def operator_theta(self, mus: np.ndarray) -> np.ndarray:
         """θ_q of A at parameter vectors, (n_samples, Q_A)."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from parasol.checks import ParasolError, check_choice, check_count
-from parasol.pde.box import ParameterSpace, PlainParameter
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
 
 _DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice")
 _SCALES = ("linear", "log")
@@ -63,7 +63,7 @@ def sample(
             )
         n_samples = check_count(n_samples, "n_samples")
         scalars = scaled.from_unit(_unit(n_samples, n_scalars, design, rng))
-    return np.hstack([scalars, *[f.law.sample(n_samples, inputs.points(f), rng) for f in box.functions]])  # type: ignore[union-attr]
+    return np.hstack([scalars, *[f.distribution.sample(n_samples, inputs.points(f), rng) for f in box.functions]])  # type: ignore[union-attr]
 
 
 def split(mus, /, *, rng: int | np.random.Generator | None = None, **sizes) -> dict[str, np.ndarray]:
@@ -102,7 +102,7 @@ def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
         if name not in box.names:
             raise ParasolError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
     return ParameterSpace(
-        tuple(PlainParameter(p.name, p.low, p.high, scale.get(p.name) or p.scale) for p in box.scalars)
+        tuple(ParameterRange(p.name, p.low, p.high, scale.get(p.name) or p.scale) for p in box.scalars)
     )
 
 
