@@ -194,7 +194,7 @@ class Unlike:
 
 def test_a_number_outside_and_a_function_unlike_its_distribution_both_count(line):
     surrogate = replace(line)
-    vars(surrogate)["laws"] = Unlike()
+    vars(surrogate)["distributions"] = Unlike()
     for mus in ([[0.5], [2.0], [2.5]], [[2.0], [2.5]]):
         answer = surrogate(mus, extrapolate=True)
         assert answer.extrapolated.tolist() == [mu != [2.0] for mu in mus]
@@ -405,9 +405,9 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (b'"version": 2', b'"version": 9', "newer"),
-        (b'"version": 2', b'"version": 1', "no longer read"),
-        (b'"version": 2', b'"version": true', "version is True"),
+        (b'"version": 3', b'"version": 9', "newer"),
+        (b'"version": 3', b'"version": 1', "no longer read"),
+        (b'"version": 3', b'"version": true', "version is True"),
         (b'"array": 0', b'"array": -1', "refers to array -1"),
         (b'"array": 0', b'"array": 1', "refers to array 1 of 1"),
         (b'"kind": "ConformalBound"', b'"kind": "Popen"', "'Popen', which this version"),

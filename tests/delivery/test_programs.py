@@ -193,9 +193,7 @@ def test_a_new_kind_of_map_needs_nothing_but_its_own_file(data, mus, tmp_path, m
     assert np.array_equal(ps.load(ps.save(loaded, tmp_path / "again.parasol"))(mus).values, surrogate(mus).values)
     assert ps.export(loaded, tmp_path / "bent.onnx").difference < 1e-12
     assert ps.delivery.write_page(loaded, tmp_path / "bent.html").stat().st_size > 1000
-    plain = ps.save(ps.fit_snapshots(*data, "linear", n_modes=4, level=None), tmp_path / "plain.parasol")
-    monkeypatch.setattr(container, "VERSION", 2)  # as in parasol 0.1, which reads what it knows
-    assert ps.load(plain)(mus[0]).values.shape == (25,)
+    monkeypatch.setattr(container, "VERSION", 2)  # as in parasol 0.1
     with pytest.raises(ps.ParasolError, match=r"version 3 of the format.*newer than this parasol.*Update parasol"):
         ps.load(path)
 
@@ -205,4 +203,4 @@ def test_every_operation_has_its_three_forms():
     assert set(onnx_graph.EMITTERS) == set(OPERATIONS)
     table = re.search(r"const PROGRAM = \{(.*?)\n  \};", NUMBERS, re.DOTALL)
     assert set(re.findall(r"^    (\w+)(?:\(op, x\)|:)", table[1], re.MULTILINE)) == names
-    assert all(container._KINDS[operation.__name__] == operation.__module__ for operation in OPERATIONS)
+    assert all(container._KINDS[operation.__name__] is operation for operation in OPERATIONS)

@@ -38,7 +38,7 @@ class Evolution:
         return f"<Evolution {name}: {self.values.shape[1]} values at {len(self.times)} times in [{first:g}, {last:g}]>"
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("problem_html")(self)
 
     @property
     def flat(self) -> np.ndarray:

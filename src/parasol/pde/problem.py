@@ -456,7 +456,7 @@ class Problem:
         return f"<Problem {self.name or self.equation}>"
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("problem_html")(self)
 
     def _repr_latex_(self) -> str:
         from parasol.pde.text import equation_latex  # which needs this class

@@ -74,7 +74,7 @@ class Solution:
         )
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("problem_html")(self)
 
     def at(self, points) -> np.ndarray:
         """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils."""

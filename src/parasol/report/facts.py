@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import platform
 from collections.abc import Collection, Sequence
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -18,20 +13,8 @@ from parasol.pde.evolution import Evolution
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
 from parasol.pde.text import domain_text, equation_texts
+from parasol.report.plain import Facts
 from parasol.runtime.parameters import ParameterRange
-
-Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
-
-
-def machine_facts() -> Facts:
-    """The machine and the versions behind measured figures."""
-    return {
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "parasol": __version__,
-    }
 
 
 def problem_facts(name: str, problem: Problem) -> Facts:
@@ -192,23 +175,3 @@ def _error_text(facts: Facts) -> str:
         return "exact solution not known"
     over = " over all stored times" if facts["times"] else ""
     return f"{facts['error']:.2e} (l2{over}, against the exact solution)"
-
-
-def as_json(facts: Facts | list[Facts]) -> str:
-    """Facts as JSON text, null for what JSON has no number for.
-
-    >>> print(as_json({"error": math.nan, "unknown": "u"}), end="")
-    {
-      "error": null,
-      "unknown": "u"
-    }
-    """
-    return json.dumps(_finite(facts), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _finite(value):
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,6 +9,7 @@ from parasol.checks import ParasolError
 
 _ABOVE = {  # name: module, function, what it does
     "html": ("parasol.report.notebook", "html", "showing it in a notebook"),
+    "problem_html": ("parasol.report.problems", "problem_html", "showing it in a notebook"),
     "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
     "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
     **{

@@ -42,7 +42,7 @@ from parasol.runtime.rows import RowFunction
 from parasol.runtime.surrogate import Surrogate
 from parasol.runtime.theta import Theta
 
-VERSION = 3  # 1 was never released; 2 is still written where a file holds nothing that came with 3
+VERSION = 3  # 1 was never released; 2, of parasol 0.1, held maps by their own fields
 _OLDEST = 2
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 4 * 2**20  # what is large is in arrays; parsed JSON takes twenty times its size
@@ -95,7 +95,7 @@ def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> P
     entries = {_name(i): _npy(array) for i, array in enumerate(arrays)}
     manifest = {
         "format": form,
-        "version": VERSION if _since_version_3(content) else _OLDEST,
+        "version": VERSION,
         "parasol": __version__,
         "facts": _encode({key: fact for key, fact in facts.items() if _is_plain(fact)}, [])["dict"],
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in entries.items()},
@@ -279,13 +279,6 @@ def _encode_kind(value: Any, arrays: list[np.ndarray]) -> Any:
     kept = [f.name for f in fields(value) if f.init and f.name not in left_out and common(f)]
     called = _RENAMED.get(name, {})
     return {"kind": name, "fields": {called.get(f, f): _encode(getattr(value, f), arrays) for f in kept}}
-
-
-def _since_version_3(tree: Any) -> bool:
-    """Whether there are programs in it, which parasol 0.1 does not know."""
-    if isinstance(tree, list):
-        return any(map(_since_version_3, tree))
-    return isinstance(tree, dict) and (tree.get("kind") == "Program" or any(map(_since_version_3, tree.values())))
 
 
 def _is_default(value: Any, default: Any) -> bool:

@@ -72,9 +72,9 @@ def _map_facts(surrogate: Surrogate) -> Plain:
         out |= {"n_weights": program.n_weights, "dtype": str(program.dtype)}
         for op in program.all_operations:
             out |= op.facts
-    for name in ("validation_error", "error"):
-        if isinstance(getattr(surrogate.map, name, None), float):
-            out[name] = getattr(surrogate.map, name)
+    error = getattr(surrogate.map, "error", getattr(surrogate.map, "validation_error", None))
+    if isinstance(error, float):
+        out["validation_error"] = error  # of samples not fitted to, by which it was chosen
     return out
 
 

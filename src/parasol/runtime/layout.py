@@ -50,6 +50,8 @@ class Layout:
         if self.outline is not None:
             check_shape(self.outline.bounds, (2, points.shape[1]), "bounds of the outline")
         if self.scheme is not None:
+            if not hasattr(self.scheme, "stencil_size"):
+                raise ParasolError(f"the scheme of a layout is a {type(self.scheme).__name__}.")
             size, degree = self.scheme.stencil_size, self.scheme.degree
             if not (1 <= size < 2**31 and -1 <= degree <= _HIGHEST and hasattr(self.scheme.kernel, "radial")):
                 raise ParasolError(f"{self.scheme} is no scheme for values between nodes.")

@@ -16,7 +16,7 @@ from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
 from parasol.report.budget.solver import solver_of
-from parasol.report.facts import Facts
+from parasol.report.plain import Facts
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.kernels import PHS
 
