@@ -52,7 +52,7 @@ def collocate(model: Model, basis: Basis) -> PointModel:
     form = affine_form(model)
     modes = modes_on_unknowns(model, basis)
     # rows that only state a value say nothing about the equation
-    free = np.flatnonzero(~model.pattern.stated)
+    free = np.flatnonzero(~model.terms.pattern.stated)
     points = free[select_points(modes[free])]
     return PointModel(
         basis=basis,

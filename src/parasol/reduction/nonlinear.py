@@ -325,9 +325,9 @@ class _Workshop:
     def nonlinear_values(self, mus: np.ndarray, states: np.ndarray) -> list[np.ndarray]:
         """N(u; μ) of each part on its rows, (n_samples, n_rows), for states (n_samples, n_unknowns)."""
         out = []
-        for part in self.model.nonlinear:
+        for part in self.model.terms.nonlinear:
             values = np.empty((len(mus), len(part.rows)))
-            places = [self.model.function_places(f, part.nodes) for f in part.functions]
+            places = [self.model.inputs.places(f, part.nodes) for f in part.functions]
             for k, (mu, u) in enumerate(zip(mus, states, strict=True)):
                 values[k] = part.value(mu, 0.0, *part.jets(u), *[mu[p] for p in places])
             out.append(values[np.all(np.isfinite(values), axis=1)])
@@ -336,7 +336,7 @@ class _Workshop:
     def reduced(self, values: list[np.ndarray], tolerance: float) -> NonlinearReducedModel:
         """The reduced model whose collateral modes come from these values of N."""
         found, errors = [], [0.0]
-        for part, vectors in zip(self.model.nonlinear, values, strict=True):
+        for part, vectors in zip(self.model.terms.nonlinear, values, strict=True):
             fit = interpolate(vectors, tolerance=tolerance)
             errors.append(fit.error)
             found.append((part, fit.modes, _more_points(fit.modes, fit.points)))
@@ -374,7 +374,7 @@ class _Workshop:
         rows = part.take(points)
         jets = [np.einsum("ij,ijk->ik", w, self.modes[c]) for w, c in zip(rows.weights, rows.columns, strict=True)]
         fit = linalg.pinv(modes[points])
-        places = [self.model.function_places(f, rows.nodes) for f in rows.functions]
+        places = [self.model.inputs.places(f, rows.nodes) for f in rows.functions]
         return SampledRows(
             rows=rows,
             places=tuple(p for p in places if p is not None),
@@ -417,7 +417,7 @@ def reduce_nonlinear(
     """
     if model.problem.time is not None:
         raise ParasolError("the problem depends on time: its reduced model is ps.reduce_in_time(model, ...).")
-    if not model.nonlinear:
+    if not model.terms.nonlinear:
         raise ParasolError("the problem is linear: its reduced model is ps.reduce(model, basis).")
     if tolerance is not None and not check_positive(tolerance, "tolerance") < 1:
         raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
@@ -432,10 +432,10 @@ def reduce_nonlinear(
         )
     solutions = check_shape(snapshots.solutions, (len(snapshots), n_values), "snapshots.solutions")
     hidden = check_shape(snapshots.hidden, (len(snapshots), n_hidden), "snapshots.hidden")
-    mus, states = snapshots.mus, model.unknowns(solutions, hidden)
+    mus, states = snapshots.mus, model.layout.unknowns(solutions, hidden)
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        scale = np.sqrt(model.unknown_weights(basis.weights))
+        scale = np.sqrt(model.layout.weights(basis.weights))
     features = _features(model.parameters, mus)
     middle = int(np.argmin(np.sum((features - np.mean(features, axis=0)) ** 2, axis=1)))
     system = model.system(mus[middle])
@@ -443,7 +443,7 @@ def reduce_nonlinear(
         model=model,
         basis=basis,
         form=affine_form(model, linear_part=True),
-        modes=model.unknowns(basis.modes.T, basis.hidden.T).T,
+        modes=model.layout.unknowns(basis.modes.T, basis.hidden.T).T,
         scale=scale,
         centre=mus[middle],
         factors=system.factorize(jacobian_entries(system, states[middle], 0.0)),
