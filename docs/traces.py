@@ -22,7 +22,7 @@ import json, sys
 ran = set()
 def watch(frame, event, argument):
     code = frame.f_code
-    if event == "call" and code.co_name[0] != "<" and code.co_flags & 1:  # functions, not what an import executes
+    if event == "call" and code.co_name[0] != "<" and code.co_name != "__create_fn__" and code.co_flags & 1:  # functions, not what an import executes
         ran.add(frame.f_globals.get("__name__", ""))
 import parasol as ps
 {before}
