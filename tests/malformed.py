@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parasol.delivery.server.wire import write_npy
+from parasol.delivery.server.formats import write_npy
 
 JSON, NPY = "application/json", "application/x-npy"
 POSTS = ("/v1/predict", "/v1/gradient", "/v1/bounds", "/v1/quantities")

@@ -6,4 +6,3 @@ from parasol.delivery.container import pack as pack
 from parasol.delivery.container import unpack as unpack
 from parasol.delivery.page.explore import write_page as write_page
 from parasol.delivery.server.app import make_app as make_app
-from parasol.delivery.server.app import serving as serving

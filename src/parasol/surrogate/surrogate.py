@@ -24,6 +24,8 @@ from parasol.surrogate.program import Program, map_name, program_of
 from parasol.surrogate.readings import Readings
 
 if TYPE_CHECKING:  # a loaded surrogate answers with NumPy alone
+    from scipy.sparse import csr_array
+
     from parasol.pde.model import Model
 
 _BATCH = 8192
@@ -294,15 +296,18 @@ class Surrogate:
             modes = modes[:, :, chosen]
             layout = replace(layout, points=None if layout.points is None else layout.points[chosen], n_interior=0)
         if points is not None:
-            modes = np.einsum("pn,tfnd->tfpd", self._weights(points), modes, optimize=True)
+            weights = self._weights(points)
+            modes = np.stack([np.stack([weights @ field for field in fields]) for fields in modes])
             layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), n_interior=0)
         readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
         made = replace(self, readout=readout, layout=layout, quantities=quantities)
         vars(made)["laws"] = self.laws  # functions are given at all nodes still
         return made
 
-    def _weights(self, points) -> np.ndarray:
-        from parasol.space.neighbours import Cloud  # here: only values between nodes need SciPy
+    def _weights(self, points) -> csr_array:
+        from scipy.sparse import csr_array  # here: only values between nodes need SciPy
+
+        from parasol.space.neighbours import Cloud
         from parasol.space.operators import differentiate
 
         layout = self.layout
@@ -311,15 +316,21 @@ class Surrogate:
         points = check_finite(check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points"), "points")
         # the domain is not part of a file, and answers must not change on the way through one
         cloud = Cloud(layout.points, layout.domain if layout.outline is None else layout.outline)  # type: ignore[arg-type]
-        gap, node = (found[:, 0] for found in cloud.wrap.query(cloud.wrap.tree(layout.points), points, 1))
+        tree = cloud.wrap.tree(layout.points)
+        gap, node = (found[:, 0] for found in cloud.wrap.query(tree, points, 1))
         between = gap > 1e-12 * float(np.max(np.abs(layout.points)))
-        if not layout.contains(points[between]).all():
+        inside = layout.contains(points)
+        if layout.domain is None and layout.outline is None:  # stencils would extrapolate wildly
+            inside = gap <= 2 * np.max(cloud.wrap.query(tree, layout.points, 2)[0][:, -1])
+        if not inside[between].all():
             raise ParasolError("some of the points lie outside the domain. Ask inside only.")
-        weights = np.zeros((len(points), len(layout.points)))
-        weights[~between, node[~between]] = 1.0  # a node has its own value, wherever its neighbours are
+        at_nodes = np.flatnonzero(~between)  # a node has its own value, wherever its neighbours are
+        shape = (len(points), len(layout.points))
+        weights = csr_array((np.ones(len(at_nodes)), (at_nodes, node[at_nodes])), shape)
         if between.any():
             zero = (0,) * layout.points.shape[1]
-            weights[between] = differentiate(cloud, points[between], [zero], layout.scheme)[zero].toarray()
+            rows = differentiate(cloud, points[between], [zero], layout.scheme)[zero].tocoo()
+            weights = weights + csr_array((rows.data, (np.flatnonzero(between)[rows.row], rows.col)), shape)
         return weights
 
     def _repaired(self, answer: Answer, tolerance: float) -> Answer:
