@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -134,19 +135,12 @@ def _listening(host: str, port: int) -> socket.socket:
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         raise ParasolError(f"port must be a whole number from 0 to 65535, got {port!r}.")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError):
-        raise ParasolError(
-            f"there is no address {host!r} to listen at. Use 127.0.0.1, or 0.0.0.0 for all of this machine's."
-        ) from None
-    listener = socket.socket(family, kind, protocol)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(address)
-        listener.listen(2048)
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
+    except (socket.gaierror, UnicodeError):
+        message = f"there is no address {host!r} to listen at. Use 127.0.0.1, or 0.0.0.0 for all of this machine's."
     except OSError as error:
-        listener.close()
-        raise ParasolError(
-            f"cannot listen at {host}, port {port}: {error.strerror or error}. Choose another port, or 0 for any free one."
-        ) from None
-    return listener
+        why = os.strerror(error.errno) if error.errno else error
+        message = f"cannot listen at {host}, port {port}: {why}. Choose another port, or 0 for any free one."
+    raise ParasolError(message)

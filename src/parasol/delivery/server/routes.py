@@ -22,19 +22,8 @@ from starlette.routing import Route
 
 from parasol import __version__
 from parasol.checks import ParasolError
-from parasol.delivery.server import umbridge
-from parasol.delivery.server.formats import (
-    JSON,
-    NPY,
-    Refusal,
-    accepted,
-    one_line,
-    parse_json,
-    read_json,
-    read_npy,
-    write_json,
-    write_npy,
-)
+from parasol.delivery.server import formats, umbridge
+from parasol.delivery.server.formats import JSON, NPY, Refusal
 from parasol.delivery.server.metrics import Metrics
 from parasol.delivery.server.page import describe, page
 from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, openapi, questions
@@ -74,28 +63,29 @@ class Routes:
         """What never changes: bytes and their media type, by route."""
         surrogate, layout = self._service.surrogate, self._service.surrogate.layout
         facts, description = describe(self._service), openapi(self._service)
-        contents = {"/v1/info": facts, "/openapi.json": description, "/Info": umbridge.info(surrogate)}
+        contents = {"/v1/info": facts, "/openapi.json": description}
+        contents["/Info"] = {"protocolVersion": umbridge.PROTOCOL, "models": umbridge.model_names(surrogate)}
         contents["/health"] = {"status": "ok", "parasol": __version__}
         if layout.points is not None:
             contents["/v1/nodes"] = {"points": layout.points, "n_interior": layout.n_interior}
         text = page(self._service, description, facts).encode()
         return {"/": (text, _HTML), "/docs": (text, _HTML)} | {
-            path: (write_json(content), JSON) for path, content in contents.items()
+            path: (formats.write_json(content), JSON) for path, content in contents.items()
         }
 
     async def _counts(self, request: Request) -> Response:
         return _response(self._metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     async def _question(self, path: str, request: Request) -> Response:
-        """Answer at parameters, in the accepted form."""
-        kind = accepted(request.headers.get("accept", ""), (JSON, NPY) if path in BINARY else (JSON,))
+        """Answer at parameters, in the form that is accepted."""
+        kind = formats.accepted(request.headers.get("accept", ""), (JSON, NPY) if path in BINARY else (JSON,))
         form = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         if form not in (JSON, NPY):
             raise Refusal(415, f"the body is {form[:60]!r}. Send {JSON} (curl: -H 'Content-Type: {JSON}') or {NPY}.")
         query = _read_query(request)
 
         def read(body: bytes) -> dict[str, Any]:
-            given = read_json(body) if form == JSON else {"mus": read_npy(body)}
+            given = formats.read_json(body) if form == JSON else {"mus": formats.read_npy(body)}
             for name in sorted(set(query) & set(given)):
                 raise Refusal(422, f"{name[:40]!r} stands in the query and in the body. Say it once.")
             return query | given
@@ -115,7 +105,7 @@ class Routes:
             )
         answer = self._answers[path](question, kind)
         array = answer["gradient" if path == "/v1/gradient" else "values"] if kind == NPY else None
-        content = write_json(answer) if array is None else write_npy(array)
+        content = formats.write_json(answer) if array is None else formats.write_npy(array)
         return content, question.n_samples, int(np.count_nonzero(answer["extrapolated"]))
 
     async def _protocol(self, verb: str, request: Request) -> Response:
@@ -124,13 +114,13 @@ class Routes:
         try:
             content = await self._compute(
                 body,
-                read_json,
-                lambda given: write_json(umbridge.answer(self._service, verb, given)),
+                formats.read_json,
+                lambda given: formats.write_json(umbridge.answer(self._service, verb, given)),
                 lambda given: given["config"] if isinstance(given.get("config"), dict) else {},
             )
         except _REFUSED as error:
             message = {"type": getattr(error, "kind", "InvalidInput"), "message": _reason(error)[1]}
-            return _response(write_json({"error": message}), JSON, 400)
+            return _response(formats.write_json({"error": message}), JSON, 400)
         self._metrics.parameters[f"/{verb}"] += int(verb in umbridge.COMPUTED)
         return _response(content, JSON)
 
@@ -214,14 +204,14 @@ def _response(content: bytes, kind: str, status: int = 200, headers: Mapping[str
 
 
 def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return _response(write_json({"error": one_line(message)}), JSON, status, headers)
+    return _response(formats.write_json({"error": formats.one_line(message)}), JSON, status, headers)
 
 
 def _reason(error: Exception) -> tuple[int, str]:
     """Status and message of a refusal."""
     if isinstance(error, RecursionError):
         return 400, "the body is nested too deeply. Send an object of plain lists."
-    return getattr(error, "status", 422), one_line(str(error))
+    return getattr(error, "status", 422), formats.one_line(str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -256,7 +246,7 @@ def _read_query(request: Request) -> dict[str, Any]:
             why = "stands twice in the query" if name in out else "belongs in the body"
             raise Refusal(422, f"{name[:40]!r} {why}. See /docs.")
         try:
-            out[name] = text if text in ("float64", "float32") else parse_json(text)
+            out[name] = text if text in ("float64", "float32") else formats.parse_json(text)
         except Refusal:
             raise Refusal(422, f"{name[:40]!r} in the query is not JSON: {text[:60]!r}.") from None
         if isinstance(out[name], list) and len(out[name]) > MOST_IN_QUERY:

@@ -40,11 +40,6 @@ def has_hessian(surrogate: Surrogate) -> bool:
     return callable(getattr(surrogate.map, "jacobian", None)) and not kinks
 
 
-def info(surrogate: Surrogate) -> dict[str, Any]:
-    """GET /Info."""
-    return {"protocolVersion": PROTOCOL, "models": model_names(surrogate)}
-
-
 def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to POST /{verb}, one of VERBS."""
     surrogate, name = service.surrogate, given.get("name")
