@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -446,3 +447,22 @@ def test_the_command_serves_and_ends_cleanly(surrogate, tmp_path):
     assert "/docs" in first
     assert out.endswith("stopped\n")
     assert err == ""
+
+
+def test_a_background_server_ends_with_its_block(surrogate):
+    with background(surrogate) as server:
+        assert httpx.get(f"{server.address}/health").status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{server.address}/health")
+    with pytest.warns(DeprecationWarning, match=r"use parasol.serve\(surrogate, background=True\)"):
+        serving = ps.serving  # type: ignore[attr-defined]
+    with serving(surrogate) as url:
+        assert httpx.get(f"{url}/health").status_code == 200
+
+
+def test_points_far_from_all_nodes_where_the_domain_is_not_known(surrogate):
+    unknown = replace(surrogate, layout=replace(surrogate.layout, domain=None, outline=None))
+    inside, outside = [[0.1, 0.2]], [[0.1, 0.2], [5.0, 5.0]]
+    assert np.allclose(unknown.restricted(points=inside)(MUS).values, surrogate.restricted(points=inside)(MUS).values)
+    with pytest.raises(ps.ParasolError, match="outside the domain"):
+        unknown.restricted(points=outside)

@@ -19,7 +19,7 @@ _QUESTIONS = {  # what a request to a route may say
     "/v1/quantities": ("mus", "times", "bounds", "extrapolate"),
 }
 _ERRORS = {
-    "400": "The body cannot be read.",
+    "400": "The body cannot be read, or UM-Bridge does not know the model or its input.",
     "406": "The answer cannot have that form.",
     "408": "The body took too long.",
     "413": "The request or its answer would be too large.",
