@@ -10,8 +10,8 @@ import pytest
 
 import parasol as ps
 import served
-from parasol.pde.notebook import card, is_plain_latex, spectrum_svg
-from parasol.pde.words import equation_latex
+from parasol.pde.text import equation_latex
+from parasol.report.notebook import card, is_plain_latex, spectrum_svg
 
 
 class _Reader(HTMLParser):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.surrogate.features import features_of
+from parasol.runtime.features import features_of
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     import numpy as np
 
-    from parasol.surrogate.surrogate import Surrogate
+    from parasol.runtime.surrogate import Surrogate
 
 
 @app.command()
@@ -72,8 +72,8 @@ def predict(
     Of one parameter, files are those of parasol solve. Of many: .npy (parameters, values);
     .npz, .nc by names; .csv a table with the number and the parameters of each sample first.
     """
-    from parasol.delivery.artifact import load
     from parasol.report.predictions import answer_facts, answer_rows, check_answer_outputs, write_answers
+    from parasol.runtime.files import load
 
     given = assignments(values or [])
     targets = check_answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)

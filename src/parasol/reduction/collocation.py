@@ -10,9 +10,9 @@ from parasol.checks import ParasolError
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.affine import Theta, affine_form
-from parasol.reduction.basis import Basis
 from parasol.reduction.interpolation import select_points
 from parasol.reduction.reduced import modes_on_unknowns
+from parasol.runtime.basis import Basis
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,12 +9,13 @@ from scipy import linalg
 
 from parasol.expressions import Function, as_function
 from parasol.pde.model import Model
-from parasol.pde.rows import NonlinearRows, RowFunction, Varying
+from parasol.pde.rows import NonlinearRows, Varying
 from parasol.reduction.affine import Theta, interpolated_rows, row_theta
-from parasol.reduction.basis import slices
 from parasol.reduction.constraints import Constraints, stored_times
 from parasol.reduction.interpolation import interpolate
 from parasol.reduction.stepping import SmallSystems
+from parasol.runtime.basis import slices
+from parasol.runtime.rows import RowFunction
 
 _MOST_ROWS = 500  # of a source that changes in time: beyond, it is interpolated
 _FINE = 1e-10
@@ -176,7 +177,7 @@ def project(
             entries = np.zeros(len(model.pattern.indices))
             np.add.at(entries, part.positions, mode[:, None] * part.values)
             operators.append(model.matrix(entries))
-    scalars = model.parameters.scalars
+    scalars = model.problem.parameter_symbols[0]
     formulas = model.theta_functions
     sources = []
     for part in model.varying_load:

@@ -15,10 +15,10 @@ import numpy as np
 from parasol import __version__
 from parasol.pde import catalogue
 from parasol.pde.evolution import Evolution
-from parasol.pde.notebook import range_text
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
-from parasol.pde.words import domain_text, equation_texts
+from parasol.pde.text import domain_text, equation_texts
+from parasol.runtime.parameters import ParameterRange
 
 Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
 
@@ -51,7 +51,7 @@ def problem_facts(name: str, problem: Problem) -> Facts:
         "time_order": problem.time_order,
         "times": None if problem.times is None else _span(problem.times),
         "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in parameters.scalars],
-        "functions": [{"name": f.name, "on": f.on, "law": str(f.law)} for f in parameters.functions],
+        "functions": [{"name": f.name, "on": f.on, "law": str(f.distribution)} for f in parameters.functions],
         "linear": problem.linear,
         "affine": problem.affine,
         "exact": problem.exact is not None,
@@ -128,7 +128,7 @@ def problem_lines(facts: Facts) -> list[str]:
     seams = [axis for axis, period in zip("xyz", facts["periods"], strict=False) if period]
     where = f"{facts['domain']} in {box}" + (f", periodic in {', '.join(seams)}" if seams else "")
     where += f", boundary: {', '.join(facts['parts']) or 'none'}"
-    names = [range_text(**p) for p in facts["parameters"]]
+    names = [str(ParameterRange(**p)) for p in facts["parameters"]]
     names += [f"{f['name']}: a function on the {f['on']}, {f['law']}" for f in facts["functions"]]
     presets = [name for name in facts["presets"] if name != "default"]
     return [

@@ -18,8 +18,10 @@ from parasol.report.animations import ANIMATION_SUFFIXES, require_writer
 from parasol.report.canvas import require_matplotlib
 from parasol.report.facts import Facts
 from parasol.report.outputs import Stage, write_json
-from parasol.surrogate.surrogate import Answer, Surrogate
-from parasol.surrogate.words import bound_words, error_text
+from parasol.report.surrogates import error_text
+from parasol.runtime.answer import Answer
+from parasol.runtime.description import bound_words
+from parasol.runtime.surrogate import Surrogate
 
 _PICTURES = (*figures.FIGURE_SUFFIXES, *ANIMATION_SUFFIXES)
 

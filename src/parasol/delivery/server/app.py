@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from parasol.checks import ParasolError
 from parasol.delivery.server.service import Limits, Service
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.surrogate import Surrogate
 
 if TYPE_CHECKING:
     import uvicorn

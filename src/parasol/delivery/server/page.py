@@ -10,7 +10,7 @@ from parasol import __version__
 from parasol.delivery.server.formats import JSON, NPY, plain
 from parasol.delivery.server.service import Service
 from parasol.delivery.server.umbridge import model_names
-from parasol.surrogate.words import model_facts
+from parasol.runtime.description import description
 
 _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_nodes", "dimension", "quantities")
 
@@ -18,7 +18,7 @@ _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_n
 def describe(service: Service) -> dict[str, Any]:
     """What is served, as plain data: /v1/info."""
     surrogate, times = service.surrogate, service.surrogate.layout.times
-    facts = model_facts(surrogate)
+    facts = description(surrogate)
     # each answer says by "rigorous" whether its bound from the residual is proven
     bounds = "residual" if surrogate.reduced is not None else facts["bound"]["kind"]
     return {
@@ -35,11 +35,11 @@ def describe(service: Service) -> dict[str, Any]:
     }
 
 
-def page(service: Service, description: dict[str, Any], facts: dict[str, Any]) -> str:
+def page(service: Service, schema: dict[str, Any], facts: dict[str, Any]) -> str:
     """The routes, an example to paste, and what is served: one page that asks for nothing else."""
     rows = "".join(
         f"<tr><td><code>{verb.upper()} {route}</code></td><td>{html.escape(operation['summary'])}</td></tr>"
-        for route, item in sorted(description["paths"].items())
+        for route, item in sorted(schema["paths"].items())
         for verb, operation in item.items()
     )
     more = ", ..." if len(service.middle) > 8 else ""

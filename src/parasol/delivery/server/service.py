@@ -15,7 +15,7 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_count
 from parasol.delivery.server.formats import JSON, Refusal, numbers
-from parasol.surrogate.surrogate import Answer, Surrogate
+from parasol.runtime.surrogate import Answer, Surrogate
 
 SELECTORS = ("nodes", "points", "times")
 _TYPES = {"float64": np.float64, "float32": np.float32}

@@ -13,8 +13,8 @@ import numpy as np
 
 from parasol.delivery.server.formats import Refusal, numbers
 from parasol.delivery.server.service import SELECTORS, Service
-from parasol.surrogate.program import program_of
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.program import program_of
+from parasol.runtime.surrogate import Surrogate
 
 PROTOCOL = 1.0
 CONFIG = (*SELECTORS, "extrapolate")
@@ -59,7 +59,9 @@ def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, A
     if verb == "OutputSizes":
         return {"outputSizes": [len(matrix)]}
     mu = _parameter(surrogate, given)
-    if not extrapolate and surrogate.laws.unlike(mu[None])[0]:  # the protocol has no place to say so in an answer
+    if (
+        not extrapolate and surrogate.distributions.unlike(mu[None])[0]
+    ):  # the protocol has no place to say so in an answer
         raise Refusal(422, "a function among the parameters is unlike its law. Ask for one as the law draws them.")
     if verb in ("Evaluate", "ApplyJacobian"):
         service.check_size(len(matrix))
