@@ -87,7 +87,8 @@ def outside(rng):
     low, high = np.array([0.1, 0.0]), np.array([4.0, 2.0])
     mu = low + (high - low) * rng.random(2)
     j = int(rng.integers(2))
-    mu[j] = pick(rng, [low[j] - 10.0 ** rng.integers(-12, 300), high[j] + 10.0 ** rng.integers(-12, 300)])
+    beyond = 10.0 ** rng.integers(-8, 300)  # values that miss an end by rounding, 1e-9 of the range, are inside
+    mu[j] = pick(rng, [low[j] - beyond, high[j] + beyond])
     return Bad("outside", path=pick(rng, POSTS), content=text({"mus": [[1.0, 1.0], mu.tolist()]}))
 
 

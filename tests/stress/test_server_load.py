@@ -16,6 +16,7 @@ import served
 
 FULL = os.environ.get("PARASOL_STRESS") == "1"
 N_MALFORMED, N_EXAMPLES, N_REQUESTS = (10_000, 100, 100_000) if FULL else (100, 2, 500)
+CONFIG = Path(__file__).with_name("schemathesis.toml")
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "server.py"
 
 
@@ -25,7 +26,15 @@ def test_what_the_description_allows_and_forbids(tmp_path):
     words = ["--exclude-checks=positive_data_acceptance", "--no-color", "--suppress-health-check=all", "--no-shrink"]
     part = ["--phases=coverage,fuzzing"] if FULL else ["--phases=fuzzing", "--generation-deterministic"]
     with ps.serve(served.steady(), port=0, background=True) as server:
-        run = [program, "run", f"{server.address}/openapi.json", f"--max-examples={N_EXAMPLES}", *words, *part]
+        run = [
+            program,
+            f"--config-file={CONFIG}",
+            "run",
+            f"{server.address}/openapi.json",
+            f"--max-examples={N_EXAMPLES}",
+            *words,
+            *part,
+        ]
         result = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, timeout=3000)
     assert result.returncode == 0, result.stdout[-4000:]
     assert "Tested: 17" in result.stdout
