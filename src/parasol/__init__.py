@@ -24,13 +24,15 @@ _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next vers
         "parasol.runtime": "Basis ReducedModel",
         "parasol.reduction": "Snapshots as_snapshots value_weights Greedy collocate interpolate split space_basis pod_greedy",
         "parasol.fitting": "Network choose Linear Polynomial GaussianProcess RandomFeatures Adam VariableProjection calibrated",
-        "parasol.delivery": "make_app serving as_solution write_answer write_page",
+        "parasol.delivery": "make_app as_solution write_answer write_page",
+        "parasol.delivery.server.app": "serving",
         "parasol.report": "draw_budget draw_spectrum",
         "parasol_lab.theorem": "construct plan_construction examine draw_theorem",
         "parasol_lab.paper": "DirectNetwork DeepONet PodDeepONet",
     }.items()
     for name in names.split()
 }
+_REPLACED = {"serving": "parasol.serve(surrogate, background=True)"}  # by another way to say it
 
 
 def __getattr__(name: str):
@@ -39,5 +41,5 @@ def __getattr__(name: str):
     from importlib import import_module
 
     home = _MOVED[name]
-    warn(f"parasol.{name} has moved: use {home}.{name}.", DeprecationWarning, stacklevel=2)
+    warn(f"parasol.{name} has moved: use {_REPLACED.get(name, f'{home}.{name}')}.", DeprecationWarning, stacklevel=2)
     return getattr(import_module(home), name)
