@@ -165,7 +165,7 @@ def test_small_steps_have_the_order_of_the_scheme(integrator, order):
     systems = SmallSystems(np.ones((1, 1, 1)), np.zeros((1, 1, 1)), stiffness, nothing, nothing)
     wrong = []
     for n in (40, 80):
-        end = march(systems, np.ones((2, 1)), np.zeros((2, 1)), 0.0, 1 / n, n, integrator)[-1, :, 0]
+        end = march(systems, np.ones((2, 1)), np.zeros((2, 1)), np.array([0.0, 1.0]), n, integrator)[-1, :, 0]
         wrong.append(np.abs(end - np.cos([1.0, 2.0])).max())
     assert abs(np.log2(wrong[0] / wrong[1]) - order) < 0.3
 
@@ -219,10 +219,10 @@ def test_growth_of_reduced_steps_is_held_against_the_data():
     # exp(30 t) from 1e-9: nothing in sight of 1, and worthless
     start = np.array([[0.0], [1e-9]])
     with pytest.raises(ParasolError, match="grow beyond all bounds"):
-        march(SmallSystems(None, one, -30 * one, nothing, nothing), start, None, 0.0, 0.01, 100, "esdirk4")
+        march(SmallSystems(0.0, one, -30 * one, nothing, nothing), start, None, np.array([0.0, 1.0]), 100, "esdirk4")
     # from 0, by a large force
-    pushed = SmallSystems(None, one, 0 * one, lambda t: np.array([[1e12], [0.0]]), nothing)
-    found = march(pushed, 0 * start, None, 0.0, 0.1, 10, "sbdf2")
+    pushed = SmallSystems(0.0, one, 0 * one, lambda t: np.array([[1e12], [0.0]]), nothing)
+    found = march(pushed, 0 * start, None, np.array([0.0, 1.0]), 10, "sbdf2")
     np.testing.assert_allclose(found[-1, :, 0], [1e12, 0.0], rtol=1e-9)
 
 
@@ -233,9 +233,9 @@ def test_reduced_stages_that_cannot_be_solved_are_refused():
         return np.zeros((1, 1))
 
     # a Jacobian that knows nothing of a stiff part: its iteration diverges
-    wrong = SmallSystems(None, one, 0 * one, nothing, nothing, lambda c, t: 200 * c, lambda c, t: 0 * one)
+    wrong = SmallSystems(0.0, one, 0 * one, nothing, nothing, lambda c, t: 200 * c, lambda c, t: 0 * one)
     with pytest.raises(ParasolError, match="Newton did not converge"):
-        march(wrong, np.ones((1, 1)), None, 0.0, 0.1, 10, "esdirk4")
+        march(wrong, np.ones((1, 1)), None, np.array([0.0, 1.0]), 10, "esdirk4")
 
 
 def test_a_source_that_vanishes_at_all_stored_times_is_not_lost(monkeypatch):

@@ -18,9 +18,9 @@ from parasol.checks import (
     check_positive,
     check_shape,
 )
-from parasol.pde.esdirk import esdirk4, esdirk4_adaptive
+from parasol.pde.esdirk import esdirk4_adaptive
 from parasol.pde.integrators import Rows, Run, State, consistent, worst
-from parasol.pde.multistep import averaged, sbdf2
+from parasol.pde.multistep import constant_steps
 from parasol.pde.system import System
 
 INTEGRATORS = ("averaged", "sbdf2", "esdirk4")
@@ -117,15 +117,12 @@ def integrate(
         run.begin(start.t, start.u)
         if step is None:
             esdirk4_adaptive(run, start, tolerance, relative=relative)
+            run.finish()
         else:
             n_steps = count_steps(times, step)
             looks = n_steps * (4 if integrator == "esdirk4" else 1)  # its stages see what happens within a step
             _warn_of_pulses(system, np.linspace(times[0], times[-1], min(looks, _MOST_SAMPLES) + 1), duration / n_steps)
-            if integrator == "esdirk4":
-                esdirk4(run, start, duration / n_steps)
-            else:
-                {"averaged": averaged, "sbdf2": sbdf2}[integrator](run, start, duration / n_steps, n_steps)
-        run.finish()
+            constant_steps(run, start, n_steps)
     return Trajectory(
         times,
         values,

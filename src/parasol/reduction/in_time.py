@@ -18,7 +18,7 @@ from parasol.reduction.basis import Basis, slices
 from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
 from parasol.reduction.pod_greedy import compressed_pod, space_basis
 from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, nonlinear_values, project
-from parasol.reduction.stepping import march, picks
+from parasol.reduction.stepping import march
 
 PROJECTIONS = ("galerkin", "least-squares")
 _BATCH = 2**19  # numbers in the matrices of one batch: they stay in the cache
@@ -73,17 +73,12 @@ class TimeReducedModel:
     def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """c at the stored times, (n_samples, n_times, d), for parameters (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
-        levels, weights = picks(self.times, self.step, self.n_steps)
         out = np.empty((len(mus), self.n_times, self.n_modes))
         start = [state(mus[:, : len(self.parameters.scalars)]) for state in self.initial]
-        size = max(self.n_modes**2, self.n_steps * self.n_modes // 8)
-        for rows in slices(len(mus), max(8, _BATCH // size)):
+        for rows in slices(len(mus), max(8, _BATCH // self.n_modes**2)):
             c, v = start[0][rows], start[1][rows] if len(start) > 1 else None
-            systems = self.system.systems(mus[rows])
-            found = march(systems, c, v, float(self.times[0]), self.step, self.n_steps, self.integrator)
-            for k in range(self.n_times):
-                single = weights[k, 0] == 1.0
-                out[rows, k] = found[levels[k, 0]] if single else np.tensordot(weights[k], found[levels[k]], axes=1)
+            values = out[rows].transpose(1, 0, 2)
+            march(self.system.systems(mus[rows]), c, v, self.times, self.n_steps, self.integrator, values)
         return out
 
     def lift(self, coefficients, mus=None) -> np.ndarray:
@@ -132,7 +127,7 @@ class TimeReducedModel:
         mus = self.check(mus, extrapolate=True)
         systems, d = self.system.systems(mus), self.n_modes
         parts = [np.broadcast_to(a, (len(mus), d, d)) for a in (systems.damping, systems.stiffness)]
-        if systems.mass is None:
+        if systems.time_order == 1:
             return np.max(np.real(np.linalg.eigvals(-np.linalg.solve(*parts))), axis=1)
         mass = np.broadcast_to(systems.mass, (len(mus), d, d))
         damping, stiffness = (np.linalg.solve(mass, part) for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import linalg
@@ -122,11 +123,10 @@ class SemiDiscrete:
         def data(t: float) -> np.ndarray:
             return self.data(mus, t) if kept is None else kept
 
+        @lru_cache(4)  # averaged steps ask for each time several times
         def pulled(t: float) -> np.ndarray:
             pulls = np.tensordot(data(t), self.of_data, axes=(1, 1))  # (n, Q, d)
             return np.einsum("nq,nqd->nd", theta, pulls)
-
-        still = pulled(0.0) if kept is not None else None
 
         def nonlinear(c: np.ndarray, t: float) -> np.ndarray:
             given = data(t)
@@ -141,11 +141,11 @@ class SemiDiscrete:
             return out
 
         return SmallSystems(
-            mass=matrices[1] if self.time_order == 2 else None,
+            mass=matrices[1] if self.time_order == 2 else 0.0,
             damping=matrices[0],
             stiffness=_combined(theta, self.stiffness),
             force=force,
-            lifted=pulled if still is None else lambda t: still,
+            lifted=pulled if kept is None else lambda t: pulled(0.0),
             nonlinear=nonlinear if self.nonlinear else None,
             jacobian=jacobian if self.nonlinear else None,
         )
