@@ -68,9 +68,7 @@ def averaged(run: Run, start: State, step: float, n_steps: int) -> None:
     rows, system, h = run.rows, run.rows.system, step
     entries = system.mass / h**2 + system.damping / (2 * h) + rows.by_entry(0.5, 0.5) * system.stiffness
     now = rows.matrix(2 * system.mass / h**2)
-    past = rows.matrix(
-        system.damping / (2 * h) - system.mass / h**2 - rows.by_entry(0.5, 0.5, 0.0) * system.stiffness
-    )
+    past = rows.matrix(system.damping / (2 * h) - system.mass / h**2 - rows.by_entry(0.5, 0.5, 0.0) * system.stiffness)
     u, v, t = start.u, start.v, start.t
     pull = system.load(t) - rows.nonlinear(u, t) + rows.averaging(None, t, t + h)
     right = 0.5 * (now @ (u + h * v) + rows.damping @ u / h + h * (rows.stiffness @ v) + pull)

@@ -55,9 +55,9 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part
     function parameter on few rows, such as boundary values, becomes one term per row and stays exact.
     """
     if model.problem.time is not None:
-        raise ParasolError("the problem depends on time: its reduced model is ps.reduce_in_time(model, ...).")
+        raise ParasolError("the problem depends on time: its reduced model is ps.reduce(model, basis, snapshots).")
     if model.nonlinear and not linear_part:
-        raise ParasolError("the problem is nonlinear: its reduced model is ps.reduce_nonlinear(model, ...).")
+        raise ParasolError("the problem is nonlinear: its reduced model is ps.reduce(model, basis, snapshots).")
     if not 0 < tolerance < 1:
         raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if mus is None:

@@ -17,6 +17,7 @@ from parasol.pde.transient import LARGE_VIOLATION, count_steps
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
 from parasol.reduction.pod_greedy import compressed_pod, space_basis
+from parasol.reduction.reduced import modes_on_unknowns
 from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, nonlinear_values, project
 from parasol.reduction.stepping import march
 
@@ -24,6 +25,7 @@ PROJECTIONS = ("galerkin", "least-squares")
 _BATCH = 2**19  # numbers in the matrices of one batch: they stay in the cache
 _BLOCK = 2**24  # numbers of a block of lifted solutions
 _MOST_DOUBLINGS = 8
+_TOLERANCE, _FINEST = 1e-4, 1e-8  # where the basis does not know what it leaves, and at least
 _FAR = 10  # times what the modes allow: beyond, something other than the modes is missing
 _MOST_ERROR = 0.1  # of the training trajectories: beyond, the reduced steps are worth nothing
 
@@ -136,14 +138,12 @@ class TimeReducedModel:
         return np.max(np.real(np.linalg.eigvals(companion)), axis=1)
 
 
-def reduce_in_time(
+def reduce_trajectories(
     model: Model,
+    basis: Basis,
     snapshots,
     *,
-    tolerance: float = 1e-4,
-    n_modes: int | None = None,
-    basis: Basis | None = None,
-    nonlinear_tolerance: float | None = None,
+    tolerance: float | None = None,
     projection: str | None = None,
     n_steps: int | None = None,
 ) -> TimeReducedModel:
@@ -153,7 +153,7 @@ def reduce_in_time(
     ("galerkin"), or with the step's matrix applied to them ("least-squares": the least residual of a step at the middle
     parameter). Unless `projection` says which, Galerkin is kept where it follows the training trajectories to five
     times what the modes allow, else the better of both. N is fitted at 1.5 times as many rows as its own modes, which
-    leave `nonlinear_tolerance` of its values (default: `tolerance`).
+    leave `tolerance` of its values (default: what the basis leaves of the snapshots it was made from, else 1e-4).
 
     A model with a step of its own keeps it; one with adapted steps gets constant ones of ESDIRK4, as many as change
     the training trajectories by less than a tenth of the tolerance. The only error is then that of the reduction.
@@ -169,19 +169,18 @@ def reduce_in_time(
     miss them by ten times what the modes allow there is a warning: mostly too few times were stored for the modes to
     know what happens between them (Gray-Scott with 11 times: 4e-3 instead of 1e-4).
     """
+    if tolerance is None:
+        known = len(basis.singular_values) >= basis.n_modes
+        tolerance = float(np.clip(basis.energy_discarded[basis.n_modes], _FINEST, 0.1)) if known else _TOLERANCE
     check_positive(tolerance, "tolerance")
     if projection is not None:
         check_choice(projection, PROJECTIONS, "projection")
-    constraints = Constraints.of(model)
-    if basis is None:
-        wish = {"tolerance": tolerance} if n_modes is None else {"n_modes": n_modes}
-        basis = space_basis(model, snapshots, **wish)
-    bench = _Bench.of(constraints, snapshots, basis, nonlinear_tolerance or tolerance)
+    training = _Training.of(Constraints.of(model), snapshots, basis, tolerance)
     best: TimeReducedModel | None = None
     reasons = []
     for kind in PROJECTIONS if projection is None else (projection,):
         try:
-            found = bench.reduced(kind, n_steps, tolerance)
+            found = training.reduced(kind, n_steps, tolerance)
         except ParasolError as error:
             reasons.append(str(error))
             continue
@@ -196,15 +195,24 @@ def reduce_in_time(
         warnings.warn(
             f"the reduced steps miss the training trajectories by {best.error:.1e}, the modes by "
             f"{best.projection_error:.1e}: between the stored times, or at other rows of N, solutions leave what was seen. "
-            f"Store more times, or lower nonlinear_tolerance. {INSTEAD}.",
+            f"Store more times, or lower the tolerance. {INSTEAD}.",
             ParasolWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return best
 
 
+def reduce_in_time(
+    model: Model, snapshots, *, tolerance=1e-4, n_modes=None, basis=None, nonlinear_tolerance=None, **options
+) -> TimeReducedModel:
+    """What `ps.reduce_in_time` was in version 0.1.0: basis and reduced model in one."""
+    if basis is None:
+        basis = space_basis(model, snapshots, **({"n_modes": n_modes} if n_modes else {"tolerance": tolerance}))
+    return reduce_trajectories(model, basis, snapshots, tolerance=nonlinear_tolerance or tolerance, **options)
+
+
 @dataclass(frozen=True, eq=False)
-class _Bench:
+class _Training:
     """What all projections of one model on one basis share."""
 
     constraints: Constraints
@@ -218,14 +226,9 @@ class _Bench:
     missing: np.ndarray  # (n_samples,) what the modes cannot represent
 
     @classmethod
-    def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float) -> _Bench:
+    def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float) -> _Training:
         model, times = constraints.model, stored_times(constraints.model)
-        n_values = len(model.problem.names) * model.n_nodes
-        if basis.n_values != n_values or len(basis.hidden) != model.n_unknowns - n_values:
-            raise ParasolError(
-                f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
-                f"{model.n_unknowns - n_values} at one time. Make it with ps.reduction.space_basis or ps.reduction.pod_greedy."
-            )
+        modes = modes_on_unknowns(model, basis)
         mus, found, sizes, missing = [], [], [], []
 
         def passing() -> Iterator[np.ndarray]:
@@ -246,11 +249,11 @@ class _Bench:
                 pass
         if not mus:
             raise ParasolError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
-        weights = np.ones(n_values) if basis.weights is None else basis.weights
+        weights = np.ones(basis.n_values) if basis.weights is None else basis.weights
         return cls(
             constraints,
             basis,
-            model.unknowns(basis.modes.T, basis.hidden.T).T,
+            modes,
             model.unknown_weights(weights),
             collateral,
             np.array(mus),

@@ -18,7 +18,8 @@ from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm, Theta, affine_form
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.frames import Frame, FrameBuilder
-from parasol.reduction.interpolation import interpolate
+from parasol.reduction.interpolation import fitting_points, interpolate
+from parasol.reduction.reduced import modes_on_unknowns
 from parasol.reduction.snapshots import Snapshots
 
 _BATCH = 2**19  # numbers in the matrices of one batch: what a cache holds
@@ -28,7 +29,6 @@ _LAST_STEP = 1e-10  # a step this small, relative to the coefficients, is the la
 _N_STARTS = 3  # snapshots tried, the nearest first
 _PART = 0.01  # of the typical error, spent on the fit of the nonlinear part
 _FINEST, _COARSEST = 1e-11, 1e-4  # tolerances of that fit
-_MORE = 0.5  # points beyond the modes, as a part of them: interpolation becomes a fit that shows its own error
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +308,7 @@ def _features(space: ParameterSpace, mus: np.ndarray, reference: np.ndarray | No
 
 # ---- offline --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class _Workshop:
+class _Offline:
     """What does not change while the collateral modes do."""
 
     model: Model
@@ -338,7 +338,8 @@ class _Workshop:
         for part, vectors in zip(self.model.nonlinear, values, strict=True):
             fit = interpolate(vectors, tolerance=tolerance)
             errors.append(fit.error)
-            found.append((part, fit.modes, _more_points(fit.modes, fit.points)))
+            # more points than modes: interpolation becomes a fit that shows its own error
+            found.append((part, fit.modes, fitting_points(fit.modes)))
         n_known = len(self.form.loads)
         collateral = np.zeros((sum(modes.shape[1] for _, modes, _ in found), self.model.n_unknowns))
         ends = np.cumsum([0, *[modes.shape[1] for _, modes, _ in found]])
@@ -383,15 +384,6 @@ class _Workshop:
         )
 
 
-def _more_points(modes: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The points, and half as many again by the same rule on the rows that are left."""
-    left = np.setdiff1d(np.arange(len(modes)), points)
-    if not len(points) or not len(left):
-        return points
-    pivots = linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1]
-    return np.concatenate([points, left[pivots[: 1 + int(_MORE * len(points))]]])
-
-
 def reduce_nonlinear(
     model: Model, snapshots: Snapshots, basis: Basis, *, tolerance: float | None = None, n_training: int = 200, rng=0
 ) -> NonlinearReducedModel:
@@ -401,36 +393,16 @@ def reduce_nonlinear(
     the snapshots, then to the relative `tolerance` also over reduced solutions at `n_training` random parameters, which
     costs no full solve. Without a `tolerance` it is a hundredth of the typical error that the basis leaves: more points
     would cost time and gain nothing. There are no rigorous error bounds: calibrate `conformal` on held-out solves.
-
-    >>> import parasol as ps
-    >>> from parasol.reduction.pod import pod
-    >>> from parasol.reduction.snapshots import solve_many
-    >>> x, y = ps.coordinates("x y")
-    >>> u, (a,) = ps.unknown("u", x, y), ps.parameters(a=(1.0, 2.0))
-    >>> problem = ps.Problem(ps.Disc(), ps.Eq(ps.laplacian(u), u**3 - a**3), ps.Dirichlet(a))  # the solution is a
-    >>> model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
-    >>> snapshots = solve_many(model, [[1.0], [2.0]])
-    >>> reduced = reduce_nonlinear(model, snapshots, pod(snapshots, n_modes=1))
-    >>> bool(abs(reduced.solve([[1.5]]).values - 1.5).max() < 1e-8)
-    True
     """
-    if model.problem.time is not None:
-        raise ParasolError("the problem depends on time: its reduced model is ps.reduce_in_time(model, ...).")
-    if not model.nonlinear:
-        raise ParasolError("the problem is linear: its reduced model is ps.reduce(model, basis).")
     if tolerance is not None and not check_positive(tolerance, "tolerance") < 1:
         raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if n_training != 0:
         check_count(n_training, "n_training")
-    n_values = len(model.problem.names) * model.n_nodes
-    n_hidden = model.n_unknowns - n_values
-    if (basis.n_values, len(basis.hidden)) != (n_values, n_hidden) or not len(snapshots):
-        raise ParasolError(
-            f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
-            f"{n_hidden}, and there are {len(snapshots)} snapshots. Make both from this model (ps.solve_many, then ps.pod)."
-        )
-    solutions = check_shape(snapshots.solutions, (len(snapshots), n_values), "snapshots.solutions")
-    hidden = check_shape(snapshots.hidden, (len(snapshots), n_hidden), "snapshots.hidden")
+    modes = modes_on_unknowns(model, basis)
+    if not len(snapshots):
+        raise ParasolError("there are no snapshots. Solve at some parameters of this model first (ps.solve_many).")
+    solutions = check_shape(snapshots.solutions, (len(snapshots), basis.n_values), "snapshots.solutions")
+    hidden = check_shape(snapshots.hidden, (len(snapshots), len(basis.hidden)), "snapshots.hidden")
     mus, states = snapshots.mus, model.unknowns(solutions, hidden)
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
@@ -438,19 +410,19 @@ def reduce_nonlinear(
     features = _features(model.parameters, mus)
     middle = int(np.argmin(np.sum((features - np.mean(features, axis=0)) ** 2, axis=1)))
     system = model.system(mus[middle])
-    workshop = _Workshop(
+    offline = _Offline(
         model=model,
         basis=basis,
         form=affine_form(model, linear_part=True),
-        modes=model.unknowns(basis.modes.T, basis.hidden.T).T,
+        modes=modes,
         scale=scale,
         centre=mus[middle],
         factors=system.factorize(jacobian_entries(system, states[middle], 0.0)),
         start_mus=mus,
         start_coefficients=basis.project(solutions),
     )
-    values = workshop.nonlinear_values(mus, states)
-    reduced = workshop.reduced(values, _FINEST if tolerance is None else tolerance)
+    values = offline.nonlinear_values(mus, states)
+    reduced = offline.reduced(values, _FINEST if tolerance is None else tolerance)
     if n_training == 0:
         return reduced
     found = reduced._solve(model.sample(n_training, rng=rng))
@@ -458,7 +430,7 @@ def reduce_nonlinear(
     if tolerance is None and np.any(good):
         error = found.residual_norms[good] / np.maximum(np.linalg.norm(found.coefficients[good], axis=1), 1e-300)
         tolerance = float(np.clip(_PART * np.median(error), _FINEST, _COARSEST))
-    lifted = found.coefficients[good] @ workshop.modes.T
-    more = workshop.nonlinear_values(found.mus[good], lifted)
+    lifted = found.coefficients[good] @ offline.modes.T
+    more = offline.nonlinear_values(found.mus[good], lifted)
     values = [np.vstack(pair) for pair in zip(values, more, strict=True)]
-    return workshop.reduced(values, _FINEST if tolerance is None else tolerance)
+    return offline.reduced(values, _FINEST if tolerance is None else tolerance)

@@ -14,7 +14,7 @@ from parasol.pde.rows import NonlinearRows, RowFunction, Varying
 from parasol.reduction.affine import Theta, interpolated_rows, row_theta
 from parasol.reduction.basis import slices
 from parasol.reduction.constraints import Constraints, stored_times
-from parasol.reduction.interpolation import interpolate
+from parasol.reduction.interpolation import fitting_points, interpolate
 from parasol.reduction.stepping import SmallSystems
 
 _MOST_ROWS = 500  # of a source that changes in time: beyond, it is interpolated
@@ -239,7 +239,7 @@ def nonlinear_values(model: Model, mu: np.ndarray, states: np.ndarray, times: np
 def _sampled(constraints: Constraints, modes, tests, collateral) -> tuple[Sampled, ...]:
     model, lift = constraints.model, constraints.lift
     rows = np.concatenate([part.rows for part in model.nonlinear])
-    points = np.sort(choose_points(collateral))
+    points = np.sort(fitting_points(collateral))
     # a least-squares fit at more points than modes: interpolation at as many is up to three times worse
     through = linalg.pinv(collateral[points]).T @ (collateral.T @ tests[rows])
     out, start = [], 0
@@ -262,18 +262,3 @@ def _sampled(constraints: Constraints, modes, tests, collateral) -> tuple[Sample
 
 def _jets(rows: NonlinearRows, columns: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.einsum("ij,ijk->ik", w, columns[c]) for w, c in zip(rows.weights, rows.columns, strict=True))
-
-
-def choose_points(modes: np.ndarray) -> np.ndarray:
-    """Rows (up to 1.5 m) at which combinations of the modes (n, m) are well told apart: two rounds of QR pivots.
-
-    >>> choose_points(np.array([[1.0, 0.0], [0.0, 0.1], [0.0, 3.0]])).tolist()
-    [2, 0, 1]
-    """
-    m = modes.shape[1]
-    first = np.asarray(linalg.qr(modes.T, mode="r", pivoting=True, check_finite=False)[1])[:m]
-    left = np.setdiff1d(np.arange(len(modes)), first)
-    if not len(left):
-        return first
-    second = np.asarray(linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1])
-    return np.concatenate([first, left[second[: (m + 1) // 2]]])
