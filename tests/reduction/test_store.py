@@ -259,10 +259,10 @@ def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
     assert sorted(files(folder)) == [".chunk-000000.h5.1-ab.tmp", "lock"]
     fill(folder)
     assert len(files(folder)) == 4
-    holder = {"pid": os.getpid(), "started": "1", "host": json.loads(_lock_text(tmp_path))["host"]}
-    (folder / "lock").write_text(json.dumps(holder))  # our number, but of an earlier process
+    pid, host, start = _lock_text(tmp_path).split()
+    (folder / "lock").write_text(f"{pid}\n{host}\n{int(start) - 1}\n")  # our number, but of an earlier process
     fill(folder)
-    (folder / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
+    (folder / "lock").write_text(f"{pid}\nelsewhere\n{start}\n")
     with pytest.raises(ParasolError, match=r"on elsewhere.*delete .*lock"):
         solve_many(waves, MUS, store=folder)
 
