@@ -37,7 +37,6 @@ _SWITCH = 1e-6  # steps shorter than this part of the duration look for a jump i
 _FACTORS_KEPT = 4  # step sizes near each other come and go; each set of factors is large
 _MOST_ITERATIONS = 8
 _NEGLIGIBLE = 1e-8  # of what an unknown may become: below, its digits do not count
-_FINE = 1e-12  # relative size of the last correction where steps are constant
 _SLOW = 0.3  # contraction of the stage iteration above which the Jacobian is renewed
 
 
@@ -100,7 +99,7 @@ class Esdirk4:
 
     def advance(self, state: State, h: float, until: float = np.inf) -> State:
         """The state after a step of a given size, or an error if its equations cannot be solved."""
-        step = self.step(state, h, _FINE, until)
+        step = self.step(state, h, self.rows.fine, until)
         if step is None:
             raise ParasolError(
                 f"the stages of a step of size {h:.3g} at t={state.t:.6g} could not be solved: Newton did not converge. "

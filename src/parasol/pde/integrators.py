@@ -32,6 +32,7 @@ class Equations:
     mass: Any
     constrained: Any  # rows without a time derivative
     bent: Any  # whether N enters constraints
+    fine = 1e-12  # relative size of the last correction of a stage where steps are constant
 
     def nonlinear(self, u: np.ndarray, t: float) -> np.ndarray | float:
         """N(u, t), 0 for a linear system."""

@@ -37,7 +37,7 @@ class Semilinear:
         """The state at time t, at which f is `load`."""
         rows, system, held = self.run.rows, self.run.rows.system, self.run.rows.constrained
         if not self.bent:
-            return self.factors.solve(np.where(held, load, right))
+            return self.factors.solve(right if held is False else np.where(held, load, right))
         u, previous = guess, np.inf
         for _ in range(_MOST_CORRECTIONS):
             change = self.factors.solve(np.where(held, load - rows.nonlinear(u, t), right) - self.matrix @ u)

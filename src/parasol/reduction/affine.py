@@ -62,15 +62,7 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part
         raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if mus is None:
         mus = model.sample(200, rng=0)
-    operators, operator_rows, operator_errors = list(model.operators), [], [0.0] * len(model.operator_data)
-    for part in model.varying_operator:
-        modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
-        operator_rows.append(row_theta(model, chosen))
-        operator_errors += [error] * modes.shape[1]
-        for mode in modes.T:
-            data = np.zeros(len(model.pattern.indices))
-            np.add.at(data, part.positions, mode[:, None] * part.values)
-            operators.append(model.matrix(data))
+    operators, operator_rows, operator_errors = separated_operators(model, mus, tolerance)
     loads, load_rows, load_errors = list(model.loads), [], [0.0] * len(model.loads)
     for part in model.varying_load:
         if part.function is not None and len(part.positions) <= _MOST_SINGLE_ROWS:
@@ -92,6 +84,20 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part
         operator_errors=np.array(operator_errors),
         load_errors=np.array(load_errors),
     )
+
+
+def separated_operators(model: Model, mus, tolerance: float) -> tuple[list, list, list[float]]:
+    """The matrices A_q of a model; of those that are interpolated the functions of μ, for `Theta`; the error of each."""
+    operators, rows, errors = list(model.operators), [], [0.0] * len(model.operator_data)
+    for part in model.varying_operator:
+        modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
+        rows.append(row_theta(model, chosen))
+        errors += [error] * modes.shape[1]
+        for mode in modes.T:
+            data = np.zeros(len(model.pattern.indices))
+            np.add.at(data, part.positions, mode[:, None] * part.values)
+            operators.append(model.matrix(data))
+    return operators, rows, errors
 
 
 def interpolated_rows(model: Model, part: Varying, mus, tolerance: float) -> tuple[np.ndarray, Varying, float]:

@@ -13,13 +13,13 @@ from parasol.checks import ParasolError, ParasolWarning, check_count, check_posi
 from parasol.pde.model import Model
 from parasol.pde.newton import jacobian_entries
 from parasol.pde.parameters import ParameterSpace
-from parasol.pde.rows import NonlinearRows
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm, Theta, affine_form
 from parasol.reduction.basis import Basis, slices
 from parasol.reduction.frames import Frame, FrameBuilder
 from parasol.reduction.interpolation import fitting_points, interpolate
 from parasol.reduction.reduced import modes_on_unknowns
+from parasol.reduction.sampled import SampledRows
 from parasol.reduction.snapshots import Snapshots
 
 _BATCH = 2**19  # numbers in the matrices of one batch: what a cache holds
@@ -29,40 +29,6 @@ _LAST_STEP = 1e-10  # a step this small, relative to the coefficients, is the la
 _N_STARTS = 3  # snapshots tried, the nearest first
 _PART = 0.01  # of the typical error, spent on the fit of the nonlinear part
 _FINEST, _COARSEST = 1e-11, 1e-4  # tolerances of that fit
-
-
-@dataclass(frozen=True, eq=False)
-class SampledRows:
-    """The nonlinear part of one equation at its chosen rows, as a function of coefficients c.
-
-    N(V c; μ) seen through the weighting and the frame is W n(c; μ), with n its values at the chosen rows only.
-    """
-
-    rows: NonlinearRows  # at the chosen rows
-    places: tuple[np.ndarray, ...]  # of the values of each function parameter in mu, (n_points,)
-    jets: tuple[np.ndarray, ...]  # of each jet: (n_points, n_modes), its derivative of V at the chosen rows
-    lift: np.ndarray  # W, (n_frame_rows, n_points)
-    unseen: np.ndarray  # (n_points, n_points): takes values to what of them the collateral modes cannot represent
-
-    def truncated(self, n_modes: int, n_rows: int) -> SampledRows:
-        """For the first modes and the frame's first rows."""
-        jets = tuple(jet[:, :n_modes].copy() for jet in self.jets)
-        return replace(self, jets=jets, lift=self.lift[:n_rows].copy())
-
-    def _arguments(self, mus: np.ndarray, coefficients: np.ndarray) -> list[np.ndarray]:
-        return [*[coefficients @ jet.T for jet in self.jets], *[mus[:, places] for places in self.places]]
-
-    def values(self, mus: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """n(c; μ), (n_samples, n_points)."""
-        return self.rows.value(mus, 0.0, *self._arguments(mus, coefficients))
-
-    def slopes(self, mus: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """∂n/∂c, (n_samples, n_modes, n_points)."""
-        arguments = self._arguments(mus, coefficients)
-        out = np.zeros((*coefficients.shape, self.lift.shape[1]))
-        for slope, jet in zip(self.rows.slopes, self.jets, strict=True):
-            out += slope(mus, 0.0, *arguments)[:, None, :] * jet.T
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +84,7 @@ class NonlinearReducedModel:
     @property
     def n_points(self) -> int:
         """Number of rows at which the nonlinear part is evaluated."""
-        return sum(part.lift.shape[1] for part in self.sampled)
+        return sum(len(part.lift) for part in self.sampled)
 
     def truncated(self, n_modes: int) -> NonlinearReducedModel:
         """The reduced model of the first modes: nothing is computed anew."""
@@ -197,7 +163,7 @@ class _Batch:
         """P (A V c + N(V c) − f) of the samples `at`, (n_at, n_rows)."""
         out = -self.frame.residuals(self.theta[at], self.phi[at], c)
         for part in self.sampled:
-            out += part.values(self.mus[at], c) @ part.lift.T
+            out += part.values(self.mus[at], c) @ part.lift
         return out
 
     def jacobian(self, at: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -205,7 +171,7 @@ class _Batch:
         out = self.operator[at].reshape(-1, self.operator.shape[2])
         for part in self.sampled:
             slopes = part.slopes(self.mus[at], c)
-            out += slopes.reshape(-1, slopes.shape[2]) @ part.lift.T
+            out += slopes.reshape(-1, slopes.shape[2]) @ part.lift
         return out.reshape(len(at), *self.operator.shape[1:])
 
     def newton(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -259,10 +225,10 @@ class _Batch:
         size = np.linalg.norm(self.residual(every, c), axis=1)
         for part in self.sampled:
             values = part.values(self.mus, c)
-            missed = np.linalg.norm(values @ part.unseen.T, axis=1)
+            missed = np.linalg.norm(values @ part.unseen.T, axis=1)  # type: ignore[union-attr]
             whole = np.linalg.norm(values, axis=1)
             share = np.divide(missed, whole, out=np.zeros(len(c)), where=whole > 0)
-            size += share * np.linalg.norm(values @ part.lift.T, axis=1)
+            size += share * np.linalg.norm(values @ part.lift, axis=1)
         size[~np.isfinite(size)] = np.inf
         at = np.flatnonzero(settled & np.isfinite(size))
         trusted = np.zeros(len(c), dtype=bool)
@@ -352,11 +318,12 @@ class _Offline:
             builder.add(mode)
         frame = builder.frame()
         columns = frame.triangle[:, n_known : frame.n_loads]
-        sampled = [
-            self._sampled(part, modes, points, columns[:, start:stop])
-            for (part, modes, points), start, stop in zip(found, ends[:-1], ends[1:], strict=True)
-            if len(points)
-        ]
+        sampled = []
+        for (part, modes, points), start, stop in zip(found, ends[:-1], ends[1:], strict=True):
+            if len(points):
+                fit = linalg.pinv(modes[points])
+                lift, unseen = (columns[:, start:stop] @ fit).T, np.eye(len(points)) - modes[points] @ fit
+                sampled.append(SampledRows.at(self.model, part.take(points), self.modes, lift, unseen=unseen))
         return NonlinearReducedModel(
             basis=self.basis,
             parameters=self.model.parameters,
@@ -368,19 +335,6 @@ class _Offline:
             start_mus=self.start_mus,
             start_coefficients=self.start_coefficients,
             interpolation_error=max(errors),
-        )
-
-    def _sampled(self, part: NonlinearRows, modes, points, columns) -> SampledRows:
-        rows = part.take(points)
-        jets = [np.einsum("ij,ijk->ik", w, self.modes[c]) for w, c in zip(rows.weights, rows.columns, strict=True)]
-        fit = linalg.pinv(modes[points])
-        places = [self.model.function_places(f, rows.nodes) for f in rows.functions]
-        return SampledRows(
-            rows=rows,
-            places=tuple(p for p in places if p is not None),
-            jets=tuple(jets),
-            lift=columns @ fit,
-            unseen=np.eye(len(points)) - modes[points] @ fit,
         )
 
 

@@ -48,15 +48,16 @@ class Inverses:
 class SmallSystems:
     """One small system for each of n parameters; a matrix that is the same for all of them has length 1 on axis 0.
 
-    `force(t)` is f and `lifted(t)` is q, which boundary data add to K c, both (n, d). `nonlinear(c, t)` is (n, d),
-    `jacobian(c, t)` its derivative (n, d, d); both are None for linear systems. `mass` is 0 where there is no u''.
+    `force(t)` is f and `lifted(t)` is q, which boundary data add to K c, both (n, d); `lifted` is None where q is part of
+    the force since it does not change. `nonlinear(c, t)` is (n, d), `jacobian(c, t)` its derivative (n, d, d); both are
+    None for linear systems. `mass` is 0 where there is no u''.
     """
 
     mass: np.ndarray | float  # (n or 1, d, d)
     damping: np.ndarray  # (n or 1, d, d)
     stiffness: np.ndarray  # (n or 1, d, d)
     force: Callable[[float], np.ndarray]
-    lifted: Callable[[float], np.ndarray]
+    lifted: Callable[[float], np.ndarray] | None = None
     nonlinear: Callable[[np.ndarray, float], np.ndarray] | None = None
     jacobian: Callable[[np.ndarray, float], np.ndarray] | None = None
     moments = None  # jumps of the data in time are not looked for
@@ -68,7 +69,7 @@ class SmallSystems:
 
     def load(self, t: float) -> np.ndarray:
         """f − q, (n, d)."""
-        return self.force(t) - self.lifted(t)
+        return self.force(t) if self.lifted is None else self.force(t) - self.lifted(t)
 
     def sizes(self, c: np.ndarray) -> np.ndarray:
         """The largest |coefficient| of each sample, (n,)."""
@@ -83,6 +84,7 @@ class SmallEquations(Equations):
     """Small systems as integrators see them: without constraints, and with boundary data that are not in c."""
 
     constrained = bent = False
+    fine = 1e-11
 
     def __init__(self, system: SmallSystems):
         self.system = system
@@ -98,9 +100,11 @@ class SmallEquations(Equations):
         """Matrices of these entries."""
         return Matrices(entries)
 
-    def averaging(self, before: float | None, t: float, after: float) -> np.ndarray:
+    def averaging(self, before: float | None, t: float, after: float) -> np.ndarray | float:
         """q(t) less the mean of q at the times before and after; before the first step that goes by its slope."""
         lifted = self.system.lifted
+        if lifted is None:
+            return 0.0
         now, ahead = lifted(t), lifted(after)
         if before is not None:
             return now - (ahead + lifted(before)) / 2
@@ -153,7 +157,7 @@ def march(
 
     >>> one = np.ones((1, 1, 1))
     >>> zero = lambda t: np.zeros((1, 1))
-    >>> decay = SmallSystems(0.0, one, one, zero, zero)  # c' + c = 0
+    >>> decay = SmallSystems(0.0, one, one, zero)  # c' + c = 0
     >>> round(float(march(decay, np.ones((1, 1)), None, np.array([0.0, 1.0]), 10, "esdirk4")[-1, 0, 0]), 6)
     0.367879
     """
