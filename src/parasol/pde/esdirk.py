@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -74,13 +75,6 @@ class Esdirk4:
         self.run = run
         self.rows = run.rows
         self._kept: OrderedDict[float, Matrices] = OrderedDict()
-        # each stage's slope is first guessed by the parabola through the three nearest stages before it
-        self._guess = [np.zeros(0)]
-        for i in range(1, 6):
-            nearest = np.sort(np.argsort(np.abs(PLACES[:i] - PLACES[i]), kind="stable")[:3])
-            weights = np.zeros(i)
-            weights[nearest] = interpolation(list(PLACES[nearest]), PLACES[i])
-            self._guess.append(weights)
 
     def matrices(self, h: float, state: State, *, renew: bool = False) -> Matrices:
         """Matrices for this step size, with the Jacobian where they were last computed."""
@@ -147,7 +141,7 @@ class Esdirk4:
             if system.nonlinear is None:
                 v = matrices.factors.solve(carried + matrices.share * (load - rows.stiffness @ known))
             else:
-                v = sum(w * slope for w, slope in zip(self._guess[i], slopes, strict=True))
+                v = sum(w * slope for w, slope in zip(_guess(i), slopes, strict=True))
                 v = self._iterate(v, known, carried, load, t, g, accuracy, matrices, patient)
                 if v is None:
                     return None
@@ -177,6 +171,15 @@ class Esdirk4:
                 return v if worst(size, np.maximum(allowed, rows.rounding(matrices.factors, u))) <= 1 else None
             previous = wrong
         return None
+
+
+@cache
+def _guess(i: int) -> np.ndarray:
+    """Weights (i,) of the slopes before stage i in a first guess of its own: the parabola through the nearest three."""
+    nearest = np.sort(np.argsort(np.abs(PLACES[:i] - PLACES[i]), kind="stable")[:3])
+    weights = np.zeros(i)
+    weights[nearest] = interpolation(list(PLACES[nearest]), PLACES[i])
+    return weights
 
 
 class Stops:

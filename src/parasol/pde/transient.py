@@ -72,7 +72,6 @@ def integrate(
     tolerance: float | None = None,
     relative: bool = False,
     progress: Callable[[float], None] | None = None,
-    check_stability: bool = False,
 ) -> Trajectory:
     """Solve M2 u'' + M1 u' + K u + N(u, t) = f(t) from u(times[0]) = initial, u' = velocity where there is u''.
 
@@ -106,8 +105,6 @@ def integrate(
     if relative and step is not None:
         raise ParasolError(f"relative is for adapted steps, but step={step:g} is given. Give a tolerance instead.")
     u, v = _check_start(rows, initial, velocity)
-    if check_stability:
-        _refuse_growth(system, duration)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the growth monitor speaks instead
         start, given = _consistent(rows, u, v, float(times[0]), duration)
         values = np.empty((len(times), system.n))
@@ -291,16 +288,6 @@ def _warn_of_pulses(system: System, at: np.ndarray, step: float) -> None:
             "smaller step, or leave it to the program: without a step they are adapted to the data.",
             ParasolWarning,
             stacklevel=4,
-        )
-
-
-def _refuse_growth(system: System, duration: float) -> None:
-    found = spectrum(system)
-    if found.growth * duration > MOST_GROWTH:
-        raise ParasolError(
-            f"unstable: the discrete operator has solutions that grow like exp({found.growth:.3g} t) (eigenvalues up to "
-            f"Re={found.largest_real:.3g}, |Im|={found.largest_imag:.3g}). "
-            "For conditions on slopes use ghost nodes or a PHS kernel, for transport hyperviscosity."
         )
 
 

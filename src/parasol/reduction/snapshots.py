@@ -25,13 +25,11 @@ from parasol.reduction.store import (
     StoredChunk,
     claim,
     digest,
-    length_of,
-    loaded,
     prepare,
     read_manifest,
     stored_chunks,
 )
-from parasol.reduction.workers import Progress, Task, work_off
+from parasol.reduction.workers import Task, work_off
 
 _CHUNK_BYTES = 8e6  # large enough for disks, small enough to lose
 _MOST_ROWS = 64
@@ -85,7 +83,7 @@ class Snapshots:
     @property
     def n_values(self) -> int:
         """Length of one solution."""
-        return max([length_of(part) for part in self.parts], default=0)
+        return max([part.n_values for part in self.parts], default=0)
 
     @cached_property
     def solutions(self) -> np.ndarray:
@@ -124,7 +122,7 @@ class Snapshots:
             rows = slice(max(self.first - before, 0), min(last - before, count))
             before += count
             if rows.start < rows.stop:
-                chunk = loaded(part)
+                chunk = part.load()
                 yield replace(chunk, solutions=chunk.solutions[rows], hidden=chunk.hidden[rows])
 
     def between(self, start: int, stop: int) -> Snapshots:
@@ -211,7 +209,8 @@ def solve_many(
             there = parts.get(index)
             if there is None or len(there.mus) < len(rows):
                 tasks.append(Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, there))
-        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), Progress(progress, len(mus)), stack)
+        done = (lambda n: None) if progress is None else (lambda n: progress(n / len(mus)))
+        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), done, stack)
     snapshots = _snapshots(parts, manifest, folder)
     _report(snapshots, names)
     return snapshots
@@ -288,7 +287,7 @@ def in_words(solver) -> str:
 def _merged(parts: list[Chunk | StoredChunk]) -> Chunk:
     """All parts as one, each let go (by this list) once it is copied."""
     if len(parts) == 1:
-        return loaded(parts[0])
+        return parts[0].load()
     mus = np.concatenate([part.mus for part in parts])
     solved = np.concatenate([part.solved for part in parts])
     reasons = tuple(reason for part in parts for reason in part.reasons)
@@ -296,7 +295,7 @@ def _merged(parts: list[Chunk | StoredChunk]) -> Chunk:
     start, count = 0, np.count_nonzero(solved)
     parts.reverse()
     while parts:
-        part = loaded(parts.pop())
+        part = parts.pop().load()
         stop = start + len(part.solutions)
         if stop > start:
             if solutions is None or hidden is None:
