@@ -259,12 +259,24 @@ def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
     assert sorted(files(folder)) == [".chunk-000000.h5.1-ab.tmp", "lock"]
     fill(folder)
     assert len(files(folder)) == 4
-    pid, host, start = _lock_text(tmp_path).split()
-    (folder / "lock").write_text(f"{pid}\n{host}\n{int(start) - 1}\n")  # our number, but of an earlier process
+    holder = {"pid": os.getpid(), "started": "1", "host": json.loads(_lock_text(tmp_path))["host"]}
+    (folder / "lock").write_text(json.dumps(holder))  # our number, but of an earlier process
     fill(folder)
-    (folder / "lock").write_text(f"{pid}\nelsewhere\n{start}\n")
+    (folder / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
     with pytest.raises(ParasolError, match=r"on elsewhere.*delete .*lock"):
         solve_many(waves, MUS, store=folder)
+
+
+def test_a_process_of_another_container_is_not_taken_for_a_dead_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk, "_NO_CONTAINER", 0)  # as if this were one
+    with store.claim(tmp_path / "s"):
+        monkeypatch.undo()
+        holder = json.loads((tmp_path / "s" / "lock").read_text())
+        assert " in container " in holder["host"]
+        # its number means nothing here
+        (tmp_path / "s" / "lock").write_text(json.dumps({**holder, "pid": 2**22 + 1}))
+        with pytest.raises(ParasolError, match=r"another run \(process .* in container"):
+            solve_many(waves, MUS, store=tmp_path / "s")
 
 
 def _lock_text(tmp_path):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
 import secrets
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from parasol.checks import ParasolError
 
 LOCK = "lock"
+_NO_CONTAINER = 0xEFFFFFFC  # Linux's number of the process table that it starts with
 TEMPORARY = re.compile(r"\..*\.(tmp|part(\.\w+)?)")  # what a killed run may leave behind
 
 
@@ -80,18 +83,14 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
         raise ParasolError(f"cannot make or open the folder {folder}: {error.strerror}. Choose another path.") from None
     if check is not None:
         check(names)
-    from filelock import SoftFileLock, Timeout  # here: writing a file needs no lock
-
-    # a file that holds process, start and host: unlike locks of the kernel it is seen by other machines on any file
-    # system; that of a process that is provably dead is set aside, which takes a second attempt
-    lock = SoftFileLock(folder / LOCK, timeout=0.2, poll_interval=0.02)
+    lock = folder / LOCK
+    mine = folder / f".{LOCK}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
-        lock.acquire()
-    except Timeout:
-        raise ParasolError(
-            f"another run ({_holder(folder / LOCK)}) is writing to the {what} {folder}. Wait for it; if it is gone, "
-            f"delete {folder / LOCK}."
-        ) from None
+        mine.write_text(json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": _host()}))
+        try:
+            _take(mine, lock, what)
+        finally:
+            mine.unlink(missing_ok=True)
     except OSError as error:
         raise ParasolError(f"cannot write to the {what} {folder}: {error.strerror}. Check its permissions.") from None
     try:
@@ -100,13 +99,72 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
                 path.unlink(missing_ok=True)
         yield
     finally:
-        lock.release()
+        lock.unlink(missing_ok=True)
 
 
-def _holder(lock: Path) -> str:
-    """Who holds a lock, in words."""
+def _take(mine: Path, lock: Path, what: str) -> None:
+    """Make `mine` the lock in one step; a lock whose process is dead is set aside first."""
+    for _ in range(10):
+        try:
+            try:
+                os.link(mine, lock)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links
+                with open(lock, "x") as file:
+                    file.write(mine.read_text())
+            return
+        except FileExistsError:
+            pass
+        try:
+            text = lock.read_text()
+        except FileNotFoundError:
+            continue
+        try:
+            holder = json.loads(text)
+            pid, started, host = int(holder["pid"]), holder["started"], holder["host"]
+        except (ValueError, KeyError, TypeError):
+            pid, started, host = 0, "", "an unknown machine"
+        if host != _host() or (_alive(pid) and _started(pid) == started):
+            raise ParasolError(
+                f"another run (process {pid} on {host}) is writing to the {what} {lock.parent}. "
+                f"Wait for it; if it is gone, delete {lock}."
+            )
+        aside = mine.with_name(f".{LOCK}.dead-{secrets.token_hex(4)}.tmp")
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(lock, aside)
+            if aside.read_text() != text:  # somebody else was quicker and this is their lock
+                os.link(aside, lock)
+    raise ParasolError(f"several runs want the {what} {lock.parent} at once. Try again.")
+
+
+def _host() -> str:
+    """This machine; in a container also which one, since those may share a name and number their processes anew."""
+    with contextlib.suppress(OSError):
+        container = os.stat("/proc/self/ns/pid").st_ino
+        if container != _NO_CONTAINER:
+            return f"{socket.gethostname()} in container {container}"
+    return socket.gethostname()
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    if os.name != "posix":  # elsewhere the question would end the process
+        return True
     try:
-        pid, host = lock.read_text().split("\n")[:2]
-        return f"process {int(pid)} on {host.partition('?')[0]}"
-    except (OSError, ValueError):
-        return "of an unknown machine"
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _started(pid: int) -> str:
+    """When a living process began, in the kernel's ticks: tells it from a later one with the same number."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return "" if fields[0] in "ZX" else fields[19]  # a zombie is dead
+    except (OSError, IndexError):
+        return ""
