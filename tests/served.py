@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 import parasol as ps
-from parasol.surrogate.readings import readings_of
-from parasol.surrogate.surrogate import Layout
+from parasol.runtime.quantities import quantities_of
+from parasol.runtime.surrogate import Layout
 
 
 @cache
@@ -19,7 +19,7 @@ def steady():
     surrogate = ps.fit(reduced, "polynomial", n_labels=300)
     modes = surrogate.basis.modes
     weights = np.stack([np.full(len(modes), 1 / len(modes)), np.eye(len(modes))[-1]])
-    readings = readings_of(("mean", "last"), weights, modes, surrogate.basis.weights)
+    readings = quantities_of(("mean", "last"), weights, modes, surrogate.basis.weights)
     return replace(surrogate, quantities=readings)
 
 

@@ -20,13 +20,13 @@ from sympy import exp, sin
 
 import parasol as ps
 from parasol.cache.content import content_hash
-from parasol.pde.fields import RandomField, SphereField
+from parasol.fitting.maps import GaussianProcess, Linear, Polynomial, RandomFeatures
 from parasol.pde.parameters import FunctionParameter, Parameter
-from parasol.reduction.basis import Basis
 from parasol.reduction.fingerprints import fingerprint
+from parasol.runtime.basis import Basis
+from parasol.runtime.random_fields import RandomField, SphereField
 from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
-from parasol.surrogate.maps import GaussianProcess, Linear, Polynomial, RandomFeatures
 
 X, Y = ps.coordinates("x y")
 CORNERS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
@@ -91,7 +91,7 @@ def examples():
         Basis(np.eye(4)[:, :2]),
     ]
     try:
-        from parasol.surrogate.training import NetworkRecipe
+        from parasol.fitting.training import NetworkRecipe
 
         out.append(NetworkRecipe.best())
     except ImportError:
@@ -116,7 +116,7 @@ def reachable(things):
             waiting += [getattr(thing, f.name) for f in dataclasses.fields(thing)]
             waiting += [v for k, v in vars(thing).items() if k in ("forms", "conditions")]  # how equations are read
         elif hasattr(thing, "law"):
-            waiting.append(thing.law)
+            waiting.append(thing.distribution)
     return found
 
 
@@ -156,7 +156,7 @@ def another(value):
     if isinstance(value, sympy.logic.boolalg.Boolean):
         return sympy.Not(value)
     if isinstance(value, FunctionParameter):
-        return FunctionParameter(value.name, another(value.law), on=value.on)
+        return FunctionParameter(value.name, another(value.distribution), on=value.on)
     if isinstance(value, sympy.core.function.AppliedUndef):
         return sympy.Function(str(value.func) + "x")(*value.args)
     if isinstance(value, sympy.Symbol):

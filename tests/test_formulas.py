@@ -8,7 +8,7 @@ import sympy
 
 import parasol as ps
 from parasol.expressions import as_formula, as_function
-from parasol.formulas import Formula
+from parasol.runtime.formulas import Formula
 
 
 def test_huge_powers_are_infinite_at_once():

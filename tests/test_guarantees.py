@@ -13,10 +13,11 @@ from scipy import sparse
 import parasol as ps
 from parasol.cache import content
 from parasol.cache.content import content_hash
-from parasol.delivery import container
-from parasol.pde.box import ParameterSpace, PlainParameter
-from parasol.reduction.certificate import Certificate, lanczos_margin, norm_after, operator_norm
-from parasol.reduction.conformal import ConformalBound
+from parasol.reduction.certificate import lanczos_margin, norm_after, operator_norm
+from parasol.runtime import container
+from parasol.runtime.certificate import Certificate
+from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
 
 ROOT = Path(__file__).parent.parent
 
@@ -57,7 +58,7 @@ def test_a_constant_is_proven_up_to_where_the_theorem_says_and_guessed_below_it_
 def test_the_constant_of_the_best_anchor_counts_with_its_own_weighting():
     known = Certificate(np.array([[0.0], [1.0]]), np.ones((2, 1)), np.array([[0.5, 0.0], [0.1, 0.9]]))
     found = known.constants(np.array([[0.1], [0.9], [-4.0], [5.0]]))
-    assert found.frame.tolist() == [0, 1, 0, 1]
+    assert found.choice.tolist() == [0, 1, 0, 1]
     assert np.allclose(found.sigma, [0.45, 0.81, 0.5 * 0.5 / 5, 0.5 * 0.9 / 5])
 
 
@@ -128,9 +129,9 @@ def test_anchors_claim_no_more_than_their_smallest_singular_value(model, basis, 
         mu = np.array([known.thetas[j, list(reduced.operator_theta.constant).index(False)]])
         a = model.operator(mu).toarray()
         if weighting == "solve":
-            rows = np.linalg.inv(model.operator(reduced.frames[k].mu).toarray())
+            rows = np.linalg.inv(model.operator(reduced.residuals[k].mu).toarray())
         else:
-            rows = np.diag(1 / np.linalg.norm(model.operator(reduced.frames[k].mu).toarray(), axis=1))
+            rows = np.diag(1 / np.linalg.norm(model.operator(reduced.residuals[k].mu).toarray(), axis=1))
         true = np.linalg.svd((rows @ a)[np.ix_(free, free)])[1][-1]
         assert 0.3 * true < known.sigmas[j, k] < true
     assert weighting == "rows" or 0.99 < np.max(known.sigmas) < 1
@@ -140,8 +141,8 @@ def test_nothing_is_proven_outside_the_box_and_rounding_is_allowed_for(reduced):
     answers = reduced.solve([[0.999], [1.0], [2.0], [2.001]], extrapolate=True)
     assert answers.bounds.rigorous.tolist() == [False, True, True, False]
     theta, phi = (of(np.array([[1.5]])) for of in (reduced.operator_theta, reduced.load_theta))
-    constants = reduced.certificate.constants(theta, reduced.frames)
-    frame, c = reduced.frames[constants.frame[0]], reduced.coefficients([[1.5]])
+    constants = reduced.certificate.constants(theta, reduced.residuals)
+    frame, c = reduced.residuals[constants.choice[0]], reduced.coefficients([[1.5]])
     residual, allowance = np.linalg.norm(frame.residuals(theta, phi, c)), frame.allowance(theta, phi, c)
     assert allowance > 0
     assert reduced.certify([[1.5]], c).values == pytest.approx((residual + allowance) / constants.sigma, rel=1e-12)
@@ -193,7 +194,7 @@ class Unlike:
 
 def test_a_number_outside_and_a_function_unlike_its_distribution_both_count(line):
     surrogate = replace(line)
-    vars(surrogate)["laws"] = Unlike()
+    vars(surrogate)["distributions"] = Unlike()
     for mus in ([[0.5], [2.0], [2.5]], [[2.0], [2.5]]):
         answer = surrogate(mus, extrapolate=True)
         assert answer.extrapolated.tolist() == [mu != [2.0] for mu in mus]
@@ -222,7 +223,7 @@ def test_difficulties_and_another_basis_are_refused(line, reduced):
 
 
 # ---- the box --------------------------------------------------------------------------------------------------------
-SPACE = ParameterSpace((PlainParameter("a", 0.5, 4.0), PlainParameter("k", 0.01, 100.0, "log")))
+SPACE = ParameterSpace((ParameterRange("a", 0.5, 4.0), ParameterRange("k", 0.01, 100.0, "log")))
 
 
 @pytest.mark.parametrize(("index", "low", "high"), [(0, 0.5, 4.0), (1, 0.01, 100.0)])
@@ -270,14 +271,14 @@ def test_parameters_are_matched_by_name_and_none_is_made_up():
     with pytest.raises(ps.ParasolError, match="two columns 'a'"):
         SPACE.ordered(Twice())
     with pytest.raises(ps.ParasolError, match="low > 0"):
-        PlainParameter("k", 0.0, 1.0, "log")
+        ParameterRange("k", 0.0, 1.0, "log")
 
 
 def test_samples_never_leave_the_box():
     """exp and log do not undo each other to the last bit."""
     rng = np.random.default_rng(0)
     for low, high in ((0.1, 10.0), (1e-3, 0.7), (0.3, 1e7), (3e-5, 6e-5)):
-        space = ParameterSpace((PlainParameter("k", low, high, "log"), PlainParameter("a", -high, low)))
+        space = ParameterSpace((ParameterRange("k", low, high, "log"), ParameterRange("a", -high, low)))
         t = np.r_[0.0, 1.0, np.nextafter(1, 0), 1e-17, 1 - 2.0 ** -np.arange(40, 54), rng.random(200)]
         found = space.from_unit(np.column_stack([t, t]))
         assert np.all((found >= space.bounds[0]) & (found <= space.bounds[1]))
@@ -404,9 +405,9 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (b'"version": 2', b'"version": 9', "newer"),
-        (b'"version": 2', b'"version": 1', "no longer read"),
-        (b'"version": 2', b'"version": true', "version is True"),
+        (b'"version": 3', b'"version": 9', "newer"),
+        (b'"version": 3', b'"version": 1', "no longer read"),
+        (b'"version": 3', b'"version": true', "version is True"),
         (b'"array": 0', b'"array": -1', "refers to array -1"),
         (b'"array": 0', b'"array": 1', "refers to array 1 of 1"),
         (b'"kind": "ConformalBound"', b'"kind": "Popen"', "'Popen', which this version"),

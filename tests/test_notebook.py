@@ -10,8 +10,8 @@ import pytest
 
 import parasol as ps
 import served
-from parasol.pde.notebook import card, is_plain_latex, spectrum_svg
-from parasol.pde.words import equation_latex
+from parasol.pde.text import equation_latex
+from parasol.report.notebook import card, is_plain_latex, spectrum_svg
 
 
 class _Reader(HTMLParser):
@@ -72,14 +72,14 @@ def test_every_problem_of_the_catalogue_can_be_shown(name):
 
 def test_a_basis_shows_its_spectrum():
     modes, values = np.eye(9)[:, :2], 10.0 ** -np.arange(6)
-    shown = _Reader(ps.reduction.Basis(modes, singular_values=values, n_snapshots=6)._repr_html_())
+    shown = _Reader(ps.runtime.Basis(modes, singular_values=values, n_snapshots=6)._repr_html_())
     heights = np.array([dot["cy"] for dot in shown.dots])
     assert np.allclose(np.diff(heights), np.diff(heights).mean(), atol=0.11)  # a straight line on this scale
     assert [dot["opacity"] for dot in shown.dots] == [1, 1, 0.3, 0.3, 0.3, 0.3]
     assert "1e-5" in shown.texts
     assert shown.rows["snapshots"] == "6"
     assert shown.rows["discarded"] == "1.0e-02 of the snapshots"
-    assert _Reader(ps.reduction.Basis(modes)._repr_html_()).dots == []
+    assert _Reader(ps.runtime.Basis(modes)._repr_html_()).dots == []
     assert len(_Reader(spectrum_svg(np.geomspace(1, 1e-9, 5000), 10)).dots) == 300
     assert spectrum_svg(np.array([1.0, 0.0]), 1) == ""
 

@@ -21,8 +21,9 @@ _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next vers
     for home, names in {
         "parasol.space": "Domain Nodes feature_spacing IMQ MQ IQ Gaussian PHS Matern Wendland Scheme default_scheme differentiate",
         "parasol.pde": "Parameter",
-        "parasol.reduction": "Snapshots as_snapshots Basis value_weights ReducedModel Greedy interpolate split space_basis pod_greedy",
-        "parasol.surrogate": "Network choose Linear Polynomial GaussianProcess RandomFeatures Adam VariableProjection calibrated",
+        "parasol.runtime": "Basis ReducedModel",
+        "parasol.reduction": "Snapshots as_snapshots value_weights Greedy interpolate split space_basis pod_greedy",
+        "parasol.fitting": "Network choose Linear Polynomial GaussianProcess RandomFeatures Adam VariableProjection calibrated",
         "parasol.delivery": "make_app serving as_solution write_answer write_page",
         "parasol.report": "draw_budget draw_spectrum",
         "parasol_lab.theorem": "construct plan_construction examine draw_theorem",

@@ -14,7 +14,8 @@ from sympy.core.sympify import converter
 from sympy.printing.str import StrPrinter
 
 from parasol.checks import ParasolError
-from parasol.formulas import Formula
+from parasol.runtime.formulas import Formula
+from parasol.runtime.rows import ScalarFunction
 
 _FUNCTIONS = {
     name: getattr(sympy, name)
@@ -267,14 +268,14 @@ class _Exact(StrPrinter):
         return repr(float(expr))
 
 
-def as_formula(function: Function | Formula) -> Formula | Function:
+def as_formula(function: ScalarFunction) -> ScalarFunction:
     """The same as a formula that needs no SymPy to be evaluated; as it was where there is none.
 
     >>> x = sympy.Symbol("x")
     >>> as_formula(as_function(x / 3 + sympy.Float(0.1), [x])).text
     'x/3 + 0.1'
     """
-    if isinstance(function, Formula):
+    if not isinstance(function, Function):
         return function
     names = tuple(symbol.name for symbol in function.symbols)
     try:

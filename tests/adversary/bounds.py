@@ -293,9 +293,9 @@ def _constants_hold(model, reduced, mus: np.ndarray) -> None:
     free = ~(model.pattern.stated & ~np.any(form.loads != 0, axis=0))  # the others are zero in every solution
     constants = reduced.certificate.constants(reduced.operator_theta(mus))
     for mu, frame, sigma in zip(
-        mus[constants.rigorous], constants.frame[constants.rigorous], constants.sigma[constants.rigorous], strict=True
+        mus[constants.rigorous], constants.choice[constants.rigorous], constants.sigma[constants.rigorous], strict=True
     ):
-        a, reference = (model.operator(m).toarray()[np.ix_(free, free)] for m in (mu, reduced.frames[frame].mu))
+        a, reference = (model.operator(m).toarray()[np.ix_(free, free)] for m in (mu, reduced.residuals[frame].mu))
         least = float(np.linalg.svd(np.linalg.solve(reference, a), compute_uv=False)[-1])
         require(
             sigma <= least * (1 + 1e-6),

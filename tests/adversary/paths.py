@@ -20,8 +20,8 @@ from sympy import sin
 import parasol as ps
 from adversary.families import Draw, family
 from adversary.problems import require
-from parasol.surrogate.layout import Layout
-from parasol.surrogate.readings import readings_of
+from parasol.runtime.layout import Layout
+from parasol.runtime.quantities import quantities_of
 
 _ODD = [
     "tau",
@@ -127,7 +127,7 @@ def _of_data(draw: Draw, recipe) -> ps.Surrogate:
         layout = Layout(("p", "q"), rng.random((6, 3)), coordinates=("sample", "y", "bound"))
         surrogate = replace(surrogate, layout=layout)
         rows = rng.normal(size=(1, 12))
-        surrogate = replace(surrogate, quantities=readings_of(("w",), rows, surrogate.basis.modes, None))
+        surrogate = replace(surrogate, quantities=quantities_of(("w",), rows, surrogate.basis.modes, None))
     return surrogate
 
 

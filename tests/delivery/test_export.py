@@ -14,8 +14,8 @@ from scipy import sparse
 
 import parasol as ps
 from parasol.delivery import onnx_export
-from parasol.surrogate.linear import FittedLinear
-from parasol.surrogate.network import Network
+from parasol.fitting.linear import FittedLinear
+from parasol.fitting.network import Network
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +29,14 @@ def answered(path, mus, dtype):
 
 
 RECIPES = {
-    "polynomial": ps.surrogate.Polynomial(),
-    "constant": ps.surrogate.Polynomial(0),
-    "linear": ps.surrogate.Linear(),
-    "matern52": ps.surrogate.GaussianProcess("matern52"),
-    "inverse multiquadric": ps.surrogate.GaussianProcess("inverse multiquadric"),
-    "tanh features": ps.surrogate.RandomFeatures(60),
-    "silu features": ps.surrogate.RandomFeatures(60, activation="silu"),
-    "gelu features": ps.surrogate.RandomFeatures(60, activation="gelu"),
+    "polynomial": ps.fitting.Polynomial(),
+    "constant": ps.fitting.Polynomial(0),
+    "linear": ps.fitting.Linear(),
+    "matern52": ps.fitting.GaussianProcess("matern52"),
+    "inverse multiquadric": ps.fitting.GaussianProcess("inverse multiquadric"),
+    "tanh features": ps.fitting.RandomFeatures(60),
+    "silu features": ps.fitting.RandomFeatures(60, activation="silu"),
+    "gelu features": ps.fitting.RandomFeatures(60, activation="gelu"),
 }
 
 
@@ -90,7 +90,7 @@ def test_a_map_that_magnifies_rounding_stays_in_float64_and_is_compared_with_its
     reduced, surrogate, tmp_path
 ):
     # the weights of this process are beyond 1e8: the last digits of its answers are noise in Python too
-    process = ps.fit(reduced, ps.surrogate.GaussianProcess("gaussian", nugget=1e-14), n_labels=200)
+    process = ps.fit(reduced, ps.fitting.GaussianProcess("gaussian", nugget=1e-14), n_labels=200)
     assert np.abs(process.map.weights).max() > 1e7
     made = ps.export(process, tmp_path / "process.onnx")
     assert made.difference < 1e-5
@@ -107,14 +107,14 @@ def test_many_inputs_and_data_of_others(tmp_path):
     rng = np.random.default_rng(0)
     mus = rng.uniform(1.0, 2.0, (120, 14))
     solutions = np.sin(mus @ rng.standard_normal((14, 5)) / 10) @ rng.standard_normal((5, 30))
-    for recipe in (ps.surrogate.GaussianProcess("matern32", trend_degree=1), "polynomial"):
+    for recipe in (ps.fitting.GaussianProcess("matern32", trend_degree=1), "polynomial"):
         surrogate = ps.fit_snapshots(mus, solutions, recipe, level=None)
         made = ps.export(surrogate, tmp_path / "model.onnx")
         assert np.allclose(answered(made.path, mus[:9], "float64"), surrogate(mus[:9]).values, rtol=0, atol=1e-9)
     assert made.n_parameters == 14
 
 
-@pytest.mark.parametrize("recipe", [ps.surrogate.Linear(), ps.surrogate.RandomFeatures(40)], ids=["linear", "features"])
+@pytest.mark.parametrize("recipe", [ps.fitting.Linear(), ps.fitting.RandomFeatures(40)], ids=["linear", "features"])
 def test_one_parameter_loses_nothing(recipe, tmp_path):
     # ONNX Runtime fuses a single factor into the product that follows, in single precision
     mus = np.linspace(0.3, 1.7, 40)[:, None]

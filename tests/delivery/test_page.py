@@ -12,11 +12,11 @@ from sympy import cos, exp
 import parasol as ps
 from parasol.delivery.page import contents
 from parasol.delivery.page.pack import script_text
-from parasol.pde.box import ParameterSpace, PlainParameter
-from parasol.reduction.conformal import ConformalBound
-from parasol.surrogate.linear import FittedLinear
-from parasol.surrogate.network import Network
-from parasol.surrogate.readings import Readings
+from parasol.fitting.linear import FittedLinear
+from parasol.fitting.network import Network
+from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.quantities import Quantities
 
 CLOSE = 1e-5
 
@@ -100,10 +100,8 @@ def check_same(tab, surrogate, inputs, mus):
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 RECIPES = {
     "polynomial": "polynomial",
-    "random features": ps.surrogate.RandomFeatures(n_features=100, scale=1.0),
-    "process": ps.surrogate.GaussianProcess(
-        nugget=1e-8
-    ),  # a smaller one has weights of 1e10, and Python's own digits go
+    "random features": ps.fitting.RandomFeatures(n_features=100, scale=1.0),
+    "process": ps.fitting.GaussianProcess(nugget=1e-8),  # a smaller one has weights of 1e10, and Python's own digits go
 }
 
 
@@ -147,7 +145,7 @@ def test_a_guessed_constant_is_called_one(show, helmholtz, model):
     known = helmholtz.reduced.certificate
     few = replace(known, thetas=known.thetas[:2], norms=known.norms[:2], sigmas=known.sigmas[:2])
     surrogate = replace(helmholtz, reduced=replace(helmholtz.reduced, certificate=few))
-    mus = np.vstack([ps.sample(model, 12, rng=3), helmholtz.reduced.frames[0].mu])  # the last is an anchor
+    mus = np.vstack([ps.sample(model, 12, rng=3), helmholtz.reduced.residuals[0].mu])  # the last is an anchor
     tab = show(surrogate)
     check_same(tab, surrogate, mus, mus)
     proven = surrogate(mus).bounds.rigorous
@@ -160,7 +158,7 @@ def test_a_guessed_constant_is_called_one(show, helmholtz, model):
 
 def test_function_parameters_in_space(show, schrodinger):
     tab = show(schrodinger)
-    law, layout = schrodinger.parameters.functions[0].law, schrodinger.layout
+    law, layout = schrodinger.parameters.functions[0].distribution, schrodinger.layout
     modes = law.modes(layout.points[layout.n_interior :])
     xis = np.random.default_rng(4).standard_normal((3, len(modes)))
     check_same(tab, schrodinger, xis, xis @ modes)
@@ -204,7 +202,7 @@ def test_what_is_copied_is_python_that_gives_the_same(show, schrodinger, tmp_pat
 
 def test_what_is_copied_at_the_end_of_a_range_stays_inside(show, helmholtz):
     high = 1.997209935789209  # to twelve digits it is more
-    space = ParameterSpace((*helmholtz.parameters.scalars[:1], PlainParameter("k", 0.0, high)))
+    space = ParameterSpace((*helmholtz.parameters.scalars[:1], ParameterRange("k", 0.0, high)))
     tab = show(replace(helmholtz, parameters=space, reduced=None))
     tab.evaluate("x => window.parasol.set(x)", [4.0, high])
     assert f"surrogate([4, {high!r}])" in tab.inner_text("#python")
@@ -225,7 +223,7 @@ def test_a_cut_shows_the_field_inside(show, schrodinger):
     points = schrodinger.layout.points
     mean = sum(w * points[i] for i, w in found["parts"])
     assert np.abs(mean - found["at"]).max() < 1e-3
-    law, layout = schrodinger.parameters.functions[0].law, schrodinger.layout
+    law, layout = schrodinger.parameters.functions[0].distribution, schrodinger.layout
     values = schrodinger(np.array(found["xi"]) @ law.modes(layout.points[layout.n_interior :])).values
     assert found["value"] == pytest.approx(sum(w * values[i] for i, w in found["parts"]), abs=1e-6)
 
@@ -245,7 +243,7 @@ def test_samples_of_ones_own(show, schrodinger):
 
 def test_a_probable_bound_ends_where_the_law_of_a_function_does(show, schrodinger):
     likely = replace(schrodinger, reduced=None, conformal=ConformalBound(level=0.9, n_calibration=40, quantile=0.02))
-    law, layout = schrodinger.parameters.functions[0].law, schrodinger.layout
+    law, layout = schrodinger.parameters.functions[0].distribution, schrodinger.layout
     modes = law.modes(layout.points[layout.n_interior :])
     xis = np.random.default_rng(5).standard_normal((2, len(modes))) * [[1.0], [3.0]]
     tab = show(likely)
@@ -348,7 +346,7 @@ def test_locked_range_contours_and_what_can_be_taken_away(show, helmholtz):
 
 def test_quantities_with_their_bounds(show, helmholtz):
     rows = np.random.default_rng(0).standard_normal((2, 1, 8))
-    surrogate = replace(helmholtz, quantities=Readings(("average", "tip"), rows, np.array([[2.0], [0.5]])))
+    surrogate = replace(helmholtz, quantities=Quantities(("average", "tip"), rows, np.array([[2.0], [0.5]])))
     tab = show(surrogate)
     answer = surrogate([0.5, 1.5])
     found = ask(tab, [0.5, 1.5])

@@ -13,10 +13,10 @@ from parasol.delivery.page.equations import equation_html
 from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
+from parasol.fitting.linear import FittedLinear
+from parasol.fitting.network import Network
+from parasol.runtime.layout import Layout
 from parasol.space.outline import outline_of
-from parasol.surrogate.layout import Layout
-from parasol.surrogate.linear import FittedLinear
-from parasol.surrogate.network import Network
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ import pytest
 import parasol as ps
 from parasol.delivery.answers import write_answer
 from parasol.delivery.datasets import to_xarray
-from parasol.space.outline import outline_of
+from parasol.report.surrogates import surrogate_rows
+from parasol.runtime.description import description
+from parasol.runtime.layout import AXES, Layout
+from parasol.space.outline import OutlinedDomain, outline_of
 from parasol.space.stencils import Scheme
-from parasol.surrogate.layout import AXES, Layout
-from parasol.surrogate.words import model_facts, model_rows
 
 SLIT = ps.Box((-1, -1), (1, 1)) - ps.Box((0.0, -0.01), (1.5, 0.01))
 CAVITY = ps.Box((0, 0, 0), (1, 1, 1)) - ps.Ball((0.5, 0.5, 0.5), 0.3)
@@ -53,7 +54,7 @@ def test_values_between_nodes_are_the_same_after_loading(domain, n_nodes, u, err
     values = again.restricted(points=inside)([1.0]).values
     assert np.array_equal(values, surrogate.restricted(points=inside)([1.0]).values)
     assert np.max(np.abs(values - u(inside))) < error * np.max(np.abs(u(points)))
-    assert not again.layout.contains(outside).any()
+    assert not OutlinedDomain(again.layout.outline).contains(outside).any()
     for one in (surrogate, again):
         nodes = one.layout.points
         assert np.array_equal(one.restricted(points=nodes)([0.7]).values, one([0.7]).values)
@@ -63,9 +64,9 @@ def test_values_between_nodes_are_the_same_after_loading(domain, n_nodes, u, err
 
 def test_a_curved_boundary_is_not_cut_off_by_its_chords(model, reduced, tmp_path):
     again = ps.load(ps.save(ps.fit(reduced, "linear", n_labels=50), tmp_path / "model.parasol"))
-    assert again.layout.outline.contains(model.nodes.points).all()
+    assert OutlinedDomain(again.layout.outline).contains(model.nodes.points).all()
     rim = model.problem.domain.project(np.random.default_rng(1).uniform(-1, 1, (500, 2)))
-    assert again.layout.outline.contains(rim).all()
+    assert OutlinedDomain(again.layout.outline).contains(rim).all()
 
 
 @pytest.mark.parametrize("shape", ["ball", "shell", "bracket"])
@@ -75,7 +76,7 @@ def test_an_outline_in_space_tells_inside_from_outside(shape):
         "shell": ps.Ball((0, 0, 0), 1.0) - ps.Box((-0.3, -0.3, -0.3), (0.3, 0.3, 0.3)),
         "bracket": ps.Box((0, 0, 0), (1e6, 1e6, 1e6)) - ps.Box((5e5, 5e5, -1), (2e6, 2e6, 2e6)),
     }[shape]
-    outline = outline_of(domain)
+    outline = OutlinedDomain(outline_of(domain))
     points = np.random.default_rng(2).uniform(*domain.bounds, (4000, 3))
     distance = domain.distance(points)
     assert outline.contains(points[distance <= 0]).all()
@@ -95,11 +96,14 @@ def test_inside_is_exact_near_the_edges_of_a_solid(shape, tmp_path):
     line = replace(line, layout=Layout(("u",), somewhere[:20], 20, domain=domain, outline=outline))
     again = ps.load(ps.save(line, tmp_path / "solid.parasol")).layout
     assert again.domain is None
+    inside = OutlinedDomain(again.outline)
     near = domain.project(somewhere)
     points = near + 10.0 ** rng.uniform(-7, -1, (2000, 1)) * rng.standard_normal((2000, 3))
-    assert np.array_equal(again.contains(points), domain.distance(points) <= 1e-9 * domain.size)
-    assert again.contains(near).all()
-    assert not np.array_equal(replace(outline, solid=None).contains(points), again.contains(points))  # the discs alone
+    assert np.array_equal(inside.contains(points), domain.distance(points) <= 1e-9 * domain.size)
+    assert inside.contains(near).all()
+    assert not np.array_equal(
+        OutlinedDomain(replace(outline, solid=None)).contains(points), inside.contains(points)
+    )  # the discs alone
 
 
 @pytest.mark.parametrize(
@@ -198,7 +202,7 @@ def test_points_from_a_file_are_found_by_the_names_of_the_coordinates(diffusion,
     (tmp_path / "wrong.csv").write_text("x,y\n0.25,1.5\n")
     with pytest.raises(ps.ParasolError, match="no column 'r'"):
         _restricted(diffusion, str(tmp_path / "wrong.csv"), None)
-    assert "(r, s), at 3 times tau" in model_rows(model_facts(diffusion))["answers"]
+    assert "(r, s), at 3 times tau" in surrogate_rows(description(diffusion))["answers"]
 
 
 def test_names_that_differ_by_a_mark_do_not_overwrite_each_other(tmp_path):

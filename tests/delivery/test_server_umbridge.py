@@ -102,8 +102,8 @@ def test_kinks_have_no_second_derivative():
     from dataclasses import replace
 
     from parasol.delivery.server.umbridge import has_hessian
-    from parasol.surrogate.linear import FittedLinear
-    from parasol.surrogate.network import Network
+    from parasol.fitting.linear import FittedLinear
+    from parasol.fitting.network import Network
 
     smooth = Network((np.ones((3, 2)), np.ones((8, 3))), (np.zeros(3), np.zeros(8)), "tanh")
     surrogate = served.steady()

@@ -78,7 +78,7 @@ def constructed():
 
 def own_map():
     """A map that parasol does not know, kept by its program; since 0.2.0."""
-    from parasol.surrogate import Activation, Affine, Program, ProgramMap
+    from parasol.runtime import Activation, Affine, Program, ProgramMap
 
     class Waves(ProgramMap):
         def __init__(self, program):

@@ -275,7 +275,7 @@ def test_an_exact_layer_has_no_smallest_accuracy():
 def test_a_solution_that_is_zero_is_refused():
     model, _ = instance(a, 1 + k, 1, 1)
     zero = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u) + (1 + k) * u, 0), ps.Dirichlet(0))
-    flat = ps.reduction.Basis(np.ones((model.n_nodes, 1)) / np.sqrt(model.n_nodes))
+    flat = ps.runtime.Basis(np.ones((model.n_nodes, 1)) / np.sqrt(model.n_nodes))
     with pytest.raises(ps.ParasolError, match="right-hand side is zero for all parameters"):
         theorem.construct(ps.discretize(zero, model.nodes), flat, accuracy=0.1)
 
@@ -303,7 +303,7 @@ def test_too_little_memory_is_said_before_anything_is_built(affine, monkeypatch)
 def test_what_no_network_here_represents_is_refused(diffusion, right, message):
     problem = ps.Problem(ps.Disc(), ps.Eq(-diffusion * ps.laplacian(u), right), ps.Dirichlet(0))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=110))
-    basis = ps.reduction.Basis(np.linalg.qr(np.random.default_rng(0).normal(size=(model.n_nodes, 2)))[0])
+    basis = ps.runtime.Basis(np.linalg.qr(np.random.default_rng(0).normal(size=(model.n_nodes, 2)))[0])
     with pytest.raises(ps.ParasolError, match=message):
         theorem.construct(model, basis, accuracy=0.1)
 
@@ -312,7 +312,7 @@ def test_problems_the_theorem_is_not_about_are_refused(affine):
     model, basis = affine
     bratu = ps.load_problem("bratu")
     nonlinear = ps.discretize(bratu, ps.scatter(bratu.domain, n_nodes=110))
-    flat = ps.reduction.Basis(np.ones((nonlinear.n_nodes, 1)) / np.sqrt(nonlinear.n_nodes))
+    flat = ps.runtime.Basis(np.ones((nonlinear.n_nodes, 1)) / np.sqrt(nonlinear.n_nodes))
     with pytest.raises(ps.ParasolError, match="bratu is nonlinear"):
         theorem.construct(nonlinear, flat, accuracy=0.1)
     with pytest.raises(ps.ParasolError, match="a model and a basis"):

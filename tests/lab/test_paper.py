@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 import parasol as ps
 from parasol.cli import app
+from parasol.fitting.linear import Linear
 from parasol.pde.catalogue import load_problem
-from parasol.reduction.basis import Basis
 from parasol.reduction.snapshots import open_snapshots
-from parasol.surrogate.linear import Linear
+from parasol.runtime.basis import Basis
 from parasol_lab.paper.memory import Remembered
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS, STATED
 from parasol_lab.paper.run import gpu_seconds, measure
@@ -188,7 +188,7 @@ def test_errors_split_into_projection_and_map():
 
 
 def test_timing_on_a_device_runs_the_whole_map():
-    net = ps.surrogate.Network(
+    net = ps.fitting.Network(
         (np.ones((4, 2)), np.ones((3, 4))), (np.zeros(4), np.zeros(3)), "tanh", skip=np.ones((3, 2))
     )
     assert 0 < gpu_seconds(net, np.ones((5, 2)), np.eye(6)[:, :3], device="cpu") < 1

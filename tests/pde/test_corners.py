@@ -10,7 +10,7 @@ import pytest
 import sympy
 
 import parasol as ps
-from parasol.surrogate.learning.nodes import rebuilding, rebuilt
+from parasol.learning.nodes import rebuilding, rebuilt
 
 x, y, z = ps.coordinates("x y z")
 u, v = ps.unknowns("u v", x, y)

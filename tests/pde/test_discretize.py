@@ -6,7 +6,7 @@ from sympy import Eq, cos, exp, sin
 import parasol as ps
 from parasol.checks import ParasolError
 from parasol.pde.discretize import discretize_with
-from parasol.pde.fields import spherical_harmonics
+from parasol.runtime.random_fields import spherical_harmonics
 
 x, y = ps.coordinates("x y")
 u = ps.unknown("u", x, y)

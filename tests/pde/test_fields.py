@@ -3,7 +3,7 @@ import pytest
 
 import parasol as ps
 from parasol.checks import ParasolError
-from parasol.pde.fields import spherical_harmonics
+from parasol.runtime.random_fields import spherical_harmonics
 
 
 def sphere(n, rng):

@@ -10,8 +10,8 @@ from scipy import sparse
 
 import parasol as ps
 from parasol.checks import ParasolError
+from parasol.learning.learn import learn
 from parasol.pde.sparse_direct import Pattern, factorize
-from parasol.surrogate.learning.learn import learn
 
 (x,) = ps.coordinates("x")
 u = ps.unknown("u", x)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parasol.checks import ParasolError
-from parasol.reduction.basis import Basis
+from parasol.runtime.basis import Basis
 
 
 def random_basis(rng, n_values=30, n_modes=4, weighted=False):
@@ -56,7 +56,7 @@ def test_rows_in_several_blocks_give_the_same(monkeypatch):
     rng = np.random.default_rng(2)
     basis, solutions = random_basis(rng, weighted=True), rng.standard_normal((7, 30))
     whole = basis.project(solutions), basis.projection_errors(solutions)
-    monkeypatch.setattr("parasol.reduction.basis._BLOCK", 60)
+    monkeypatch.setattr("parasol.runtime.basis._BLOCK", 60)
     np.testing.assert_allclose(basis.project(solutions), whole[0], rtol=1e-13)
     np.testing.assert_allclose(basis.projection_errors(solutions), whole[1], rtol=1e-13)
 

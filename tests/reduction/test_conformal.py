@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from parasol.checks import ParasolError
-from parasol.reduction.conformal import calibrate, coverage, highest_level
+from parasol.runtime.conformal import calibrate, coverage, highest_level
 
 
 def test_the_order_statistic_of_a_tiny_example():

@@ -9,11 +9,11 @@ from sympy import cos, exp, pi, sin
 import parasol as ps
 from parasol.checks import ParasolError
 from parasol.reduction import semidiscrete
-from parasol.reduction.basis import Basis
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.pod_greedy import pod_greedy, space_basis
 from parasol.reduction.snapshots import as_snapshots
 from parasol.reduction.stepping import SmallSystems, march
+from parasol.runtime.basis import Basis
 
 pytestmark = pytest.mark.filterwarnings("ignore::parasol.ParasolWarning")
 

@@ -8,10 +8,10 @@ from sympy import exp
 
 import parasol as ps
 from parasol.checks import ParasolError, ParasolWarning
-from parasol.pde.fields import RandomField
 from parasol.reduction.nonlinear import reduce_nonlinear
 from parasol.reduction.pod import pod
 from parasol.reduction.snapshots import as_snapshots, solve_many
+from parasol.runtime.random_fields import RandomField
 
 x, y = ps.coordinates("x y")
 u, v = ps.unknowns("u v", x, y)

@@ -10,9 +10,9 @@ import parasol as ps
 from parasol.pde.discretize import discretize_with
 from parasol.pde.problem import Settings
 from parasol.reduction.affine import affine_form
-from parasol.reduction.basis import Basis
 from parasol.reduction.certificate import lanczos_margin, norm_after, operator_norm
 from parasol.reduction.reduced import prepare
+from parasol.runtime.basis import Basis
 from parasol_lab.benchmarks.collocation import collocate
 
 PERTURBATIONS = [0.0, 1e-1, 1e-4, 1e-8]
@@ -47,7 +47,7 @@ def test_coefficients_are_the_minimisers_of_the_weighted_residual(model, basis, 
     """Against NumPy's least squares on the whole system, weighted with a dense inverse."""
     for mu in ps.sample(model, 5, design="random", rng=2):
         theta = reduced.operator_theta(mu[None])
-        frame = reduced.frames[reduced.certificate.constants(theta).frame[0]]
+        frame = reduced.residuals[reduced.certificate.constants(theta).choice[0]]
         weighting = np.linalg.inv(model.operator(frame.mu).toarray())
         b, f = weighting @ (model.operator(mu) @ basis.modes), weighting @ model.load(mu)
         expected, *_ = np.linalg.lstsq(b, f)
@@ -111,8 +111,8 @@ def test_proven_constants_are_below_the_smallest_singular_value(model, reduced):
     theta = reduced.operator_theta(mus)
     constants = reduced.certificate.constants(theta)
     assert np.all(constants.rigorous)
-    for mu, frame, sigma in zip(mus, constants.frame, constants.sigma, strict=True):
-        a, reference = (model.operator(m).toarray()[np.ix_(free, free)] for m in (mu, reduced.frames[frame].mu))
+    for mu, frame, sigma in zip(mus, constants.choice, constants.sigma, strict=True):
+        a, reference = (model.operator(m).toarray()[np.ix_(free, free)] for m in (mu, reduced.residuals[frame].mu))
         true = np.linalg.svd(np.linalg.solve(reference, a))[1][-1]
         assert 0.05 * true < sigma <= true
 
@@ -168,8 +168,8 @@ def test_a_parameter_in_the_condition_at_one_node():
     mus = ps.sample(model, 40, design="random", rng=1)
     constants = reduced.certificate.constants(reduced.operator_theta(mus))
     assert np.mean(constants.rigorous) > 0.9
-    for mu, frame, sigma in zip(mus, constants.frame, constants.sigma, strict=True):
-        reference = model.operator(reduced.frames[frame].mu).toarray()
+    for mu, frame, sigma in zip(mus, constants.choice, constants.sigma, strict=True):
+        reference = model.operator(reduced.residuals[frame].mu).toarray()
         assert sigma <= np.linalg.svd(np.linalg.solve(reference, model.operator(mu).toarray()))[1][-1] * (1 + 1e-9)
 
 
@@ -340,7 +340,7 @@ def test_worst_direction_does_not_beat_the_bound():
     free = ~model.pattern.stated
     certificate = bench.covered.certificate
     anchors = [bench.candidates[i] for i in bench.covered.anchors]
-    inverses = [np.linalg.inv(model.operator(m).toarray()[np.ix_(free, free)]) for m in bench.covered.frames]
+    inverses = [np.linalg.inv(model.operator(m).toarray()[np.ix_(free, free)]) for m in bench.covered.preconditioners]
     for mu, sigmas in zip(anchors, certificate.sigmas, strict=True):
         matrix = model.operator(mu).toarray()[np.ix_(free, free)]
         for frame in np.flatnonzero(sigmas):
@@ -355,7 +355,7 @@ def test_more_columns_than_unknowns():
     basis = ps.pod(ps.solve_many(model, ps.sample(model, 64)), n_modes=20)
     mus = ps.sample(model, 20, design="random", rng=2)
     reduced = checked_bounds(model, basis, mus, rigorous_only=False)
-    assert reduced.frames[0].triangle.shape[1] > 150 >= reduced.frames[0].triangle.shape[0]
+    assert reduced.residuals[0].triangle.shape[1] > 150 >= reduced.residuals[0].triangle.shape[0]
     truth = ps.solve_many(model, mus)
     found = errors_of(truth, basis, reduced.coefficients(mus)) / np.linalg.norm(truth.solutions, axis=1)
     assert np.mean(found) < 1.3 * np.mean(basis.projection_errors(truth.solutions))

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from parasol.checks import ParasolError
-from parasol.reduction.basis import Basis
 from parasol.reduction.pod import pod
 from parasol.report.spectra import draw_spectrum
+from parasol.runtime.basis import Basis
 
 
 def basis(n=40, decay=0.4, seed=0):

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.fitting.fit import Accuracy
+from parasol.learning import learn as learning
+from parasol.learning import nodes, sampled, solves
+from parasol.learning.learn import learn
+from parasol.learning.nodes import box_corners, choose_nodes
+from parasol.learning.proven import Outcome, _measured
+from parasol.learning.solves import Book, Limits
 from parasol.pde.model import Model
-from parasol.reduction.conformal import calibrate, highest_level
-from parasol.surrogate.fit import Accuracy
-from parasol.surrogate.learning import learn as learning
-from parasol.surrogate.learning import nodes, sampled, solves
-from parasol.surrogate.learning.learn import learn
-from parasol.surrogate.learning.nodes import box_corners, choose_nodes
-from parasol.surrogate.learning.proven import Outcome, _measured
-from parasol.surrogate.learning.solves import Book, Limits
+from parasol.runtime.conformal import calibrate, highest_level
 
 quick = {"recipe": "polynomial"}  # no network to train
 x, y = ps.coordinates("x y")

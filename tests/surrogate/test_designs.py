@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import qmc
 
 import parasol as ps
-from parasol.surrogate.groups import _evenness, spread_evenly
-from parasol.surrogate.learning.learn import account_rows
-from parasol.surrogate.words import bound_words, model_facts
+from parasol.fitting.groups import _evenness, spread_evenly
+from parasol.learning.learn import account_rows
+from parasol.runtime.description import bound_words, description
 
 ranges = {"a": (0.2, 1.0), "b": (1.0, 50.0, "log")}
 space = ps.ParameterSpace(ps.parameters(**ranges))
@@ -41,7 +41,7 @@ def test_samples_spread_evenly_are_not_called_calibrated(design):
     assert answer.bound_kind == "estimated"
     assert not answer.bounds.rigorous[0]
     assert 0 < answer.bound < 1
-    for text in (found.conformal.meaning, bound_words(found, rigorous=False), str(model_facts(found)["bound"])):
+    for text in (found.conformal.meaning, bound_words(found, rigorous=False), str(description(found)["bound"])):
         assert "estimate" in text
         assert "likely" not in text
         assert "probability at least" not in text
@@ -116,11 +116,11 @@ def test_a_calibration_set_of_a_design_is_not_called_calibrated():
     train, aside = (space.from_unit(np.random.default_rng(i).random((100, 2))) for i in (0, 1))
     found = ps.fit_snapshots(train, field(train), "polynomial", ranges=ranges, level=None)
     assert (
-        ps.surrogate.calibrated(found, ps.reduction.as_snapshots(aside, field(aside)))(aside[0]).bound_kind
+        ps.fitting.calibrated(found, ps.reduction.as_snapshots(aside, field(aside)))(aside[0]).bound_kind
         == "calibrated"
     )
     even = space.from_unit(DESIGNS["sobol"](64))
     with pytest.warns(ps.ParasolWarning, match="evenly"):
-        again = ps.surrogate.calibrated(found, ps.reduction.as_snapshots(even, field(even)))
+        again = ps.fitting.calibrated(found, ps.reduction.as_snapshots(even, field(even)))
     assert again(aside[0]).bound_kind == "estimated"
     assert replace(again, conformal=replace(again.conformal, drawn=True))(aside[0]).bound_kind == "calibrated"

@@ -8,8 +8,8 @@ import pytest
 import sympy as sp
 
 import parasol as ps
-from parasol.surrogate.learning.nodes import choose_nodes
-from parasol.surrogate.learning.solves import Limits
+from parasol.learning.nodes import choose_nodes
+from parasol.learning.solves import Limits
 
 x, y = ps.coordinates("x y")
 u, v = ps.unknown("u", x), ps.unknown("v", x, y)

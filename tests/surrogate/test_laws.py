@@ -9,9 +9,9 @@ import parasol as ps
 from parasol.delivery.server.desk import Desk
 from parasol.delivery.server.umbridge import ProtocolError, answer
 from parasol.delivery.server.wire import Limits
-from parasol.reduction.conformal import ConformalBound
-from parasol.surrogate.laws import largest_square
-from parasol.surrogate.readings import Readings
+from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.distributions import largest_square
+from parasol.runtime.quantities import Quantities
 
 
 @pytest.fixture(scope="module")
@@ -76,5 +76,5 @@ def test_a_server_says_so_or_refuses(model, surrogate):
 
 
 def test_a_quantity_of_nothing_is_never_off():
-    readings = Readings(("nothing", "all"), np.ones((2, 1, 1)), np.array([[0.0], [2.0]]))
+    readings = Quantities(("nothing", "all"), np.ones((2, 1, 1)), np.array([[0.0], [2.0]]))
     assert readings.bounds(np.array([np.inf, 3.0])).tolist() == [[[0.0], [0.0]], [[np.inf], [6.0]]]

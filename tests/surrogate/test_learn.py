@@ -14,16 +14,16 @@ from sympy import exp, sin
 
 import parasol as ps
 from parasol.cache.disk import claim
+from parasol.fitting.maps import GaussianProcess, Polynomial
+from parasol.learning.labels import teacher_for
+from parasol.learning.learn import account_rows, failures_text, learn, plan
+from parasol.learning.nodes import choose_nodes, indicated_spacing
+from parasol.learning.region import between, cuts, shortened
+from parasol.learning.sampled import learn_sampled
+from parasol.learning.solves import Book, Limits
+from parasol.learning.store import _path as nodes_path
 from parasol.pde.discretize import discretize_with
 from parasol.reduction.fingerprints import difference, parts_of, problem_fingerprint
-from parasol.surrogate.learning.labels import teacher_for
-from parasol.surrogate.learning.learn import account_rows, failures_text, learn, plan
-from parasol.surrogate.learning.nodes import choose_nodes, indicated_spacing
-from parasol.surrogate.learning.region import between, cuts, shortened
-from parasol.surrogate.learning.sampled import learn_sampled
-from parasol.surrogate.learning.solves import Book, Limits
-from parasol.surrogate.learning.store import _path as nodes_path
-from parasol.surrogate.maps import GaussianProcess, Polynomial
 
 MUS = np.array([[1.0, 0.1], [2.0, 0.5], [3.0, 0.9]])
 quick = {"recipe": "polynomial"}  # no network to train

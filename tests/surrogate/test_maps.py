@@ -6,10 +6,10 @@ from scipy.optimize import approx_fprime, check_grad
 from scipy.stats import qmc
 
 from parasol.checks import ParasolError
-from parasol.surrogate.kernel import KERNELS, _Likelihood
-from parasol.surrogate.linear import RidgePath
-from parasol.surrogate.maps import GaussianProcess, Linear, Polynomial, RandomFeatures, choose, fit_map
-from parasol.surrogate.polynomial import lower_set, terms
+from parasol.fitting.kernel import KERNELS, _Likelihood
+from parasol.fitting.linear import RidgePath
+from parasol.fitting.maps import GaussianProcess, Linear, Polynomial, RandomFeatures, choose, fit_map
+from parasol.fitting.polynomial import lower_set, terms
 
 RECIPES = [
     Linear(),

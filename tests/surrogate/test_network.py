@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.surrogate import program as programs
-from parasol.surrogate.network import ACTIVATIONS, Network
+from parasol.fitting.network import ACTIVATIONS, Network
+from parasol.runtime import program as programs
 
 
 def random_network(activation, widths=(3, 5, 4, 2), *, skip=True, seed=0):

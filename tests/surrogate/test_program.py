@@ -8,8 +8,8 @@ from numpy.polynomial.chebyshev import chebval
 from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.surrogate import Activation, Affine, Chebyshev, Log, Program, Radial, Scale, Sum
-from parasol.surrogate import program as programs
+from parasol.runtime import Activation, Affine, Chebyshev, Log, Program, Radial, Scale, Sum
+from parasol.runtime import program as programs
 
 RNG = np.random.default_rng(5)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.surrogate.features import features_of
+from parasol.runtime.features import features_of
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def test_mistakes_are_told(snapshots, model):
     with pytest.raises(ps.ParasolError, match="need the basis"):
         ps.fit(snapshots, "linear")
     with pytest.raises(ps.ParasolError, match="another problem"):
-        ps.fit(snapshots, "linear", basis=ps.reduction.Basis(np.eye(7)[:, :2]))
+        ps.fit(snapshots, "linear", basis=ps.runtime.Basis(np.eye(7)[:, :2]))
     with pytest.raises(ps.ParasolError, match="recipe='bestt'"):
         ps.fit(snapshots, "bestt", basis=ps.pod(snapshots, n_modes=3))
     with pytest.raises(ps.ParasolError, match="has no fit"):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from parasol.checks import ParasolError, ParasolWarning
-from parasol.surrogate.last_layer import solve_last_layer
-from parasol.surrogate.training import Adam, NetworkRecipe, VariableProjection
+from parasol.fitting.last_layer import solve_last_layer
+from parasol.fitting.training import Adam, NetworkRecipe, VariableProjection
 
 pytest.importorskip("jax")
 pytest.importorskip("optax")
 
-from parasol.surrogate import descent
+from parasol.fitting import descent
 from parasol_lab.paper.operator_nets import DeepONet, DirectNetwork, PodDeepONet
 
 NODES = np.linspace(0, 1, 40)
@@ -242,7 +242,7 @@ def test_no_jax(monkeypatch):
 
 
 def test_settings_need_no_jax():
-    code = "import sys, parasol.surrogate.training, parasol_lab.paper.operator_nets; assert 'jax' not in sys.modules"
+    code = "import sys, parasol.fitting.training, parasol_lab.paper.operator_nets; assert 'jax' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

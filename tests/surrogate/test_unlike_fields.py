@@ -7,7 +7,7 @@ import pytest
 import sympy
 
 import parasol as ps
-from parasol.surrogate.units import field_weights
+from parasol.fitting.units import field_weights
 
 z = np.linspace(0, 1, 40)
 
@@ -68,8 +68,8 @@ def test_the_score_is_that_of_the_worst_field(samples):
     assert ps.accuracy(found, truth, fields=labels).errors == pytest.approx(errors(found, fresh).max(axis=1), rel=1e-6)
     together = ps.accuracy(found, truth).errors
     assert np.all(together <= ps.accuracy(found, truth, fields=labels).errors)
-    aside = ps.surrogate.calibrated(found, truth, level=0.9, fields=labels)
-    assert aside.conformal.quantile > ps.surrogate.calibrated(found, truth, level=0.9).conformal.quantile
+    aside = ps.fitting.calibrated(found, truth, level=0.9, fields=labels)
+    assert aside.conformal.quantile > ps.fitting.calibrated(found, truth, level=0.9).conformal.quantile
 
 
 def test_a_field_that_vanishes_somewhere_has_a_bound(samples):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.pde.box import ParameterSpace, PlainParameter
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
 
 MUS = np.linspace(0, 1, 40)[:, None]
 VALUES = np.hstack([MUS, MUS**2, 1 + MUS])
@@ -14,7 +14,7 @@ class Solver:
     """Somebody's code, whose `nodes` are not those of a model."""
 
     nodes = 5
-    parameters = ParameterSpace((PlainParameter("a", 0.5, 1.0),))
+    parameters = ParameterSpace((ParameterRange("a", 0.5, 1.0),))
 
     def solve(self, mu):
         return np.array([mu[0], mu[0] ** 2, 1.0])

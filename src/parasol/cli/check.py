@@ -40,10 +40,10 @@ def check(
     Discretisation (by twice as many nodes, by another kernel), projection on the modes, the map, the bound over the
     error, coverage, the worst parameters. Exit status: 0 the promised tolerance holds, 1 it does not, 2 wrong input.
     """
-    from parasol.delivery.artifact import load
     from parasol.report.budget import check as budget
     from parasol.report.budget.figure import draw_budget
     from parasol.report.figures import FIGURE_SUFFIXES
+    from parasol.runtime.files import load
 
     check_json(json_file)
     if out is not None:

@@ -35,8 +35,8 @@ def explore(
 
     The page computes by itself. It needs no server and no network, and opens from a mail attachment.
     """
-    from parasol.delivery.artifact import load
     from parasol.delivery.page.explore import write_page
+    from parasol.runtime.files import load
 
     path = check_place(Path(model).with_suffix(".html").name if out is None else out, (".html", ".htm"))
     check_json(json_file)

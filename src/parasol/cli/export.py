@@ -31,10 +31,10 @@ def export(
     Input mu (n, parameters), output u (n, values); names, ranges, nodes and times are in the metadata.
     It answers outside the ranges too, and knows no error bounds: those need parasol.
     """
-    from parasol.delivery.artifact import load
     from parasol.delivery.onnx_export import EXPORT_SUFFIXES
     from parasol.delivery.onnx_export import export as export_onnx
     from parasol.report.models import export_facts, export_rows
+    from parasol.runtime.files import load
 
     check_place(to, EXPORT_SUFFIXES)
     check_json(json_file)

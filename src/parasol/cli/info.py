@@ -22,9 +22,10 @@ def info(
 
     [dim]parasol info model.parasol[/dim]
     """
-    from parasol.delivery.artifact import load
-    from parasol.surrogate.words import model_facts, model_rows
+    from parasol.report.surrogates import surrogate_rows
+    from parasol.runtime.description import description
+    from parasol.runtime.files import load
 
     check_json(json_file)
-    facts = model_facts(load(model), model)
-    tell(facts, json_file, quiet, model_rows(facts).items())
+    facts = description(load(model), model)
+    tell(facts, json_file, quiet, surrogate_rows(facts).items())

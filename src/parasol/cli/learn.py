@@ -80,9 +80,9 @@ def learn(
     1 the model could not be written to FILE (it says where it is instead).
     """
     from parasol.checks import ParasolError
-    from parasol.delivery.artifact import save
+    from parasol.learning import learn as learning
     from parasol.pde.catalogue import load_problem
-    from parasol.surrogate.learning import learn as learning
+    from parasol.runtime.files import save
 
     if problem is None and data is None:
         raise ParasolError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")

@@ -14,7 +14,7 @@ from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     import numpy as np
 
-    from parasol.surrogate.surrogate import Surrogate
+    from parasol.runtime.surrogate import Surrogate
 
 
 @app.command()
@@ -72,31 +72,36 @@ def predict(
     Of one parameter, files are those of parasol solve. Of many: .npy (parameters, values);
     .npz, .nc by names; .csv a table with the number and the parameters of each sample first.
     """
-    from parasol.delivery.artifact import load
-    from parasol.report.predictions import answer_facts, answer_rows, check_answer_outputs, write_answers
+    from parasol.report.predictions import answer_facts, answer_rows
+    from parasol.runtime.files import load
 
     given = assignments(values or [])
-    targets = check_answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)
+    targets = None
+    if out or json_file not in (None, "-"):  # an answer on the screen needs NumPy alone
+        from parasol.report.answer_files import check_answer_outputs, write_answers
+
+        targets = check_answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)
     with one_line_warnings() as said, stages(quiet) as stage:
         stage("reading the model")
         surrogate = load(model)
         asked = _asked(surrogate, given, mus, seed)
         surrogate = _restricted(surrogate, points, times)
-        targets.check_fit(surrogate)
+        if targets is not None:
+            targets.check_fit(surrogate)
         stage("answering")
         start = time.perf_counter()
         answer = surrogate(asked, extrapolate=extrapolate)
         answer.values  # noqa: B018  computed when first asked for
         seconds = time.perf_counter() - start
-        facts = answer_facts(
-            answer, bounds=bounds, seconds=seconds, files=[str(path) for path in targets.answer], warnings=said
-        )
-        write_answers(answer, facts, targets, bounds=bounds, stage=stage)
+        files = [] if targets is None else [str(path) for path in targets.answer]
+        facts = answer_facts(answer, bounds=bounds, seconds=seconds, files=files, warnings=said)
+        if targets is not None:
+            write_answers(answer, facts, targets, bounds=bounds, stage=stage)
     if json_file == "-":
         print_json(facts)
     elif not quiet:
         show_rows(answer_rows(facts).items())
-        for path in targets.paths:
+        for path in () if targets is None else targets.paths:
             say(f"wrote {path}")
 
 

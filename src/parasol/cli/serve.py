@@ -35,9 +35,9 @@ def serve(
 
     [dim]curl -H 'Content-Type: application/json' -d '{"mus": {"a": 0.9, "k": 1.7}, "bounds": true}' http://127.0.0.1:8000/v1/predict[/dim]
     """
-    from parasol.delivery.artifact import load
     from parasol.delivery.server.app import Limits, serve
-    from parasol.report.outputs import write_json
+    from parasol.report.plain import write_json
+    from parasol.runtime.files import load
 
     check_json(json_file)
     limits = Limits(body=max_body * 2**20, response=max_response * 2**20, batch=max_batch)

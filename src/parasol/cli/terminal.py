@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from parasol.report.facts import Facts
+    from parasol.report.plain import Facts
 
 _TRIAL = 2**20  # bytes written to see whether a place can be written to
 
@@ -33,7 +33,7 @@ def catalogue_names(incomplete: str) -> list[str]:
 
 def print_json(facts: Facts | list[Facts]) -> None:
     """Facts as JSON on stdout."""
-    from parasol.report.facts import as_json
+    from parasol.report.plain import as_json
 
     sys.stdout.write(as_json(facts))
 
@@ -111,7 +111,7 @@ def tell(
     facts, json_file: str | None, quiet: bool, rows: Iterable[tuple[str, str]] = (), *headers: str, wrote=()
 ) -> None:
     """Facts as JSON where that is asked for; for people a table, and the files that were written."""
-    from parasol.report.outputs import write_json
+    from parasol.report.plain import write_json
 
     if json_file == "-":
         print_json(facts)

@@ -14,11 +14,12 @@ from parasol.checks import ParasolError
 from parasol.delivery.datasets import to_xarray, write_netcdf
 from parasol.delivery.files import FIELD_SUFFIXES, free_name, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
-from parasol.pde.box import ParameterSpace
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
+from parasol.runtime.answer import Answer
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import Nodes
-from parasol.surrogate.surrogate import Answer, Surrogate
 
 ANSWER_SUFFIXES = (*FIELD_SUFFIXES, ".nc")
 MANY_SUFFIXES = (".csv", ".npy", ".npz", ".nc")

@@ -12,7 +12,7 @@ from parasol import __version__
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
 from parasol.delivery.files import free_name
-from parasol.surrogate.surrogate import Answer
+from parasol.runtime.answer import Answer
 
 
 def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:

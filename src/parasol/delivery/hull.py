@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
+from parasol.runtime.outline import Outline
 from parasol.space.geometry.domain import Arc, Domain
-from parasol.space.outline import Outline
+from parasol.space.outline import OutlinedDomain
 
 _N_NEAR = (
     6  # interior nodes that tell a boundary node where the inside is, boundary nodes that say how high a point lies
@@ -47,7 +48,7 @@ class NodeHull(Domain):
     def contains(self, points) -> np.ndarray:  # noqa: D102
         points = self.check_points(points)
         if self._segments is not None:
-            return self.outline.contains(points)  # type: ignore[union-attr]
+            return OutlinedDomain(self.outline).contains(points)  # type: ignore[arg-type]
         lower, upper = self.bounds
         inside = np.all((self.periods > 0) | ((points >= lower) & (points <= upper)), axis=1)
         if self._whole:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.surrogate import Surrogate
 
 INPUT_SUFFIXES = (".csv", ".npy")
 
@@ -27,7 +27,7 @@ def named_vector(surrogate: Surrogate, given: Mapping[str, float], *, rng=0) -> 
     where = {"boundary": layout.points[layout.n_interior :], "domain": layout.points}
     rng = np.random.default_rng(rng)
     rng.random((1, len(space.scalars)))  # as a model does, so that the same seed draws the same functions
-    return np.hstack([mu, *[f.law.sample(1, where[f.on], rng)[0] for f in space.functions]])
+    return np.hstack([mu, *[f.distribution.sample(1, where[f.on], rng)[0] for f in space.functions]])
 
 
 def read_table(path: str | Path, names: Sequence[str], width: int) -> np.ndarray:

@@ -13,9 +13,9 @@ from parasol import __version__
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError, check_choice
 from parasol.delivery.onnx_graph import Graph, emit, require_onnx
-from parasol.surrogate.operations import Affine
-from parasol.surrogate.program import Program
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.operations import Affine
+from parasol.runtime.program import Program
+from parasol.runtime.surrogate import Surrogate
 
 EXPORT_SUFFIXES = (".onnx",)
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5}  # of what an export may differ from Python, over the largest value

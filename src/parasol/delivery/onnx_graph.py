@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.surrogate.expansions import MOST_LENGTHS, Chebyshev, Radial
-from parasol.surrogate.operation import Operation
-from parasol.surrogate.operations import GELU, Activation, Affine, Log, Scale, Sum
+from parasol.runtime.expansions import MOST_LENGTHS, Chebyshev, Radial
+from parasol.runtime.operation import Operation
+from parasol.runtime.operations import GELU, Activation, Affine, Log, Scale, Sum
 
 _OPSET = 17  # ONNX Runtime 1.12 and later
 _IR_VERSION = 8

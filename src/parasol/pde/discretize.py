@@ -16,8 +16,9 @@ from parasol.pde.equation import Form, Jet, Term, Time, normal
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
-from parasol.pde.rows import NonlinearRows, RowFunction, Varying
+from parasol.pde.rows import NonlinearRows, Varying
 from parasol.pde.sparse_direct import BACKENDS, Pattern
+from parasol.runtime.rows import RowFunction
 from parasol.space.kernels import Kernel, MultiIndex
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, ghosts, lattice, scatter
@@ -380,7 +381,7 @@ def _values(problem: Problem, term: Term, points, block: _Rows) -> np.ndarray:
 def _evaluator(problem: Problem, expression: sympy.Expr, points, block: _Rows, extra=()) -> RowFunction:
     """The function (mu, t, *columns) -> expression at the block's rows; `extra` symbols take the columns."""
     variables = problem.coordinates
-    scalars = problem.parameters.scalars
+    scalars = problem.parameter_symbols[0]
     columns = list(points[block.centers].T)
     symbols = list(variables)
     if block.normals is not None:
@@ -400,7 +401,7 @@ def _varying(problem: Problem, term: Term, points, block: _Rows, positions, valu
 def _nonlinear(problem: Problem, points, block: _Rows, stencil: _Stencils, positions, n: int) -> NonlinearRows:
     form = block.form
     symbols = [jet.symbol for jet in form.jets]
-    functions = [f for f in problem.parameters.functions if f in form.nonlinear.free_symbols]
+    functions = [f for f in problem.parameter_symbols[1] if f in form.nonlinear.free_symbols]
     extra = [*symbols, *functions]
     # a value at a node needs no stencil: its one entry is enough
     own = np.argmax(stencil.columns == block.centers[:, None], axis=1)[:, None]

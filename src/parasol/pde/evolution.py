@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning
-from parasol.pde.notebook import card, field_rows
-from parasol.pde.steady import Solution, describe, relative_error
+from parasol.pde.steady import Solution, relative_error
 from parasol.pde.transient import MOST_GROWTH, integrate
+from parasol.runtime.above import borrowed
 
 if TYPE_CHECKING:
     from parasol.pde.model import Model
@@ -38,10 +38,7 @@ class Evolution:
         return f"<Evolution {name}: {self.values.shape[1]} values at {len(self.times)} times in [{first:g}, {last:g}]>"
 
     def _repr_html_(self) -> str:
-        rows = field_rows(self.fields)
-        rows["times"] = f"{len(self.times)} from {self.times[0]:g} to {self.times[-1]:g}"
-        rows |= {"steps": f"{self.n_steps} of {self.integrator}", "seconds": f"{self.seconds:.2g}"}
-        return card(f"{self.model.problem.name or 'evolution'} at {describe(self.model, self.mu)}", rows)
+        return borrowed("problem_html")(self)
 
     @property
     def flat(self) -> np.ndarray:

@@ -106,7 +106,7 @@ class Model:
     def function_slices(self) -> dict[FunctionParameter, slice]:
         """Where in a parameter vector the nodal values of each function parameter stand."""
         out, start = {}, len(self.parameters.scalars)
-        for function in self.parameters.functions:
+        for function in self.problem.parameter_symbols[1]:
             count = self.nodes.n_boundary if function.on == "boundary" else self.n_nodes
             out[function] = slice(start, start + count)
             start += count
@@ -146,7 +146,7 @@ class Model:
         n_samples = check_count(n_samples, "n_samples")
         rng = np.random.default_rng(rng)
         scalars = self.parameters.from_unit(rng.random((n_samples, len(self.parameters.scalars))))
-        drawn = [f.law.sample(n_samples, self.function_points(f), rng) for f in self.function_slices]
+        drawn = [f.distribution.sample(n_samples, self.function_points(f), rng) for f in self.function_slices]
         return np.hstack([scalars, *drawn])
 
     def vector(self, values=None, rng=0) -> np.ndarray:
@@ -158,7 +158,7 @@ class Model:
     @cached_property
     def theta_functions(self) -> tuple[list[Function], list[Function]]:
         """The θ_q of A and of f as functions of the scalar parameters."""
-        symbols = self.parameters.scalars
+        symbols = self.problem.parameter_symbols[0]
         first, second = self.operator_thetas, self.load_thetas
         return [as_function(t, symbols) for t in first], [as_function(t, symbols) for t in second]
 
@@ -223,7 +223,7 @@ class Model:
         mu = np.asarray(mu, dtype=float)
         in_time = [np.zeros(len(self.pattern.indices)) for _ in range(2)]
         for order, theta, data in self.time_data:
-            scalars = self.parameters.scalars
+            scalars = self.problem.parameter_symbols[0]
             in_time[order - 1] += float(as_function(theta, scalars)(*mu[: len(scalars)])) * data
         steady_load = None if self.load_moves else self.load(mu)
         return System(
@@ -249,7 +249,7 @@ class Model:
         moving = [part for part in parts if part.atoms(Time)]
         if not moving or self.problem.time is None:
             return None
-        return Moments.of(moving, self.problem.time, self.parameters.scalars, self.problem.coordinates)
+        return Moments.of(moving, self.problem.time, self.problem.parameter_symbols[0], self.problem.coordinates)
 
     def _grid(self, mu: np.ndarray, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
         some = np.unique(np.linspace(0, self.n_nodes - 1, 4).astype(int))
@@ -360,7 +360,7 @@ class Model:
     def evaluate(self, expressions, mu, t: float | None = None, points=None) -> np.ndarray:
         """Expressions in coordinates, scalar parameters and time, one per unknown, stacked over the points (the nodes)."""
         points = self.nodes.points if points is None else points
-        scalars = self.parameters.scalars
+        scalars = self.problem.parameter_symbols[0]
         times = [self.problem.time] if self.problem.time is not None and t is not None else []
         symbols = [*self.problem.coordinates, *scalars, *times]
         columns = [*points.T, *mu[: len(scalars)], *([t] if times else [])]

@@ -1,15 +1,16 @@
-"""Parameters as symbols of an equation: numbers with ranges, functions with laws."""
+"""Parameters as symbols of an equation: numbers with ranges, functions with distributions."""
 
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import sympy
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import ParasolError
 from parasol.expressions import Symbols
-from parasol.pde.box import ParameterSpace, check_name, check_range, middle
-from parasol.pde.fields import RandomField
+from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
+from parasol.runtime.random_fields import RandomField
 
 __all__ = ["FunctionParameter", "Parameter", "ParameterSpace", "parameters"]
 
@@ -31,9 +32,9 @@ class Parameter(sympy.Symbol):
 
     def __new__(cls, name: str, low: float, high: float, *, scale: str = "linear", rank: int | None = None):
         """Declare a parameter; `rank` is for copies only."""
-        low, high = check_range(name, low, high, scale)
-        self = sympy.Symbol.__xnew__(cls, check_name(name), real=True)
-        self.low, self.high, self.scale = low, high, scale
+        declared = ParameterRange(name, low, high, scale)
+        self = sympy.Symbol.__xnew__(cls, name, real=True)
+        self.low, self.high, self.scale = declared.low, declared.high, scale
         self.rank = next(_declared) if rank is None else rank
         return self
 
@@ -47,41 +48,57 @@ class Parameter(sympy.Symbol):
         return (*super()._hashable_content(), self.low, self.high, self.scale, self.rank)
 
     @property
+    def declared(self) -> ParameterRange:
+        """What is known of the number, without the symbol."""
+        return ParameterRange(self.name, self.low, self.high, self.scale)
+
+    @property
     def middle(self) -> float:
         """The value half-way through the range, on the parameter's own scale."""
-        return middle(self.low, self.high, self.scale)
+        return self.declared.middle
 
 
 class FunctionParameter(sympy.Symbol):
     """A function the equation depends on, given by its values at the nodes of the boundary or of the whole domain.
 
-    `law` is the random field its samples are drawn from.
+    `distribution` is the random field its samples are drawn from.
     """
 
-    law: RandomField
+    distribution: RandomField
     on: str
     rank: int
 
-    def __new__(cls, name: str, law: RandomField, *, on: str = "boundary", rank: int | None = None):
+    def __new__(cls, name: str, distribution: RandomField, *, on: str = "boundary", rank: int | None = None):
         """Declare a function-valued parameter; `rank` is for copies only."""
-        check_choice(on, ("boundary", "domain"), f"on of the function parameter {name!r}")
-        if not isinstance(law, RandomField):
+        if not isinstance(distribution, RandomField):
             raise ParasolError(
-                f"the function parameter {name!r} needs a random field to be drawn from, got {law!r}. Use ps.SphereField(8)."
+                f"the function parameter {name!r} needs a random field to be drawn from, got {distribution!r}. Use ps.SphereField(8)."
             )
-        self = sympy.Symbol.__xnew__(cls, check_name(name), real=True)
-        self.law, self.on = law, on
+        ParameterFunction(name, distribution, on)  # which checks the rest
+        self = sympy.Symbol.__xnew__(cls, name, real=True)
+        self.distribution, self.on = distribution, on
         self.rank = next(_declared) if rank is None else rank
         return self
 
     def __getnewargs_ex__(self):
-        return (self.name, self.law), {"on": self.on, "rank": self.rank}
+        return (self.name, self.distribution), {"on": self.on, "rank": self.rank}
 
     def __getstate__(self):
         return None
 
     def _hashable_content(self):
         return (*super()._hashable_content(), self.on, self.rank)
+
+    @property
+    def declared(self) -> ParameterFunction:
+        """What is known of the function, without the symbol."""
+        return ParameterFunction(self.name, self.distribution, self.on)
+
+    @property
+    def law(self) -> RandomField:
+        """The name of `distribution` in version 0.1.0; it goes with the next version."""
+        warnings.warn("parameter.law has a new name: use parameter.distribution.", DeprecationWarning, stacklevel=2)
+        return self.distribution
 
     def diff(self, *symbols, **assumptions):
         """Refuse derivatives by coordinates: only nodal values are known."""

@@ -27,6 +27,7 @@ from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
 from parasol.pde.vectors import gradient
+from parasol.runtime.above import borrowed
 from parasol.space.geometry.domain import Domain, axis_of
 from parasol.space.kernels import Kernel
 
@@ -299,6 +300,11 @@ class Problem:
     @cached_property
     def parameters(self) -> ParameterSpace:
         """All parameters that occur, in order of declaration."""
+        return ParameterSpace(*self.parameter_symbols)
+
+    @cached_property
+    def parameter_symbols(self) -> tuple[tuple[Parameter, ...], tuple[FunctionParameter, ...]]:
+        """The symbols of the parameters that occur, numbers and functions, in order of declaration."""
         symbols: set[sympy.Basic] = set()
         for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]]:
             symbols |= form.symbols
@@ -311,7 +317,7 @@ class Problem:
             raise ParasolError(
                 f"two parameters have the same name: {', '.join(names)}. Declare each once and reuse it."
             )
-        return ParameterSpace(tuple(scalars), tuple(functions))
+        return tuple(scalars), tuple(functions)
 
     @cached_property
     def initial_states(self) -> dict[str, tuple[sympy.Expr, ...]]:
@@ -403,7 +409,7 @@ class Problem:
                     raise ParasolError(
                         f"the function parameter {symbol.name} is given on the boundary only but stands in the equation. Declare it with on='domain'."
                     )
-        known = {*self.unknowns[0].args, *self.parameters.scalars}
+        known = {*self.unknowns[0].args, *self.parameter_symbols[0]}
         exact = (
             self.exact if isinstance(self.exact, Mapping) else {} if self.exact is None else {self.names[0]: self.exact}
         )
@@ -434,12 +440,10 @@ class Problem:
         return f"<Problem {self.name or self.equation}>"
 
     def _repr_html_(self) -> str:
-        from parasol.pde.words import problem_html  # which needs this class
-
-        return problem_html(self)
+        return borrowed("problem_html")(self)
 
     def _repr_latex_(self) -> str:
-        from parasol.pde.words import equation_latex
+        from parasol.pde.text import equation_latex  # which needs this class
 
         lines = r" \\ ".join(equation_latex(self))
         return rf"$\displaystyle \begin{{gathered}} {lines} \end{{gathered}}$"

@@ -11,10 +11,10 @@ import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning, check_finite, check_shape
 from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_nonlinear
-from parasol.pde.notebook import card, field_rows
 from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
 from parasol.pde.system import System, sizes
+from parasol.runtime.above import borrowed
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
 
@@ -73,13 +73,7 @@ class Solution:
         )
 
     def _repr_html_(self) -> str:
-        rows = field_rows(self.fields) | {"residual": f"{self.residual_norm:.1e}", "seconds": f"{self.seconds:.2g}"}
-        if self.start:
-            rows["start"] = f"{self.start}; there may be other solutions"
-        if self.error is not None:
-            rows["error"] = f"{self.error:.1e} against the exact solution"
-        at = describe(self.model, self.mu) + ("" if self.time is None else f", t={self.time:g}")
-        return card(f"{self.model.problem.name or 'solution'} at {at}", rows)
+        return borrowed("problem_html")(self)
 
     def at(self, points) -> np.ndarray:
         """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils."""

@@ -2,10 +2,7 @@
 
 from parasol.reduction.affine import AffineForm as AffineForm
 from parasol.reduction.affine import affine_form as affine_form
-from parasol.reduction.basis import Basis as Basis
-from parasol.reduction.basis import slices as slices
 from parasol.reduction.fingerprints import fingerprint as fingerprint
-from parasol.reduction.frames import FrameBuilder as FrameBuilder
 from parasol.reduction.greedy import Greedy as Greedy
 from parasol.reduction.in_time import TimeReducedModel as TimeReducedModel
 from parasol.reduction.interpolation import interpolate as interpolate
@@ -14,9 +11,9 @@ from parasol.reduction.pod import METHODS as METHODS
 from parasol.reduction.pod_greedy import pod_greedy as pod_greedy
 from parasol.reduction.pod_greedy import space_basis as space_basis
 from parasol.reduction.reduced import Preparation as Preparation
-from parasol.reduction.reduced import ReducedModel as ReducedModel
 from parasol.reduction.reduced import modes_on_unknowns as modes_on_unknowns
 from parasol.reduction.reduced import prepare as prepare
+from parasol.reduction.residuals import ResidualBuilder as ResidualBuilder
 from parasol.reduction.sampling import split as split
 from parasol.reduction.snapshots import Snapshots as Snapshots
 from parasol.reduction.snapshots import as_snapshots as as_snapshots

@@ -10,9 +10,10 @@ from scipy import sparse
 from parasol.checks import ParasolError
 from parasol.expressions import as_formula
 from parasol.pde.model import Model
-from parasol.pde.rows import RowFunction, Varying
+from parasol.pde.rows import Varying
 from parasol.reduction.interpolation import interpolate
-from parasol.reduction.theta import Theta
+from parasol.runtime.rows import RowFunction
+from parasol.runtime.theta import Theta
 
 _MOST_SINGLE_ROWS = 1000  # a function parameter with more values is interpolated
 

@@ -1,100 +1,23 @@
-"""How far a reduced solution can be from the full one: lower bounds of smallest singular values, at any parameter."""
+"""The constants behind error bounds: norms at well-chosen parameters, from which a certificate covers the box."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
-from parasol.checks import ParasolError, check_shape
-from parasol.reduction.frames import Frame
-
-if TYPE_CHECKING:  # a loaded surrogate has a certificate, and no SciPy perhaps
-    from scipy import sparse
-
-    from parasol.pde.model import Model
-    from parasol.pde.sparse_direct import Factors
-    from parasol.reduction.affine import AffineForm
+from parasol.checks import ParasolError
+from parasol.pde.model import Model
+from parasol.pde.sparse_direct import Factors
+from parasol.reduction.affine import AffineForm
+from parasol.runtime.certificate import Certificate
 
 _STEPS = 26  # of the bidiagonalisation; more cost two triangular solves each and narrow the margin
 _RISK = 1e-6  # probability that one norm exceeds its margin, over the random start vector
 _ROUNDING = 1e-6  # margin of norms that are exact up to rounding
-_LEAST = 0.05  # a proven constant below this part of its anchor's is of no use
-_FRAME_BELOW = 0.3  # an anchor whose nearest frame has a smaller singular value becomes a frame
-_SAFETY = 0.5  # on constants that are not proven
-
-
-@dataclass(frozen=True, eq=False)
-class Constants:
-    """For each parameter: the frame to use, a lower bound of its smallest singular value, and whether that is proven."""
-
-    frame: np.ndarray  # (n_samples,) int
-    sigma: np.ndarray  # (n_samples,)
-    rigorous: np.ndarray  # (n_samples,) bool
-
-
-@dataclass(frozen=True, eq=False)
-class Certificate:
-    """Lower bounds of σ_min(D P_k A_μ D⁻¹) from anchors μ_j at which norms were computed.
-
-    σ_min(P_k A_μ) ≥ σ_min(P_k A_j) (1 − ρ_j(μ)) with ρ_j(μ) = Σ_q |θ_q(μ) − θ_q(μ_j)| ||A_j⁻¹ A_q||, since
-    P_k A_μ = P_k A_j (I + A_j⁻¹ (A_μ − A_j)). The best anchor counts; where none proves enough, `constants` guesses and
-    calls it not rigorous.
-    """
-
-    thetas: np.ndarray  # (n_anchors, Q_A)
-    norms: np.ndarray  # (n_anchors, Q_A): ||A_j⁻¹ A_q||, with a margin
-    sigmas: np.ndarray  # (n_anchors, n_frames): lower bounds of σ_min(P_k A_j), 0 where not computed
-    exact: bool = True  # whether the affine form is the model's own
-
-    def __post_init__(self):
-        shape = check_shape(self.thetas, (None, None), "thetas").shape
-        check_shape(self.norms, shape, "norms")
-        n_frames = check_shape(self.sigmas, (shape[0], None), "sigmas").shape[1]
-        if not shape[0] or not n_frames or np.any(self.norms < 0) or np.any(self.sigmas < 0):
-            raise ParasolError("a certificate needs an anchor and a frame, and norms that are not negative.")
-
-    @property
-    def n_anchors(self) -> int:
-        """Number of parameters at which norms were computed."""
-        return len(self.thetas)
-
-    def distances(self, theta: np.ndarray) -> np.ndarray:
-        """ρ_j(μ), (n_samples, n_anchors)."""
-        out = np.zeros((len(theta), self.n_anchors))
-        for q in np.flatnonzero(np.any(self.norms > 0, axis=0)):
-            gap = theta[:, q, None] - self.thetas[:, q]
-            np.abs(gap, out=gap)
-            gap *= self.norms[:, q]
-            out += gap
-        return out
-
-    def constants(self, theta: np.ndarray, frames: Sequence[Frame] = ()) -> Constants:
-        """Frame, constant and rigour for θ (n_samples, Q_A).
-
-        Where no anchor proves enough, the constant is that of the nearest one, halved, divided by 1 + ρ, and no more than
-        half the smallest singular value on the basis itself, for which the `frames` are needed.
-        """
-        frame = np.argmax(self.sigmas, axis=1)  # the best of each anchor
-        sigma = self.sigmas[np.arange(self.n_anchors), frame]
-        distance = self.distances(theta)
-        lower = sigma * (1.0 - distance)
-        best = np.argmax(lower, axis=1)
-        proven = lower[np.arange(len(theta)), best]
-        rigorous = proven >= _LEAST * sigma[best]
-        out = Constants(frame[best], proven, rigorous & self.exact)
-        open_cases = np.flatnonzero(~rigorous)
-        if len(open_cases):
-            nearest = np.argmin(distance[open_cases], axis=1)
-            guess = _SAFETY * sigma[nearest] / (1.0 + distance[open_cases, nearest])
-            out.frame[open_cases] = frame[nearest]
-            for k in np.unique(out.frame[open_cases]) if frames else ():
-                here = out.frame[open_cases] == k
-                guess[here] = np.minimum(guess[here], _SAFETY * frames[k].smallest(theta[open_cases[here]]))
-            out.sigma[open_cases] = guess
-        return out
+_TOO_SMALL = 0.3  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
 
 
 def operator_norm(
@@ -170,7 +93,7 @@ class Cover:
     """What `cover` found: the certificate, and the parameters whose matrices weight the residual."""
 
     certificate: Certificate
-    frames: tuple[np.ndarray, ...]
+    preconditioners: tuple[np.ndarray, ...]
     anchors: tuple[int, ...]  # places of the anchors among the candidates
     proven: float  # the part of the candidates at which the constant is proven
 
@@ -189,20 +112,18 @@ def cover(
     free: np.ndarray,
     rows: np.ndarray | None = None,
     n_anchors: int = 100,
-    n_frames: int = 16,
+    n_preconditioners: int = 16,
     target: float = 0.15,
     progress: Callable[[float], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Cover:
-    """Choose anchors, and frames among them, until the constant is proven to exceed `target` at every candidate.
+    """Choose anchors, and preconditioners among them, until the constant is proven to exceed `target` at every candidate.
 
     It ends earlier with `n_anchors`, or where `stop` says so.
 
-    The next anchor is always the candidate with the least proven constant. An anchor at which the frames at hand have
-    a small singular value becomes a frame itself. With `rows` the residual is weighted row by row and there is one frame.
+    The next anchor is always the candidate with the least proven constant. An anchor at which the preconditioners at hand
+    leave a small singular value becomes one itself. With `rows` the residual is weighted row by row and there is one preconditioner.
     """
-    from scipy import sparse
-
     thetas = form.operator_theta(candidates)
     unscaled = sparse.diags_array(1.0 / scale)
     terms = [
@@ -210,7 +131,7 @@ def cover(
         for a, fixed in zip(form.operators, form.operator_theta.constant, strict=True)
     ]
     places = unit_cube(model, candidates)
-    chosen, frames, weightings = [], [], []
+    chosen, preconditioners, weightings = [], [], []
     norms, sigmas = [], []
 
     def anchor(index: int) -> None:
@@ -218,25 +139,25 @@ def cover(
         factors = model.factors(mu)
         norms.append([0.0 if a is None else norm_after(factors, a, scale, free) for a in terms])
         if rows is not None:
-            if not frames:
-                frames.append(index)
+            if not preconditioners:
+                preconditioners.append(index)
                 weightings.append(sparse.csr_array(sparse.diags_array(1.0 / rows)))
             found = {0: 1.0 / norm_after(factors, weightings[0], scale, free)}
         else:
             found = {}
-            if frames:
-                near = int(np.argmin(np.sum((places[frames] - places[index]) ** 2, axis=1)))
+            if preconditioners:
+                near = int(np.argmin(np.sum((places[preconditioners] - places[index]) ** 2, axis=1)))
                 found[near] = 1.0 / norm_after(factors, weightings[near], scale, free)
-            if not frames or (max(found.values()) < _FRAME_BELOW and len(frames) < n_frames):
-                found[len(frames)] = 1.0 - _ROUNDING  # of the identity
-                frames.append(index)
+            if not preconditioners or (max(found.values()) < _TOO_SMALL and len(preconditioners) < n_preconditioners):
+                found[len(preconditioners)] = 1.0 - _ROUNDING  # of the identity
+                preconditioners.append(index)
                 weightings.append(sparse.csr_array(model.operator(mu) @ unscaled))
         chosen.append(index)
         sigmas.append(found)
 
     anchor(middle_of(model, candidates))
     while True:
-        table = np.zeros((len(chosen), len(frames)))
+        table = np.zeros((len(chosen), len(preconditioners)))
         for j, found in enumerate(sigmas):
             for k, value in found.items():
                 table[j, k] = value
@@ -246,7 +167,7 @@ def cover(
         worst = int(np.argmin(lower))
         if lower[worst] >= target or len(chosen) >= n_anchors or (stop is not None and stop()):
             proven = float(np.mean(certificate.constants(thetas).rigorous))
-            return Cover(certificate, tuple(candidates[k] for k in frames), tuple(chosen), proven)
+            return Cover(certificate, tuple(candidates[k] for k in preconditioners), tuple(chosen), proven)
         if progress is not None:
             progress(len(chosen) / n_anchors)
         anchor(worst)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from parasol.reduction.basis import slices
+from parasol.runtime.basis import slices
 
 _BLOCK = 2**21  # numbers worked on at a time: 16 MB stay near the processor
 _NOISE = 1e-14  # singular values below this fraction of the largest are rounding

@@ -10,9 +10,10 @@ import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
 from parasol.pde.model import Model
-from parasol.reduction.basis import Basis
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.reduced import Preparation, ReducedModel, candidates_for, prepare
+from parasol.reduction.reduced import Preparation, candidates_for, prepare
+from parasol.runtime.basis import Basis
+from parasol.runtime.reduced import ReducedModel
 
 _ROUNDING = 1e-13  # a solution whose new part is smaller than this is in the span already
 

@@ -14,12 +14,12 @@ from parasol.expressions import as_function
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.transient import LARGE_VIOLATION, count_steps
-from parasol.reduction.basis import Basis, slices
 from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
 from parasol.reduction.pod_greedy import compressed_pod, space_basis
 from parasol.reduction.reduced import modes_on_unknowns
 from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, nonlinear_values, project
 from parasol.reduction.stepping import march
+from parasol.runtime.basis import Basis, slices
 
 PROJECTIONS = ("galerkin", "least-squares")
 _BATCH = 2**19  # numbers in the matrices of one batch: they stay in the cache
@@ -325,7 +325,7 @@ class _Training:
         whole = np.zeros_like(self.modes)
         whole[moving] = linalg.solve(few.T @ weighted, weighted.T, assume_a="pos").T
         projection = model.at_nodes(whole.T).T
-        symbols = [*model.problem.coordinates, *model.parameters.scalars]
+        symbols = [*model.problem.coordinates, *model.problem.parameter_symbols[0]]
         states = model.problem.initial_states
         return tuple(
             InitialState(

@@ -15,12 +15,13 @@ from parasol.pde.newton import jacobian_entries
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm, Theta, affine_form
-from parasol.reduction.basis import Basis, slices
-from parasol.reduction.frames import Frame, FrameBuilder
 from parasol.reduction.interpolation import fitting_points, interpolate
 from parasol.reduction.reduced import modes_on_unknowns
+from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampled import SampledRows
 from parasol.reduction.snapshots import Snapshots
+from parasol.runtime.basis import Basis, slices
+from parasol.runtime.residuals import WeightedResidual
 
 _BATCH = 2**19  # numbers in the matrices of one batch: what a cache holds
 _MOST_STEPS = 30
@@ -66,7 +67,7 @@ class NonlinearReducedModel:
     n_parameters: int
     operator_theta: Theta
     load_theta: Theta
-    frame: Frame  # its loads are those of the model, then the collateral modes
+    frame: WeightedResidual  # its loads are those of the model, then the collateral modes
     sampled: tuple[SampledRows, ...]
     start_mus: np.ndarray  # (n_snapshots, n_parameters)
     start_coefficients: np.ndarray  # (n_snapshots, n_modes)
@@ -313,10 +314,10 @@ class _Offline:
             collateral[start:stop, part.rows] = modes.T
         errors = np.append(self.form.load_errors, np.zeros(len(collateral)))
         form = replace(self.form, loads=np.vstack([self.form.loads, collateral]), load_errors=errors)
-        builder = FrameBuilder(form, self.centre, self.factors, np.ones_like(self.scale), self.scale)
+        builder = ResidualBuilder(form, self.centre, self.factors, np.ones_like(self.scale), self.scale)
         for mode in self.modes.T:
             builder.add(mode)
-        frame = builder.frame()
+        frame = builder.residual()
         columns = frame.triangle[:, n_known : frame.n_loads]
         sampled = []
         for (part, modes, points), start, stop in zip(found, ends[:-1], ends[1:], strict=True):

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite, check_shape
-from parasol.reduction.basis import Basis, check_weights, energies, slices
 from parasol.reduction.factorizations import Budget, Factored, direct, incremental, short
+from parasol.runtime.basis import Basis, check_weights, energies, slices
 
 METHODS = ("svd", "incremental")
 _IN_MEMORY = 2**27  # numbers of a stored set up to which it is read as a whole: 1 GB

@@ -10,9 +10,9 @@ from scipy import linalg
 
 from parasol.checks import ParasolError, check_count
 from parasol.pde.model import Model
-from parasol.reduction.basis import Basis, check_weights
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.pod import pod
+from parasol.runtime.basis import Basis, check_weights
 
 _LOST = 1e-2  # part of the tolerance that the compression of single trajectories may lose
 _FINEST = 1e-9

@@ -11,11 +11,11 @@ import numpy as np
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
 from parasol.pde.model import Model
 from parasol.reduction.affine import AffineForm, affine_form
-from parasol.reduction.basis import Basis, check_weights
 from parasol.reduction.certificate import Cover, cover
-from parasol.reduction.frames import FrameBuilder
-from parasol.reduction.online import ReducedModel
+from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampling import sample
+from parasol.runtime.basis import Basis, check_weights
+from parasol.runtime.reduced import ReducedModel
 
 _N_CANDIDATES = 2000
 
@@ -32,19 +32,19 @@ class Preparation:
     candidates: np.ndarray  # (n_candidates, n_parameters), what was covered
     covered: Cover
 
-    def builders(self, modes: np.ndarray) -> list[FrameBuilder]:
-        """One builder per frame, with the modes (n_unknowns, n_modes) added."""
+    def builders(self, modes: np.ndarray) -> list[ResidualBuilder]:
+        """One builder per preconditioner, with the modes (n_unknowns, n_modes) added."""
         out = []
-        for mu in self.covered.frames:
+        for mu in self.covered.preconditioners:
             factors = self.model.factors(mu) if self.rows is None else None
             rows = np.ones_like(self.scale) if self.rows is None else self.rows
-            builder = FrameBuilder(self.form, mu, factors, rows, self.scale)
+            builder = ResidualBuilder(self.form, mu, factors, rows, self.scale)
             for mode in modes.T:
                 builder.add(mode)
             out.append(builder)
         return out
 
-    def reduced(self, basis: Basis, builders: list[FrameBuilder]) -> ReducedModel:
+    def reduced(self, basis: Basis, builders: list[ResidualBuilder]) -> ReducedModel:
         """The reduced model of a basis whose modes the builders hold."""
         return ReducedModel(
             basis=basis,
@@ -52,7 +52,7 @@ class Preparation:
             n_parameters=self.model.n_parameters,
             operator_theta=self.form.operator_theta,
             load_theta=self.form.load_theta,
-            frames=tuple(builder.frame() for builder in builders),
+            residuals=tuple(builder.residual() for builder in builders),
             certificate=self.covered.certificate,
             interpolation_error=self.form.error,
             model=self.model,

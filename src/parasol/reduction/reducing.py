@@ -7,11 +7,12 @@ from typing import overload
 
 from parasol.checks import ParasolError
 from parasol.pde.model import Model
-from parasol.reduction.basis import Basis
 from parasol.reduction.in_time import TimeReducedModel, reduce_trajectories
 from parasol.reduction.nonlinear import NonlinearReducedModel, reduce_nonlinear
-from parasol.reduction.reduced import ReducedModel, modes_on_unknowns, reduce_linear
+from parasol.reduction.reduced import modes_on_unknowns, reduce_linear
 from parasol.reduction.snapshots import Snapshots
+from parasol.runtime.basis import Basis
+from parasol.runtime.reduced import ReducedModel
 
 _OPTIONS = {  # besides the tolerance
     "steady and linear": ("weighting", "n_anchors", "progress"),

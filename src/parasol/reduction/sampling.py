@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from parasol.checks import ParasolError, check_choice, check_count
-from parasol.pde.box import ParameterSpace, PlainParameter
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
 
 _DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice")
 _SCALES = ("linear", "log")
@@ -63,7 +63,7 @@ def sample(
             )
         n_samples = check_count(n_samples, "n_samples")
         scalars = scaled.from_unit(_unit(n_samples, n_scalars, design, rng))
-    drawn = [] if points_of is None else [f.law.sample(n_samples, points_of(f), rng) for f in box.functions]
+    drawn = [] if points_of is None else [f.distribution.sample(n_samples, points_of(f), rng) for f in box.functions]
     return np.hstack([scalars, *drawn])
 
 
@@ -103,7 +103,7 @@ def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
         if name not in box.names:
             raise ParasolError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
     return ParameterSpace(
-        tuple(PlainParameter(p.name, p.low, p.high, scale.get(p.name) or p.scale) for p in box.scalars)
+        tuple(ParameterRange(p.name, p.low, p.high, scale.get(p.name) or p.scale) for p in box.scalars)
     )
 
 

@@ -10,13 +10,14 @@ from scipy import linalg
 
 from parasol.expressions import Function, as_function
 from parasol.pde.model import Model
-from parasol.pde.rows import RowFunction, Varying
+from parasol.pde.rows import Varying
 from parasol.reduction.affine import Theta, separated_operators
-from parasol.reduction.basis import slices
 from parasol.reduction.constraints import Constraints, stored_times
 from parasol.reduction.interpolation import fitting_points, interpolate
 from parasol.reduction.sampled import SampledRows
 from parasol.reduction.stepping import SmallSystems
+from parasol.runtime.basis import slices
+from parasol.runtime.rows import RowFunction
 
 _MOST_ROWS = 500  # of a source that changes in time: beyond, it is interpolated
 _FINE = 1e-10
@@ -151,7 +152,7 @@ def project(
     model, lift = constraints.model, constraints.lift
     mus = model.sample(200, rng=0)
     operators, operator_rows, errors = separated_operators(model, mus, _FINE)
-    scalars = model.parameters.scalars
+    scalars = model.problem.parameter_symbols[0]
     formulas = model.theta_functions
     sources = []
     for part in model.varying_load:

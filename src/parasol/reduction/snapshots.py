@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
-from parasol.pde.box import named_columns
 from parasol.pde.model import Model
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.store import (
@@ -30,6 +29,7 @@ from parasol.reduction.store import (
     stored_chunks,
 )
 from parasol.reduction.workers import Task, work_off
+from parasol.runtime.parameters import named_columns
 
 _CHUNK_BYTES = 8e6  # large enough for disks, small enough to lose
 _MOST_ROWS = 64

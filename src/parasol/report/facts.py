@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import platform
 from collections.abc import Collection, Sequence
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
 from parasol import __version__
 from parasol.pde import catalogue
 from parasol.pde.evolution import Evolution
-from parasol.pde.notebook import range_text
 from parasol.pde.problem import Problem
 from parasol.pde.steady import Solution
-from parasol.pde.words import domain_text, equation_texts
-
-Facts = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these
-
-
-def machine_facts() -> Facts:
-    """The machine and the versions behind measured figures."""
-    return {
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "parasol": __version__,
-    }
+from parasol.pde.text import domain_text, equation_texts
+from parasol.report.plain import Facts
+from parasol.runtime.parameters import ParameterRange
 
 
 def problem_facts(name: str, problem: Problem) -> Facts:
@@ -51,7 +34,7 @@ def problem_facts(name: str, problem: Problem) -> Facts:
         "time_order": problem.time_order,
         "times": None if problem.times is None else _span(problem.times),
         "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in parameters.scalars],
-        "functions": [{"name": f.name, "on": f.on, "law": str(f.law)} for f in parameters.functions],
+        "functions": [{"name": f.name, "on": f.on, "law": str(f.distribution)} for f in parameters.functions],
         "linear": problem.linear,
         "affine": problem.affine,
         "exact": problem.exact is not None,
@@ -128,7 +111,7 @@ def problem_lines(facts: Facts) -> list[str]:
     seams = [axis for axis, period in zip("xyz", facts["periods"], strict=False) if period]
     where = f"{facts['domain']} in {box}" + (f", periodic in {', '.join(seams)}" if seams else "")
     where += f", boundary: {', '.join(facts['parts']) or 'none'}"
-    names = [range_text(**p) for p in facts["parameters"]]
+    names = [str(ParameterRange(**p)) for p in facts["parameters"]]
     names += [f"{f['name']}: a function on the {f['on']}, {f['law']}" for f in facts["functions"]]
     presets = [name for name in facts["presets"] if name != "default"]
     return [
@@ -192,23 +175,3 @@ def _error_text(facts: Facts) -> str:
         return "exact solution not known"
     over = " over all stored times" if facts["times"] else ""
     return f"{facts['error']:.2e} (l2{over}, against the exact solution)"
-
-
-def as_json(facts: Facts | list[Facts]) -> str:
-    """Facts as JSON text, null for what JSON has no number for.
-
-    >>> print(as_json({"error": math.nan, "unknown": "u"}), end="")
-    {
-      "error": null,
-      "unknown": "u"
-    }
-    """
-    return json.dumps(_finite(facts), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _finite(value):
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from parasol.delivery.onnx_export import Export
-from parasol.report.facts import Facts
+from parasol.report.plain import Facts
 
 
 def export_facts(made: Export) -> Facts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from parasol.pde.steady import Solution
 from parasol.report import figures
 from parasol.report.animations import ANIMATION_SUFFIXES, require_writer
 from parasol.report.canvas import require_matplotlib
-from parasol.report.facts import Facts, as_json
+from parasol.report.plain import Facts, Stage, write_json
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,6 @@ def check_outputs(solution: Sequence[str], nodes: str | None, facts: str | None)
     )
 
 
-Stage = Callable[[str], Callable[[float], None] | None]  # told what begins, may return whom to tell the fraction done
-
-
 def write_outputs(
     solution: Solution | Evolution, facts: Facts, to: Outputs, *, stage: Stage = lambda text: None
 ) -> None:
@@ -91,11 +88,3 @@ def write_outputs(
             figures.draw_nodes(solution.model.nodes, files.enter_context(replacing(to.nodes)))
         if to.facts is not None:  # last, so that it knows of every warning
             write_json(facts, files.enter_context(replacing(to.facts)))
-
-
-def write_json(facts: Facts | list[Facts], path: str | Path) -> Path:
-    """Write facts as JSON; the file appears complete or not at all."""
-    path = check_output(path, None)
-    with replacing(path) as temporary:
-        temporary.write_text(as_json(facts), encoding="utf-8")
-    return path

@@ -10,9 +10,9 @@ import numpy as np
 
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError, check_positive
-from parasol.reduction.basis import Basis
 from parasol.report.canvas import INK, require_matplotlib
 from parasol.report.figures import FIGURE_SUFFIXES
+from parasol.runtime.basis import Basis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,17 +1,20 @@
-"""What a file keeps of a domain: which points lie outside, and where walls stand between neighbouring nodes."""
+"""Domains and their outlines: which points lie outside, and where walls stand between neighbouring nodes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_shape
-
-if TYPE_CHECKING:
-    from parasol.space.geometry.domain import Domain
+from parasol.checks import check_shape
+from parasol.runtime.outline import Outline, height
+from parasol.space.geometry.combine import Combination
+from parasol.space.geometry.domain import Domain, Named
+from parasol.space.geometry.primitives import Ball, Box
+from parasol.space.neighbours import is_convex
+from parasol.space.wrap import Wrap
 
 _MOST = 2000  # segments kept of a boundary
 _AT_ONCE = 2**21  # pairs of points and segments looked at together
@@ -23,76 +26,66 @@ _FARTHER = 0.05  # weight of the distance against that of the direction, where s
 
 
 @dataclass(frozen=True, eq=False)
-class Outline:
-    """The bounding box of a domain, its periods, and its boundary as many small flat pieces.
+class OutlinedDomain:
+    """A domain of which no more is known than its outline: it answers what those who look for neighbours ask a domain.
 
-    In the plane these are straight segments. In space, and where axes are periodic, they are discs (in the plane
-    intervals) around points of the boundary, perpendicular to its normals. It answers what those who look
-    for neighbours ask a domain. Files of version 0.1.0 have the box alone where there are discs now. Which points lie
-    inside is exact in space too where the domain is a `solid` of boxes and balls.
+    Which points lie inside is exact in space too where the domain is a solid of boxes and balls.
 
     >>> ends = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> triangle = Outline(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2), np.stack([ends, np.roll(ends, -1, 0)], 1))
+    >>> outline = Outline(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2), np.stack([ends, np.roll(ends, -1, 0)], 1))
+    >>> triangle = OutlinedDomain(outline)
     >>> triangle.contains([[0.2, 0.2], [0.8, 0.8], [0.5, 0.5], [2.0, 0.0]])
     array([ True, False,  True, False])
     >>> triangle.distance(np.array([[0.1, 0.5], [-0.3, -0.4]]))
     array([-0.1,  0.5])
     """
 
-    bounds: np.ndarray  # (2, dimension)
-    periods: np.ndarray  # (dimension,), 0 where not periodic
-    segments: np.ndarray | None = None  # (n_segments, 2, 2): start and end of each
-    slack: float = 0.0  # how far the boundary may lie from the pieces
-    convex: bool = field(default=False, metadata={"optional": True})  # whether all points see each other
-    discs: np.ndarray | None = field(default=None, metadata={"optional": True})  # (n_discs, dimension): their centres
-    normals: np.ndarray | None = field(default=None, metadata={"optional": True})  # (n_discs, dimension), outwards
-    radii: np.ndarray | None = field(default=None, metadata={"optional": True})  # (n_discs,)
-    solid: tuple | None = field(default=None, metadata={"optional": True})  # what `height` reads: then inside is exact
+    outline: Outline
 
-    def __post_init__(self):
-        bounds = check_finite(check_shape(self.bounds, (2, None), "bounds"), "bounds")
-        periods = check_finite(check_shape(self.periods, (bounds.shape[1],), "periods"), "periods")
-        if not np.all(bounds[0] < bounds[1]) or np.any(periods < 0) or not 0 <= self.slack < np.inf:
-            raise ParasolError("the outline of the domain is no outline: its box is empty, or a number in it negative.")
-        if self.segments is not None:
-            check_finite(check_shape(self.segments, (None, 2, 2), "segments"), "segments")
-        if self.discs is not None:
-            check_finite(check_shape(self.discs, (None, bounds.shape[1]), "discs"), "discs")
-            check_finite(check_shape(self.normals, self.discs.shape, "normals"), "normals")
-            check_finite(check_shape(self.radii, (len(self.discs),), "radii"), "radii")
-        if self.solid is not None:
-            check_finite(check_shape(height(self.solid, bounds), (2,), "height of a solid"), "height of a solid")
+    @property
+    def bounds(self) -> np.ndarray:
+        """The box around it, (2, dimension)."""
+        return self.outline.bounds
+
+    @property
+    def periods(self) -> np.ndarray:
+        """Of each axis, 0 where it is not periodic."""
+        return self.outline.periods
 
     @property
     def dimension(self) -> int:
-        """Of the domain."""
-        return self.bounds.shape[1]
+        """Number of coordinates."""
+        return self.outline.dimension
 
     @property
     def part_names(self) -> tuple[str, ...]:
         """Those who look for neighbours look for walls where a boundary has a name."""
-        return () if self.convex or (self.segments is None and self.discs is None) else ("boundary",)
+        return (
+            ()
+            if self.outline.convex or (self.outline.segments is None and self.outline.discs is None)
+            else ("boundary",)
+        )
 
     def contains(self, points) -> np.ndarray:
         """Whether each point is inside, or as near to the boundary as its pieces are: (n,) bool."""
         points = check_shape(points, (None, self.dimension), "points")
-        size = float(np.linalg.norm(self.bounds[1] - self.bounds[0]))
-        if self.solid is not None:
-            return height(self.solid, points) <= 1e-9 * size
-        reach = self.slack + 1e-9 * size
-        low, high = self.bounds
-        inside = np.all((self.periods > 0) | ((points >= low - reach) & (points <= high + reach)), axis=1)
-        if self.discs is not None:
-            inside[inside] = self.distance(points[inside]) <= reach - self.slack
-        if self.segments is None:
+        size = float(np.linalg.norm(self.outline.bounds[1] - self.outline.bounds[0]))
+        if self.outline.solid is not None:
+            return height(self.outline.solid, points) <= 1e-9 * size
+        reach = self.outline.slack + 1e-9 * size
+        low, high = self.outline.bounds
+        inside = np.all((self.outline.periods > 0) | ((points >= low - reach) & (points <= high + reach)), axis=1)
+        if self.outline.discs is not None:
+            inside[inside] = self.distance(points[inside]) <= reach - self.outline.slack
+        if self.outline.segments is None:
             return inside
-        for part in np.array_split(np.flatnonzero(inside), 1 + inside.sum() * len(self.segments) // _AT_ONCE):
+        for part in np.array_split(np.flatnonzero(inside), 1 + inside.sum() * len(self.outline.segments) // _AT_ONCE):
             inside[part] = self._enclosed(points[part, None, :], reach)
         return inside
 
     def distance(self, points) -> np.ndarray:
         """Signed distance to the pieces, moved outwards by the slack: all of the domain has a negative one, (n,)."""
-        return self._nearest(points)[0] - self.slack
+        return self._nearest(points)[0] - self.outline.slack
 
     def normal(self, points) -> np.ndarray:
         """Outward unit normal of the nearest piece of the boundary: (n, dimension)."""
@@ -119,17 +112,22 @@ class Outline:
     @cached_property
     def _pieces(self):
         """Centres, outward normals and radii of all pieces, the distance below which two are equally near, their tree."""
-        from parasol.space.wrap import Wrap  # here: whether a point of the plane is inside needs NumPy alone
-
-        wrap = Wrap(self.bounds[0], self.periods)
-        if self.discs is not None:
-            assert self.normals is not None
-            assert self.radii is not None
-            same = max(float(self.radii.max()), 1e-300)
-            return self.discs, self.normals, self.radii, same, wrap.tree(self.discs), wrap
-        assert self.segments is not None
-        size = float(np.linalg.norm(self.bounds[1] - self.bounds[0]))
-        start, end = self.segments[:, 0], self.segments[:, 1]
+        wrap = Wrap(self.outline.bounds[0], self.outline.periods)
+        if self.outline.discs is not None:
+            assert self.outline.normals is not None
+            assert self.outline.radii is not None
+            same = max(float(self.outline.radii.max()), 1e-300)
+            return (
+                self.outline.discs,
+                self.outline.normals,
+                self.outline.radii,
+                same,
+                wrap.tree(self.outline.discs),
+                wrap,
+            )
+        assert self.outline.segments is not None
+        size = float(np.linalg.norm(self.outline.bounds[1] - self.outline.bounds[0]))
+        start, end = self.outline.segments[:, 0], self.outline.segments[:, 1]
         length = np.linalg.norm(end - start, axis=1)
         centres, normals, radii = _divided(start[length > 0], end[length > 0], length.sum() / _MOST)
         # which side is outside is asked a little off the middle of each piece, less than the width of any slit
@@ -141,8 +139,8 @@ class Outline:
 
     def _enclosed(self, points: np.ndarray, reach: float) -> np.ndarray:
         """Inside the segments, or within reach of one: (n,) of (n, 1, 2)."""
-        assert self.segments is not None
-        start, end = self.segments[:, 0], self.segments[:, 1]
+        assert self.outline.segments is not None
+        start, end = self.outline.segments[:, 0], self.outline.segments[:, 1]
         along, away = end - start, points - start
         part = np.sum(along * away, axis=2) / np.maximum(np.sum(along * along, axis=1), 1e-300)
         gap = away - np.clip(part, 0.0, 1.0)[..., None] * along
@@ -150,8 +148,8 @@ class Outline:
 
     def _odd(self, points: np.ndarray) -> np.ndarray:
         """Inside by the number of segments that a ray to the right crosses: (n,) of (n, 1, 2)."""
-        assert self.segments is not None
-        start, end = self.segments[:, 0], self.segments[:, 1]
+        assert self.outline.segments is not None
+        start, end = self.outline.segments[:, 0], self.outline.segments[:, 1]
         above = points[..., 1] >= start[:, 1]
         # few segments are as high as a point
         row, column = np.nonzero(above != (points[..., 1] >= end[:, 1]))
@@ -160,32 +158,8 @@ class Outline:
         return np.bincount(row, weights=left == above[row, column], minlength=len(points)) % 2 == 1
 
 
-def height(solid: tuple, points: np.ndarray) -> np.ndarray:
-    """A number for each point, negative inside a solid and positive outside, near its sides the distance from them: (n,).
-
-    A solid is ("box", lower, upper), ("ball", center, radius), or a union, an intersection or a difference of two.
-
-    >>> shell = ("difference", ("box", np.zeros(3), np.full(3, 4.0)), ("ball", np.full(3, 2.0), 1.0))
-    >>> height(shell, np.array([[2.0, 2.0, 2.5], [2.0, 2.0, 3.5], [2.0, 2.0, 4.25]]))
-    array([ 0.5 , -0.5 ,  0.25])
-    """
-    kind, one, other = solid
-    if kind == "box":
-        return np.max(np.maximum(one - points, points - other), axis=1)
-    if kind == "ball":
-        return np.linalg.norm(points - one, axis=1) - other
-    if kind not in ("union", "intersection", "difference"):
-        raise ParasolError(f"a solid is a {kind!r}, which this version of parasol does not know.")
-    first, second = height(one, points), height(other, points)
-    return np.minimum(first, second) if kind == "union" else np.maximum(first, -second if kind[0] == "d" else second)
-
-
 def _solid(domain: Domain) -> tuple | None:
     """The domain as `height` reads it; None of one that is not made of boxes and balls."""
-    from parasol.space.geometry.combine import Combination
-    from parasol.space.geometry.domain import Named
-    from parasol.space.geometry.primitives import Ball, Box
-
     if isinstance(domain, Named):
         return _solid(domain.base)
     if isinstance(domain, Box):
@@ -204,11 +178,9 @@ def outline_of(domain: Domain) -> Outline:
 
     >>> from parasol.space.geometry.primitives import Disc
     >>> disc = outline_of(Disc())
-    >>> disc.contains([[0.0, 0.99999], [0.0, 1.0001]]), bool(disc.slack < 1e-5)
+    >>> OutlinedDomain(disc).contains([[0.0, 0.99999], [0.0, 1.0001]]), bool(disc.slack < 1e-5)
     (array([ True, False]), True)
     """
-    from parasol.space.neighbours import is_convex  # which needs SciPy, as those do who have a domain
-
     bounds, periods = np.array(domain.bounds, dtype=float), np.array(domain.periods, dtype=float)
     convex = is_convex(domain)
     if domain.dimension == 1 or not domain.part_names:
@@ -232,7 +204,7 @@ def outline_of(domain: Domain) -> Outline:
             rough = Outline(bounds, periods, None, 0.0, convex, centres, domain.normal(centres), half)
         else:
             rough = Outline(bounds, periods, segments, 0.0, convex)
-    return replace(rough, slack=_MARGIN * max(0.0, float(rough.distance(probes).max())))
+    return replace(rough, slack=_MARGIN * max(0.0, float(OutlinedDomain(rough).distance(probes).max())))
 
 
 def _discs(domain: Domain, cloud: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -241,8 +213,6 @@ def _discs(domain: Domain, cloud: np.ndarray, spacing: float) -> tuple[np.ndarra
     A point on an edge, where sides meet, has the normal of one of them, which says of few points whether they are
     inside. It is moved a little to either side. No disc reaches across an edge.
     """
-    from scipy.spatial import KDTree
-
     reach = _OFF * spacing
 
     def seen(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import linalg
 
 from parasol import Model, ParasolError
-from parasol.reduction import AffineForm, Basis, affine_form, modes_on_unknowns
+from parasol.reduction import AffineForm, affine_form, modes_on_unknowns
+from parasol.runtime import Basis
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_limits
 from parasol import Model, discretize, greedy, load_problem, pod, reduce, sample, scatter, solve_many
 from parasol.checks import ParasolWarning
 from parasol.pde import discretize_with
-from parasol.reduction import METHODS, Basis, ReducedModel, Snapshots
+from parasol.reduction import METHODS, Snapshots
 from parasol.report import Facts
+from parasol.runtime import Basis, ReducedModel
 from parasol_lab.benchmarks.collocation import collocate
 
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
@@ -93,7 +94,7 @@ def _reduced_facts(model: Model, basis: Basis, reduced: ReducedModel, truth: Sna
     }
     coefficients = {name: other.coefficients(truth.mus) for name, other in found.items()}
     coefficients["points"] = collocate(model, basis).coefficients(truth.mus)
-    out: Facts = {"n_rows": len(reduced.frames[0].triangle), "n_frames": len(reduced.frames)}
+    out: Facts = {"n_rows": len(reduced.residuals[0].triangle), "n_frames": len(reduced.residuals)}
     for name, c in coefficients.items():
         errors = relative_errors(truth, basis, c)
         out[name] = {**_spread(errors), "over_projection": float(np.mean(errors)) / floor}

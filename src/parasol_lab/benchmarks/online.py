@@ -26,10 +26,10 @@ from parasol import (
     sample,
     solve_many,
 )
+from parasol.fitting import recipe_named
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots, TimeReducedModel, as_snapshots, space_basis
 from parasol.report import Facts
-from parasol.surrogate import recipe_named
 from parasol_lab.paper.baselines import field_recipes, measure_fields
 
 _SHORT = 5000  # values in a field, up to which the time of all fields of the test set is measured

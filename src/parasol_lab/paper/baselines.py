@@ -11,7 +11,7 @@ import numpy as np
 from parasol import Model
 from parasol.reduction import Snapshots
 from parasol.report import Facts
-from parasol.surrogate import features_of
+from parasol.runtime import features_of
 from parasol_lab.paper.operator_nets import DeepONet, DirectNetwork, PodDeepONet
 
 
@@ -33,7 +33,7 @@ def field_recipes(model: Model, *, epochs: int, batch_size: int, paper: bool) ->
 
 
 def _stage(epochs: int, batch_size: int):
-    from parasol.surrogate import Adam
+    from parasol.fitting import Adam
 
     return Adam(epochs, batch_size, 1e-3, "cosine")
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from parasol import Model, Surrogate, pod
 from parasol.checks import ParasolWarning
-from parasol.reduction import Basis, Preparation, ReducedModel, Snapshots, fingerprint, modes_on_unknowns, prepare
+from parasol.reduction import Preparation, Snapshots, fingerprint, modes_on_unknowns, prepare
 from parasol.report import Facts
+from parasol.runtime import Basis, ReducedModel
 from parasol_lab.paper.memory import Made
 from parasol_lab.paper.run import Run, measure, measure_surrogate
 

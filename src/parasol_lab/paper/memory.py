@@ -14,10 +14,9 @@ import numpy as np
 from parasol import __version__
 from parasol.cache import content_hash
 from parasol.checks import ParasolError
-from parasol.delivery import pack, unpack
-from parasol.reduction import ReducedModel
+from parasol.fitting import Adam
 from parasol.report import Facts, write_json
-from parasol.surrogate import Adam
+from parasol.runtime import ReducedModel, pack, unpack
 from parasol_lab.paper.operator_nets import TrainedOperator
 
 _FORM = "parasol-memory"

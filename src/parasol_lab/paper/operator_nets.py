@@ -17,16 +17,8 @@ from scipy import linalg
 
 from parasol import NetworkRecipe
 from parasol.checks import ParasolError, check_choice, check_count, check_shape
-from parasol.surrogate import (
-    Adam,
-    Network,
-    Scaling,
-    TrainedNetwork,
-    check_data,
-    check_inputs,
-    mean_relative_error,
-    solve_last_layer,
-)
+from parasol.fitting import Adam, Network, Scaling, TrainedNetwork, check_data, mean_relative_error, solve_last_layer
+from parasol.runtime import check_inputs
 
 _SOLVABLE = 2 * 10**7  # values in the fields, above which the last layer is left as trained
 _CHUNK = 2**24  # values handled at a time
@@ -219,7 +211,7 @@ class _Run:
 
 def _train(recipe, forward, initial, x, y, validation, progress, rng) -> _Run:
     """Adam on whole fields; `forward(descent, weights, inputs)` predicts them scaled."""
-    from parasol.surrogate import descent
+    from parasol.fitting import descent
 
     check_choice(recipe.dtype, ("float32", "float64"), "dtype")
     check_choice(recipe.last_layer, ("auto", "trained", "solved"), "last_layer")

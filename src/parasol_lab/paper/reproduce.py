@@ -111,7 +111,7 @@ def _results(run: Run, found: Outcome) -> Facts:
 def _device_facts(gpu: str | None, device: str) -> Facts:
     if gpu is None:
         return {"device": device}
-    from parasol.surrogate import descent
+    from parasol.fitting import descent
 
     return {"device": "gpu", "gpu": gpu, "jax": descent.require_jax().__version__}
 

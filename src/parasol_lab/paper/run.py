@@ -16,10 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from parasol import Model, NetworkRecipe, Settings, Surrogate, fit, load_problem, solve_many
 from parasol.checks import ParasolError
+from parasol.fitting import recipe_named
 from parasol.pde import discretize_with
-from parasol.reduction import Basis, Snapshots
+from parasol.reduction import Snapshots
 from parasol.report import Facts
-from parasol.surrogate import features_of, recipe_named
+from parasol.runtime import Basis, features_of
 from parasol_lab.paper.memory import Fitting, Memory, Remembered
 from parasol_lab.paper.numbers import STATED, Stated
 
@@ -79,7 +80,7 @@ class Run:
         """The GPU that networks are trained on, by name, if there is one."""
         if self.device == "cpu":
             return None
-        from parasol.surrogate import descent
+        from parasol.fitting import descent
 
         found = descent.pick_device(self.device)
         return None if found.platform == "cpu" else found.device_kind
@@ -261,7 +262,7 @@ def best_time(run: Callable[[], object], *, repeat: int = 7, at_most: float = 3.
 
 def gpu_seconds(network, x: np.ndarray, modes: np.ndarray, device: str = "gpu") -> float:
     """Seconds for all fields on the GPU, compiled, in single precision, data and answers there."""
-    from parasol.surrogate import descent
+    from parasol.fitting import descent
 
     jax = descent.require_jax()
     plain = network.astype(np.float32).folded()

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import spherical_in
 
 from parasol import Model, Settings, SphereField, Surrogate, pod
+from parasol.fitting import Adam
 from parasol.reduction import Snapshots
 from parasol.report import Facts
-from parasol.surrogate import Adam
 from parasol_lab.paper.baselines import field_recipes
 from parasol_lab.paper.growth import (
     OURS,

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol import Model, Settings, load_problem, pod, reduce, sample
+from parasol.fitting import calibrated
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots, TimeReducedModel, fingerprint, space_basis
 from parasol.report import Facts
-from parasol.surrogate import calibrated
 from parasol_lab.paper.baselines import field_recipes
 from parasol_lab.paper.growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
 from parasol_lab.paper.operator_nets import DirectNetwork

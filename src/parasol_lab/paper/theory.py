@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from parasol import Model
-from parasol.reduction import Basis, affine_form, modes_on_unknowns
+from parasol.reduction import affine_form, modes_on_unknowns
 from parasol.report import Facts
+from parasol.runtime import Basis
 
 _ACCURACY = 1e-2  # ε at which the accuracies of the theorem's parts are quoted
 

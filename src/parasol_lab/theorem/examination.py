@@ -13,9 +13,8 @@ import numpy as np
 from parasol import Model, NetworkRecipe, Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
 from parasol.pde import discretize_with
-from parasol.reduction import Basis
 from parasol.report import Facts, machine_facts
-from parasol.surrogate import features_of
+from parasol.runtime import Basis, features_of
 from parasol_lab.theorem.construction.construct import (
     Design,
     Plan,

@@ -8,8 +8,8 @@ import numpy as np
 
 from parasol import Model
 from parasol.checks import ParasolError
-from parasol.reduction import Basis
 from parasol.report import Facts
+from parasol.runtime import Basis
 from parasol_lab.theorem.construction.chain import error_chain
 from parasol_lab.theorem.construction.construct import Design, Plan
 from parasol_lab.theorem.construction.network import Counter, parameter_networks

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.surrogate.network import Network
+from parasol.fitting.network import Network
 from parasol_lab.theorem.networks.calculus import (
     add,
     affine,

@@ -7,8 +7,8 @@ from typing import Any
 
 from parasol import __version__
 from parasol.pde.model import Model
-from parasol.pde.words import problem_words
-from parasol.surrogate.surrogate import Surrogate
+from parasol.pde.text import problem_words
+from parasol.runtime.surrogate import Surrogate
 
 _ELSEWHERE = ("problem", "equation", "latex", "fingerprint", "rebuild")  # shown above, or of no use to a reader
 

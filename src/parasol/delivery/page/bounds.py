@@ -10,11 +10,11 @@ import numpy as np
 from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree
-from parasol.reduction import certificate as rules
-from parasol.reduction.frames import Frame
-from parasol.reduction.online import ReducedModel
-from parasol.reduction.theta import Theta
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.certificate import LEAST, SAFETY
+from parasol.runtime.reduced import ReducedModel
+from parasol.runtime.residuals import WeightedResidual
+from parasol.runtime.surrogate import Surrogate
+from parasol.runtime.theta import Theta
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +82,9 @@ def _certificate(reduced: ReducedModel, spans: list[Span], pack: Pack) -> dict:
         "norms": pack.add(known.norms),
         "sigmas": pack.add(known.sigmas),
         "exact": bool(known.exact),
-        "least": rules._LEAST,  # one home for the rule by which a constant counts as proven
-        "safety": rules._SAFETY,
-        "frames": [_frame(frame, reduced.load_theta, spanned, spans, pack) for frame in reduced.frames],
+        "least": LEAST,  # one home for the rule by which a constant counts as proven
+        "safety": SAFETY,
+        "frames": [_frame(frame, reduced.load_theta, spanned, spans, pack) for frame in reduced.residuals],
     }
 
 
@@ -120,7 +120,7 @@ def _groups(theta: Theta, spanned: dict[int, Spanned], pack: Pack) -> list[dict]
     return out
 
 
-def _frame(frame: Frame, theta: Theta, spanned: dict[int, Spanned], spans: list[Span], pack: Pack) -> dict:
+def _frame(frame: WeightedResidual, theta: Theta, spanned: dict[int, Spanned], spans: list[Span], pack: Pack) -> dict:
     """The triangle, its columns one after the other; columns of spanned functions become those of their modes."""
     triangle, n_loads = frame.triangle, frame.n_loads
     if spanned:

@@ -13,8 +13,8 @@ from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import map_program
-from parasol.surrogate.laws import largest_square
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.distributions import largest_square
+from parasol.runtime.surrogate import Surrogate
 
 _LARGEST = 5_000_000  # characters of a page that still takes its certificate along
 _TEMPLATES = 100_000  # of them for what is not numbers
@@ -95,10 +95,10 @@ def page_functions(surrogate: Surrogate, samples) -> list[PageFunction]:
             vectors = [
                 np.concatenate([surrogate.parameters.vector({}), row]) for row in np.asarray(samples, dtype=float)
             ]
-            square = 0.0 if surrogate.laws.unlike(np.array(vectors)).any() else largest_square(len(modes))
+            square = 0.0 if surrogate.distributions.unlike(np.array(vectors)).any() else largest_square(len(modes))
         else:
             count = _N_SAMPLES if samples is None else check_count(samples, "samples")
-            modes = f.law.modes(points)
+            modes = f.distribution.modes(points)
             chosen = np.random.default_rng(0).standard_normal((count, len(modes)))
             square = largest_square(len(modes))
         out.append(PageFunction(f.name, f.on, Span(place, modes), chosen, given, square))

@@ -13,7 +13,7 @@ from parasol.delivery.page.about import about
 from parasol.delivery.page.contents import contents
 from parasol.delivery.page.equations import equation_html
 from parasol.delivery.page.pack import Pack, script_text
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.surrogate import Surrogate
 
 _MOST = 40_000_000  # characters: more is no page
 _HERE = Path(__file__).parent

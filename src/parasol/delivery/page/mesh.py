@@ -10,8 +10,8 @@ from parasol.checks import ParasolError
 from parasol.delivery.files import triangulate
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.delivery.page.pack import Pack
+from parasol.runtime.layout import Layout
 from parasol.space.geometry.domain import Domain
-from parasol.surrogate.layout import Layout
 
 _IMAGES = 4  # spacings beyond a seam that are drawn
 

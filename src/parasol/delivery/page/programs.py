@@ -10,10 +10,10 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
-from parasol.expressions import Function
-from parasol.formulas import Formula
-from parasol.surrogate.operation import Operation
-from parasol.surrogate.operations import flat
+from parasol.runtime.formulas import Formula
+from parasol.runtime.operation import Operation
+from parasol.runtime.operations import flat
+from parasol.runtime.rows import ScalarFunction
 
 MOST_WEIGHTS = 1_000_000  # of a map: more is neither mailed nor evaluated while a slider moves
 
@@ -42,7 +42,7 @@ def _written(part: Any, pack: Pack) -> Any:
     return _matrix(part, pack, "f4" if part.dtype == np.float32 else "f8")
 
 
-def formula_tree(formula: Formula | Function) -> Any:
+def formula_tree(formula: ScalarFunction) -> Any:
     """A formula as nested lists of names of operations, ["x", i] for its i-th variable, and numbers.
 
     >>> formula_tree(Formula("a**2 + 3*k", ("a", "k")))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from parasol.checks import ParasolError
 from parasol.delivery.server.desk import Desk
 from parasol.delivery.server.wire import Limits, require_starlette
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.surrogate import Surrogate
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

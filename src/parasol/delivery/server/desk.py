@@ -15,7 +15,7 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.delivery.server.wire import BYTES_PER_NUMBER, JSON, Limits, Refusal, numbers
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.surrogate import Surrogate
 
 SELECTORS = ("nodes", "points", "times")
 _TYPES = {"float64": np.float64, "float32": np.float32}
@@ -192,7 +192,7 @@ class Desk:
         rows = np.concatenate([part.readout.reshape(shape) for part in parts], axis=2)  # type: ignore[union-attr]
         readout = np.ascontiguousarray(rows.reshape(-1, shape[-1]))
         made = replace(parts[0], readout=readout, layout=replace(parts[0].layout, points=points))
-        vars(made)["laws"] = self.surrogate.laws  # as restricting does
+        vars(made)["distributions"] = self.surrogate.distributions  # as restricting does
         return made
 
     def _check_near(self, points: np.ndarray) -> None:

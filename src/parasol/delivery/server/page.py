@@ -10,7 +10,7 @@ from parasol import __version__
 from parasol.delivery.server.desk import Desk
 from parasol.delivery.server.umbridge import model_names
 from parasol.delivery.server.wire import JSON, binary_kinds, plain
-from parasol.surrogate.words import model_facts
+from parasol.runtime.description import description
 
 _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_nodes", "dimension", "quantities")
 
@@ -18,7 +18,7 @@ _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_n
 def describe(desk: Desk) -> dict[str, Any]:
     """What is served, as plain data: /v1/info."""
     surrogate, times = desk.surrogate, desk.surrogate.layout.times
-    facts = model_facts(surrogate)
+    facts = description(surrogate)
     # each answer says by "rigorous" whether its bound from the residual is proven
     bounds = "residual" if surrogate.reduced is not None else facts["bound"]["kind"]
     return {

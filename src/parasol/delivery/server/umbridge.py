@@ -14,8 +14,8 @@ import numpy as np
 from parasol.checks import ParasolError
 from parasol.delivery.server.desk import SELECTORS, Desk
 from parasol.delivery.server.wire import Refusal, numbers
-from parasol.surrogate.program import program_of
-from parasol.surrogate.surrogate import Surrogate
+from parasol.runtime.program import program_of
+from parasol.runtime.surrogate import Surrogate
 
 PROTOCOL = 1.0
 CONFIG = (*SELECTORS, "extrapolate")
@@ -81,7 +81,9 @@ def _computed(desk: Desk, verb: str, given: Mapping[str, Any]) -> dict[str, Any]
         raise Refusal(422, f"input must be a list of one parameter vector, got {str(inputs)[:80]}.")
     mu = desk.vector(inputs[0])
     surrogate = desk.surrogate
-    if not extrapolate and surrogate.laws.unlike(mu[None])[0]:  # the protocol has no place to say so in an answer
+    if (
+        not extrapolate and surrogate.distributions.unlike(mu[None])[0]
+    ):  # the protocol has no place to say so in an answer
         raise Refusal(422, "a function among the parameters is unlike its law. Ask for one as the law draws them.")
     if verb == "Evaluate":
         desk.check_size(len(matrix))

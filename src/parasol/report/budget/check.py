@@ -10,15 +10,15 @@ import numpy as np
 from scipy.stats import betabinom
 
 from parasol.checks import ParasolError, check_count, check_positive, check_progress
+from parasol.fitting.fit import accuracy
+from parasol.learning.nodes import discretize_on, estimate, probes
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
 from parasol.report.budget.solver import solver_of
-from parasol.report.facts import Facts
+from parasol.report.plain import Facts
+from parasol.runtime.surrogate import Surrogate
 from parasol.space.kernels import PHS
-from parasol.surrogate.fit import accuracy
-from parasol.surrogate.learning.nodes import discretize_on, estimate, probes
-from parasol.surrogate.surrogate import Surrogate
 
 _CHANCE = 0.01  # that a promise which holds is found broken
 _N_WORST = 3

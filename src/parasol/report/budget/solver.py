@@ -9,13 +9,13 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, ParasolWarning
+from parasol.learning.nodes import rebuilt
 from parasol.pde.catalogue import load_problem, problem_names
 from parasol.pde.problem import Problem
-from parasol.pde.words import problem_words
+from parasol.pde.text import problem_words
 from parasol.reduction.fingerprints import problem_fingerprint
+from parasol.runtime.surrogate import Surrogate
 from parasol.space.boundary import describe
-from parasol.surrogate.learning.nodes import rebuilt
-from parasol.surrogate.surrogate import Surrogate
 
 _ASK = "Give the problem: --problem path/to/file.py[:name], in Python problem=... or model=..."
 

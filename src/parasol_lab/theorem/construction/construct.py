@@ -14,8 +14,8 @@ import numpy as np
 
 from parasol import Model, Surrogate
 from parasol.checks import ParasolError, check_choice
-from parasol.reduction import Basis, ReducedModel
-from parasol.surrogate import ConstructedNetwork, Features, Network, layout_of
+from parasol.fitting import ConstructedNetwork, Network, layout_of
+from parasol.runtime import Basis, Features, ReducedModel
 from parasol_lab.theorem.construction.chain import Chain, error_chain
 from parasol_lab.theorem.construction.network import Builder, Counter, assemble, assemble_linear
 from parasol_lab.theorem.construction.stability import Stability, stability

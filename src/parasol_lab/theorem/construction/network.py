@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from parasol.surrogate import Network
+from parasol.fitting import Network
 from parasol_lab.theorem.construction.chain import Chain
 from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.construction.theta import Rational, denominator_range, numerator_bound

@@ -9,7 +9,8 @@ from scipy.linalg import solve_triangular
 
 from parasol import Model, ParameterSpace, Problem
 from parasol.checks import ParasolError, check_choice
-from parasol.reduction import AffineForm, Basis, FrameBuilder, affine_form, modes_on_unknowns, slices
+from parasol.reduction import AffineForm, ResidualBuilder, affine_form, modes_on_unknowns
+from parasol.runtime import Basis, slices
 from parasol_lab.theorem.construction.theta import Rational, denominator_range, distinct, rational
 
 PRECONDITIONERS = ("solve", "basis", "none")
@@ -144,7 +145,7 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
             f"{model.problem.name or 'the problem'} is nonlinear in its unknown: the theorem is about A(mu) u = f(mu). "
             "Learn it instead: ps.learn(problem, tolerance=1e-3)."
         )
-    symbols = model.parameters.scalars
+    symbols = model.problem.parameter_symbols[0]
     for part in (*model.varying_operator, *[part for part in model.varying_load if part.function is None]):
         raise ParasolError(
             f"the coefficient {part.coefficient.function.expression} mixes coordinates and parameters, so A(mu) and f(mu) are "  # type: ignore[union-attr]
@@ -176,7 +177,7 @@ def _compressed(model: Model, form: AffineForm, modes, basis: Basis, middle, pre
     if basis.weights is not None:
         scale = np.sqrt(model.unknown_weights(basis.weights))
     if compress:
-        builder = FrameBuilder(form, middle, factors, np.ones(model.n_unknowns), scale)
+        builder = ResidualBuilder(form, middle, factors, np.ones(model.n_unknowns), scale)
         for mode in modes.T:
             builder.add(mode)
         triangle, n_loads = builder.triangle, len(form.loads)

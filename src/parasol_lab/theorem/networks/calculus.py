@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from parasol.checks import ParasolError, check_count, check_shape
-from parasol.surrogate import Network
+from parasol.fitting import Network
 
 
 def affine(matrix, bias=None) -> Network:

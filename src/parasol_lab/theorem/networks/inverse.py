@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
-from parasol.surrogate import Network
+from parasol.fitting import Network
 from parasol_lab.theorem.networks.assembly import BUILD, COUNT, Assembly
 from parasol_lab.theorem.networks.products import (
     MAX_LEVELS,

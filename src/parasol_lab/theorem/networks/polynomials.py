@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
-from parasol.surrogate import Network
+from parasol.fitting import Network
 from parasol_lab.theorem.networks.assembly import BUILD, COUNT, Assembly
 from parasol_lab.theorem.networks.calculus import with_input_map, with_output_map
 from parasol_lab.theorem.networks.inverse import inverse, inverse_size

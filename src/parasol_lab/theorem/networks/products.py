@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from parasol.checks import ParasolError, check_count, check_positive
-from parasol.surrogate import Network
+from parasol.fitting import Network
 from parasol_lab.theorem.networks.calculus import clean
 from parasol_lab.theorem.networks.sizes import Size
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.surrogate import Network
+from parasol.fitting import Network
 
 
 @dataclass(frozen=True)

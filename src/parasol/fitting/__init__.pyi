@@ -1,0 +1,21 @@
+"""THE MAP: kinds of maps fitted to coefficients, and the surrogate made of one."""
+
+from parasol.fitting import descent as descent
+from parasol.fitting.fit import calibrated as calibrated
+from parasol.fitting.last_layer import solve_last_layer as solve_last_layer
+from parasol.fitting.layouts import layout_of as layout_of
+from parasol.fitting.linear import ConstructedNetwork as ConstructedNetwork
+from parasol.fitting.linear import NetworkMap as NetworkMap
+from parasol.fitting.linear import check_data as check_data
+from parasol.fitting.maps import GaussianProcess as GaussianProcess
+from parasol.fitting.maps import Linear as Linear
+from parasol.fitting.maps import Polynomial as Polynomial
+from parasol.fitting.maps import RandomFeatures as RandomFeatures
+from parasol.fitting.maps import choose as choose
+from parasol.fitting.network import Network as Network
+from parasol.fitting.recipes import recipe_named as recipe_named
+from parasol.fitting.scaling import Scaling as Scaling
+from parasol.fitting.scaling import mean_relative_error as mean_relative_error
+from parasol.fitting.training import Adam as Adam
+from parasol.fitting.training import TrainedNetwork as TrainedNetwork
+from parasol.fitting.training import VariableProjection as VariableProjection

@@ -1,0 +1,104 @@
+"""What rows of data are samples of: which belong together, and whether they can have been drawn at random.
+
+A level of probability holds for new groups, not for new rows of groups that were seen, and only of random samples.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning
+from parasol.runtime.parameters import ParameterSpace
+
+_CHANCE = 1e-6  # that random samples are taken for a design
+
+
+def group_labels(mus: np.ndarray, groups=None) -> np.ndarray | None:
+    """A whole number (n_samples,) for each row, equal in rows that belong together; None of a lattice.
+
+    Without `groups` every row stands for itself, unless rows repeat in all but exactly one column (the times of one
+    trajectory): these are groups. Where several columns can be left out so, the rows are a lattice, chosen by nobody at
+    random, and no level can be calibrated with them.
+
+    >>> group_labels(np.array([[1.0, 0.0], [1.0, 0.5], [2.0, 0.0], [2.0, 0.25]]), ["a", "a", "b", "b"])
+    array([0, 0, 1, 1])
+    """
+    if groups is not None:
+        groups = np.asarray(groups)
+        if groups.shape != (len(mus),):
+            raise ParasolError(f"groups has shape {groups.shape}: give one label for each of the {len(mus)} samples.")
+        return np.unique(groups, return_inverse=True)[1]
+    repeated = []
+    for column in range(mus.shape[1] if mus.shape[1] > 1 else 0):
+        labels = np.unique(np.delete(mus, column, axis=1), axis=0, return_inverse=True)[1].ravel()
+        if 2 * (labels.max() + 1) <= len(mus):
+            repeated.append((column, labels))
+    if len(repeated) > 1:
+        warnings.warn(
+            "the samples form a lattice, which nobody drew at random: no error bound can be calibrated with them. "
+            "Give samples drawn at random, or groups=range(n) if each row was.",
+            ParasolWarning,
+            stacklevel=3,
+        )
+        return None
+    if repeated:
+        column, labels = repeated[0]
+        warnings.warn(
+            f"{len(mus)} rows repeat in all columns but column {column}: they are taken for {labels.max() + 1} groups, and error "
+            "bounds hold for whole new groups. Say otherwise with groups=, one label for each row.",
+            ParasolWarning,
+            stacklevel=3,
+        )
+        return labels
+    return np.arange(len(mus))
+
+
+def drawn_at_random(mus: np.ndarray, parameters: ParameterSpace, groups: np.ndarray | None = None) -> bool:
+    """Whether samples can have been drawn at random; a warning where they were not. Of `groups`, one row of each counts."""
+    scalars = mus[:, : len(parameters.scalars)]
+    drawn = np.ones(scalars.shape[1], dtype=bool)
+    if groups is not None:
+        _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+        drawn = np.all(scalars == scalars[first][inverse], axis=0)  # others, such as times, change within a group
+        scalars = scalars[first]
+    if not spread_evenly(scalars, parameters, drawn):
+        return True
+    warnings.warn(
+        "the samples fill their ranges more evenly than samples drawn at random do, as Sobol points, Latin hypercubes and "
+        "lattices do: the error bound is an estimate, without a probability. Draw samples at random for a calibrated one.",
+        ParasolWarning,
+        stacklevel=3,
+    )
+    return False
+
+
+def spread_evenly(mus: np.ndarray, parameters: ParameterSpace, columns: np.ndarray | None = None) -> bool:
+    """Whether some column of mus (n, n_scalars) fills its range more evenly than random samples would once in 1e6 times.
+
+    The largest distance D of the empirical distribution from the even one is about 1 / √n of random samples and 1 / n of
+    stratified ones; its distribution is known (Kolmogorov). Ranges are the declared ones and those of the samples, whose
+    ends are left out, for what lies between is even again; scales are linear and logarithmic. Where samples have another
+    distribution than one of these, D is larger and nothing is noticed.
+    """
+    n_tests = 4 * len(parameters.scalars)
+    for j, p in enumerate(parameters.scalars):
+        if columns is not None and not columns[j]:
+            continue
+        values = np.sort(mus[:, j])
+        for scale in (np.asarray, np.log) if min(p.low, values[0]) > 0 else (np.asarray,):
+            x = scale(values)
+            for inner, low, high in ((x, scale(p.low), scale(p.high)), (x[1:-1], x[0], x[-1])):
+                if len(inner) and low < high and _evenness((inner - low) / (high - low)) < _CHANCE / n_tests:
+                    return True
+    return False
+
+
+def _evenness(unit: np.ndarray) -> float:
+    """The probability that as many numbers drawn at random from the unit interval are spread as evenly as these, sorted."""
+    from scipy.stats import kstwo  # here: it takes a second to import
+
+    n = len(unit)
+    steps = np.arange(n + 1) / n
+    return float(kstwo.cdf(max(np.max(steps[1:] - unit), np.max(unit - steps[:-1])), n))

@@ -1,0 +1,211 @@
+"""Gaussian processes: smooth interpolation of few samples, with a standard deviation that says where they are missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
+from scipy.optimize import minimize
+
+from parasol.checks import ParasolError, check_choice, check_count
+from parasol.fitting.linear import check_data
+from parasol.fitting.polynomial import FittedPolynomial, Polynomial, terms
+from parasol.fitting.process import KERNELS, MOST_LENGTHS, FittedProcess, RadialKernel, distances, reflect
+
+_ENOUGH = 300  # samples that settle length scales; the weights use all
+_LENGTHS = (0.03, 300.0)  # of inputs scaled to [−1, 1]
+_NUGGETS = (1e-15, 1e-2)  # of a kernel with k(x, x) = 1
+_LIGHT = 1e5  # sum of the weights of an output over the largest sample: what cancellation costs is then no matter
+_AS_GOOD = 1.05  # by which the error may grow for the sake of smaller weights
+_MOST_BYTES = 8e9
+_STARTS = (
+    (0.7, 1e-13),
+    (3.0, 1e-4),
+)  # length, nugget: the likelihood may have two hills, rough and exact, smooth and noisy
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A polynomial trend plus a Gaussian process with covariance σ² (k(x, z) + nugget); lengths by maximum likelihood.
+
+    Lengths of all inputs and the nugget are shared by all outputs, which are measured in one unit: with an orthonormal
+    basis the error of coefficients is that of the field. The likelihood is the restricted one, of what is orthogonal to
+    the trend. The trend is the polynomial of total degree `trend_degree`, or the one that leaving one sample out prefers:
+    best where samples fill the box. It is then taken as known, so deviations are too small, and it goes astray where
+    samples are missing; trend_degree=0 or 1 is safer there.
+
+    >>> x = np.linspace(-1, 1, 12)[:, None]
+    >>> wave = GaussianProcess().fit(x, np.sin(3 * x))
+    >>> bool(abs(wave.predict([[0.123]])[0, 0] - np.sin(0.369)) < 1e-6)
+    True
+    """
+
+    kernel: str = "gaussian"
+    trend_degree: int | None = None
+    nugget: float | None = None
+    n_iterations: int = 60
+
+    def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedProcess:
+        """Fit inputs (n, p) to outputs (n, d)."""
+        check_choice(self.kernel, tuple(KERNELS), "kernel")
+        check_count(self.n_iterations, "n_iterations")
+        if self.nugget is not None and not (np.isfinite(self.nugget) and self.nugget > 0):
+            raise ParasolError(f"nugget={self.nugget!r} must be positive, or None to have it chosen.")
+        x, y, _ = check_data(x, y, validation)
+        if 8 * 4 * len(x) ** 2 > _MOST_BYTES:
+            raise ParasolError(
+                f"a Gaussian process of {len(x)} samples needs {32e-9 * len(x) ** 2:.0f} GB. Use Polynomial or RandomFeatures."
+            )
+        trend = self._trend(x, y)
+        t = (x - trend.shift) * trend.scale
+        few = np.random.default_rng(rng).permutation(len(x))[: max(_ENOUGH, 2 * len(trend.indices))]
+        search = _Likelihood(KERNELS[self.kernel], t[few], y[few], trend.indices, self.nugget)
+        theta = search.maximise(self.n_iterations, progress)
+        lengths = search.lengths(theta)
+        nugget = search.moderated(lengths, search.nugget(theta)) if self.nugget is None else self.nugget
+        whole = search if len(few) == len(x) else _Likelihood(KERNELS[self.kernel], t, y, trend.indices, nugget)
+        out = whole.fitted(self.kernel, lengths, nugget, trend)
+        if progress is not None:
+            progress(1.0)
+        return out
+
+    def _trend(self, x: np.ndarray, y: np.ndarray) -> FittedPolynomial:
+        if self.trend_degree is not None:
+            return Polynomial(self.trend_degree).fit(x, y)
+        try:
+            return Polynomial().fit(x, y)
+        except ParasolError:  # too few samples for any slope
+            return Polynomial(0).fit(x, y)
+
+
+class _Likelihood:
+    """−log of the restricted likelihood of Z = Q₂ᵀ Y with covariance M = Q₂ᵀ K Q₂, variance profiled out, per number."""
+
+    def __init__(self, kernel: RadialKernel, t: np.ndarray, y: np.ndarray, indices: np.ndarray, nugget: float | None):
+        self.kernel, self.t, self.y, self.given = kernel, t, y, nugget
+        p = terms(t, indices)
+        self.reflectors, self.taus, _, _ = lapack.dgeqrf(p)
+        self.m = p.shape[1]
+        self.z = reflect(self.reflectors, self.taus, y)[self.m :]
+        self.shared = t.shape[1] > MOST_LENGTHS
+        self.squares = [] if self.shared else [(column[:, None] - column) ** 2 for column in t.T]
+
+    def lengths(self, theta: np.ndarray) -> np.ndarray:
+        return np.full(self.t.shape[1], np.exp(theta[0])) if self.shared else np.exp(theta[: self.t.shape[1]])
+
+    def nugget(self, theta: np.ndarray) -> float:
+        return float(np.exp(theta[-1])) if self.given is None else self.given
+
+    def across(self, k: np.ndarray) -> np.ndarray:
+        """Q₂ᵀ K Q₂."""
+        k = reflect(self.reflectors, self.taus, k)
+        return reflect(self.reflectors, self.taus, np.ascontiguousarray(k[self.m :].T))[self.m :].T
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        lengths, nugget = self.lengths(theta), self.nugget(theta)
+        scaled = self.t / lengths
+        s = distances(scaled, scaled)
+        big, d = self.z.shape
+        try:
+            factor = _factor(self.across(self.kernel.value(s)), nugget)
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(theta)
+        b = cho_solve((factor, True), self.z)
+        variance = max(float(np.sum(self.z * b)) / (big * d), np.finfo(float).tiny)
+        value = 0.5 * np.log(variance) + np.sum(np.log(np.diag(factor))) / big
+        inverse = cho_solve((factor, True), np.eye(big))
+        g = 0.5 * (inverse - b @ b.T / (d * variance)) / big
+        slope_nugget = nugget * np.trace(g)
+        lifted = np.zeros((len(self.t), len(self.t)))
+        lifted[self.m :, self.m :] = g
+        lifted = reflect(self.reflectors, self.taus, lifted, transpose=False)
+        lifted = reflect(self.reflectors, self.taus, np.ascontiguousarray(lifted.T), transpose=False)
+        lifted *= -2.0 * self.kernel.slope(s)  # dk / d log ℓ_i = −2 k'(s) (Δ_i / ℓ_i)²
+        if self.shared:
+            slopes = [np.sum(lifted * s)]
+        else:
+            slopes = [np.sum(lifted * square) / length**2 for square, length in zip(self.squares, lengths, strict=True)]
+        return value, np.array([*slopes, *([slope_nugget] if self.given is None else [])])
+
+    def maximise(self, n_iterations: int, progress) -> np.ndarray:
+        n_lengths = 1 if self.shared else self.t.shape[1]
+        least = max(_NUGGETS[0], len(self.t) * np.finfo(float).eps)
+        bounds = [tuple(np.log(_LENGTHS))] * n_lengths
+        if self.given is None:
+            bounds.append((np.log(least), np.log(_NUGGETS[1])))
+        done, best = [0], (np.inf, np.zeros(len(bounds)))
+
+        def objective(theta):
+            nonlocal best
+            value, slope = self(theta)
+            if value < best[0]:
+                best = (value, theta.copy())
+            return (value if np.isfinite(value) else 1e10), slope
+
+        def step(_):
+            done[0] += 1
+            if progress is not None:
+                progress(min(done[0] / (2 * n_iterations + 1), 1.0))
+
+        if not len(self.z) or not np.any(self.z):
+            return np.array([0.0] * n_lengths + [np.log(least)] * (self.given is None))
+        root = np.sqrt(self.t.shape[1]) if self.shared else 1.0
+        for length, nugget in _STARTS:
+            start = [np.log(length * root)] * n_lengths + [np.log(nugget)] * (self.given is None)
+            start = np.clip(start, [b[0] for b in bounds], [b[1] for b in bounds])
+            minimize(
+                objective, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=step,
+                options={"maxiter": n_iterations, "ftol": 1e-6},
+            )  # fmt: skip
+        return best[1]
+
+    def moderated(self, lengths: np.ndarray, nugget: float) -> float:
+        """The largest nugget that leaves the samples as well predicted as they are by a smaller one, each by the others.
+
+        Where the likelihood is flat, weights may be 1e8 times as large as the samples and cancel: answers lose eight digits.
+        """
+        scaled = self.t / lengths
+        across = self.across(self.kernel.value(distances(scaled, scaled)))
+        best, least = nugget, np.inf
+        while nugget <= _NUGGETS[1] and len(self.z):
+            factor = _factor(across, nugget)
+            inverse = np.zeros((len(self.t), len(self.t)))
+            inverse[self.m :, self.m :] = cho_solve((factor, True), np.eye(len(self.z)))
+            inverse = reflect(self.reflectors, self.taus, inverse, transpose=False)
+            inverse = reflect(self.reflectors, self.taus, np.ascontiguousarray(inverse.T), transpose=False)
+            weights = inverse @ self.y
+            error = float(np.linalg.norm(weights / np.diag(inverse)[:, None]))  # of each sample from all others
+            if error > _AS_GOOD * least:
+                break
+            best, least = nugget, min(error, least)
+            if np.abs(weights).sum(axis=0).max() <= _LIGHT * np.abs(self.y).max():
+                break
+            nugget *= 10.0
+        return best
+
+    def fitted(self, name: str, lengths, nugget: float, trend: FittedPolynomial) -> FittedProcess:
+        scaled = self.t / lengths
+        k = self.kernel.value(distances(scaled, scaled))
+        factor = _factor(self.across(k), nugget)
+        b = cho_solve((factor, True), self.z)
+        variance = float(np.sum(self.z * b)) / max(len(self.z), 1)
+        above = np.zeros_like(self.y)
+        above[self.m :] = b
+        weights = reflect(self.reflectors, self.taus, above, transpose=False)
+        gap = reflect(self.reflectors, self.taus, self.y - k @ weights)[: self.m]
+        beta = solve_triangular(self.reflectors[: self.m], gap)
+        mean = FittedPolynomial(trend.indices, beta, trend.shift, trend.scale, trend.error)
+        return FittedProcess(
+            name, self.t, np.asarray(lengths), nugget, variance, weights, mean, self.reflectors, self.taus, factor
+        )
+
+
+def _factor(a: np.ndarray, nugget: float) -> np.ndarray:
+    """Lower Cholesky factor of A + nugget I; a nugget lost in rounding is raised until there is one."""
+    for jitter in nugget * np.array([1.0, 10.0, 100.0, 1e3]):
+        try:
+            return cholesky(a + jitter * np.eye(len(a)), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError("not positive definite")

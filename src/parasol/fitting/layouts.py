@@ -1,0 +1,26 @@
+"""Where and when the solutions of a model are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parasol.pde.model import Model
+from parasol.runtime.layout import AXES, Layout
+from parasol.space.outline import outline_of
+
+
+def layout_of(model: Model) -> Layout:
+    """Where and when the solutions of a model are."""
+    problem, nodes = model.problem, model.nodes
+    named = tuple(map(str, problem.coordinates))
+    return Layout(
+        names=problem.names,
+        points=nodes.points,
+        n_interior=nodes.n_interior,
+        scheme=model.scheme,
+        times=None if problem.times is None else np.asarray(problem.times, dtype=float),
+        domain=nodes.domain,
+        outline=outline_of(nodes.domain),
+        coordinates=() if named == AXES[: len(named)] else named,
+        time="t" if problem.time is None else str(problem.time),
+    )

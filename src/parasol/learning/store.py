@@ -1,0 +1,95 @@
+"""What learning keeps on disk besides full solves: the nodes it chose; and how it reads other people's data."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.recfunctions import unstructured_to_structured
+
+from parasol import __version__
+from parasol.cache.content import content_hash
+from parasol.cache.disk import publish
+from parasol.checks import ParasolError
+from parasol.learning.nodes import Discretised, discretize_on
+from parasol.pde.problem import Problem, Settings
+from parasol.reduction.snapshots import open_snapshots
+from parasol.reduction.store import read_manifest
+from parasol.runtime.parameters import named_columns
+from parasol.space.nodes import Nodes
+
+_ARRAYS = ("points", "normals", "part", "on_part", "spacing", "part_normals")
+
+
+def _path(store, problem: Problem, key: dict[str, Any]) -> Path:
+    """One file for each problem, each wish and each version: whatever the choice of nodes may depend on."""
+    return Path(store).expanduser().absolute() / f"nodes-{content_hash([__version__, problem, key])[:16]}.npz"
+
+
+def write_nodes(store, problem: Problem, key: dict[str, Any], found: Discretised) -> None:
+    """Keep the nodes and the estimate; the file appears complete or not at all."""
+    nodes = found.model.nodes
+    about = {"error": found.error, "history": list(found.history), "refined": found.refined, "seconds": found.seconds}
+    content: dict[str, Any] = {name: np.asarray(getattr(nodes, name)) for name in _ARRAYS}
+    content |= {"n_interior": nodes.n_interior, "about": np.array(json.dumps(about))}
+
+    def fill(path: Path) -> None:
+        with open(path, "wb") as file:
+            np.savez(file, **content)
+
+    publish(_path(store, problem, key), fill)
+
+
+def stored_nodes(store, problem: Problem, key: dict[str, Any]) -> Discretised | None:
+    """The discretisation that was chosen for the same problem and wish before."""
+    path = _path(store, problem, key)
+    if not path.is_file():
+        return None
+    held = _read(path, ("n_interior", "about"), _ARRAYS)
+    if "part_normals" not in held:  # of a version that knew one normal per node, which was wrong at some corners
+        return None
+    about = json.loads(str(held["about"]))
+    arrays = {name: held[name] for name in _ARRAYS}
+    nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
+    model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
+    return Discretised(model, about["error"], tuple(about["history"]), about["refined"], about["seconds"])
+
+
+def read_data(data) -> tuple[Any, np.ndarray]:
+    """(mus, solutions) as given, or from an .npz file with these names, or from a store of snapshots.
+
+    Where the columns of mus have names, in a data frame or in a store, it comes as a table with these.
+    """
+    if isinstance(data, str | os.PathLike):
+        path = Path(data).expanduser()
+        if not path.exists():
+            raise ParasolError(f"there is no data at {str(data)!r}. Give an .npz with mus and solutions, or a store.")
+        if path.is_dir():
+            snapshots, names = open_snapshots(path), read_manifest(path.absolute()).parameters
+            if len(names) != snapshots.mus.shape[1]:  # functions, or a solver that names nothing
+                return snapshots.mus, snapshots.solutions
+            return unstructured_to_structured(snapshots.mus, names=list(names)), snapshots.solutions
+        held = _read(path, ("mus", "solutions"))
+        return held["mus"], held["solutions"]
+    try:
+        mus, solutions = data
+    except (TypeError, ValueError):
+        raise ParasolError("data must be a pair (mus, solutions), an .npz file with these names, or a store.") from None
+    return mus if named_columns(mus) is not None else np.asarray(mus), np.asarray(solutions)
+
+
+def _read(path: Path, names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            missing = [name for name in names if name not in getattr(file, "files", ())]
+            if missing:
+                raise ParasolError(f"{str(path)!r} has no array {missing[0]!r}. It needs: {', '.join(names)}.")
+            return {name: file[name] for name in (*names, *wanted) if name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        if isinstance(error, ParasolError):
+            raise
+        raise ParasolError(f"{str(path)!r} cannot be read as an .npz file: {error}.") from None

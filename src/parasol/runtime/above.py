@@ -1,0 +1,31 @@
+"""What answers can be asked for that needs more than NumPy: one table of functions in the rooms above."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from parasol.checks import ParasolError
+
+_ABOVE = {  # name: module, function, what it does
+    "html": ("parasol.report.notebook", "html", "showing it in a notebook"),
+    "problem_html": ("parasol.report.problems", "problem_html", "showing it in a notebook"),
+    "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
+    "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
+    **{
+        name: ("parasol.space.kernels", name, "reading its stencils")
+        for name in ("IMQ", "MQ", "IQ", "Gaussian", "PHS", "Matern", "Wendland")
+    },
+    "csr_array": ("scipy.sparse", "csr_array", "a sparse matrix"),
+}
+
+
+def borrowed(name: str) -> Any:
+    """A function or class of a room above, imported when first used; where a package is missing, one line says which."""
+    module, attribute, purpose = _ABOVE[name]
+    try:
+        return getattr(import_module(module), attribute)
+    except ImportError as error:
+        raise ParasolError(
+            f"{purpose} needs {error.name}, which is not installed. Use pip install {error.name}."
+        ) from None

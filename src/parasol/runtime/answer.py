@@ -1,0 +1,139 @@
+"""What a surrogate says about some parameters: fields, quantities, and how far they can be off."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parasol.runtime.above import borrowed
+from parasol.runtime.basis import slices
+from parasol.runtime.reduced import Bounds
+
+if TYPE_CHECKING:
+    from parasol.runtime.surrogate import Surrogate
+
+METHODS = ("map", "reduced model", "full solve")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """What a surrogate says about some parameters; fields and bounds are computed when asked for."""
+
+    surrogate: Surrogate
+    mus: np.ndarray  # (n_samples, n_parameters)
+    coefficients: np.ndarray  # (n_samples, n_modes)
+    single: bool  # asked with one vector: values and bound come without the sample axis
+    outside: np.ndarray | None = None
+    methods: np.ndarray | None = None  # (n_samples,) index in METHODS
+    solved: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Answer to {len(self.mus)} parameters>"
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Fields, (n_samples, n_values), or (n_values,) where one parameter was asked for."""
+        return self.lift()
+
+    def lift(self, out: np.ndarray | None = None) -> np.ndarray:
+        """The fields once more, into `out` where given (a memory map, for instance)."""
+        c = self.coefficients
+        fields = self.surrogate.lift(c[0] if self.single else c, out)
+        for i, values in self.solved.items():
+            fields[... if self.single else i] = values
+        return fields
+
+    def blocks(self, size: int = 1024) -> Iterator[np.ndarray]:
+        """Fields, `size` of them at a time, for batches that do not fit in memory."""
+        for rows in slices(len(self.mus), size):
+            part = {i - rows.start: v for i, v in self.solved.items() if rows.start <= i < rows.stop}
+            yield Answer(self.surrogate, self.mus[rows], self.coefficients[rows], False, solved=part).lift()
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Absolute and relative bounds of the errors, and which of them are proven."""
+        c = self.coefficients
+        found = self.surrogate.certify(self.mus, c, extrapolate=True)
+        if c.dtype == np.float32:  # what rounding does to the product V c, entry by entry at most
+            slack = (c.shape[1] + 4) * np.finfo(np.float32).eps * np.sum(np.abs(c), axis=1, dtype=float)
+            size = np.linalg.norm(c, axis=1) - found.values  # no more than the norm of the solution
+            found.relative[:] += np.divide(slack, size, out=np.full(len(c), np.inf), where=size > 0)
+            found.values[:] += slack
+        if self.solved:  # the error is measured against the full solve, which these are
+            exact = np.fromiter(self.solved, dtype=int)
+            found.values[exact] = found.relative[exact] = 0.0
+            found.rigorous[exact] = True
+        return found
+
+    @property
+    def bound_kind(self) -> list[str] | str:
+        """What is known of each bound, of the field and of its quantities alike.
+
+        "proven" (theorem, for the discrete problem, see `Bounds.rigorous`), "estimated" (from the residual, with a guessed
+        constant, or from samples kept aside that were not drawn at random), or "calibrated" (it holds for new parameters
+        of the calibration set's distribution at the stated level).
+        """
+        conformal = self.surrogate.conformal
+        calibrated = self.surrogate.reduced is None and conformal is not None and conformal.drawn
+        other = "calibrated" if calibrated else "estimated"
+        kinds = ["proven" if rigorous else other for rigorous in self.bounds.rigorous]
+        return kinds[0] if self.single else kinds
+
+    @property
+    def bound(self) -> np.ndarray | float:
+        """Bounds of the relative errors, (n_samples,), or a number."""
+        return float(self.bounds.relative[0]) if self.single else self.bounds.relative
+
+    @cached_property
+    def quantities(self) -> dict[str, Any]:
+        """Quantities of interest by name: (n_samples,), or (n_samples, n_times) in time; without samples if asked for one."""
+        known = self.surrogate.quantities
+        if known is None:
+            return {}
+        found = known(self.coefficients)
+        for i, values in self.solved.items():
+            found[:, i] = self.surrogate.solver.quantities.rows @ values.reshape(found.shape[2], -1).T  # type: ignore[union-attr]
+        return self._by_name(known.names, found)
+
+    @cached_property
+    def quantity_bounds(self) -> dict[str, Any]:
+        """How far each quantity can be off, in the shapes of `quantities`; `bound_kind` says what is known of these bounds."""
+        known = self.surrogate.quantities
+        return {} if known is None else self._by_name(known.names, known.bounds(self.bounds.values))
+
+    def _by_name(self, names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
+        found = found[:, :, 0] if self.surrogate.layout.times is None else found
+        found = found[:, 0] if self.single else found
+        return {name: float(value) if value.ndim == 0 else value for name, value in zip(names, found, strict=True)}
+
+    @property
+    def extrapolated(self) -> np.ndarray | bool:
+        """Whether a number lies outside the box or where solves failed, or a function is unlike its distribution: (n_samples,) or one truth value."""
+        unlike = self.surrogate.distributions.unlike(self.mus)
+        outside = unlike if self.outside is None else self.outside | unlike
+        return bool(outside[0]) if self.single else outside
+
+    @property
+    def method(self) -> list[str] | str:
+        """How each answer came about: by the map, by the reduced model, by a full solve."""
+        indices = np.zeros(len(self.mus), dtype=int) if self.methods is None else self.methods
+        return METHODS[indices[0]] if self.single else [METHODS[i] for i in indices]
+
+    @property
+    def road(self) -> list[str] | str:
+        """The name of `method` in version 0.1.0; it goes with the next version."""
+        warnings.warn("answer.road has a new name: use answer.method.", DeprecationWarning, stacklevel=2)
+        return self.method
+
+    @property
+    def nodes(self) -> np.ndarray | None:
+        """The nodes (n_nodes, dimension) the values belong to, where they are known."""
+        return self.surrogate.layout.points

@@ -1,0 +1,100 @@
+"""Where and when the values of a field are, and which unknown functions they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.runtime.outline import Outline
+from parasol.runtime.parameters import check_name
+
+AXES = ("x", "y", "z")  # what the coordinates are called where nobody named them
+_HIGHEST = 40  # degree of polynomials in stencils: no local system of higher degree can be solved
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What the values of a field are: unknown functions at nodes, at times where there are any.
+
+    A file holds the `outline` of the domain, but not the domain. Values between nodes are computed from the outline before
+    saving too, so that they are the same after loading.
+    """
+
+    names: tuple[str, ...] = ("u",)
+    points: np.ndarray | None = None  # (n_nodes, dimension), interior first
+    n_interior: int = 0
+    scheme: Any | None = None  # stencils for values between nodes
+    times: np.ndarray | None = None
+    domain: Any | None = None  # not part of a file
+    outline: Outline | None = None
+    coordinates: tuple[str, ...] = field(default=(), metadata={"optional": True})  # their names; () is x, y, z
+    time: str = field(default="t", metadata={"optional": True})  # what time is called
+
+    def __post_init__(self):
+        if not self.names or not all(isinstance(name, str) for name in self.names):
+            raise ParasolError(f"the unknown functions are named {self.names!r}. Give names, one per function.")
+        if self.times is not None and not len(check_finite(check_shape(self.times, (None,), "times"), "times")):
+            raise ParasolError("a layout in time needs at least one time.")
+        for name in (*self.coordinates, self.time):
+            check_name(name)
+        if self.points is None:
+            return
+        points = check_finite(check_shape(self.points, (None, None), "points"), "points")
+        if type(self.n_interior) is not int or not 0 <= self.n_interior <= len(points):
+            raise ParasolError(f"n_interior={self.n_interior!r} does not fit {len(points)} nodes.")
+        if self.coordinates and len(set(self.coordinates)) != points.shape[1]:
+            raise ParasolError(f"{self.coordinates!r} do not name the {points.shape[1]} coordinates of the nodes.")
+        if self.outline is not None:
+            check_shape(self.outline.bounds, (2, points.shape[1]), "bounds of the outline")
+        if self.scheme is not None:
+            if not hasattr(self.scheme, "stencil_size"):
+                raise ParasolError(f"the scheme of a layout is a {type(self.scheme).__name__}.")
+            size, degree = self.scheme.stencil_size, self.scheme.degree
+            if not (1 <= size < 2**31 and -1 <= degree <= _HIGHEST and hasattr(self.scheme.kernel, "radial")):
+                raise ParasolError(f"{self.scheme} is no scheme for values between nodes.")
+
+    @property
+    def n_times(self) -> int:
+        """Number of stored times; 1 for steady problems."""
+        return 1 if self.times is None else len(self.times)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the coordinates, one for each axis; bare data have none."""
+        return () if self.points is None else self.coordinates or AXES[: self.points.shape[1]]
+
+    def check_values(self, n_values: int) -> None:
+        """Refuse fields of a length that does not fit the nodes, the functions and the times."""
+        per_node = len(self.names) * self.n_times
+        if n_values % per_node or (self.points is not None and n_values != per_node * len(self.points)):
+            nodes = "" if self.points is None else f", {len(self.points)} nodes"
+            raise ParasolError(
+                f"{n_values} values do not fit {len(self.names)} functions, {self.n_times} times{nodes}."
+            )
+
+    def time_indices(self, times) -> np.ndarray:
+        """Places of the given times among the stored ones, or a clear error."""
+        if self.times is None:
+            raise ParasolError("times are for problems in time; this one is steady.")
+        wanted = check_shape(np.atleast_1d(times), (None,), "times")
+        if not len(wanted):
+            raise ParasolError("times is empty. Give at least one stored time.")
+        found = np.argmin(np.abs(self.times[None, :] - wanted[:, None]), axis=1)
+        off = np.abs(self.times[found] - wanted) > 1e-9 * max(1.0, float(np.ptp(self.times)))
+        if np.any(off):
+            raise ParasolError(
+                f"t={wanted[off][0]:g} is not a stored time. Stored are {len(self.times)} from "
+                f"{self.times[0]:g} to {self.times[-1]:g}."
+            )
+        return found
+
+
+def check_nodes(nodes, n_nodes: int) -> np.ndarray:
+    """Indices of nodes as an array, refused where they are none."""
+    found = np.asarray(nodes)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found) or np.any((found < 0) | (found >= n_nodes)):
+        raise ParasolError(f"nodes must be whole numbers from 0 to {n_nodes - 1}, got {nodes!r}.")
+    return found

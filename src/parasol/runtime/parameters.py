@@ -1,0 +1,307 @@
+"""The box of all parameter values, with NumPy alone: what an equation's symbols and a loaded file have in common."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
+from parasol.runtime.random_fields import RandomField
+
+_ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can be the name of a parameter."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise ParasolError(f"parameter name {name!r} is not a plain name. Use letters, digits and underscores.")
+    return name
+
+
+def named_columns(table) -> dict[str, np.ndarray] | None:
+    """The columns of a data frame or structured array, the entries of a series, by name; None of what has no names."""
+    if isinstance(table, np.ndarray) and table.dtype.names is not None:
+        return {name: table[name] for name in table.dtype.names}
+    labels = getattr(table, "columns", getattr(table, "index", None))
+    if labels is None or callable(labels) or not hasattr(table, "__getitem__"):
+        return None
+    labels = list(labels)
+    named = [isinstance(label, str | tuple) for label in labels]  # tuples are names in several levels
+    if not any(named):
+        return None
+    if not all(isinstance(label, str) for label in labels):
+        other = next(label for label in labels if not isinstance(label, str))
+        raise ParasolError(
+            f"the table of parameters has a column {other!r}, which is no name. Name each column by a text."
+        )
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise ParasolError(f"the table of parameters has two columns {twice!r}. Name each column once.")
+    return {label: np.asarray(table[label]) for label in labels}
+
+
+def check_range(name: str, low, high, scale: str) -> tuple[float, float]:
+    """Return the ends of a range as floats if they are one."""
+    check_choice(scale, ("linear", "log"), f"scale of parameter {name!r}")
+    try:
+        low, high = float(low), float(high)
+    except (TypeError, ValueError):
+        raise ParasolError(f"range of parameter {name!r} must be two numbers, got {low!r} and {high!r}.") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParasolError(f"range of parameter {name!r} is ({low:g}, {high:g}). Give a finite low < high.")
+    if scale == "log" and low <= 0:
+        raise ParasolError(f"range of parameter {name!r} starts at {low:g}. A log scale needs low > 0.")
+    return low, high
+
+
+def middle(low: float, high: float, scale: str) -> float:
+    """The value half-way through a range, on its own scale.
+
+    >>> middle(0.1, 10.0, "log")
+    1.0
+    """
+    return math.sqrt(low * high) if scale == "log" else (low + high) / 2
+
+
+@dataclass(frozen=True)
+class ParameterRange:
+    """A number that answers depend on: its name, its range, its scale ("linear" or "log")."""
+
+    name: str
+    low: float
+    high: float
+    scale: str = "linear"
+
+    def __post_init__(self):
+        check_name(self.name)
+        low, high = check_range(self.name, self.low, self.high, self.scale)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def __str__(self) -> str:
+        return f"{self.name} in [{self.low:g}, {self.high:g}]{' (log)' if self.scale == 'log' else ''}"
+
+    @property
+    def middle(self) -> float:
+        """The value half-way through the range, on the parameter's own scale."""
+        return middle(self.low, self.high, self.scale)
+
+
+@dataclass(frozen=True)
+class ParameterFunction:
+    """A function that answers depend on, by its values at nodes: its name, the distribution of its samples, where it is given."""
+
+    name: str
+    distribution: RandomField
+    on: str = "boundary"
+
+    def __post_init__(self):
+        check_name(self.name)
+        check_choice(self.on, ("boundary", "domain"), f"on of the function parameter {self.name!r}")
+        if not isinstance(self.distribution, RandomField):
+            raise ParasolError(
+                f"the distribution of the function {self.name!r} is a {type(self.distribution).__name__}."
+            )
+
+    def __str__(self) -> str:
+        return f"{self.name}: a function on the {self.on}, {self.distribution}"
+
+
+@dataclass(frozen=True)
+class ParameterSpace:
+    """The box of all parameter values: scalars in order of declaration, then functions.
+
+    Where full solves failed in a part of the box, `solved` has the range of each scalar in which they did not, and `why`
+    what failed (empty where there were no samples): vectors outside of that are refused like those outside the box.
+
+    >>> space = ParameterSpace((ParameterRange("a", 0.1, 4.0), ParameterRange("k", 0.0, 2.0)))
+    >>> space.grid(3, 2).shape
+    (6, 2)
+    """
+
+    scalars: tuple[ParameterRange, ...] = ()
+    functions: tuple[ParameterFunction, ...] = ()
+    solved: tuple[tuple[float, float], ...] = field(default=(), metadata={"optional": True})  # () is everywhere
+    why: str = field(default="", metadata={"optional": True})
+
+    def __post_init__(self):
+        for name, kind in (("scalars", ParameterRange), ("functions", ParameterFunction)):
+            declared = tuple(getattr(p, "declared", p) for p in getattr(self, name))  # a symbol knows its declaration
+            for p in declared:
+                if not isinstance(p, kind):
+                    raise ParasolError(f"a parameter space is made of parameters, got a {type(p).__name__}.")
+            object.__setattr__(self, name, declared)
+        if self.solved and len(self.solved) != len(self.scalars):
+            raise ParasolError(f"{len(self.solved)} ranges of solutions for {len(self.scalars)} parameters.")
+        for p, (low, high) in zip(self.scalars, self.solved, strict=False):
+            if not p.low <= low < high <= p.high:
+                raise ParasolError(f"solutions from {low:g} to {high:g} are not in the range of {p.name}.")
+
+    @cached_property
+    def answered(self) -> ParameterSpace:
+        """The part of the box in which full solves succeeded: all of it unless some failed."""
+        if not self.solved:
+            return self
+        pairs = zip(self.scalars, self.solved, strict=True)
+        return ParameterSpace(tuple(ParameterRange(p.name, *ends, p.scale) for p, ends in pairs), self.functions)
+
+    def __str__(self) -> str:
+        """The parameters and their ranges in one line.
+
+        >>> print(ParameterSpace((ParameterRange("a", 0.1, 4.0, "log"), ParameterRange("k", 0.0, 2.0))))
+        a in [0.1, 4] (log), k in [0, 2]
+        """
+        return ", ".join(map(str, (*self.scalars, *self.functions))) or "none"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the scalar parameters."""
+        return tuple(p.name for p in self.scalars)
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """(2, n_scalars): lower and upper ends."""
+        return np.array([[p.low for p in self.scalars], [p.high for p in self.scalars]])
+
+    @property
+    def limits(self) -> np.ndarray:
+        """(2, n_scalars): the ends up to rounding, beyond which a value counts as outside."""
+        low, high = self.bounds.copy()
+        log = np.array([p.scale == "log" for p in self.scalars], dtype=bool)
+        slack = _ROUNDING * np.where(log, [np.abs(low), np.abs(high)], high - low)
+        return np.array([low - slack[0], high + slack[1]])
+
+    def vector(self, values: Mapping[str, float]) -> np.ndarray:
+        """Named values as a vector inside the box; without any, the middle of every range (of its part with solutions)."""
+        return self.check(self._named(values)[None])[0]
+
+    def ordered(self, given):
+        """Parameters given by name, as an array with one column per parameter in this space's order; all else unchanged.
+
+        Names come with a mapping (numbers, or columns of them), with the columns of a data frame, the index of a series,
+        the fields of a structured array. A table must have every parameter; its other columns are passed over.
+
+        >>> space = ParameterSpace((ParameterRange("a", 0.1, 4.0), ParameterRange("k", 0.0, 2.0)))
+        >>> space.ordered({"k": [1.0, 2.0], "a": 3.0})
+        array([[3., 1.],
+               [3., 2.]])
+        """
+        if isinstance(given, Mapping):
+            return self._named(given)
+        columns = named_columns(given)
+        if columns is None:
+            return given
+        missing = [name for name in self.names if name not in columns]
+        if missing or self.functions:
+            wanted = f"it has no column {missing[0]!r}" if missing else "functions are given as plain vectors"
+            raise ParasolError(f"the table of parameters has the columns {', '.join(columns)}: {wanted}.")
+        return self._named({name: columns[name] for name in self.names})
+
+    def _named(self, values: Mapping[str, Any]) -> np.ndarray:
+        """(n_scalars,) of named numbers, or (n_samples, n_scalars) where some of them are columns; without any, the middle."""
+        for name in values:
+            if name in [f.name for f in self.functions]:
+                raise ParasolError(
+                    f"{name!r} is a function: give its nodal values in a parameter vector, or a seed to draw it."
+                )
+            if name not in self.names:
+                known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
+                raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
+        left_out = [f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars if p.name not in values]
+        if values and left_out:
+            raise ParasolError(
+                f"{', '.join(left_out)} is missing. Give every parameter, or none for the middle of all ranges."
+            )
+        try:
+            columns = [np.asarray(values.get(p.name, p.middle), dtype=float) for p in self.answered.scalars]
+            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.empty(0)
+        except (TypeError, ValueError):
+            raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
+
+    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
+        mus = check_finite(np.asarray(self.ordered(mus), dtype=float), "parameter")
+        if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
+            raise ParasolError(
+                f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
+            )
+        if not extrapolate:
+            low, high = self.limits
+            for j, p in enumerate(self.scalars):
+                outside = (mus[:, j] < low[j]) | (mus[:, j] > high[j])
+                if np.any(outside):
+                    value = mus[np.argmax(outside), j]
+                    raise ParasolError(
+                        f"parameter {p.name}={value:.10g} is outside its range [{p.low:g}, {p.high:g}]. "
+                        f"Choose a value inside, declare a wider range, or pass extrapolate=True."
+                    )
+            low, high = self.answered.limits
+            for j, (p, ends) in enumerate(zip(self.scalars, self.solved, strict=False)):
+                outside = (mus[:, j] < low[j]) | (mus[:, j] > high[j])
+                if np.any(outside):
+                    value = mus[np.argmax(outside), j]
+                    reason = f"full solves failed ({self.why})" if self.why else "there are no samples"
+                    raise ParasolError(
+                        f"parameter {p.name}={value:.10g} is in the part of its range [{p.low:g}, {p.high:g}] where "
+                        f"{reason}. Choose a value in [{ends[0]:g}, {ends[1]:g}], or pass extrapolate=True."
+                    )
+        return mus
+
+    def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
+        """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
+        mus = np.asarray(self.ordered(mus), dtype=object if isinstance(mus, str) else float)
+        if mus.ndim == 1 and len(mus) == n_parameters:
+            raise ParasolError(
+                f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one."
+            )
+        mus = check_finite(check_shape(mus, (None, n_parameters), "mus"), "mus")
+        self.check(mus[:, : len(self.scalars)], extrapolate=extrapolate)
+        return mus
+
+    def inside(self, mus: np.ndarray) -> np.ndarray:
+        """Which of the vectors have all their scalars in the box where it has solutions, (n_samples,) bool."""
+        low, high = self.answered.limits
+        scalars = mus[:, : len(self.scalars)]
+        return np.all((scalars >= low) & (scalars <= high), axis=1)
+
+    def grid(self, *counts: int) -> np.ndarray:
+        """All combinations of equidistant values (on each parameter's scale), ends included; first parameter slowest."""
+        if len(counts) != len(self.scalars):
+            raise ParasolError(
+                f"grid got {len(counts)} counts for {len(self.scalars)} parameters ({', '.join(self.names)})."
+            )
+        counts = tuple(check_count(n, "a count of grid") for n in counts)
+        unit = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
+        mesh = np.meshgrid(*unit, indexing="ij")
+        return self.from_unit(np.column_stack([m.ravel() for m in mesh]))
+
+    def from_unit(self, unit: np.ndarray) -> np.ndarray:
+        """Map the unit cube (n_samples, n_scalars) to the box, on each parameter's scale."""
+        out = np.empty(np.shape(unit))
+        for j, p in enumerate(self.scalars):
+            t = unit[:, j]
+            if p.scale == "log":
+                out[:, j] = np.exp((1 - t) * math.log(p.low) + t * math.log(p.high))
+            else:
+                out[:, j] = (1 - t) * p.low + t * p.high
+            out[:, j] = np.select([t <= 0, t >= 1], [p.low, p.high], np.clip(out[:, j], p.low, p.high))
+        return out
+
+    def to_unit(self, mus: np.ndarray) -> np.ndarray:
+        """The inverse of `from_unit`: positions in the unit cube, on each parameter's scale.
+
+        >>> space = ParameterSpace((ParameterRange("a", 0.1, 10.0, "log"), ParameterRange("k", 0.0, 2.0)))
+        >>> space.to_unit(np.array([[1.0, 0.5]])).round(12)
+        array([[0.5 , 0.25]])
+        """
+        out = np.empty(np.shape(mus))
+        for j, p in enumerate(self.scalars):
+            scaled = [np.log(v) if p.scale == "log" else v for v in (mus[:, j], p.low, p.high)]
+            out[:, j] = (scaled[0] - scaled[1]) / (scaled[2] - scaled[1])
+        return out

@@ -1,0 +1,177 @@
+"""The reduced model: coefficients for thousands of parameters at a cost that does not know the number of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.runtime.above import borrowed
+from parasol.runtime.basis import Basis, slices
+from parasol.runtime.certificate import Certificate, Constants
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.residuals import WeightedResidual
+from parasol.runtime.theta import Theta
+
+_BATCH = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Upper bounds of the error ||u_μ − V c|| for each parameter, in the norm of the basis.
+
+    `rigorous` says where the constant behind the bound is proven: for the discrete problem, up to rounding, and but for a
+    probability of 1e-6 per norm that a random start of Lanczos' method misleads it (`certificate.lanczos_margin`).
+    Elsewhere the constant is guessed from the nearest parameter at which it was computed and from the basis.
+    """
+
+    values: np.ndarray  # (n_samples,)
+    relative: np.ndarray  # (n_samples,): bound of the error over ||u_μ||; infinite where the bound exceeds ||V c||
+    rigorous: np.ndarray  # (n_samples,) bool
+
+    def __repr__(self) -> str:
+        return (
+            f"<Bounds of {len(self.values)} errors, at most {np.max(self.relative, initial=0.0):.1e} relative, "
+            f"{np.count_nonzero(self.rigorous)} rigorous>"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedModel:
+    """Least-squares reduced collocation: c(μ) = argmin ||P_k (A_μ V c − f_μ)||, P_k = A(μ_k)⁻¹ for the best of few μ_k."""
+
+    basis: Basis
+    parameters: ParameterSpace
+    n_parameters: int
+    operator_theta: Theta
+    load_theta: Theta
+    residuals: tuple[WeightedResidual, ...]
+    certificate: Certificate
+    interpolation_error: float = 0.0  # of the coefficients that the equation does not separate
+    model: Any | None = None  # the full model, for what the reduced one cannot do
+
+    def __post_init__(self):
+        n_terms, n_loads = self.operator_theta.n_terms, self.load_theta.n_terms
+        check_shape(self.certificate.thetas, (None, n_terms), "thetas of the certificate")
+        check_shape(self.certificate.sigmas, (None, len(self.residuals)), "sigmas of the certificate")
+        for residual in self.residuals:
+            if (residual.n_loads, residual.n_terms, residual.n_modes) != (n_loads, n_terms, self.basis.n_modes):
+                raise ParasolError("a residual of the reduced model belongs to another basis, or to another equation.")
+
+    def __repr__(self) -> str:
+        return (
+            f"<ReducedModel {self.basis.n_modes} modes, {self.residuals[0].triangle.shape[0]} rows, "
+            f"{len(self.residuals)} preconditioners, {self.certificate.n_anchors} anchors>"
+        )
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes, d."""
+        return self.basis.n_modes
+
+    def truncated(self, n_modes: int) -> ReducedModel:
+        """The reduced model of the first modes: nothing is computed anew."""
+        basis = self.basis.truncated(n_modes)
+        return replace(self, basis=basis, residuals=tuple(residual.truncated(n_modes) for residual in self.residuals))
+
+    def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
+        return self.solve(mus, extrapolate=extrapolate, bounds=False).coefficients
+
+    def solve(self, mus, *, extrapolate: bool = False, bounds: bool = True) -> ReducedSolutions:
+        """Coefficients, and unless told otherwise bounds of their errors, for (n_samples, n_parameters)."""
+        mus = self.check(mus, extrapolate=extrapolate)
+        out = np.empty((len(mus), self.n_modes))
+        found = _empty_bounds(len(mus)) if bounds else None
+        for rows, theta, phi, constants in self._batches(mus):
+            for k, here in _by_choice(constants.choice):
+                c = self.residuals[k].solve(theta[here], phi[here])
+                out[rows.start + here] = c
+                if found is not None:
+                    self._bound_into(found, rows.start + here, k, theta[here], phi[here], c, constants, here)
+        return ReducedSolutions(self.basis, mus, check_finite(out, "coefficients"), found)
+
+    def certify(self, mus, coefficients, *, extrapolate: bool = False) -> Bounds:
+        """Bounds of ||u_μ − V c|| for any coefficients c (n_samples, n_modes), whoever computed them."""
+        mus = self.check(mus, extrapolate=extrapolate)
+        coefficients = check_finite(check_shape(coefficients, (len(mus), self.n_modes), "coefficients"), "coefficients")
+        found = _empty_bounds(len(mus))
+        for rows, theta, phi, constants in self._batches(mus):
+            for k, here in _by_choice(constants.choice):
+                at = rows.start + here
+                self._bound_into(found, at, k, theta[here], phi[here], coefficients[at], constants, here)
+        return found
+
+    def _bound_into(self, found: Bounds, at, k: int, theta, phi, c, constants: Constants, here) -> None:
+        weighting = self.residuals[k]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            residual = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1)
+            bound = (residual + weighting.allowance(theta, phi, c)) / constants.sigma[here]
+            bound = np.where(np.isnan(bound), np.inf, bound)
+            size = np.linalg.norm(c, axis=1)
+            size -= np.minimum(bound, size)  # no more than ||u_μ||, for the modes are orthonormal
+        found.values[at] = bound
+        found.relative[at] = np.divide(bound, size, out=np.full(len(bound), np.inf), where=size > 0)
+        found.rigorous[at] = constants.rigorous[here]
+
+    def operator(self, mu) -> np.ndarray:
+        """B_μ = P_k A_μ V in the few rows of its preconditioner, (n_rows, n_modes)."""
+        theta, _, residual = self._at(mu)
+        return residual.operators(theta)[0]
+
+    def load(self, mu) -> np.ndarray:
+        """P_k f_μ in the few rows of its preconditioner, (n_rows,)."""
+        _, phi, residual = self._at(mu)
+        return residual.load(phi)[0]
+
+    def _at(self, mu) -> tuple[np.ndarray, np.ndarray, WeightedResidual]:
+        mus = self.check([np.atleast_1d(mu)])
+        theta = self.operator_theta(mus)
+        return theta, self.load_theta(mus), self.residuals[self.certificate.constants(theta).choice[0]]
+
+    def _batches(self, mus: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray, Constants]]:
+        for rows in slices(len(mus), _BATCH):
+            theta = self.operator_theta(mus[rows])
+            constants = self.certificate.constants(theta, self.residuals)
+            # outside the declared ranges nothing is claimed, even where the theorem would still hold
+            constants.rigorous[:] &= self.parameters.inside(mus[rows])
+            yield rows, theta, self.load_theta(mus[rows]), constants
+
+    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Parameter vectors as floats, refused if of wrong length or outside the box."""
+        return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedSolutions:
+    """Coefficients for many parameters, with bounds of their errors."""
+
+    basis: Basis
+    mus: np.ndarray  # (n_samples, n_parameters)
+    coefficients: np.ndarray  # (n_samples, n_modes)
+    bounds: Bounds | None = None
+
+    def __repr__(self) -> str:
+        return f"<ReducedSolutions for {len(self.mus)} parameters{'' if self.bounds is None else f', {self.bounds}'}>"
+
+    @property
+    def values(self) -> np.ndarray:
+        """The fields V c, (n_samples, n_values), lifted when asked for."""
+        return self.basis.lift(self.coefficients)
+
+
+def _empty_bounds(n: int) -> Bounds:
+    return Bounds(np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
+
+
+def _by_choice(choices: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Each choice that occurs, with the rows that made it."""
+    order = np.argsort(choices, kind="stable")
+    which, starts = np.unique(choices[order], return_index=True)
+    yield from zip(which.tolist(), np.split(order, starts[1:]), strict=True)

@@ -1,0 +1,340 @@
+"""The surrogate: parameters in, fields out, with what is known about their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.runtime.above import borrowed
+from parasol.runtime.answer import Answer
+from parasol.runtime.basis import Basis, slices
+from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.distributions import Distributions
+from parasol.runtime.features import Features
+from parasol.runtime.layout import Layout, check_nodes
+from parasol.runtime.operation import Operation
+from parasol.runtime.operations import run, steps
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.program import Program, map_name, program_of
+from parasol.runtime.quantities import Quantities
+from parasol.runtime.reduced import Bounds, ReducedModel
+
+_BATCH = 8192
+
+
+class Map(Protocol):
+    """What turns features (n, p) into coefficients (n, d): a trained network, or anybody's regressor."""
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Coefficients of features."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surrogate:
+    """u(μ) ≈ V · map(features(μ)); calling it changes nothing in it, so threads may share it."""
+
+    basis: Basis
+    map: Map
+    features: Features
+    parameters: ParameterSpace
+    layout: Layout = field(default_factory=Layout)
+    reduced: ReducedModel | None = None  # proves bounds, repairs
+    conformal: ConformalBound | None = None  # bounds relative errors at a level, where nothing can be proven
+    solver: Any | None = None  # for the last repair; not part of a file
+    facts: dict[str, Any] = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
+    readout: np.ndarray | None = None  # (n_out, n_modes) what is lifted to, where it is not all values
+    quantities: Quantities | None = None  # what the problem wants to know of a field
+
+    def __post_init__(self):
+        kinds = {
+            "basis": Basis,
+            "features": Features,
+            "parameters": ParameterSpace,
+            "layout": Layout,
+            "reduced": ReducedModel | None,
+            "conformal": ConformalBound | None,
+            "quantities": Quantities | None,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ParasolError(f"{name} of a surrogate is a {type(getattr(self, name)).__name__}.")
+        if not callable(getattr(self.map, "predict", None)):
+            raise ParasolError(f"the map of a surrogate is a {type(self.map).__name__}, which has no predict.")
+        if self.reduced is not None and not _same_modes(self.reduced.basis, self.basis):
+            raise ParasolError("the reduced model has another basis than the surrogate: its bounds would be wrong.")
+        if self.readout is not None:
+            check_finite(check_shape(self.readout, (None, self.basis.n_modes), "readout"), "readout")
+        self.layout.check_values(self.n_values)
+        if self.quantities is not None:
+            check_shape(self.quantities.rows, (None, self.layout.n_times, self.basis.n_modes), "rows of the quantities")
+        if self.conformal is not None and self.conformal.normalised:
+            raise ParasolError("a surrogate knows no difficulties. Calibrate its bound without them.")
+
+    def __getstate__(self) -> dict:  # what was computed on the way is computed again where needed
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.parameters.names) or "functions"
+        return f"<Surrogate of ({names}): {self.basis.n_modes} modes, {self.n_values} values, {map_name(self.map)}>"
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of a parameter vector."""
+        return len(self.features.shift)
+
+    @property
+    def n_values(self) -> int:
+        """Length of an answer."""
+        return len(self._modes)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether anything is known about the errors of its answers."""
+        return self.reduced is not None or self.conformal is not None
+
+    @property
+    def _modes(self) -> np.ndarray:
+        return self.basis.modes if self.readout is None else self.readout
+
+    @cached_property
+    def _transposed(self) -> dict[type, np.ndarray]:
+        """Modes as rows, by type: what the last product reads."""
+        return {kind: np.ascontiguousarray(self._modes.T, dtype=kind) for kind in (np.float32, np.float64)}
+
+    def __call__(
+        self,
+        mus=None,
+        *,
+        dtype: type = np.float64,
+        extrapolate: bool = False,
+        tolerance: float | None = None,
+        **named,
+    ) -> Answer:
+        """Answers for one parameter vector (n_parameters,) or several (n_samples, n_parameters), in float64 or float32.
+
+        By name too: `surrogate(a=0.9, k=1.7)`, a mapping of names to numbers or columns of them, a data frame whose columns
+        have the parameters' names in any order.
+
+        With a `tolerance`, answers whose relative bound exceeds it are repaired: by the reduced model, and where that is
+        not enough by a full solve; `answer.method` says how each one came about. Repaired answers are float64.
+        """
+        if (mus is None) == (not named):
+            raise ParasolError(
+                f"give the parameters ({', '.join(self.parameters.names)}) once: as a vector, as a table, or by name."
+            )
+        mus, outside, single = self._checked(named if mus is None else mus, extrapolate)
+        if tolerance is None:
+            return Answer(self, mus, self._coefficients(mus, dtype), single, outside)
+        if np.dtype(dtype) != np.float64:
+            raise ParasolError("a tolerance is met in float64. Leave dtype out, or the tolerance.")
+        if self.readout is not None:
+            raise ParasolError("repairs need whole fields. Give the tolerance to the surrogate that was restricted.")
+        answer = Answer(self, mus, self._coefficients(mus), single, outside)
+        return self._repaired(answer, check_positive(tolerance, "tolerance"))
+
+    def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """c(μ), (n_samples, n_modes) or (n_modes,)."""
+        mus, _, single = self._checked(mus, extrapolate)
+        out = self._coefficients(mus)
+        return out[0] if single else out
+
+    def _coefficients(self, mus: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+        predict = self._predictors.get(np.dtype(dtype).type)
+        if predict is None:
+            raise ParasolError(f"dtype must be float64 or float32, got {dtype!r}.")
+        if len(mus) <= _BATCH:
+            out = predict(mus)
+        else:
+            out = np.concatenate([predict(mus[rows]) for rows in slices(len(mus), _BATCH)])
+        if not np.isfinite(out).all():
+            bad = mus[int(np.argmin(np.isfinite(out).all(axis=1)))]
+            raise ParasolError(
+                f"the map predicts values that are not finite, for instance at {bad}. Ask inside the box."
+            )
+        return out
+
+    @cached_property
+    def _predictors(self) -> dict:
+        """Coefficients of parameters, by the type of numbers wanted; only a map made for float32 computes in it."""
+        program = program_of(self.map)
+        if program is None:
+            whole = lambda mus: np.asarray(self.map.predict(self.features(mus)), dtype=float)  # noqa: E731
+        else:
+            whole = self.program
+            if program.dtype == np.float32:
+                single = program.astype(np.float64).folded().astype(np.float32)
+                before = steps(self.features.operations)  # in float64: in a narrow box the digits are needed
+                return {np.float64: whole, np.float32: lambda mus: single(run(before, mus))}
+        return {np.float64: whole, np.float32: partial(_single, whole)}
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """From parameters to coefficients, step by step; those of the map have the type of numbers it was made for."""
+        program = program_of(self.map)
+        if program is None:
+            raise ParasolError(
+                f"a map of kind {map_name(getattr(self.map, 'inner', self.map))} has no program, so nothing but Python can compute it: it can neither be "
+                "exported nor explored. Fit one of parasol's recipes, such as 'best' or 'polynomial'."
+            )
+        return (*self.features.operations, *program.operations)
+
+    @cached_property
+    def program(self) -> Program:
+        """From parameters to coefficients in float64, folded: what Python runs."""
+        return Program(tuple(op.astype(np.float64) for op in self.operations)).folded()
+
+    def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None, bool]:
+        """Parameter vectors on axis 0 as floats, which of them lie outside the box (None: none), and whether it was one."""
+        try:
+            mus = np.asarray(self.parameters.ordered(mus), dtype=float)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, ParasolError):
+                raise
+            raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
+        if mus.ndim == 0:
+            mus = mus[None]
+        single = mus.ndim == 1
+        if single:
+            mus = mus[None]
+        if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
+            raise ParasolError(
+                f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}) or ({self.n_parameters},)."
+            )
+        low, high = self._box
+        scalars = mus[:, : len(low)]
+        inside = (scalars >= low) & (scalars <= high)
+        if inside.all() and (len(low) == mus.shape[1] or np.isfinite(mus).all()):
+            return mus, None, single
+        check_finite(mus, "mus")
+        if not extrapolate:
+            self.parameters.check(scalars)
+        if np.any(mus[:, self.features.logs] <= 0):
+            raise ParasolError("a parameter on a logarithmic scale must be positive, outside its range too.")
+        return mus, np.any(~inside, axis=1), single
+
+    @cached_property
+    def _box(self) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self.parameters.answered.limits
+        return low, high
+
+    @cached_property
+    def distributions(self) -> Distributions:
+        """What is known of functions among the parameters; nothing where the nodes are not known."""
+        points = None if self.readout is not None else self.layout.points
+        return Distributions(self.parameters, points, self.layout.n_interior)
+
+    def lift(self, coefficients: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """V c, (n_samples, n_values), in the type of the coefficients, into `out` where given."""
+        return np.matmul(coefficients, self._transposed[coefficients.dtype.type], out=out)
+
+    def jacobian(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
+        mus, _, single = self._checked(mus, extrapolate)
+        if program_of(self.map) is not None:
+            out = self.program.jacobian(mus)
+        else:
+            slopes = getattr(self.map, "jacobian", partial(_differences, self.map))
+            out = slopes(self.features(mus)) * self.features.slope(mus)[:, None, :]
+        return out[0] if single else out
+
+    def gradient(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+        """Derivatives of the values by the parameters, (n_samples, n_values, n_parameters), or of one vector."""
+        return self._modes @ self.jacobian(mus, extrapolate=extrapolate)
+
+    def certify(self, mus, coefficients=None, *, extrapolate: bool = False) -> Bounds:
+        """Bounds of the errors: from the residual where there is a reduced model (`rigorous` says which are proven), else conformal."""
+        mus, outside, _ = self._checked(mus, extrapolate)
+        c = self._coefficients(mus) if coefficients is None else np.asarray(coefficients, dtype=float)
+        if self.reduced is not None:
+            return self.reduced.certify(mus, c, extrapolate=extrapolate)
+        if self.conformal is not None:
+            relative = np.full(len(mus), float(self.conformal.quantile))
+            # the level holds for the distribution of the calibration set, which ends at the box
+            relative[
+                self.distributions.unlike(mus) if outside is None else outside | self.distributions.unlike(mus)
+            ] = np.inf
+            # relative to the solution, whose norm is at most that of the answer over 1 − relative
+            size = np.linalg.norm(c, axis=1)
+            values = np.full(len(mus), np.inf)
+            np.divide(size * relative, 1 - relative, out=values, where=relative < 1)
+            return Bounds(values, relative, np.zeros(len(mus), dtype=bool))
+        raise ParasolError(
+            "nothing is known about the errors of this surrogate. Fit it from a reduced model, or give it a calibration set."
+        )
+
+    def restricted(self, *, nodes=None, points=None, times=None) -> Surrogate:
+        """A surrogate of values at some nodes (indices), at any points (n_points, dimension), or at some stored times only.
+
+        Its cost does not depend on the number of nodes; bounds remain those of the whole field.
+        """
+        layout, quantities = self.layout, self.quantities
+        if self.readout is not None:
+            raise ParasolError("this surrogate is restricted already. Restrict the original one.")
+        if nodes is not None and points is not None:
+            raise ParasolError("give either nodes or points, not both.")
+        modes = self.basis.modes.reshape(layout.n_times, len(layout.names), -1, self.basis.n_modes)
+        if times is not None:
+            chosen = layout.time_indices(times)
+            modes, layout = modes[chosen], replace(layout, times=layout.times[chosen])  # type: ignore[index]
+            quantities = None if quantities is None else quantities.at(chosen)
+        if nodes is not None:
+            chosen = check_nodes(nodes, modes.shape[2])
+            modes = modes[:, :, chosen]
+            layout = replace(layout, points=None if layout.points is None else layout.points[chosen], n_interior=0)
+        if points is not None:
+            modes = np.einsum("pn,tfnd->tfpd", borrowed("interpolation_weights")(layout, points), modes, optimize=True)
+            layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), n_interior=0)
+        readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
+        made = replace(self, readout=readout, layout=layout, quantities=quantities)
+        vars(made)["distributions"] = self.distributions  # functions are given at all nodes still
+        return made
+
+    def _repaired(self, answer: Answer, tolerance: float) -> Answer:
+        mus, c = answer.mus, answer.coefficients.copy()
+        method = np.zeros(len(mus), dtype=int)
+        relative = self.certify(mus, c, extrapolate=True).relative
+        bad = np.flatnonzero(relative > tolerance)
+        if len(bad) and self.reduced is not None:
+            better = self.reduced.solve(mus[bad], extrapolate=True)
+            c[bad], method[bad] = better.coefficients, 1
+            bad = bad[better.bounds.relative > tolerance]  # type: ignore[union-attr]
+        solved: dict[int, np.ndarray] = {}
+        if len(bad):
+            if self.solver is None:
+                raise ParasolError(
+                    f"{len(bad)} of {len(mus)} answers cannot be brought below {tolerance:g} without full solves, and this "
+                    "surrogate has no solver at hand. Use dataclasses.replace(surrogate, solver=model)."
+                )
+            for i in bad:
+                beyond = answer.outside is not None and answer.outside[i]
+                solution = self.solver.solve(mus[i], **({"extrapolate": True} if beyond else {}))
+                solved[int(i)] = np.asarray(
+                    getattr(solution, "flat", getattr(solution, "values", solution)), dtype=float
+                )
+            method[bad] = 2
+        return Answer(self, mus, c, answer.single, answer.outside, method, solved)
+
+
+def _single(predict, mus: np.ndarray) -> np.ndarray:
+    """Predictions rounded to single precision."""
+    with np.errstate(over="ignore"):
+        return predict(mus).astype(np.float32)
+
+
+def _same_modes(one: Basis, other: Basis) -> bool:
+    return one is other or (one.modes.shape == other.modes.shape and np.array_equal(one.modes, other.modes))
+
+
+def _differences(fitted: Map, x: np.ndarray) -> np.ndarray:
+    """Central differences, for maps that do not know their derivatives."""
+    step = 1e-5
+    columns = [(fitted.predict(x + step * e) - fitted.predict(x - step * e)) / (2 * step) for e in np.eye(x.shape[1])]
+    return np.stack(columns, axis=-1)

@@ -1,0 +1,43 @@
+"""The functions of the parameters in an affine sum, evaluated with NumPy alone where they are formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parasol.runtime.rows import RowFunction, ScalarFunction
+
+
+@dataclass(frozen=True, eq=False)
+class Theta:
+    """The functions θ_q(μ) of one sum: formulas in the scalars, then coefficients at single rows."""
+
+    formulas: tuple[ScalarFunction, ...]
+    rows: tuple[tuple[RowFunction, np.ndarray | None], ...] = ()  # with the places of function values in mu, or None
+    n_scalars: int = 0
+
+    @property
+    def n_terms(self) -> int:
+        """Number of functions, Q."""
+        return len(self.formulas) + sum(len(function.columns[0]) for function, _ in self.rows)
+
+    @property
+    def constant(self) -> np.ndarray:
+        """(Q,) bool: whose formula holds no parameter. Decided from the expression: samples may miss where it changes."""
+        formulas = [function.constant for function in self.formulas]
+        return np.array([*formulas, *[False] * (self.n_terms - len(formulas))], dtype=bool)
+
+    def __call__(self, mus: np.ndarray) -> np.ndarray:
+        """θ_q at parameter vectors (n_samples, n_parameters): (n_samples, Q)."""
+        out = np.empty((len(mus), self.n_terms))
+        scalars = mus[:, : self.n_scalars].T
+        for q, formula in enumerate(self.formulas):
+            out[:, q] = formula(*scalars)
+        start = len(self.formulas)
+        for function, places in self.rows:
+            stop = start + len(function.columns[0])
+            values = function(mus, 0.0)
+            out[:, start:stop] = values if places is None else values * mus[:, places]
+            start = stop
+        return out

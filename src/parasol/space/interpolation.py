@@ -1,0 +1,40 @@
+"""Values between nodes, from stencils around any points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.runtime.layout import Layout
+from parasol.space.neighbours import Cloud
+from parasol.space.operators import differentiate
+from parasol.space.outline import OutlinedDomain
+
+
+def interpolation_weights(layout: Layout, points) -> np.ndarray:
+    """Weights (n_points, n_nodes) that turn values at the nodes of a field into values at points in its domain."""
+    if layout.points is None or layout.scheme is None:
+        raise ParasolError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
+    points = check_finite(check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points"), "points")
+    # the domain is not part of a file, and answers must not change on the way through one
+    known = layout.domain if layout.outline is None else OutlinedDomain(layout.outline)
+    cloud = Cloud(layout.points, known)  # type: ignore[arg-type]
+    gap, node = (found[:, 0] for found in cloud.wrap.query(cloud.wrap.tree(layout.points), points, 1))
+    between = gap > 1e-12 * float(np.max(np.abs(layout.points)))
+    if not _contains(layout, points[between]).all():
+        raise ParasolError("some of the points lie outside the domain. Ask inside only.")
+    weights = np.zeros((len(points), len(layout.points)))
+    weights[~between, node[~between]] = 1.0  # a node has its own value, wherever its neighbours are
+    if between.any():
+        zero = (0,) * layout.points.shape[1]
+        weights[between] = differentiate(cloud, points[between], [zero], layout.scheme)[zero].toarray()
+    return weights
+
+
+def _contains(layout: Layout, points: np.ndarray) -> np.ndarray:
+    """Which points (n, dimension) lie in the domain, as far as it is known: (n,) bool."""
+    if layout.domain is not None:
+        return layout.domain.distance(points) <= 1e-9 * layout.domain.size
+    return (
+        np.ones(len(points), dtype=bool) if layout.outline is None else OutlinedDomain(layout.outline).contains(points)
+    )

@@ -1,1 +1,0 @@
-"""One call from an equation to a surrogate that meets a tolerance."""
