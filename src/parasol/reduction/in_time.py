@@ -17,7 +17,8 @@ from parasol.pde.transient import LARGE_VIOLATION, count_steps
 from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
 from parasol.reduction.pod_greedy import compressed_pod, space_basis
 from parasol.reduction.reduced import modes_on_unknowns
-from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, nonlinear_values, project
+from parasol.reduction.sampled import nonlinear_values
+from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, project
 from parasol.reduction.stepping import march
 from parasol.runtime.basis import Basis, slices
 
@@ -241,7 +242,7 @@ class _Training:
                 whole = states + data @ constraints.lift.T
                 sizes.append(np.linalg.norm(basis.norm(model.at_nodes(whole))))
                 if model.nonlinear:
-                    yield nonlinear_values(model, mu, whole, times)
+                    yield np.hstack(nonlinear_values(model, [mu] * len(times), whole, times))
 
         collateral = compressed_pod(passing(), tolerance, None).modes if model.nonlinear else None
         if collateral is None:

@@ -18,7 +18,7 @@ from parasol.reduction.affine import AffineForm, Theta, affine_form
 from parasol.reduction.interpolation import fitting_points, interpolate
 from parasol.reduction.reduced import modes_on_unknowns
 from parasol.reduction.residuals import ResidualBuilder
-from parasol.reduction.sampled import SampledRows
+from parasol.reduction.sampled import SampledRows, nonlinear_values
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.residuals import WeightedResidual
@@ -289,15 +289,8 @@ class _Offline:
     start_coefficients: np.ndarray
 
     def nonlinear_values(self, mus: np.ndarray, states: np.ndarray) -> list[np.ndarray]:
-        """N(u; μ) of each part on its rows, (n_samples, n_rows), for states (n_samples, n_unknowns)."""
-        out = []
-        for part in self.model.nonlinear:
-            values = np.empty((len(mus), len(part.rows)))
-            places = [self.model.function_places(f, part.nodes) for f in part.functions]
-            for k, (mu, u) in enumerate(zip(mus, states, strict=True)):
-                values[k] = part.value(mu, 0.0, *part.jets(u), *[mu[p] for p in places])
-            out.append(values[np.all(np.isfinite(values), axis=1)])
-        return out
+        """N(u; μ) of each part on its rows, (n_samples, n_rows), where it is finite."""
+        return [v[np.all(np.isfinite(v), axis=1)] for v in nonlinear_values(self.model, mus, states)]
 
     def reduced(self, values: list[np.ndarray], tolerance: float) -> NonlinearReducedModel:
         """The reduced model whose collateral modes come from these values of N."""

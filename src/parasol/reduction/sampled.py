@@ -68,3 +68,16 @@ class SampledRows:
 
 def _jets(rows: NonlinearRows, columns: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.einsum("ij,ijk->ik", w, columns[c]) for w, c in zip(rows.weights, rows.columns, strict=True))
+
+
+def nonlinear_values(model: Model, mus, states: np.ndarray, times: np.ndarray | None = None) -> list:
+    """N of each part on all its rows, (n_samples, n_rows), for states (n_samples, n_unknowns), each with its μ and t."""
+    out = []
+    for part in model.nonlinear:
+        values = np.empty((len(mus), len(part.rows)))
+        places = [model.function_places(f, part.nodes) for f in part.functions]
+        for k, (mu, u) in enumerate(zip(mus, states, strict=True)):
+            t = 0.0 if times is None else float(times[k])
+            values[k] = part.value(mu, t, *part.jets(u), *[mu[p] for p in places])
+        out.append(values)
+    return out

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import linalg
 
 from parasol.expressions import Function, as_function
-from parasol.pde.model import Model
 from parasol.pde.rows import Varying
 from parasol.reduction.affine import Theta, separated_operators
 from parasol.reduction.constraints import Constraints, stored_times
@@ -197,19 +196,6 @@ def _source(constraints: Constraints, part: Varying, tests: np.ndarray, mus: np.
         part, error = part.take(found.points), max(found.error, np.finfo(float).tiny)
         to_force, to_data = found.cardinal.T @ to_force, found.cardinal.T @ to_data
     return Source(part.coefficient, model.function_places(part.function, part.nodes), to_force, to_data), error
-
-
-def nonlinear_values(model: Model, mu: np.ndarray, states: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """N on all its rows, part after part, (n_times, n_nonlinear_rows), for states (n_times, n_unknowns)."""
-    functions = [[mu[model.function_places(f, p.nodes)] for f in p.functions] for p in model.nonlinear]
-    return np.array(
-        [
-            np.concatenate(
-                [p.value(mu, float(t), *p.jets(u), *f) for p, f in zip(model.nonlinear, functions, strict=True)]
-            )
-            for t, u in zip(times, states, strict=True)
-        ]
-    )
 
 
 def _sampled(constraints: Constraints, modes, tests, collateral) -> tuple[SampledRows, ...]:

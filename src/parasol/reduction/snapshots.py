@@ -291,21 +291,17 @@ def _merged(parts: list[Chunk | StoredChunk]) -> Chunk:
     mus = np.concatenate([part.mus for part in parts])
     solved = np.concatenate([part.solved for part in parts])
     reasons = tuple(reason for part in parts for reason in part.reasons)
-    solutions = hidden = None
-    start, count = 0, np.count_nonzero(solved)
+    arrays, start = [np.empty((0, 0)), np.empty((0, 0))], 0
     parts.reverse()
     while parts:
         part = parts.pop().load()
         stop = start + len(part.solutions)
-        if stop > start:
-            if solutions is None or hidden is None:
-                solutions, hidden = (np.empty((count, a.shape[1])) for a in (part.solutions, part.hidden))
-            solutions[start:stop], hidden[start:stop] = part.solutions, part.hidden
+        if start == 0 < stop:
+            arrays = [np.empty((np.count_nonzero(solved), a.shape[1])) for a in (part.solutions, part.hidden)]
+        if start < stop:
+            arrays[0][start:stop], arrays[1][start:stop] = part.solutions, part.hidden
         start = stop
-    nothing = np.empty((0, 0))
-    return Chunk(
-        mus, solved, nothing if solutions is None else solutions, nothing if hidden is None else hidden, reasons
-    )
+    return Chunk(mus, solved, arrays[0], arrays[1], reasons)
 
 
 def _snapshots(found: dict[int, Chunk | StoredChunk], manifest: Manifest, folder: Path | None) -> Snapshots:
