@@ -14,14 +14,15 @@ from pathlib import Path
 import grimp
 
 HERE = Path(__file__).parent
-ROOMS = "learning fitting reduction pde space expressions runtime cache checks faces".split()
-WIDTH, LEFT, CHAR, ROW, PAD = 1080, 130, 6.6, 24, 8
+ROOMS = ["learning", "fitting", "reduction", "pde", "space", "expressions", "runtime", "cache", "checks", "faces"]
+WIDTH, LEFT, CHAR, ROW, PAD = 1080, 110, 7.0, 24, 8
 
 WATCH = """
 import json, sys
 ran = set()
 def watch(frame, event, argument):
-    if event == "call":
+    code = frame.f_code
+    if event == "call" and code.co_name[0] != "<" and code.co_flags & 1:  # functions, not what an import executes
         ran.add(frame.f_globals.get("__name__", ""))
 import parasol as ps
 {before}
@@ -54,11 +55,11 @@ def room(module: str) -> str:
 
 
 def drawing(title: str, found: dict[str, list[str]], graph: grimp.ImportGraph) -> str:
-    """Rooms from top to bottom, a box for each module: filled where it runs, pale where it is only loaded."""
+    """Rooms from top to bottom and whom they import, a box for each module: filled where it runs, pale where only loaded."""
     ran = set(found["ran"])
     shown = [m for m in found["loaded"] if "." in m.removeprefix("parasol.") or m in ran]
     rooms = [r for r in ROOMS if any(room(m) == r for m in shown)]
-    out, places, y = [], {}, 40
+    out, y = [], 40
     for name in rooms:
         modules = sorted((m for m in shown if room(m) == name), key=lambda m: (m not in ran, m))
         x, top = LEFT, y
@@ -72,29 +73,24 @@ def drawing(title: str, found: dict[str, list[str]], graph: grimp.ImportGraph) -
             out.append(f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{ROW}" rx="4" fill="{fill}"/>')
             out.append(f'<text x="{x + PAD:.0f}" y="{y + 16}" fill="{ink}">{text}</text>')
             x += width + 6
-        places[name] = (top, y + ROW)
         count = sum(m in ran for m in modules)
-        out.append(f'<text x="118" y="{top + 16}" text-anchor="end" font-weight="600">{name}</text>')
-        out.append(f'<text x="118" y="{top + 30}" text-anchor="end" font-size="10" fill="#5a6872">{count} of {len(modules)}</text>')
-        y += ROW + 22
-    uses = {(room(a), room(b)) for a in ran for b in graph.find_modules_directly_imported_by(a) if b in ran}
-    for i, upper in enumerate(rooms):
-        for j, lower in enumerate(rooms):
-            if j > i and (upper, lower) in uses:
-                x = 24 - 4 * (j - i)
-                start, end = (places[upper][0] + places[upper][1]) / 2, (places[lower][0] + places[lower][1]) / 2
-                out.append(
-                    f'<path d="M {x + 14} {start:.0f} C {x - 4} {start:.0f} {x - 4} {end:.0f} {x + 14} {end:.0f}" '
-                    'fill="none" stroke="#9fb3bf" marker-end="url(#tip)"/>'
-                )
+        out.append(f'<text x="98" y="{top + 16}" text-anchor="end" font-weight="600">{name}</text>')
+        out.append(
+            f'<text x="98" y="{top + 30}" text-anchor="end" font-size="10" fill="#5a6872">{count} of {len(modules)}</text>'
+        )
+        y += ROW
+        imported = {
+            room(b) for a in modules if a in ran for b in graph.find_modules_directly_imported_by(a) if b in shown
+        }
+        below = [r for r in rooms if r in imported and r != name]
+        if below:
+            out.append(f'<text x="{LEFT}" y="{y + 15}" font-size="11" fill="#5a6872">↓ {", ".join(below)}</text>')
+        y += 26
     said = f"{title}: {len(ran)} modules run, {len(found['loaded'])} loaded"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-16 0 {WIDTH + 16} {y}" role="img" aria-label="{said}" '
-        'font-family="system-ui, sans-serif" font-size="12"><defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" '
-        'markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0 L6 3 L0 6 z" fill="#9fb3bf"/></marker></defs>'
-        f'<rect x="-16" width="{WIDTH + 16}" height="{y}" fill="#fff"/><text x="{LEFT}" y="24" font-size="15">{said}</text>'
-        + "".join(out)
-        + "</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" role="img" '
+        f'aria-label="{said}" font-family="system-ui, sans-serif" font-size="12"><rect width="{WIDTH}" height="{y}" fill="#fff"/>'
+        f'<text x="{LEFT}" y="24" font-size="15">{said}</text>{"".join(out)}</svg>\n'
     )
 
 

@@ -75,9 +75,9 @@ def test_with_all_modes_reduced_steps_are_the_full_ones(name, monkeypatch):
     constraints = Constraints.of(model)
     n_values = model.n_nodes
     # all that moves: unit vectors, completed by the constraints and orthonormalised
-    states = model.at_nodes(constraints.homogeneous(np.eye(n_values)))
+    states = model.layout.at_nodes(constraints.homogeneous(np.eye(n_values)))
     modes = np.linalg.svd(states)[2][: np.linalg.matrix_rank(states)].T
-    hidden = model.hidden(constraints.homogeneous(modes.T)).T if model.n_unknowns > n_values else None
+    hidden = model.layout.at_ghosts(constraints.homogeneous(modes.T)).T if model.n_unknowns > n_values else None
     snapshots = solved(model, 6)
     reduced = ps.reduce(model, Basis(modes, hidden=hidden), snapshots, tolerance=1e-13)
     # where all of the diffusion is in N, fitting it at its rows costs a digit

@@ -106,7 +106,7 @@ def test_bound_at_a_snapshot_is_at_rounding(model):
 
 def test_proven_constants_are_below_the_smallest_singular_value(model, reduced):
     """Against dense singular values, restricted to unknowns that carry an error."""
-    free = ~model.pattern.stated
+    free = ~model.terms.pattern.stated
     mus = ps.sample(model, 12, design="random", rng=7)
     theta = reduced.operator_theta(mus)
     constants = reduced.certificate.constants(theta)
@@ -174,7 +174,7 @@ def test_a_parameter_in_the_condition_at_one_node():
 
 
 def test_a_term_without_effect_on_the_unknowns_that_carry_errors_has_norm_zero(model):
-    nothing = 0 * model.operators[0]
+    nothing = 0 * model.terms.operators[0]
     assert norm_after(model.factors([1.0, 1.0]), nothing, np.ones(model.n_unknowns), np.ones(model.n_unknowns)) == 0
 
 
@@ -337,7 +337,7 @@ def test_worst_direction_does_not_beat_the_bound():
     k, a = ps.parameters(k=(100.0, 200.0), a=(0.8, 1.2))
     model = box_problem(ps.Eq(-u.diff(x, 2) - a * u.diff(y, 2) - k * u, sympy.exp(x) * (1 + y)), n_nodes=200)
     bench = prepare(model, n_anchors=40)
-    free = ~model.pattern.stated
+    free = ~model.terms.pattern.stated
     certificate = bench.covered.certificate
     anchors = [bench.candidates[i] for i in bench.covered.anchors]
     inverses = [np.linalg.inv(model.operator(m).toarray()[np.ix_(free, free)]) for m in bench.covered.preconditioners]

@@ -201,7 +201,7 @@ def test_without_a_store_any_solver_will_do(tmp_path):
     solver = Tally()
     solver.lock = threading.Lock()
     assert len(solve_many(solver, MUS)) == 10
-    with pytest.raises(ParasolError, match=r"a lock in attribute lock cannot be told .*fingerprint="):
+    with pytest.raises(ParasolError, match=r"a lock in attribute lock cannot be hashed .*fingerprint="):
         solve_many(solver, MUS, store=tmp_path / "s")
     solve_many(solver, MUS, store=tmp_path / "s", fingerprint=1)
 

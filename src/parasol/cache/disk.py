@@ -58,7 +58,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
-    except OSError as error:  # the reader knows the path he gave, not ours
+    except OSError as error:  # readers know the path they gave, not the temporary one
         raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
     finally:
         with contextlib.suppress(FileNotFoundError):

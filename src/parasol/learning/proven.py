@@ -94,7 +94,7 @@ def check_box(model: Model, rng: int) -> None:
     """Refuse, before any work, a box on which the solution is zero or not unique; say where it grows beyond all bounds."""
     check_some_load(model, fresh_parameters(model, rng))
     corners = box_corners(len(model.parameters.scalars))
-    mus = probes(model, rng)[: 1 if model.constant_operator else 1 + len(corners)]
+    mus = probes(model, rng)[: 1 if model.terms.constant_operator else 1 + len(corners)]
     signs = [model.factors(mu).sign for mu in mus]
     for mu, sign in zip(mus, signs, strict=True):
         if sign * signs[0] < 0:
@@ -154,7 +154,7 @@ def _weights(model: Model, book: Book) -> np.ndarray | None:
     if labels is None:
         return None
     mus = candidates_for(model)
-    solution = model.at_nodes(book.unknowns(model, mus[middle_of(model, mus)]))
+    solution = model.layout.at_nodes(book.unknowns(model, mus[middle_of(model, mus)]))
     return field_weights(solution[None], labels, least=_LEAST)
 
 

@@ -98,7 +98,9 @@ def search(
     modes = np.empty((model.n_unknowns, 0))
     builders = prepared.builders(modes)
     n_values = len(model.problem.names) * model.n_nodes
-    metric = model.unknowns(np.ones(n_values) if weights is None else weights, np.zeros(model.n_unknowns - n_values))
+    metric = model.layout.unknowns(
+        np.ones(n_values) if weights is None else weights, np.zeros(model.n_unknowns - n_values)
+    )
     chosen: list[np.ndarray] = []
     history: list[float] = []
     reduced, next_mu = None, mus[middle_of(model, mus)]
@@ -180,7 +182,13 @@ def _new_direction(modes: np.ndarray, unknowns: np.ndarray, metric: np.ndarray) 
 
 def _basis(model: Model, modes: np.ndarray, weights: np.ndarray | None) -> Basis:
     rows = modes.T
-    return Basis(model.at_nodes(rows).T, weights, model.hidden(rows).T, n_snapshots=modes.shape[1], method="greedy")
+    return Basis(
+        model.layout.at_nodes(rows).T,
+        weights,
+        model.layout.at_ghosts(rows).T,
+        n_snapshots=modes.shape[1],
+        method="greedy",
+    )
 
 
 def _fraction(history: list[float], aim: float, n_solves: int, most: int) -> float:

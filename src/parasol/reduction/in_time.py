@@ -234,17 +234,17 @@ class _Training:
 
         def passing() -> Iterator[np.ndarray]:
             for mu, states, data in constraints.trajectories(snapshots):
-                values = model.at_nodes(states)
+                values = model.layout.at_nodes(states)
                 c = basis.project(values)
                 mus.append(mu)
                 found.append(c)
                 missing.append(np.linalg.norm(basis.norm(values - basis.lift(c))))
                 whole = states + data @ constraints.lift.T
-                sizes.append(np.linalg.norm(basis.norm(model.at_nodes(whole))))
-                if model.nonlinear:
+                sizes.append(np.linalg.norm(basis.norm(model.layout.at_nodes(whole))))
+                if model.terms.nonlinear:
                     yield np.hstack(nonlinear_values(model, [mu] * len(times), whole, times))
 
-        collateral = compressed_pod(passing(), tolerance, None).modes if model.nonlinear else None
+        collateral = compressed_pod(passing(), tolerance, None).modes if model.terms.nonlinear else None
         if collateral is None:
             for _ in passing():
                 pass
@@ -255,7 +255,7 @@ class _Training:
             constraints,
             basis,
             modes,
-            model.unknown_weights(weights),
+            model.layout.weights(weights),
             collateral,
             np.array(mus),
             np.array(found),
@@ -282,7 +282,7 @@ class _Training:
             system=system(count),
             initial=self._initial(),
             lifted=self._lifted(),
-            held=model.at_nodes(~np.isin(np.arange(model.n_unknowns), self.constraints.moving)),
+            held=model.layout.at_nodes(~np.isin(np.arange(model.n_unknowns), self.constraints.moving)),
             times=times,
             step=duration / count,
             n_steps=count,
@@ -303,7 +303,7 @@ class _Training:
 
     def _lifted(self) -> np.ndarray:
         lift = self.constraints.lift
-        return self.constraints.model.at_nodes(lift.T).T if lift.size else np.zeros((self.basis.n_values, 0))
+        return self.constraints.model.layout.at_nodes(lift.T).T if lift.size else np.zeros((self.basis.n_values, 0))
 
     def _tests(self, kind: str, h: float) -> np.ndarray:
         """Test functions (n_unknowns, d), zero on constraints."""
@@ -325,7 +325,7 @@ class _Training:
         weighted = self.metric[moving, None] * few
         whole = np.zeros_like(self.modes)
         whole[moving] = linalg.solve(few.T @ weighted, weighted.T, assume_a="pos").T
-        projection = model.at_nodes(whole.T).T
+        projection = model.layout.at_nodes(whole.T).T
         symbols = [*model.problem.coordinates, *model.problem.parameter_symbols[0]]
         states = model.problem.initial_states
         return tuple(

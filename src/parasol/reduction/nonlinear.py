@@ -295,7 +295,7 @@ class _Offline:
     def reduced(self, values: list[np.ndarray], tolerance: float) -> NonlinearReducedModel:
         """The reduced model whose collateral modes come from these values of N."""
         found, errors = [], [0.0]
-        for part, vectors in zip(self.model.nonlinear, values, strict=True):
+        for part, vectors in zip(self.model.terms.nonlinear, values, strict=True):
             fit = interpolate(vectors, tolerance=tolerance)
             errors.append(fit.error)
             # more points than modes: interpolation becomes a fit that shows its own error
@@ -351,10 +351,10 @@ def reduce_nonlinear(
         raise ParasolError("there are no snapshots. Solve at some parameters of this model first (ps.solve_many).")
     solutions = check_shape(snapshots.solutions, (len(snapshots), basis.n_values), "snapshots.solutions")
     hidden = check_shape(snapshots.hidden, (len(snapshots), len(basis.hidden)), "snapshots.hidden")
-    mus, states = snapshots.mus, model.unknowns(solutions, hidden)
+    mus, states = snapshots.mus, model.layout.unknowns(solutions, hidden)
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        scale = np.sqrt(model.unknown_weights(basis.weights))
+        scale = np.sqrt(model.layout.weights(basis.weights))
     features = _features(model.parameters, mus)
     middle = int(np.argmin(np.sum((features - np.mean(features, axis=0)) ** 2, axis=1)))
     system = model.system(mus[middle])

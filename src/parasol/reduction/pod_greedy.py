@@ -39,7 +39,7 @@ def space_basis(model: Model, snapshots, *, tolerance=None, n_modes=None, weight
     """
     constraints = Constraints.of(model)
     found = (states for _, states, _ in constraints.trajectories(snapshots))
-    return _with_ghosts(compressed_pod(map(model.at_nodes, found), tolerance, n_modes, weights), constraints)
+    return _with_ghosts(compressed_pod(map(model.layout.at_nodes, found), tolerance, n_modes, weights), constraints)
 
 
 def compressed_pod(trajectories: Iterable[np.ndarray], tolerance, n_modes, weights=None) -> Basis:
@@ -81,7 +81,8 @@ def pod_greedy(
     n_values = len(model.problem.names) * model.n_nodes
     root = np.ones(n_values) if weights is None else np.sqrt(check_weights(weights, n_values))
     found = [
-        _compressed(model.at_nodes(states), tolerance, weights) for _, states, _ in constraints.trajectories(snapshots)
+        _compressed(model.layout.at_nodes(states), tolerance, weights)
+        for _, states, _ in constraints.trajectories(snapshots)
     ]
     if not found:
         raise ParasolError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
@@ -120,4 +121,4 @@ def _compressed(states: np.ndarray, tolerance: float | None, weights) -> tuple[n
 
 def _with_ghosts(basis: Basis, constraints: Constraints) -> Basis:
     model = constraints.model
-    return replace(basis, hidden=model.hidden(constraints.homogeneous(basis.modes.T)).T)
+    return replace(basis, hidden=model.layout.at_ghosts(constraints.homogeneous(basis.modes.T)).T)

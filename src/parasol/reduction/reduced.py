@@ -80,9 +80,9 @@ def prepare(
     scale = np.ones(model.n_unknowns)
     if weights is not None:
         weights = check_weights(weights, len(model.problem.names) * model.n_nodes)
-        scale = np.sqrt(model.unknown_weights(weights))
+        scale = np.sqrt(model.layout.weights(weights))
     # unknowns whose row states that they are 0 carry no error: they are left out of all norms
-    silent = model.pattern.stated & ~np.any(form.loads != 0, axis=0)
+    silent = model.terms.pattern.stated & ~np.any(form.loads != 0, axis=0)
     if modes is not None:
         silent &= ~np.any(modes != 0, axis=1)
     rows = None
@@ -167,4 +167,4 @@ def modes_on_unknowns(model: Model, basis: Basis) -> np.ndarray:
             f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
             f"{n_hidden}. Make the basis from snapshots of this model (ps.solve_many, then {verb})."
         )
-    return model.unknowns(basis.modes.T, basis.hidden.T).T
+    return model.layout.unknowns(basis.modes.T, basis.hidden.T).T

@@ -81,7 +81,7 @@ def reduce(
     """
     modes_on_unknowns(model, basis)  # refuses what does not fit
     kind = "steady and linear"
-    if model.problem.time is not None or model.nonlinear:
+    if model.problem.time is not None or model.terms.nonlinear:
         kind = "nonlinear" if model.problem.time is None else "in time"
     every = {"weighting": weighting, "n_anchors": n_anchors, "progress": progress}
     every |= {"projection": projection, "n_steps": n_steps}

@@ -38,7 +38,7 @@ class SampledRows:
         unseen: np.ndarray | None = None,
     ) -> SampledRows:
         """At rows that were chosen, for modes (n_unknowns, n_modes) and data that stand for G (n_unknowns, n_data)."""
-        places = [model.function_places(f, rows.nodes) for f in rows.functions]
+        places = [model.inputs.places(f, rows.nodes) for f in rows.functions]
         jets, of_data = (() if columns is None else _jets(rows, columns) for columns in (modes, data))
         return cls(rows, tuple(p for p in places if p is not None), jets, lift, of_data, unseen)
 
@@ -73,9 +73,9 @@ def _jets(rows: NonlinearRows, columns: np.ndarray) -> tuple[np.ndarray, ...]:
 def nonlinear_values(model: Model, mus, states: np.ndarray, times: np.ndarray | None = None) -> list:
     """N of each part on all its rows, (n_samples, n_rows), for states (n_samples, n_unknowns), each with its μ and t."""
     out = []
-    for part in model.nonlinear:
+    for part in model.terms.nonlinear:
         values = np.empty((len(mus), len(part.rows)))
-        places = [model.function_places(f, part.nodes) for f in part.functions]
+        places = [model.inputs.places(f, part.nodes) for f in part.functions]
         for k, (mu, u) in enumerate(zip(mus, states, strict=True)):
             t = 0.0 if times is None else float(times[k])
             values[k] = part.value(mu, t, *part.jets(u), *[mu[p] for p in places])

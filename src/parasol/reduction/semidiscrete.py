@@ -152,9 +152,9 @@ def project(
     mus = model.sample(200, rng=0)
     operators, operator_rows, errors = separated_operators(model, mus, _FINE)
     scalars = model.problem.parameter_symbols[0]
-    formulas = model.theta_functions
+    formulas = model.terms.theta_functions
     sources = []
-    for part in model.varying_load:
+    for part in model.terms.varying_load:
         for moving in (True, False):
             inside = np.isin(part.positions, constraints.moving) == moving
             if np.any(inside):
@@ -164,13 +164,13 @@ def project(
     return SemiDiscrete(
         time_order=constraints.time_order,
         in_time=tuple(
-            (order, as_function(theta, scalars), tests.T @ (model.matrix(entries) @ modes))
-            for order, theta, entries in model.time_data
+            (order, as_function(theta, scalars), tests.T @ (model.terms.matrix(entries) @ modes))
+            for order, theta, entries in model.terms.time_data
         ),
         stiffness=np.array([tests.T @ (a @ modes) for a in operators]),
         stiffness_theta=Theta(tuple(formulas[0]), tuple(operator_rows), len(scalars)),
-        loads=model.loads @ tests,
-        load_data=model.loads[:, constraints.active],
+        loads=model.terms.loads @ tests,
+        load_data=model.terms.loads[:, constraints.active],
         load_theta=Theta(tuple(formulas[1]), (), len(scalars)),
         of_data=np.array([(tests.T @ (a @ lift)).T for a in operators]),
         sources=tuple(sources),
@@ -188,24 +188,24 @@ def _source(constraints: Constraints, part: Varying, tests: np.ndarray, mus: np.
         # in step with no period: a source may vanish at all stored times
         between = times[0] + (times[-1] - times[0]) * (np.arange(1, 21) * 0.6180339887498949 % 1.0)
         times = np.concatenate([times[:: max(1, len(times) // 20)], between])
-        places = model.function_places(part.function, part.nodes)
+        places = model.inputs.places(part.function, part.nodes)
         values = [part.coefficient(mus[:20], float(t)) for t in times]
         found = interpolate(
             np.concatenate([v if places is None else v * mus[:20, places] for v in values]), tolerance=_FINE
         )
         part, error = part.take(found.points), max(found.error, np.finfo(float).tiny)
         to_force, to_data = found.cardinal.T @ to_force, found.cardinal.T @ to_data
-    return Source(part.coefficient, model.function_places(part.function, part.nodes), to_force, to_data), error
+    return Source(part.coefficient, model.inputs.places(part.function, part.nodes), to_force, to_data), error
 
 
 def _sampled(constraints: Constraints, modes, tests, collateral) -> tuple[SampledRows, ...]:
     model = constraints.model
-    rows = np.concatenate([part.rows for part in model.nonlinear])
+    rows = np.concatenate([part.rows for part in model.terms.nonlinear])
     points = np.sort(fitting_points(collateral))
     # a least-squares fit at more points than modes: interpolation at as many is up to three times worse
     through = linalg.pinv(collateral[points]).T @ (collateral.T @ tests[rows])
     out, start = [], 0
-    for part in model.nonlinear:
+    for part in model.terms.nonlinear:
         here = (points >= start) & (points < start + len(part.rows))
         if np.any(here):
             few = part.take(points[here] - start)

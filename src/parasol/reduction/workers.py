@@ -104,7 +104,7 @@ def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, n
         text = str(error) or type(error).__name__
         return nothing, nothing, text[:_LONGEST].encode("utf-8", "replace").decode()
     if isinstance(found, Solution) and isinstance(solver, Model) and found.unknowns is not None:
-        return solver.at_nodes(found.unknowns), solver.hidden(found.unknowns), ""
+        return solver.layout.at_nodes(found.unknowns), solver.layout.at_ghosts(found.unknowns), ""
     if not isinstance(found, np.ndarray):
         found = getattr(found, "flat", getattr(found, "values", found))
     values = np.asarray(found)

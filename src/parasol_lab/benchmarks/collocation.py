@@ -48,6 +48,6 @@ def collocate(model: Model, basis: Basis) -> PointModel:
     They are the row pivots of Gaussian elimination. Rows that only state a value say nothing about the equation.
     """
     form = affine_form(model)
-    free = np.flatnonzero(~model.pattern.stated)
+    free = np.flatnonzero(~model.terms.pattern.stated)
     order = linalg.lu(modes_on_unknowns(model, basis)[free], p_indices=True)[0]
     return PointModel(model, basis, form, free[np.argsort(order)[: basis.n_modes]])

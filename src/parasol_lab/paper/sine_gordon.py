@@ -162,7 +162,7 @@ def _step_constants(run: Run, model: Model, truth: Snapshots) -> Facts:
     """Singular values of the matrix of a step in time on modes in space, times h², over the range of the damping."""
     run.progress("constants of a step in time")
     basis = space_basis(model, truth.between(0, min(8, len(truth))), tolerance=1e-3)
-    modes = model.unknowns(basis.modes.T, basis.hidden.T).T
+    modes = model.layout.unknowns(basis.modes.T, basis.hidden.T).T
     h = float(model.step)  # type: ignore[arg-type]
     values = []
     mus = model.parameters.grid(3, 2)
