@@ -13,6 +13,7 @@ from parasol.reduction.affine import affine_form
 from parasol.reduction.certificate import lanczos_margin, norm_after, operator_norm
 from parasol.reduction.reduced import prepare
 from parasol.runtime.basis import Basis
+from parasol_lab.benchmarks.collocation import collocate
 
 PERTURBATIONS = [0.0, 1e-1, 1e-4, 1e-8]
 
@@ -267,7 +268,7 @@ def test_error_of_an_interpolated_coefficient_counts_at_parameters_it_was_not_ma
 
 def test_collocation_at_points_reproduces_solutions_in_the_span(model):
     snapshots = ps.solve_many(model, ps.sample(model, 6, rng=3))
-    points = ps.reduction.collocate(model, ps.pod(snapshots, n_modes=6))
+    points = collocate(model, ps.pod(snapshots, n_modes=6))
     found = points.coefficients(snapshots.mus)
     assert np.allclose(points.basis.lift(found), snapshots.solutions, atol=1e-8)
 
@@ -399,7 +400,7 @@ def test_mistakes_are_told(model, reduced):
     with pytest.raises(ps.ParasolError, match="tolerance must be"):
         ps.reduce(model, reduced.basis, tolerance=-1)
     with pytest.raises(ps.ParasolError, match="nonlinear"):
-        ps.reduction.collocate(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=150)), reduced.basis)
+        collocate(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=150)), reduced.basis)
     with pytest.raises(ps.ParasolError, match="nonlinear"):
         prepare(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=100)))
     with pytest.raises(ps.ParasolError, match="time"):

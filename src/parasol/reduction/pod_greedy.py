@@ -69,8 +69,10 @@ def pod_greedy(
     """POD-greedy (Haasdonk & Ohlberger 2008): of the trajectory that is worst so far, what is missing, in `per_step` modes.
 
     The error of a trajectory is (Σ_t ||u − V Vᵀ u||² / Σ_t ||u||²)^½, computed, not estimated. It stops once no
-    trajectory errs by more than `tolerance`, or with `n_modes`. Where `space_basis` makes the mean small, this makes the
-    maximum small. New modes are orthonormalised twice.
+    trajectory errs by more than `tolerance`, or with `n_modes`. New modes are
+    orthonormalised twice. With as many modes as `space_basis` (sine-Gordon, 12 trajectories, 10, 30 and 60 modes) the mean
+    error is 1.3 to 1.5 times as large, the worst of 6 trajectories not used has 0.50, 0.83 and 0.81 of its error; for heat
+    and waves neither is better throughout.
     """
     if (tolerance is None) == (n_modes is None):
         raise ParasolError("pod_greedy needs either a tolerance or a number of modes: tolerance=1e-3 or n_modes=40.")
