@@ -299,7 +299,7 @@ OPERATIONS: tuple[type[Operation], ...] = (Log, Scale, Affine, Activation, Cheby
 
 
 # ---- lists of operations ---------------------------------------------------------------------------------------------
-def check_operations(operations) -> None:
+def check_operations(operations: Any) -> None:
     """Refuse what is no operation."""
     for operation in operations:
         if type(operation) not in OPERATIONS:
