@@ -81,7 +81,7 @@ def test_one_version_everywhere():
 # ---- sizes and types -----------------------------------------------------------------------------------------------
 def functions(*rooms):
     """Every function of some rooms with its file; of all rooms where none is named."""
-    for path in sorted(path for room in rooms or ("",) for path in (SOURCE / "parasol" / room).rglob("*.py")):
+    for path in sorted(path for room in rooms or ("",) for path in (ROOT / "src" / "parasol" / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 given = node.args
