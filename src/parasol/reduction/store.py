@@ -289,8 +289,8 @@ def claim(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Hold the store for one run; a folder with other things in it is refused."""
 
     def check(names: list[str]) -> None:
-        ours = [name for name in names if name == disk.LOCK or disk.TEMPORARY.fullmatch(name)]
-        if MANIFEST not in names and len(ours) < len(names):
+        known = [name for name in names if name == disk.LOCK or disk.TEMPORARY.fullmatch(name)]
+        if MANIFEST not in names and len(known) < len(names):
             raise ParasolError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
     return disk.claim(folder, "snapshot store", check)

@@ -136,7 +136,7 @@ class Affine(Operation):
 
     @cached_property
     def is_sparse(self) -> bool:
-        """Whether the matrix is stored as a sparse one; told without importing SciPy."""
+        """Whether the matrix is stored as a sparse one, decided without importing SciPy."""
         return not isinstance(self.weights, np.ndarray)
 
     @property

@@ -88,7 +88,7 @@ class ReducedModel:
     def solve(
         self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, bounds: bool = True
     ) -> ReducedSolutions:
-        """Coefficients, and unless told otherwise bounds of their errors, for (n_samples, n_parameters)."""
+        """Coefficients, and unless `bounds` is False bounds of their errors, for (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
         out = np.empty((len(mus), self.n_modes))
         found = _empty_bounds(len(mus)) if bounds else None
