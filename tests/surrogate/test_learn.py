@@ -14,7 +14,8 @@ from sympy import exp, sin
 
 import parasol as ps
 from parasol.cache.disk import claim
-from parasol.fitting.maps import GaussianProcess, Polynomial
+from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.polynomial import Polynomial
 from parasol.learning.labels import teacher_for
 from parasol.learning.learn import account_rows, failures_text, learn, plan
 from parasol.learning.nodes import choose_nodes, indicated_spacing

@@ -6,10 +6,11 @@ from scipy.optimize import approx_fprime, check_grad
 from scipy.stats import qmc
 
 from parasol.checks import ParasolError
-from parasol.fitting.kernel import KERNELS, _Likelihood
-from parasol.fitting.linear import RidgePath
-from parasol.fitting.maps import GaussianProcess, Linear, Polynomial, RandomFeatures, choose, fit_map
-from parasol.fitting.polynomial import lower_set, terms
+from parasol.fitting.gaussian_process import KERNELS, GaussianProcess, _Likelihood
+from parasol.fitting.linear import Linear, RidgePath
+from parasol.fitting.maps import fit_map, predictions
+from parasol.fitting.polynomial import Polynomial, lower_set, terms
+from parasol.fitting.recipes import recipe_named
 
 RECIPES = [
     Linear(),
@@ -19,12 +20,8 @@ RECIPES = [
     GaussianProcess("matern52"),
     GaussianProcess("matern32"),
     GaussianProcess("inverse multiquadric"),
-    RandomFeatures(),
-    RandomFeatures(60, activation="silu"),
 ]
-NAMES = [
-    f"{type(r).__name__} {getattr(r, 'kernel', getattr(r, 'index', getattr(r, 'activation', '')))}" for r in RECIPES
-]
+NAMES = [f"{type(r).__name__} {getattr(r, 'kernel', getattr(r, 'index', ''))}" for r in RECIPES]
 
 
 def smooth(x):
@@ -126,9 +123,6 @@ def test_a_wrong_number_of_inputs_is_refused(recipe, data):
         (Polynomial(weights=(1.0,)), "weights must be 2 positive numbers"),
         (GaussianProcess("cubic"), "kernel='cubic' is unknown"),
         (GaussianProcess(nugget=0.0), "nugget=0.0 must be positive"),
-        (RandomFeatures(n_features=0), "n_features must be a whole number"),
-        (RandomFeatures(scale=-1), "scale must be positive"),
-        (RandomFeatures(activation="sign"), "activation='sign' is unknown"),
     ],
 )
 def test_bad_settings_are_refused(recipe, message, data):
@@ -313,7 +307,7 @@ def test_many_samples_share_what_few_have_settled(data):
     assert len(fitted.centres) == 400
     assert np.mean(np.abs(fitted.predict(data[2]) - data[3])) < 1e-6
     many = np.lib.stride_tricks.as_strided(np.arange(2.0), (20_000, 1), (0, 8))
-    with pytest.raises(ParasolError, match=r"20000 samples needs 13 GB. Use Polynomial or RandomFeatures"):
+    with pytest.raises(ParasolError, match=r"20000 samples needs 13 GB. Use Polynomial"):
         GaussianProcess().fit(np.linspace(0, 1, 20_000)[:, None], many)
 
 
@@ -325,32 +319,7 @@ def test_many_inputs_share_one_length():
     assert np.mean(np.abs(fitted.predict(x) - x[:, :2])) < 0.1
 
 
-# --- random features --------------------------------------------------------------------------------------------------
-
-
-def test_random_features_are_a_network_and_accurate(data):
-    x, y, new, exact = data
-    fitted = RandomFeatures().fit(x, y)
-    network = fitted.network
-    assert network.widths == (2, 400, 3)
-    assert np.array_equal(network(new), fitted.predict(new))
-    assert np.mean(np.abs(fitted.predict(new) - exact)) < 1e-6
-    by_hand = np.tanh((new - network.input_shift) * network.input_scale @ network.weights[0].T + network.biases[0])
-    by_hand = by_hand @ network.weights[1].T + (new - network.input_shift) * network.input_scale @ network.skip.T
-    assert by_hand + network.biases[1] == pytest.approx(fitted.predict(new), abs=1e-9)
-
-
-def test_many_samples_are_judged_by_one_split_and_validation_is_used(data):
-    rng = np.random.default_rng(12)
-    x = rng.uniform(-1, 1, (1500, 2))
-    fitted = RandomFeatures(100).fit(x, smooth(x))
-    assert np.mean(np.abs(fitted.predict(data[2]) - data[3])) < 1e-6
-    noisy = smooth(x) + rng.standard_normal((1500, 3))
-    checked = RandomFeatures(100).fit(x, noisy, validation=data[2:])
-    assert checked.error == pytest.approx(np.mean(np.linalg.norm(checked.predict(data[2]) - data[3], axis=1)), rel=0.5)
-
-
-# --- choosing ---------------------------------------------------------------------------------------------------------
+# --- anybody's --------------------------------------------------------------------------------------------------------
 
 
 class Nearest:
@@ -364,55 +333,23 @@ class Nearest:
         return self.y_[np.argmin(np.linalg.norm(x[:, None] - self.x_, axis=2), axis=1)]
 
 
-class Broken:
-    def fit(self, x, y):
-        raise RuntimeError("no luck\nand more")
-
-
-def test_recipes_are_ranked_and_foreign_ones_plug_in(data):
-    x, y, _, _ = data
+def test_a_regressor_that_learns_in_itself_is_left_as_it_was(data):
     nearest = Nearest()
-    heard = []
-    result = choose(x, y, [Linear(), nearest, Polynomial(), Broken()], progress=heard.append)
-    assert [t.name for t in result.trials] == ["Polynomial", "Nearest", "Linear", "Broken"] or [
-        t.name for t in result.trials
-    ] == ["Polynomial", "Linear", "Nearest", "Broken"]
+    fit_map(nearest, *data[:2])
     assert not hasattr(nearest, "x_")
-    assert heard == [0.25, 0.5, 0.75, 1.0]
-    assert result.best.error < 1e-3 < result["Nearest"].error < 1 < result["Broken"].error == np.inf
-    assert result["Broken"].reason == "RuntimeError: no luck"
-    assert result["Linear"].seconds > 0
-    assert "Polynomial beats Nearest" in result.verdict("Nearest")
-    assert result.verdict("Polynomial").startswith("Polynomial is the best of 4")
-    assert result.verdict("Broken").startswith("Broken failed (RuntimeError: no luck)")
-    assert len(str(result).splitlines()) == 5
-    with pytest.raises(ParasolError, match="no recipe is called 'Oracle'"):
-        result["Oracle"]
+    for recipe in (3, lambda x, y: y):
+        with pytest.raises(ParasolError, match="is no recipe"):
+            fit_map(recipe, *data[:2])
 
 
-def test_the_error_is_that_of_samples_left_out(data):
-    """With as many folds as samples the choice of folds does not matter, and a neighbour's error is a known number."""
-    x, y = np.arange(6.0)[:, None], np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])[:, None]
-    # ties go to the smaller input: predictions 2, 1, 2, 4, 8, 16
-    result = choose(x, y, {"a neighbour": Nearest()}, folds=6)
-    assert result.best.error == pytest.approx((1 + 5 * 0.5) / 6)
-    assert "compared with nothing" in result.verdict("a neighbour")
-    assert choose(x, 0 * y, [Linear()]).best.error < 1e-12  # outputs that are zero divide nothing
+def test_what_is_gone_is_said_to_be_gone():
+    import parasol as ps
 
-
-def test_recipes_of_one_kind_get_different_names_and_wrong_arguments_one_line(data):
-    x, y, _, _ = data
-    names = {t.name for t in choose(x, y, [Linear(), Linear(1.0), Linear(2.0)]).trials}
-    assert names == {"Linear", "Linear 2", "Linear 3"}
-    for recipes, folds, message in [
-        ([], 5, "no recipes to choose from"),
-        ([Linear()], 1, "folds=1 must be between 2 and"),
-        ([Linear()], 81, "folds=81 must be between 2 and"),
-    ]:
-        with pytest.raises(ParasolError, match=message):
-            choose(x, y, recipes, folds=folds)
-    with pytest.raises(ParasolError, match="is no recipe"):
-        fit_map(3, x, y)
+    for name in ("choose", "RandomFeatures"):
+        with pytest.raises(AttributeError, match=f"parasol.{name} was removed in version 0.2"):
+            getattr(ps, name)
+    with pytest.raises(ParasolError, match=r"was removed in version 0.2. Use \"polynomial\""):
+        recipe_named("random features")
 
 
 def test_options_go_where_they_are_known(data):
@@ -428,10 +365,10 @@ def test_scikit_learn_regressors_plug_in(data):
     from sklearn.linear_model import Ridge
     from sklearn.neighbors import KNeighborsRegressor
 
-    x, y, _, _ = data
-    result = choose(x, y[:, :1], {"ridge": Ridge(0.5), "neighbours": KNeighborsRegressor(3), "ours": Linear(0.5)})
-    assert result["ridge"].error == pytest.approx(result["ours"].error, rel=1e-9)  # the same penalty, the same map
-    assert np.isfinite(result["neighbours"].error)
+    x, y, new, _ = data
+    ridge = predictions(fit_map(Ridge(0.5), x, y[:, :1]), new, 1)
+    assert ridge == pytest.approx(Linear(0.5).fit(x, y[:, :1]).predict(new), rel=1e-9)  # the same penalty, the same map
+    assert np.all(np.isfinite(predictions(fit_map(KNeighborsRegressor(3), x, y), new, 3)))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 _STRENGTHS = np.logspace(-16, 1, 35)  # √ridge over the largest singular value
 _SLACK = 1.02  # the strongest ridge within 2 % of the smallest error is taken: small weights are worth a little error
@@ -63,8 +64,6 @@ def solve_last_layer(
 
 def _ridge(columns, targets, unseen, unseen_targets, noise, ridge):
     """Weights, bias, ridge and RMS error on unseen data of the best ridge regression."""
-    from scipy import linalg
-
     n = len(columns)
     centre, mean = columns.mean(axis=0), targets.mean(axis=0)
     columns, targets = columns - centre, targets - mean

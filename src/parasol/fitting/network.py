@@ -11,7 +11,7 @@ import numpy as np
 from parasol.checks import ParasolError, check_choice
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import ACTIVATIONS, Activation, Affine, Scale, Sum
-from parasol.runtime.program import Program
+from parasol.runtime.program import Program, ProgramMap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,6 +184,17 @@ class Network:
     def jacobian(self, inputs) -> np.ndarray:
         """Derivatives (n, n_outputs, n_inputs) of the outputs by the inputs; at kinks of relu the one from the right."""
         return self.program.jacobian(inputs)
+
+
+class NetworkMap(ProgramMap):
+    """A fitted map that is a network."""
+
+    network: Network
+
+    @property
+    def program(self) -> Program:  # type: ignore[override]
+        """That of the network."""
+        return self.network.program
 
 
 def _is_sparse(matrix) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from parasol.checks import ParasolError, check_choice
-from parasol.fitting.linear import check_data
+from parasol.fitting.maps import check_data
 from parasol.runtime.expansions import Chebyshev
 from parasol.runtime.operations import Affine, Scale
 from parasol.runtime.program import Program, ProgramMap
@@ -145,8 +146,6 @@ class _Trial:
     """Least squares with the first terms of an index set, how many of them by the error of samples left out."""
 
     def __init__(self, t: np.ndarray, y: np.ndarray, indices: np.ndarray, ends, check):
-        from scipy.linalg import qr, solve_triangular
-
         q, r = qr(terms(t, indices), mode="economic", check_finite=False)
         size = np.sqrt(np.cumsum(r**2, axis=0)[-1])
         clear = np.abs(np.diag(r)) > _RANK * size
@@ -176,8 +175,6 @@ class _Trial:
 
     def coefficients(self) -> np.ndarray:
         """(n_terms, d)."""
-        from scipy.linalg import solve_triangular
-
         return solve_triangular(self._r, self._qty)
 
 

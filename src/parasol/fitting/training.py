@@ -12,8 +12,8 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
 from parasol.fitting.last_layer import solve_last_layer
-from parasol.fitting.linear import NetworkMap, check_data
-from parasol.fitting.network import ACTIVATIONS, Network
+from parasol.fitting.maps import check_data
+from parasol.fitting.network import ACTIVATIONS, Network, NetworkMap
 from parasol.fitting.scaling import Scaling, mean_relative_error
 
 _SPREADS = (0.25, 0.5, 0.7, 1.0, 1.4)  # sizes of initial weights worth trying
@@ -129,16 +129,8 @@ class NetworkRecipe:
         """The paper's: two hidden layers of 500 ReLU, Adam at 1e-4, mean squares, single precision."""
         stage = Adam(epochs, batch_size, 1e-4, "constant")
         scaling = "z-score" if z_score else "global"
-        return cls(
-            (500, 500),
-            (stage,),
-            "relu",
-            "float32",
-            skip=False,
-            output_scaling=scaling,
-            last_layer="trained",
-            device=device,
-        )
+        options = {"skip": False, "output_scaling": scaling, "last_layer": "trained", "device": device}
+        return cls((500, 500), (stage,), "relu", "float32", **options)
 
     @classmethod
     def best(cls, *, widths: tuple[int, ...] | None = None, iterations: int = 150, dtype: str = "float64"):
@@ -174,11 +166,11 @@ class NetworkRecipe:
         layers, skip = self._initial(data, generator), np.zeros((x.shape[1], y.shape[1]))
         history, watch, device = [], None, "cpu"
         for stage in self.stages:
-            watch = descent.Watch(self.patience, progress, epoch=0 if watch is None else watch.epoch)
+            watch = descent.Watch(self.patience, progress, total, epoch=0 if watch is None else watch.epoch)
             if isinstance(stage, Adam):
-                layers, skip, device = self._adam(stage, layers, skip, data, rng, watch, total)
+                layers, skip, device = self._adam(stage, layers, skip, data, rng, watch)
             else:
-                layers = self._projected(stage, layers, data, watch, total)
+                layers = self._projected(stage, layers, data, watch)
             history += watch.history
             if watch.interrupted:
                 break
@@ -259,7 +251,7 @@ class NetworkRecipe:
             self._hidden(layers, seen[0]), seen[1], inputs=inputs, validation=held, like=like, noise=noise
         )
 
-    def _adam(self, stage, layers, skip, data: Data, rng, watch, total):
+    def _adam(self, stage, layers, skip, data: Data, rng, watch):
         from parasol.fitting import descent
 
         with descent.computing(self.dtype, self.device) as device:
@@ -272,13 +264,13 @@ class NetworkRecipe:
                 return out + x @ weights["skip"] if self.skip else out
 
             best = descent.adam(
-                forward, weights, *data.seen, 0.0, 1.0, stage,
-                validation=data.aside, seed=rng, device=device, watch=watch, total=total,
+                forward, weights, descent.Samples(*data.seen), stage,
+                validation=data.aside, seed=rng, device=device, watch=watch,
             )  # fmt: skip
             layers = [(np.asarray(w), np.asarray(b)) for w, b in best["layers"]]
             return layers, np.asarray(best["skip"]) if self.skip else skip, device.platform
 
-    def _projected(self, stage, layers, data: Data, watch, total):
+    def _projected(self, stage, layers, data: Data, watch):
         from parasol.fitting import descent
 
         some, more = ((data.seen[0][:n], data.seen[1][:n]) for n in (stage.n_samples, 6 * stage.n_samples))
@@ -290,7 +282,7 @@ class NetworkRecipe:
         with descent.computing("float64", "cpu"):
             hidden = descent.variable_projection(
                 layers[:-1], *some, replace(stage, ridge=ridge), self.activation,
-                skip=self.skip, more=more, validation=aside, watch=watch, total=total,
+                skip=self.skip, more=more, validation=aside, watch=watch,
             )  # fmt: skip
         return [*hidden, layers[-1]]
 
