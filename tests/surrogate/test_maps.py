@@ -402,7 +402,7 @@ def test_derivatives_of_a_process_with_large_weights_keep_six_digits(kernel):
     assert np.abs(fitted.weights).sum() > 1e8
     new = np.array([0.3, -0.4])
     with mpmath.workdps(40):
-        t = [mpmath.mpf(v) for v in fitted._scaled(new[None])[0].tolist()]
+        t = [mpmath.mpf(v) for v in ((new - fitted.trend.shift) * fitted.trend.scale).tolist()]
         slopes = [mpmath.mpf(0), mpmath.mpf(0)]
         for centre, (weight,) in zip(fitted.centres.tolist(), fitted.weights.tolist(), strict=True):
             gaps = [(a - b) / length for a, b, length in zip(t, centre, fitted.lengths.tolist(), strict=True)]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
+from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.last_layer import solve_last_layer
 from parasol.fitting.maps import check_data
 from parasol.fitting.network import ACTIVATIONS, Network, NetworkMap
@@ -197,9 +198,7 @@ class NetworkRecipe:
 
     def _taught(self, data: Data, generator) -> Data:
         """With few samples: labels between them by a Gaussian process, if it errs less on the samples kept aside."""
-        from scipy.stats import qmc
-
-        from parasol.fitting.kernel import GaussianProcess
+        from scipy.stats import qmc  # here: it takes a second to import
 
         process = GaussianProcess().fit(*data.seen)
         found = process.predict(data.aside[0])

@@ -3,3 +3,4 @@
 from parasol.learning.learn import learn as learn
 from parasol.learning.learn import plan as plan
 from parasol.learning.nodes import discretisation_error as discretisation_error
+from parasol.learning.report import LearnReport as LearnReport

@@ -1,11 +1,11 @@
-"""One call from an equation to a surrogate that meets a tolerance, with an account of what it took."""
+"""One call from an equation to a surrogate that meets a tolerance, with a report of what it took."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,17 @@ import numpy as np
 
 from parasol.cache.disk import claim
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
+from parasol.fitting.data import fit_snapshots
 from parasol.fitting.descent import require_jax
-from parasol.fitting.fit import fit_snapshots
 from parasol.fitting.maps import fit_map
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
 from parasol.learning.nodes import Discretised, choose_nodes, estimated, rebuilding
-from parasol.learning.proven import PROVEN, Outcome, check_box, learn_proven
-from parasol.learning.sampled import LEVEL, learn_sampled
-from parasol.learning.solves import Book, Exhausted, Limits, Stage
-from parasol.learning.store import read_data, stored_nodes, write_nodes
+from parasol.learning.proven import check_box, learn_proven
+from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome, Step
+from parasol.learning.sampled import learn_sampled
+from parasol.learning.solves import Exhausted, Limits, SolveCache, Stage
+from parasol.learning.store import NodesKey, read_data, stored_nodes, write_nodes
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
@@ -49,35 +50,83 @@ _ADVICE = {
 class Plan:
     """What learning would do, before it does: the discretisation, the cost of a solve, the method, and a rough total."""
 
-    found: Discretised
+    discretised: Discretised
     tolerance: float
     method: str
     n_solves: tuple[int, int]  # from, to
 
     @property
+    def found(self) -> Discretised:
+        """The name of `discretised` until version 0.2."""
+        warnings.warn("plan.found is now plan.discretised.", DeprecationWarning, stacklevel=2)
+        return self.discretised
+
+    @property
     def seconds(self) -> tuple[float, float]:
         """Seconds of the full solves, from, to."""
-        return tuple(n * self.found.seconds for n in self.n_solves)  # type: ignore[return-value]
+        return tuple(n * self.discretised.seconds for n in self.n_solves)  # type: ignore[return-value]
 
     def facts(self) -> dict[str, Any]:
         """The plan as plain data."""
-        model, error = self.found.model, self.found.error
-        nodes = getattr(model, "n_nodes", None)
-        about = {"n_nodes": nodes, "discretisation_error": error, "refined": self.found.refined, "method": self.method}
-        spent = {"seconds_per_solve": self.found.seconds, "solves": list(self.n_solves), "seconds": list(self.seconds)}
-        return {"tolerance": self.tolerance, **about, **spent, "comparisons": list(self.found.history)}
+        chosen = self.discretised
+        return {
+            "tolerance": self.tolerance,
+            "n_nodes": chosen.n_nodes,
+            "discretisation_error": chosen.error,
+            "refined": chosen.refined,
+            "method": self.method,
+            "seconds_per_solve": chosen.seconds,
+            "solves": list(self.n_solves),
+            "seconds": list(self.seconds),
+            "comparisons": [asdict(row) for row in chosen.history],
+        }
 
     def rows(self) -> dict[str, str]:
         """The plan as a table of two columns."""
-        error, each = self.found.error, self.found.seconds
-        nodes = getattr(self.found.model, "n_nodes", None)
+        chosen, (low, high), (least, most) = self.discretised, self.n_solves, self.seconds
         rows = {"tolerance": f"{self.tolerance:g}", "method": self.method}
-        if error is not None:
-            rows["nodes"] = f"{nodes}, with a discretisation error of about {error:.1e}"
-        rows["one full solve"] = f"{each:.2g} s"
-        low, high = self.n_solves
-        rows["full solves"] = f"{low} to {high} by a rough guess, {low * each:.2g} to {high * each:.2g} s on one core"
+        if chosen.error is not None:
+            rows["nodes"] = f"{chosen.n_nodes}, with a discretisation error of about {chosen.error:.1e}"
+        rows["one full solve"] = f"{chosen.seconds:.2g} s"
+        rows["full solves"] = f"{low} to {high} by a rough guess, {least:.2g} to {most:.2g} s on one core"
         return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """What was asked for, checked before any work."""
+
+    problem: Any
+    tolerance: float
+    total: bool = False
+    model: Model | None = None
+    n_nodes: int | None = None
+    rng: int = 0
+    store: Any = None
+    fingerprint: object = None
+    limits: Limits = field(default_factory=Limits)
+    progress: Stage | None = None
+
+    def __post_init__(self):
+        if not check_positive(self.tolerance, "tolerance") < 1:
+            raise ParasolError(
+                f"tolerance={self.tolerance!r} is a relative error: give a number below 1, such as 1e-3."
+            )
+        check_progress(self.progress)
+        if not isinstance(self.rng, int | np.integer) or isinstance(self.rng, bool) or self.rng < 0:
+            raise ParasolError(f"rng={self.rng!r} must be a whole number from 0 on, such as rng=0.")
+
+    @property
+    def stage(self) -> Stage:
+        return self.progress or (lambda text: None)
+
+    def share(self, chosen: Discretised) -> float:
+        """What the surrogate may err by: all of the tolerance, or with `total` what the discretisation leaves of it."""
+        return self.tolerance - (min(chosen.error or 0.0, self.tolerance / 2) if self.total else 0.0)
+
+    def held(self) -> AbstractContextManager[None]:
+        """The store for one run at a time, from the beginning; nothing where there is none."""
+        return nullcontext() if self.store is None else claim(Path(self.store).expanduser().absolute(), "store")
 
 
 def learn(
@@ -102,16 +151,16 @@ def learn(
     Nodes are chosen so that the estimated discretisation error is below the tolerance too; the tolerance itself is
     against the discrete solution, and `total=True` asks that both errors together stay below it. Linear steady problems
     get a bound from the residual, proven where its constants are, at every one of 2000 fresh parameters; others a
-    conformal bound that holds 95 times in 100. The account is `surrogate.facts["learn"]`. If the tolerance is not met
+    conformal bound that holds 95 times in 100. The report is `surrogate.facts["learn"]`. If the tolerance is not met
     within `solves` full solves or `seconds`, the best surrogate is returned with a warning that says how far it got and
     what limits it.
 
-    `model` or `n_nodes` is the user's discretisation, `recipe` the map of his choice (as in `fit`). `problem` may also
+    `model` or `n_nodes` is the user's discretisation, `recipe` the map of the user's choice (as in `fit`). `problem` may also
     be a solver of one's own: an object with `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with
     these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
     call that was stopped goes on, and one with a smaller tolerance uses what there is. Solves are reused where everything
     that can change an answer is the same; a solver of one's own whose attributes change while it works says by
-    `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is told the stages.
+    `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
 
     >>> import parasol as ps
     >>> x, y = ps.coordinates("x y")
@@ -121,35 +170,28 @@ def learn(
     >>> surrogate.facts["learn"]["met"], surrogate.basis.n_modes
     (True, 1)
     """
-    tolerance = _check_tolerance(tolerance)
-    limits = Limits(solves, seconds)
-    stage = check_progress(progress) or (lambda text: None)
+    request = _Request(
+        problem, tolerance, total, model, n_nodes, rng, store, fingerprint, Limits(solves, seconds), progress
+    )
     if jobs is not None:
         check_count(jobs, "jobs")
-    if not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0:
-        raise ParasolError(f"rng={rng!r} must be a whole number from 0 on, such as rng=0.")
     recipe = None if recipe is None else _usable(recipe)
-    found, book = None, None
-    with _held(store):
+    chosen, cache = None, None
+    with request.held():
         with _gathered() as notes:
             if data is None:
-                found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, fingerprint, stage)
-        if found is not None:
-            expected = {"expected": found.seconds, "stage": stage, "fingerprint": fingerprint}
-            book = Book(found.model, limits, store=store, jobs=jobs, **expected)
-            if book.not_reused:
-                warnings.warn(book.not_reused, ParasolWarning, stacklevel=2)
-        with _gathered() as more:
-            try:
-                if found is None or book is None:
-                    outcome = _from_data(data, problem, tolerance, recipe, rng, stage)
-                else:
-                    outcome = _outcome(found, _share(tolerance, found, total), book, recipe, rng)
-            except Exhausted as end:
-                raise ParasolError(
-                    f"the {end.what} allowed are used up before anything was learned. Allow more."
-                ) from None
-    return _told(outcome, found, book, tolerance, total, limits, [*notes, *more])
+                chosen = _discretised(request)
+            else:
+                outcome = _from_data(data, request, recipe)
+        if chosen is not None:
+            options = {"expected": chosen.seconds, "stage": request.stage, "fingerprint": fingerprint}
+            cache = SolveCache(chosen.model, request.limits, store=store, jobs=jobs, **options)
+            if cache.not_reused:
+                warnings.warn(cache.not_reused, ParasolWarning, stacklevel=2)
+            with _gathered() as more:
+                outcome = _from_solves(chosen, request, cache, recipe)
+            notes += more
+    return _reported(outcome, request, chosen, cache, notes)
 
 
 def plan(
@@ -164,27 +206,26 @@ def plan(
     progress=None,
 ) -> Plan:
     """What `learn` would do: it chooses the nodes and times a solve, nothing more."""
-    tolerance = _check_tolerance(tolerance)
-    with _held(store), _gathered():
-        limits, stage = Limits(), check_progress(progress) or (lambda text: None)
-        found = _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, None, stage)
+    request = _Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress)
+    with request.held(), _gathered():
+        chosen = _discretised(request)
     # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
-    work = max(len(found.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
-    if found.model.parameters.functions:
+    work = max(len(chosen.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
+    if chosen.model.parameters.functions:
         work *= 8
-    proven = _provable(found.model)
+    proven = _provable(chosen.model)
     method = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
     guess = (14, int(14 + 5 * work)) if proven else (45, int(45 + 20 * work))
-    return Plan(found, tolerance, method, guess)
+    return Plan(chosen, tolerance, method, guess)
 
 
-def failures_text(space: ParameterSpace, book: Book) -> str:
+def failures_text(space: ParameterSpace, cache: SolveCache) -> str:
     """Which full solves failed and why, and what that means for the surrogate; empty where none did."""
-    failed = book.failures()
+    failed = cache.failures()
     if not len(failed):
         return ""
     values = [", ".join(f"{n}={v:.6g}" for n, v in zip(space.names, mu, strict=False)) for mu in failed]
-    named = [f"{at or 'a function'} ({book.reason(mu)[:_LONGEST]})" for at, mu in zip(values, failed, strict=True)]
+    named = [f"{at or 'a function'} ({cache.reason(mu)[:_LONGEST]})" for at, mu in zip(values, failed, strict=True)]
     more = f" and {len(named) - _QUOTED} more" if len(named) > _QUOTED else ""
     text = f"{len(failed)} full solves failed, at {'; '.join(named[:_QUOTED])}{more}."
     if space.solved:
@@ -206,54 +247,29 @@ def _usable(recipe):
     return recipe
 
 
-def _check_tolerance(tolerance) -> float:
-    if not check_positive(tolerance, "tolerance") < 1:
-        raise ParasolError(f"tolerance={tolerance!r} is a relative error: give a number below 1, such as 1e-3.")
-    return float(tolerance)
-
-
 def _provable(model) -> bool:
     return isinstance(model, Model) and model.problem.time is None and model.problem.linear
 
 
-def _share(tolerance: float, found: Discretised, total: bool) -> float:
-    """What the surrogate may err by: all of the tolerance, or with `total` what the discretisation leaves of it."""
-    if not total:
-        return tolerance
-    return tolerance - min(found.error or 0.0, tolerance / 2)
-
-
-def _held(store) -> AbstractContextManager[None]:
-    """The store for one run at a time, from the beginning; nothing where there is none."""
-    return nullcontext() if store is None else claim(Path(store).expanduser().absolute(), "store")
-
-
-def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, fingerprint, stage) -> Discretised:
+def _discretised(request: _Request) -> Discretised:
+    problem, model = request.problem, request.model
     if isinstance(problem, Model) and model is None:
         model = problem
     if model is not None:
         if not isinstance(model, Model):
             raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
-        if n_nodes is not None:
+        if request.n_nodes is not None:
             raise ParasolError("both model and n_nodes are given. Give one: a model has its nodes.")
         _check_times(model.problem)
-        stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
-        return _in_time(estimated(model, limits=limits, rng=rng))
+        request.stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
+        return _in_time(estimated(model, limits=request.limits, rng=request.rng))
     if isinstance(problem, Problem):
         _check_times(problem)
         if not (problem.parameters.scalars or problem.parameters.functions):
             raise ParasolError(
                 "the problem has no parameters, so there is nothing to learn. Solve it once: parasol solve."
             )
-        aim = tolerance / 2 if total else tolerance
-        key = {"aim": aim, "n_nodes": n_nodes, "rng": rng, "fingerprint": fingerprint}
-        known = None if store is None else stored_nodes(store, problem, key)
-        if known is not None:
-            return known
-        found = choose_nodes(problem, aim, limits=limits, n_nodes=n_nodes, rng=rng, stage=stage)
-        if store is not None and not found.short:
-            write_nodes(store, problem, key, found)
-        return _in_time(found)
+        return _chosen_nodes(problem, request)
     if callable(getattr(problem, "solve", None)) and isinstance(getattr(problem, "parameters", None), ParameterSpace):
         return Discretised(problem, None)
     raise ParasolError(
@@ -261,18 +277,33 @@ def _discretised(problem, model, n_nodes, tolerance, total, limits, rng, store, 
     )
 
 
-def _in_time(found: Discretised) -> Discretised:
+def _chosen_nodes(problem: Problem, request: _Request) -> Discretised:
+    """The nodes of an earlier run with the same wish, or new ones, which are then kept."""
+    aim = request.tolerance / 2 if request.total else request.tolerance
+    key = NodesKey(aim, request.n_nodes, request.rng, request.fingerprint)
+    known = None if request.store is None else stored_nodes(request.store, problem, key)
+    if known is not None:
+        return known
+    chosen = choose_nodes(
+        problem, aim, limits=request.limits, n_nodes=request.n_nodes, rng=request.rng, stage=request.stage
+    )
+    if request.store is not None and not chosen.short:
+        write_nodes(request.store, problem, key, chosen)
+    return _in_time(chosen)
+
+
+def _in_time(chosen: Discretised) -> Discretised:
     """The discretisation, with a warning where the seconds allowed ended the search for it, and its quantities computed."""
-    if found.short:
-        error = "is not known" if found.error is None else "is estimated at fewer parameters, or with fewer nodes"
+    if chosen.short:
+        error = "is not known" if chosen.error is None else "is estimated at fewer parameters, or with fewer nodes"
         warnings.warn(
             f"half of the seconds allowed did not suffice to compare discretisations: the discretisation error {error}.",
             ParasolWarning,
             stacklevel=2,
         )
-    if found.model.problem.quantities:
-        _ = found.model.quantities  # what they cost belongs before the solves, which take what is left of the time
-    return found
+    if chosen.model.problem.quantities:
+        _ = chosen.model.quantities  # what they cost belongs before the solves, which take what is left of the time
+    return chosen
 
 
 def _check_times(problem: Problem) -> None:
@@ -282,32 +313,41 @@ def _check_times(problem: Problem) -> None:
         )
 
 
-def _outcome(found: Discretised, tolerance: float, book: Book, recipe, rng: int) -> Outcome:
-    if not _provable(found.model):
-        return learn_sampled(found.model, tolerance, book, recipe=recipe, rng=rng)
-    check_box(found.model, rng)
-    reason, proven = "", None
+def _from_solves(chosen: Discretised, request: _Request, cache: SolveCache, recipe) -> Outcome:
+    tolerance, rng = request.share(chosen), request.rng
     try:
-        proven = learn_proven(found.model, tolerance, book, recipe=recipe, rng=rng)
-        if proven.met or book.affordable(20) < 20:
+        if _provable(chosen.model):
+            return _with_bound_from_residual(chosen.model, tolerance, cache, recipe, rng)
+        return learn_sampled(chosen.model, tolerance, cache, recipe=recipe, rng=rng)
+    except Exhausted as end:
+        raise ParasolError(f"the {end.what} allowed are used up before anything was learned. Allow more.") from None
+
+
+def _with_bound_from_residual(model: Model, tolerance: float, cache: SolveCache, recipe, rng: int) -> Outcome:
+    """A bound from the residual where that meets the tolerance, else the better of it and a conformal one."""
+    check_box(model, rng)
+    proven = None
+    try:
+        proven = learn_proven(model, tolerance, cache, recipe=recipe, rng=rng)
+        if proven.met or cache.affordable(20) < 20:
             return proven
         reason = f"the bound from the residual is {proven.bound:.1e}"
     except ParasolError as error:  # no certificate for this operator
         reason = str(error)
     try:
-        other = learn_sampled(found.model, tolerance, book, recipe=recipe, rng=rng)
+        other = learn_sampled(model, tolerance, cache, recipe=recipe, rng=rng)
     except (ParasolError, Exhausted):
         if proven is None:
             raise
         return proven  # what there is comes back, whatever ends the search for better
-    notes = [f"instead of a bound from the residual a conformal one: {reason}", *(other.facts or {}).get("notes", [])]
-    other = replace(other, facts={**(other.facts or {}), "notes": notes})
-    return other if proven is None or other.met or other.bound < proven.bound else proven
+    if proven is not None and not other.met and other.bound >= proven.bound:
+        return proven
+    return replace(other, notes=(f"instead of a bound from the residual a conformal one: {reason}", *other.notes))
 
 
-def _from_data(data, problem, tolerance: float, recipe, rng: int, stage: Stage) -> Outcome:
+def _from_data(data, request: _Request, recipe) -> Outcome:
     mus, solutions = read_data(data)
-    space = getattr(problem, "parameters", None)
+    space = getattr(request.problem, "parameters", None)
     ranges = None
     if isinstance(space, ParameterSpace) and not space.functions:
         mus = np.asarray(space.ordered(mus), dtype=float)
@@ -317,26 +357,21 @@ def _from_data(data, problem, tolerance: float, recipe, rng: int, stage: Stage) 
                 f"{', '.join(space.names)}."
             )
         ranges = {p.name: (p.low, p.high, p.scale) for p in space.scalars}
-    surrogate = fit_snapshots(
-        mus,
-        solutions,
-        recipe or "best",
-        tolerance=tolerance / 10,
-        ranges=ranges,
-        rng=rng,
-        progress=stage("fitting a network to the data"),
-    )
-    bound = float("inf") if surrogate.conformal is None else surrogate.conformal.quantile
-    facts = {"level": None if surrogate.conformal is None or not surrogate.conformal.drawn else LEVEL}
-    met = bound <= tolerance
-    limit = "" if met else "level" if surrogate.conformal is None else "map"
-    return Outcome(surrogate, met, bound, limit, ({"solves": len(mus), "error": bound},), facts)
+    progress = request.stage("fitting a network to the data")
+    options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
+    surrogate = fit_snapshots(mus, solutions, recipe or "best", **options)
+    conformal = surrogate.conformal
+    bound = float("inf") if conformal is None else conformal.quantile
+    evidence = Evidence(level=None if conformal is None or not conformal.drawn else LEVEL)
+    met = bound <= request.tolerance
+    limit = "" if met else "level" if conformal is None else "map"
+    return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence)
 
 
-# ---- the account ----------------------------------------------------------------------------------------------------
+# ---- the report -----------------------------------------------------------------------------------------------------
 @contextmanager
 def _gathered() -> Iterator[list[str]]:
-    """Warnings on the way are told in the account, once each, not shown: they are about attempts."""
+    """Warnings on the way are kept for the report, once each, not shown: they are about attempts."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ParasolWarning)
@@ -347,93 +382,90 @@ def _gathered() -> Iterator[list[str]]:
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
 
 
-def _told(outcome: Outcome, found, book, tolerance: float, total: bool, limits: Limits, notes: list[str]) -> Surrogate:
-    """The surrogate with its account; a warning where the tolerance is not met."""
-    surrogate, about = outcome.surrogate, dict(outcome.facts or {})
-    error = None if found is None else found.error
-    sum_of_both = outcome.bound + (error or 0.0)
-    met = outcome.met and (not total or (error is not None and sum_of_both <= tolerance))
-    resonance = "" if met else _resonance(book, surrogate.parameters)
-    limit = _limit(outcome, met, error, total, tolerance, book, limits, resonance)
-    model = None if found is None else found.model
-    account = {
-        "met": met,
-        "tolerance": tolerance,
-        "total": total,
-        "bound": outcome.bound,
-        "certificate": _certificate(surrogate, about),
-        "limit": limit,
-        "discretisation_error": error,
-        "n_nodes": getattr(model, "n_nodes", None),
-        "refined_nodes": bool(found and found.refined),
-        "comparisons": [] if found is None else list(found.history),
-        "solves": None if book is None else book.n_solves,
-        "new_solves": None if book is None else book.n_new,
-        "seconds_per_solve": None if book is None else book.cost,
-        "n_modes": surrogate.basis.n_modes,
-        "labels": surrogate.facts["labels"],
-        "map": surrogate.facts["recipe"],
-        "seconds": limits.spent,
-        "history": list(outcome.history),
-        "notes": [*about.pop("notes", []), *notes][:8],
-        **{key: value for key, value in about.items() if key != "measured"},
-    }
-    if "resonance" in limit:
-        account["resonance"] = resonance
-    failures = "" if book is None else failures_text(surrogate.parameters, book)
+def _reported(
+    outcome: Outcome, request: _Request, chosen: Discretised | None, cache: SolveCache | None, notes: list[str]
+) -> Surrogate:
+    """The surrogate with its report; a warning where the tolerance is not met."""
+    surrogate, tolerance = outcome.surrogate, request.tolerance
+    error = None if chosen is None else chosen.error
+    met = outcome.met and (not request.total or (error is not None and outcome.bound + error <= tolerance))
+    resonance = "" if met else _resonance(cache, surrogate.parameters)
+    limit = "" if met else _limit(outcome, request, error, cache, resonance)
+    failures = "" if cache is None else failures_text(surrogate.parameters, cache)
+    report = LearnReport(
+        met=met,
+        tolerance=tolerance,
+        total=request.total,
+        bound=outcome.bound,
+        certificate=_certificate(surrogate, outcome.evidence),
+        limit=limit,
+        discretisation_error=error,
+        n_nodes=None if chosen is None else chosen.n_nodes,
+        refined_nodes=chosen is not None and chosen.refined,
+        comparisons=() if chosen is None else chosen.history,
+        solves=None if cache is None else cache.n_solves,
+        new_solves=None if cache is None else cache.n_new,
+        seconds_per_solve=None if cache is None else cache.cost,
+        n_modes=surrogate.basis.n_modes,
+        labels=surrogate.facts["labels"],
+        map=surrogate.facts["recipe"],
+        seconds=request.limits.spent,
+        history=outcome.history,
+        notes=(*([failures] if failures else []), *[*outcome.notes, *notes][:8]),
+        evidence=outcome.evidence,
+        resonance=resonance if "resonance" in limit else None,
+        measured=outcome.measured,
+    )
     if failures:
-        account["notes"] = [failures, *account["notes"]]
         warnings.warn(failures, ParasolWarning, stacklevel=3)
-    facts = {**surrogate.facts, "tolerance": tolerance, "learn": account}
-    if "measured" in about:
-        facts["measured"] = about["measured"]
-    if isinstance(model, Model):
-        facts |= problem_words(model.problem)
-        facts |= {"fingerprint": problem_fingerprint(model.problem), "rebuild": rebuilding(model)}
     if not met:
-        warnings.warn(_unmet(account), ParasolWarning, stacklevel=3)
-    if error is not None and error > tolerance and not (total and not met):
+        warnings.warn(_unmet(report), ParasolWarning, stacklevel=3)
+    if error is not None and error > tolerance and not (request.total and not met):
         warnings.warn(
             f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
             f"equation, and the tolerance {tolerance:g} is against the full solver. {_ADVICE['discretisation']}",
             ParasolWarning,
             stacklevel=3,
         )
+    facts = {**surrogate.facts, "tolerance": tolerance, "learn": report.to_dict()}
+    if report.measured is not None:
+        facts["measured"] = asdict(report.measured)
+    if chosen is not None and isinstance(chosen.model, Model):
+        problem = chosen.model.problem
+        facts |= problem_words(problem)
+        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": rebuilding(chosen.model)}
     return replace(surrogate, facts=facts)
 
 
-def _certificate(surrogate: Surrogate, about: dict[str, Any]) -> str:
-    """What kind of bound it is: "proven", from the "residual" with some constants guessed, "conformal" or "estimated"."""
+def _certificate(surrogate: Surrogate, evidence: Evidence) -> str:
+    """What kind of bound it is, as in `LearnReport`."""
     if surrogate.reduced is None:
         return "conformal" if surrogate.conformal is None or surrogate.conformal.drawn else "estimated"
-    return "proven" if about.get("proven", 0.0) >= PROVEN else "residual"
+    return "proven" if (evidence.proven or 0.0) >= PROVEN else "residual"
 
 
-def _unmet(account: dict[str, Any]) -> str:
+def _unmet(report: LearnReport) -> str:
     """Why the tolerance is not met, how far from it the bound is, and what to do."""
-    bound, limit, error, level = (
-        account["bound"],
-        account["limit"],
-        account["discretisation_error"],
-        account.get("level"),
-    )
-    parts = limit.split(", then ")
+    bound, error, level = report.bound, report.discretisation_error, report.evidence.level
+    parts = report.limit.split(", then ")
     text = f"the bound is {bound:.1e}" if np.isfinite(bound) else "there is no bound"
     if "confirmation" in parts:
         text += " but not confirmed"
-    elif bound <= account["tolerance"] and ("level" in parts or "failed solves" in parts):
+    elif bound <= report.tolerance and ("level" in parts or "failed solves" in parts):
         text = f"the bound {bound:.1e} is below it, but at the level {level:.2g} instead of {LEVEL:g}"
-    if account["total"]:
+    if report.total:
         text += " and the discretisation error " + ("not known" if error is None else f"about {error:.1e}")
-    near = f" The solutions grow near {account['resonance']}." if "resonance" in parts else ""
-    return f"the tolerance {account['tolerance']:g} is not met: {text}, limited by {limit}.{near} {_ADVICE[parts[0]]}"
+    near = f" The solutions grow near {report.resonance}." if "resonance" in parts else ""
+    return (
+        f"the tolerance {report.tolerance:g} is not met: {text}, limited by {report.limit}.{near} {_ADVICE[parts[0]]}"
+    )
 
 
-def _resonance(book: Book | None, space: ParameterSpace) -> str:
+def _resonance(cache: SolveCache | None, space: ParameterSpace) -> str:
     """Where a solution is out of all proportion to the others, not just larger at one end of a range; else empty."""
-    if book is None or not space.scalars:
+    if cache is None or not space.scalars:
         return ""
-    mus, sizes = book.sizes()
+    mus, sizes = cache.sizes()
     if len(sizes) < 2 * len(space.scalars) + 6 or np.min(sizes) <= 0:
         return ""
     trend = np.column_stack([np.ones(len(mus)), space.to_unit(mus[:, : len(space.scalars)])])
@@ -444,51 +476,20 @@ def _resonance(book: Book | None, space: ParameterSpace) -> str:
     return ", ".join(f"{p.name}={v:.6g}" for p, v in zip(space.scalars, mus[np.argmax(excess)], strict=False))
 
 
-def _limit(
-    outcome: Outcome, met: bool, error, total: bool, tolerance: float, book, limits: Limits, resonance: str
-) -> str:
+def _limit(outcome: Outcome, request: _Request, error: float | None, cache: SolveCache | None, resonance: str) -> str:
     """What keeps the error above the tolerance: a budget first, then the part of the error that is too large."""
-    if met:
-        return ""
-    inner = outcome.limit or "map"
+    inner, limits = outcome.limit or "map", request.limits
     if resonance and inner in ("map", "projection"):  # more time or solves would not help
         return "resonance"
-    if total and (error is None or error > tolerance / 2):
+    if request.total and (error is None or error > request.tolerance / 2):
         return "discretisation"
-    if limits.left <= (0.0 if book is None else 2 * book.cost):
+    if limits.left <= (0.0 if cache is None else 2 * cache.cost):
         return f"seconds, then {inner}"
-    if book is not None and limits.solves is not None and book.affordable(4) < 4:
+    if cache is not None and limits.solves is not None and cache.affordable(4) < 4:
         return f"solves, then {inner}"
     return inner
 
 
 def account_rows(surrogate: Surrogate) -> dict[str, str]:
-    """The account of a learned surrogate as a table of two columns."""
-    a = surrogate.facts.get("learn")
-    if not isinstance(a, dict):
-        raise ParasolError("this surrogate was not made by learn: it has no account of it.")
-    kind = f"at level {a.get('level') or 0:.2g}"
-    if a["certificate"] == "residual":
-        kind = f"proven at {100 * a['proven']:.0f} % of them, elsewhere with guessed constants"
-    elif a["certificate"] in ("proven", "estimated"):
-        kind = a["certificate"]
-    rows = {
-        "tolerance": f"{a['tolerance']:g}, {'met' if a['met'] else 'NOT met'}" + (", total" if a["total"] else ""),
-        "bound": f"{a['bound']:.1e} relative, on fresh parameters, {kind}" if np.isfinite(a["bound"]) else "none",
-    }
-    measured = surrogate.facts.get("measured")
-    if measured:
-        rows["measured"] = f"mean {measured['mean']:.1e}, max {measured['max']:.1e} on {measured['n']} fresh solves"
-    if a["discretisation_error"] is not None:
-        moved = ", moved to where the error is" if a["refined_nodes"] else ""
-        rows["discretisation"] = f"about {a['discretisation_error']:.1e} with {a['n_nodes']} nodes{moved}"
-    if a["solves"] is not None:
-        old = a["solves"] - a["new_solves"]
-        rows["full solves"] = f"{a['solves']}" + (f", {old} of them from the store" if old > 0 else "")
-    rows["choices"] = f"{a['n_modes']} modes, labels from {a['labels']}, map by {a['map']}"
-    if a["limit"]:
-        rows["limited by"] = a["limit"]
-    for i, note in enumerate(a["notes"][:3]):
-        rows[f"note {i + 1}" if i else "note"] = note
-    rows["seconds"] = f"{a['seconds']:.0f}"
-    return rows
+    """The report of a learned surrogate as a table of two columns."""
+    return LearnReport.of(surrogate).rows()
