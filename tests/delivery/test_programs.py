@@ -42,7 +42,7 @@ class BentRecipe:
 
     def fit(self, x, y):
         shift, scale = x.mean(axis=0), 1.0 / np.ptp(x, axis=0)
-        indices = lower_set("total", np.ones(x.shape[1]), 1000, self.degree)[0]
+        indices = lower_set(np.ones(x.shape[1]), 1000, self.degree)[0]
         inner = np.random.default_rng(0).standard_normal((12, len(indices))) / len(indices)
         start = (Chebyshev(indices), Affine(inner), Activation("tanh"))
         t = Scale(scale, shift)(x)

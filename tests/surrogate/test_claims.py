@@ -10,12 +10,12 @@ import pytest
 
 import parasol as ps
 from parasol.fitting.fit import Accuracy
-from parasol.learning import learn as learning
 from parasol.learning import nodes, sampled, solves
-from parasol.learning.learn import learn
+from parasol.learning import run as learning
 from parasol.learning.nodes import box_corners, choose_nodes
 from parasol.learning.proven import _measured
 from parasol.learning.report import Evidence, Outcome
+from parasol.learning.run import learn
 from parasol.learning.solves import Limits, SolveCache
 from parasol.pde.model import Model
 from parasol.runtime.conformal import calibrate, highest_level

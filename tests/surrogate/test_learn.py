@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +18,11 @@ from parasol.cache.disk import claim
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
 from parasol.learning.labels import teacher_for
-from parasol.learning.learn import account_rows, failures_text, learn, plan
 from parasol.learning.nodes import choose_nodes, indicated_spacing
 from parasol.learning.region import between, cuts, shortened
-from parasol.learning.sampled import learn_sampled
 from parasol.learning.report import LearnReport
+from parasol.learning.run import account_rows, failures_text, learn, plan
+from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache
 from parasol.learning.store import NodesKey
 from parasol.learning.store import _path as nodes_path
@@ -699,3 +700,14 @@ def test_a_recipe_is_obeyed_when_there_is_no_time_for_a_round():
     with pytest.warns(ps.ParasolWarning, match="not met"):
         surrogate = learn(Wave(), 1e-9, solves=16, **quick)
     assert surrogate.facts["recipe"] == "Polynomial"
+
+
+def test_no_module_hides_a_public_name():
+    """`parasol.learning.learn` is the function, whatever was imported before."""
+    code = (
+        "import parasol, parasol.learning, parasol.fitting; parasol.learn; parasol.fit; parasol.learning.learn.__call__"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for package in (ps.learning, ps.fitting):
+        modules = {path.stem for path in Path(package.__file__).parent.glob("*.py")}
+        assert {name for name in dir(package) if name in modules} <= {"descent"}  # which is public as a module
