@@ -10,13 +10,14 @@ import pytest
 
 import parasol as ps
 from parasol.fitting.fit import Accuracy
-from parasol.learning import nodes, sampled, solves
-from parasol.learning import run as learning
+from parasol.learning import nodes, run, sampled, solves
 from parasol.learning.nodes import box_corners, choose_nodes
 from parasol.learning.proven import _measured
 from parasol.learning.report import Evidence, Outcome
+from parasol.learning.request import Request
 from parasol.learning.run import learn
 from parasol.learning.solves import Limits, SolveCache
+from parasol.learning.verdict import _resonance, with_report
 from parasol.pde.model import Model
 from parasol.runtime.conformal import calibrate, highest_level
 
@@ -151,12 +152,12 @@ def test_total_counts_both_errors():
     account = surrogate.facts["learn"]
     assert account["bound"] <= 2e-3 < account["bound"] + account["discretisation_error"]
     assert not account["met"]
-    request = learning._Request(layer, 0.99, total=True)
+    request = Request(layer, 0.99, total=True)
     for part in (0.4, 0.7):  # each below the tolerance, together above it
         with pytest.warns(ps.ParasolWarning, match="is not met"):
-            again = learning._reported(Outcome(surrogate, True, 0.7), request, nodes.Discretised(None, part), None, [])
+            again = with_report(Outcome(surrogate, True, 0.7), request, nodes.Discretised(None, part), None, [])
         assert not again.facts["learn"]["met"]
-    again = learning._reported(Outcome(surrogate, True, 0.7), request, nodes.Discretised(None, 0.2), None, [])
+    again = with_report(Outcome(surrogate, True, 0.7), request, nodes.Discretised(None, 0.2), None, [])
     assert again.facts["learn"]["met"]
 
 
@@ -223,8 +224,8 @@ def test_a_resonance_is_called_so():
     for size, near in ((pole, "a=2, "), (lambda mu: np.exp(9 * mu[0]), "")):  # large at one end is not a resonance
         cache = SolveCache(Wave(size=size), Limits())
         cache.solve(space.grid(15, 2))
-        assert learning._resonance(cache, space).startswith(near)
-        assert bool(learning._resonance(cache, space)) == bool(near)
+        assert _resonance(cache, space).startswith(near)
+        assert bool(_resonance(cache, space)) == bool(near)
     with pytest.warns(ps.ParasolWarning, match=r"limited by resonance\. The solutions grow near a=.*Narrow"):
         learn(Wave(size=lambda mu: 1 / (mu[0] - 2.03 + 0.1 * mu[1])), 1e-4, solves=100, **quick)
 
@@ -283,7 +284,7 @@ def test_what_was_proven_comes_back_if_the_search_for_better_ends_in_an_error(mo
     def nothing(*_, **__):
         raise ps.ParasolError("too few full solves are allowed")
 
-    monkeypatch.setattr(learning, "learn_sampled", nothing)
+    monkeypatch.setattr(run, "learn_sampled", nothing)
     with pytest.warns(ps.ParasolWarning, match="not met"):
         surrogate = learn(ps.load_problem("reaction-layer"), 1e-9, n_nodes=40, recipe="linear")
     assert surrogate.reduced is not None

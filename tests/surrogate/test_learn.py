@@ -21,11 +21,12 @@ from parasol.learning.labels import teacher_for
 from parasol.learning.nodes import choose_nodes, indicated_spacing
 from parasol.learning.region import between, cuts, shortened
 from parasol.learning.report import LearnReport
-from parasol.learning.run import account_rows, failures_text, learn, plan
+from parasol.learning.run import account_rows, learn, plan
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache
 from parasol.learning.store import NodesKey
 from parasol.learning.store import _path as nodes_path
+from parasol.learning.verdict import failures_text
 from parasol.pde.discretize import discretize_with
 from parasol.reduction.fingerprints import difference, parts_of, problem_fingerprint
 

@@ -1,4 +1,4 @@
-"""What a kind of map is: a recipe with `fit(x, y)`, which returns something with `predict(x)`; ours and anybody's."""
+"""What a kind of map is: a recipe with `fit(x, y)`, which returns something with `predict(x)`, whoever wrote it."""
 
 from __future__ import annotations
 

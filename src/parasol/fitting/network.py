@@ -198,5 +198,5 @@ class NetworkMap(ProgramMap):
 
 
 def _is_sparse(matrix) -> bool:
-    """Whether a matrix is a sparse one, told without importing SciPy: dense networks need NumPy alone."""
+    """Whether a matrix is a sparse one, without importing SciPy to know: dense networks need NumPy alone."""
     return not isinstance(matrix, np.ndarray)

@@ -1,4 +1,4 @@
-"""Networks fitted to coefficients by gradients: settings as data, training in two presets, the paper's and ours."""
+"""Networks fitted to coefficients by gradients: settings as data, training in presets, the paper's and better ones."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class NetworkRecipe:
 
     @classmethod
     def best(cls, *, widths: tuple[int, ...] | None = None, iterations: int = 150, dtype: str = "float64"):
-        """Ours: two hidden layers of tanh by variable projection, a linear path, the last layer solved; on the CPU."""
+        """The default: two hidden layers of tanh by variable projection, a linear path, the last layer solved; on the CPU."""
         return cls(widths, (VariableProjection(iterations),), dtype=dtype, teacher=True, patience=75, device="cpu")
 
     @classmethod
@@ -146,7 +146,7 @@ class NetworkRecipe:
     def fit(
         self, x, y, *, validation=None, progress: Callable[[float], Any] | None = None, rng: int = 0
     ) -> TrainedNetwork:
-        """Train on inputs (n, p) and outputs (n, d); `validation` = (x, y), `progress` is told the fraction done."""
+        """Train on inputs (n, p) and outputs (n, d); `validation` = (x, y), `progress` is called with the fraction done."""
         start = time.perf_counter()
         x, y, validation = check_data(x, y, validation)
         scaling = Scaling.of(x, y, self.output_scaling)
@@ -182,7 +182,7 @@ class NetworkRecipe:
         network = scaling.network(layers, skip if self.skip else None, self.activation, self.dtype)
         pairs = [(scaling.outputs(network(scaling.inputs_back(data.aside[0]))), data.aside[1]), *data.judged]
         error = max(mean_relative_error(*(scaling.outputs_back(u) for u in pair)) for pair in pairs)
-        if self.last_layer == "solved" and data.ours:  # judged; now the samples kept aside may help as well
+        if self.last_layer == "solved" and data.reusable:  # judged; now the samples kept aside may help as well
             last = self._last(layers, data.all, None, like=last)
             layers = [*layers[:-1], (last.weights, last.bias)]
             network = scaling.network(layers, last.skip if self.skip else None, self.activation, self.dtype)
@@ -201,16 +201,16 @@ class NetworkRecipe:
         from scipy.stats import qmc  # here: it takes a second to import
 
         process = GaussianProcess().fit(*data.seen)
-        found = process.predict(data.aside[0])
-        error = np.sqrt(np.mean((found - data.aside[1]) ** 2))
+        predicted = process.predict(data.aside[0])
+        error = np.sqrt(np.mean((predicted - data.aside[1]) ** 2))
         if error >= self._last(self._initial(data, generator), data.seen, data.aside).error:
             return data
-        if data.ours:
+        if data.reusable:
             process = GaussianProcess().fit(*data.all)
         n_inputs = data.seen[0].shape[1]
         drawn = qmc.Sobol(n_inputs, rng=generator).random(_TAUGHT) * 2.1 - 1.05  # the samples' box, and a little more
         taught = Data.of(drawn, process.predict(drawn), None, generator)
-        return replace(taught, judged=((found, data.aside[1]),))
+        return replace(taught, judged=((predicted, data.aside[1]),))
 
     def _initial(self, data: Data, generator) -> list[tuple[np.ndarray, np.ndarray]]:
         """Layers drawn at random: He's for relu and its kind. For tanh and few samples, as spread as a solved last layer
@@ -292,13 +292,13 @@ class Data:
 
     seen: tuple[np.ndarray, np.ndarray]
     aside: tuple[np.ndarray, np.ndarray]
-    ours: bool  # those aside are ours to use in the end, not the caller's validation data
-    judged: tuple[tuple[np.ndarray, np.ndarray], ...] = ()  # found and true outputs that tell a teacher's error
+    reusable: bool  # those aside may be used in the end: they are not the caller's validation data
+    judged: tuple[tuple[np.ndarray, np.ndarray], ...] = ()  # predicted and true outputs that tell a teacher's error
 
     @property
     def all(self) -> tuple[np.ndarray, np.ndarray]:
         """What may be used for the last layer."""
-        if not self.ours:
+        if not self.reusable:
             return self.seen
         return np.concatenate([self.seen[0], self.aside[0]]), np.concatenate([self.seen[1], self.aside[1]])
 

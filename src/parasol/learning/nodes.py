@@ -280,11 +280,11 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
         except (ParasolError, ArithmeticError, RuntimeError) as error:
             reason = str(error)
             continue
-        ours = looked[at].reshape(-1, n_fields, coarse.n_nodes)
-        theirs = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(ours.shape)
-        size = np.linalg.norm(theirs) or 1.0
-        errors.append(np.linalg.norm(ours - theirs) / size)
-        local += np.sum((ours - theirs) ** 2, axis=(0, 1)) / size**2
+        coarse_values = looked[at].reshape(-1, n_fields, coarse.n_nodes)
+        fine_values = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(coarse_values.shape)
+        size = np.linalg.norm(fine_values) or 1.0
+        errors.append(np.linalg.norm(coarse_values - fine_values) / size)
+        local += np.sum((coarse_values - fine_values) ** 2, axis=(0, 1)) / size**2
         if len(errors) >= _enough(seconds, 3, 2, len(pairs)):
             break
     if not errors:

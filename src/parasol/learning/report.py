@@ -91,7 +91,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class LearnReport:
-    """What `learn` promised, found and spent; `surrogate.facts["learn"]` is its `to_dict()`."""
+    """What `learn` promised, measured and spent; `surrogate.facts["learn"]` is its `to_dict()`."""
 
     met: bool
     tolerance: float
@@ -132,7 +132,7 @@ class LearnReport:
         """The report of a surrogate that was learned, in memory or from a file."""
         held = surrogate.facts.get("learn")
         if not isinstance(held, dict):
-            raise ParasolError("this surrogate was not made by learn: it has no account of it.")
+            raise ParasolError("this surrogate was not made by learn: it has no report of it.")
         given = {f.name: held[f.name] for f in fields(cls) if f.name in held}
         rows = [(Round if "map" in row else Step)(**row) for row in held["history"]]
         evidence = Evidence(**{f.name: held[f.name] for f in fields(Evidence) if f.name in held})

@@ -4,46 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from parasol.cache.disk import claim
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
+from parasol.checks import ParasolError, ParasolWarning, check_count
 from parasol.fitting.data import fit_snapshots
 from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import fit_map
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
-from parasol.learning.nodes import Discretised, choose_nodes, estimated, rebuilding
+from parasol.learning.nodes import Discretised
 from parasol.learning.proven import check_box, learn_proven
-from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome, Step
+from parasol.learning.report import LEVEL, Evidence, LearnReport, Outcome, Step
+from parasol.learning.request import Request, discretised
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Exhausted, Limits, SolveCache, Stage
-from parasol.learning.store import NodesKey, read_data, stored_nodes, write_nodes
+from parasol.learning.store import read_data
+from parasol.learning.verdict import with_report
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
-from parasol.pde.problem import Problem
-from parasol.pde.text import problem_words
-from parasol.reduction.fingerprints import problem_fingerprint
 from parasol.runtime.surrogate import Surrogate
-
-_RESONANCE = 10.0  # times the size that the others would suggest: so large are solutions near a singular problem
-_QUOTED, _LONGEST = 3, 120  # failures named in a warning, characters of a reason
-_ADVICE = {
-    "solves": "Allow more full solves.",
-    "seconds": "Allow more time; with a store the solves made so far are kept.",
-    "discretisation": "Give more nodes with n_nodes, or accept a larger error.",
-    "projection": "The solutions need more modes than the solves made so far have: narrow the ranges of the parameters.",
-    "confirmation": "The bound rests on guessed constants that full solves did not confirm.",
-    "level": f"A bound at the level {LEVEL:g} takes more fresh solves at parameters drawn at random: allow more.",
-    "failed solves": "Too many of the fresh solves for the bound failed: narrow the ranges to where there are solutions.",
-    "resonance": "Narrow the ranges to one side of it.",
-    "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or allow more solves.",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,43 +75,6 @@ class Plan:
         return rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Request:
-    """What was asked for, checked before any work."""
-
-    problem: Any
-    tolerance: float
-    total: bool = False
-    model: Model | None = None
-    n_nodes: int | None = None
-    rng: int = 0
-    store: Any = None
-    fingerprint: object = None
-    limits: Limits = field(default_factory=Limits)
-    progress: Stage | None = None
-
-    def __post_init__(self):
-        if not check_positive(self.tolerance, "tolerance") < 1:
-            raise ParasolError(
-                f"tolerance={self.tolerance!r} is a relative error: give a number below 1, such as 1e-3."
-            )
-        check_progress(self.progress)
-        if not isinstance(self.rng, int | np.integer) or isinstance(self.rng, bool) or self.rng < 0:
-            raise ParasolError(f"rng={self.rng!r} must be a whole number from 0 on, such as rng=0.")
-
-    @property
-    def stage(self) -> Stage:
-        return self.progress or (lambda text: None)
-
-    def share(self, chosen: Discretised) -> float:
-        """What the surrogate may err by: all of the tolerance, or with `total` what the discretisation leaves of it."""
-        return self.tolerance - (min(chosen.error or 0.0, self.tolerance / 2) if self.total else 0.0)
-
-    def held(self) -> AbstractContextManager[None]:
-        """The store for one run at a time, from the beginning; nothing where there is none."""
-        return nullcontext() if self.store is None else claim(Path(self.store).expanduser().absolute(), "store")
-
-
 def learn(
     problem=None,
     tolerance: float = 1e-3,
@@ -170,7 +116,7 @@ def learn(
     >>> surrogate.facts["learn"]["met"], surrogate.basis.n_modes
     (True, 1)
     """
-    request = _Request(
+    request = Request(
         problem, tolerance, total, model, n_nodes, rng, store, fingerprint, Limits(solves, seconds), progress
     )
     if jobs is not None:
@@ -180,7 +126,7 @@ def learn(
     with request.held():
         with _gathered() as notes:
             if data is None:
-                chosen = _discretised(request)
+                chosen = discretised(request)
             else:
                 outcome = _from_data(data, request, recipe)
         if chosen is not None:
@@ -191,7 +137,7 @@ def learn(
             with _gathered() as more:
                 outcome = _from_solves(chosen, request, cache, recipe)
             notes += more
-    return _reported(outcome, request, chosen, cache, notes)
+    return with_report(outcome, request, chosen, cache, notes)
 
 
 def plan(
@@ -206,9 +152,9 @@ def plan(
     progress=None,
 ) -> Plan:
     """What `learn` would do: it chooses the nodes and times a solve, nothing more."""
-    request = _Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress)
+    request = Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress)
     with request.held(), _gathered():
-        chosen = _discretised(request)
+        chosen = discretised(request)
     # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
     work = max(len(chosen.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
     if chosen.model.parameters.functions:
@@ -217,23 +163,6 @@ def plan(
     method = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
     guess = (14, int(14 + 5 * work)) if proven else (45, int(45 + 20 * work))
     return Plan(chosen, tolerance, method, guess)
-
-
-def failures_text(space: ParameterSpace, cache: SolveCache) -> str:
-    """Which full solves failed and why, and what that means for the surrogate; empty where none did."""
-    failed = cache.failures()
-    if not len(failed):
-        return ""
-    values = [", ".join(f"{n}={v:.6g}" for n, v in zip(space.names, mu, strict=False)) for mu in failed]
-    named = [f"{at or 'a function'} ({cache.reason(mu)[:_LONGEST]})" for at, mu in zip(values, failed, strict=True)]
-    more = f" and {len(named) - _QUOTED} more" if len(named) > _QUOTED else ""
-    text = f"{len(failed)} full solves failed, at {'; '.join(named[:_QUOTED])}{more}."
-    if space.solved:
-        pairs = zip(space.scalars, space.solved, strict=True)
-        ranges = [f"{p.name} in [{a:.4g}, {b:.4g}]" for p, (a, b) in pairs if (a, b) != (p.low, p.high)]
-        text += f" The surrogate answers for {', '.join(ranges)}; elsewhere it refuses unless extrapolate=True."
-    inside = int(np.count_nonzero(space.inside(failed)))
-    return text + (f" Around {inside} of them it answers all the same, without a solve to rely on." if inside else "")
 
 
 def _usable(recipe):
@@ -251,69 +180,7 @@ def _provable(model) -> bool:
     return isinstance(model, Model) and model.problem.time is None and model.problem.linear
 
 
-def _discretised(request: _Request) -> Discretised:
-    problem, model = request.problem, request.model
-    if isinstance(problem, Model) and model is None:
-        model = problem
-    if model is not None:
-        if not isinstance(model, Model):
-            raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
-        if request.n_nodes is not None:
-            raise ParasolError("both model and n_nodes are given. Give one: a model has its nodes.")
-        _check_times(model.problem)
-        request.stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
-        return _in_time(estimated(model, limits=request.limits, rng=request.rng))
-    if isinstance(problem, Problem):
-        _check_times(problem)
-        if not (problem.parameters.scalars or problem.parameters.functions):
-            raise ParasolError(
-                "the problem has no parameters, so there is nothing to learn. Solve it once: parasol solve."
-            )
-        return _chosen_nodes(problem, request)
-    if callable(getattr(problem, "solve", None)) and isinstance(getattr(problem, "parameters", None), ParameterSpace):
-        return Discretised(problem, None)
-    raise ParasolError(
-        f"problem is {problem!r}. Pass a ps.Problem, a model, or an object with solve(mu) and parameters (a ParameterSpace)."
-    )
-
-
-def _chosen_nodes(problem: Problem, request: _Request) -> Discretised:
-    """The nodes of an earlier run with the same wish, or new ones, which are then kept."""
-    aim = request.tolerance / 2 if request.total else request.tolerance
-    key = NodesKey(aim, request.n_nodes, request.rng, request.fingerprint)
-    known = None if request.store is None else stored_nodes(request.store, problem, key)
-    if known is not None:
-        return known
-    chosen = choose_nodes(
-        problem, aim, limits=request.limits, n_nodes=request.n_nodes, rng=request.rng, stage=request.stage
-    )
-    if request.store is not None and not chosen.short:
-        write_nodes(request.store, problem, key, chosen)
-    return _in_time(chosen)
-
-
-def _in_time(chosen: Discretised) -> Discretised:
-    """The discretisation, with a warning where the seconds allowed ended the search for it, and its quantities computed."""
-    if chosen.short:
-        error = "is not known" if chosen.error is None else "is estimated at fewer parameters, or with fewer nodes"
-        warnings.warn(
-            f"half of the seconds allowed did not suffice to compare discretisations: the discretisation error {error}.",
-            ParasolWarning,
-            stacklevel=2,
-        )
-    if chosen.model.problem.quantities:
-        _ = chosen.model.quantities  # what they cost belongs before the solves, which take what is left of the time
-    return chosen
-
-
-def _check_times(problem: Problem) -> None:
-    if problem.time is not None and problem.times is None:
-        raise ParasolError(
-            "the problem does not say which times to store. Declare it with times=np.linspace(0, 1, 11)."
-        )
-
-
-def _from_solves(chosen: Discretised, request: _Request, cache: SolveCache, recipe) -> Outcome:
+def _from_solves(chosen: Discretised, request: Request, cache: SolveCache, recipe) -> Outcome:
     tolerance, rng = request.share(chosen), request.rng
     try:
         if _provable(chosen.model):
@@ -345,7 +212,7 @@ def _with_bound_from_residual(model: Model, tolerance: float, cache: SolveCache,
     return replace(other, notes=(f"instead of a bound from the residual a conformal one: {reason}", *other.notes))
 
 
-def _from_data(data, request: _Request, recipe) -> Outcome:
+def _from_data(data, request: Request, recipe) -> Outcome:
     mus, solutions = read_data(data)
     space = getattr(request.problem, "parameters", None)
     ranges = None
@@ -380,114 +247,6 @@ def _gathered() -> Iterator[list[str]]:
     for other in caught:
         if not issubclass(other.category, ParasolWarning):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-
-
-def _reported(
-    outcome: Outcome, request: _Request, chosen: Discretised | None, cache: SolveCache | None, notes: list[str]
-) -> Surrogate:
-    """The surrogate with its report; a warning where the tolerance is not met."""
-    surrogate, tolerance = outcome.surrogate, request.tolerance
-    error = None if chosen is None else chosen.error
-    met = outcome.met and (not request.total or (error is not None and outcome.bound + error <= tolerance))
-    resonance = "" if met else _resonance(cache, surrogate.parameters)
-    limit = "" if met else _limit(outcome, request, error, cache, resonance)
-    failures = "" if cache is None else failures_text(surrogate.parameters, cache)
-    report = LearnReport(
-        met=met,
-        tolerance=tolerance,
-        total=request.total,
-        bound=outcome.bound,
-        certificate=_certificate(surrogate, outcome.evidence),
-        limit=limit,
-        discretisation_error=error,
-        n_nodes=None if chosen is None else chosen.n_nodes,
-        refined_nodes=chosen is not None and chosen.refined,
-        comparisons=() if chosen is None else chosen.history,
-        solves=None if cache is None else cache.n_solves,
-        new_solves=None if cache is None else cache.n_new,
-        seconds_per_solve=None if cache is None else cache.cost,
-        n_modes=surrogate.basis.n_modes,
-        labels=surrogate.facts["labels"],
-        map=surrogate.facts["recipe"],
-        seconds=request.limits.spent,
-        history=outcome.history,
-        notes=(*([failures] if failures else []), *[*outcome.notes, *notes][:8]),
-        evidence=outcome.evidence,
-        resonance=resonance if "resonance" in limit else None,
-        measured=outcome.measured,
-    )
-    if failures:
-        warnings.warn(failures, ParasolWarning, stacklevel=3)
-    if not met:
-        warnings.warn(_unmet(report), ParasolWarning, stacklevel=3)
-    if error is not None and error > tolerance and not (request.total and not met):
-        warnings.warn(
-            f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
-            f"equation, and the tolerance {tolerance:g} is against the full solver. {_ADVICE['discretisation']}",
-            ParasolWarning,
-            stacklevel=3,
-        )
-    facts = {**surrogate.facts, "tolerance": tolerance, "learn": report.to_dict()}
-    if report.measured is not None:
-        facts["measured"] = asdict(report.measured)
-    if chosen is not None and isinstance(chosen.model, Model):
-        problem = chosen.model.problem
-        facts |= problem_words(problem)
-        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": rebuilding(chosen.model)}
-    return replace(surrogate, facts=facts)
-
-
-def _certificate(surrogate: Surrogate, evidence: Evidence) -> str:
-    """What kind of bound it is, as in `LearnReport`."""
-    if surrogate.reduced is None:
-        return "conformal" if surrogate.conformal is None or surrogate.conformal.drawn else "estimated"
-    return "proven" if (evidence.proven or 0.0) >= PROVEN else "residual"
-
-
-def _unmet(report: LearnReport) -> str:
-    """Why the tolerance is not met, how far from it the bound is, and what to do."""
-    bound, error, level = report.bound, report.discretisation_error, report.evidence.level
-    parts = report.limit.split(", then ")
-    text = f"the bound is {bound:.1e}" if np.isfinite(bound) else "there is no bound"
-    if "confirmation" in parts:
-        text += " but not confirmed"
-    elif bound <= report.tolerance and ("level" in parts or "failed solves" in parts):
-        text = f"the bound {bound:.1e} is below it, but at the level {level:.2g} instead of {LEVEL:g}"
-    if report.total:
-        text += " and the discretisation error " + ("not known" if error is None else f"about {error:.1e}")
-    near = f" The solutions grow near {report.resonance}." if "resonance" in parts else ""
-    return (
-        f"the tolerance {report.tolerance:g} is not met: {text}, limited by {report.limit}.{near} {_ADVICE[parts[0]]}"
-    )
-
-
-def _resonance(cache: SolveCache | None, space: ParameterSpace) -> str:
-    """Where a solution is out of all proportion to the others, not just larger at one end of a range; else empty."""
-    if cache is None or not space.scalars:
-        return ""
-    mus, sizes = cache.sizes()
-    if len(sizes) < 2 * len(space.scalars) + 6 or np.min(sizes) <= 0:
-        return ""
-    trend = np.column_stack([np.ones(len(mus)), space.to_unit(mus[:, : len(space.scalars)])])
-    logs = np.log(sizes)
-    excess = logs - trend @ np.linalg.lstsq(trend, logs)[0]
-    if np.max(excess) <= np.log(_RESONANCE):
-        return ""
-    return ", ".join(f"{p.name}={v:.6g}" for p, v in zip(space.scalars, mus[np.argmax(excess)], strict=False))
-
-
-def _limit(outcome: Outcome, request: _Request, error: float | None, cache: SolveCache | None, resonance: str) -> str:
-    """What keeps the error above the tolerance: a budget first, then the part of the error that is too large."""
-    inner, limits = outcome.limit or "map", request.limits
-    if resonance and inner in ("map", "projection"):  # more time or solves would not help
-        return "resonance"
-    if request.total and (error is None or error > request.tolerance / 2):
-        return "discretisation"
-    if limits.left <= (0.0 if cache is None else 2 * cache.cost):
-        return f"seconds, then {inner}"
-    if cache is not None and limits.solves is not None and cache.affordable(4) < 4:
-        return f"solves, then {inner}"
-    return inner
 
 
 def account_rows(surrogate: Surrogate) -> dict[str, str]:
