@@ -703,6 +703,13 @@ def test_a_recipe_is_obeyed_when_there_is_no_time_for_a_round():
     assert surrogate.facts["recipe"] == "Polynomial"
 
 
+def test_without_jax_there_are_maps_that_need_no_training(monkeypatch, layer):
+    monkeypatch.setattr("parasol.learning.proven.find_spec", lambda name: None)
+    for problem, options, kind in ((layer, {"n_nodes": 60}, "Polynomial"), (Wave(), {}, "GaussianProcess")):
+        report = LearnReport.of(learn(problem, 1e-2, **options))
+        assert (report.met, report.map) == (True, kind)
+
+
 def test_no_module_hides_a_public_name():
     """`parasol.learning.learn` is the function, whatever was imported before."""
     code = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -17,8 +18,8 @@ from parasol.learning.solves import Exhausted, SolveCache
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.greedy import Greedy, check_some_load, greedy
-from parasol.reduction.reduced import candidates_for
+from parasol.reduction.greedy import Greedy, check_some_load, greedy, search
+from parasol.reduction.reduced import candidates_for, prepare
 from parasol.reduction.sampling import sample
 from parasol.runtime.surrogate import Surrogate
 
@@ -32,12 +33,17 @@ _LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and coun
 TRAINING = 20.0  # seconds that must be left for a network
 
 
-def maps_to_try(model) -> tuple[str, ...]:
-    """Names of recipes, the preferred one first: a matrix for functions, a network for numbers where JAX can train one."""
+def maps_to_try(model, *, few: bool = False) -> tuple[str, ...]:
+    """Names of recipes, the preferred one first: a matrix for functions, a network for numbers where JAX can train one.
+
+    Where it cannot, a polynomial, or of `few` labels a Gaussian process.
+    """
     trains = bool(find_spec("jax") and find_spec("optax"))
     if getattr(model.parameters, "functions", ()):
         return ("linear", "best") if trains else ("linear",)
-    return ("best", "polynomial") if trains else ("polynomial", "gaussian process")
+    if trains:
+        return ("best", "polynomial")
+    return ("gaussian process",) if few else ("polynomial", "gaussian process")
 
 
 def named(recipe) -> str:
@@ -58,20 +64,20 @@ def learn_proven(model: Model, tolerance: float, cache: SolveCache, *, recipe=No
     best: Outcome | None = None
     for share in _SHARES:
         try:
-            search = _greedy(model, share * tolerance, cache)
+            chosen = _greedy(model, share * tolerance, cache)
         except Exhausted:
             if best is None:
                 raise
             break
-        history = tuple(Step(i + 1, bound) for i, bound in enumerate(search.history))
-        surrogate, worst, proven = _best_map(search, recipes, tolerance, fresh, cache, rng)
+        history = tuple(Step(i + 1, bound) for i, bound in enumerate(chosen.history))
+        surrogate, worst, proven = _best_map(chosen, recipes, tolerance, fresh, cache, rng)
         evidence = Evidence(
-            basis_bound=search.history[-1],
+            basis_bound=chosen.history[-1],
             proven=proven,
             n_fresh=len(fresh),
-            n_factorizations=search.n_factorizations,
+            n_factorizations=chosen.n_factorizations,
         )
-        limit = "" if worst <= tolerance else "projection" if search.history[-1] > 0.5 * tolerance else "map"
+        limit = "" if worst <= tolerance else "projection" if chosen.history[-1] > 0.5 * tolerance else "map"
         outcome = Outcome(surrogate, worst <= tolerance, worst, limit, history, evidence)
         if best is None or outcome.bound < best.bound:
             best = outcome
@@ -85,7 +91,7 @@ def check_box(model: Model, rng: int) -> None:
     """Refuse, before any work, a box on which the solution is zero or not unique; say where it grows beyond all bounds."""
     check_some_load(model, fresh_parameters(model, rng))
     corners = box_corners(len(model.parameters.scalars))
-    mus = probes(model, rng)[: 1 if model.constant_operator else 1 + len(corners)]
+    mus = probes(model, rng)[: 1 if model.terms.constant_operator else 1 + len(corners)]
     signs = [model.factors(mu).sign for mu in mus]
     for mu, sign in zip(mus, signs, strict=True):
         if sign * signs[0] < 0:
@@ -118,12 +124,16 @@ def _greedy(model: Model, tolerance: float, cache: SolveCache) -> Greedy:
     most = max(cache.affordable(_MOST_SOLVES, reserve=min(_N_MEASURED, 3)), 1)
     progress = cache.stage("greedy search: full solves where the bound is largest")
     spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
-    stop = None if cache.limits.seconds is None else (lambda part: cache.limits.spent - spent >= part * left)
-    limits = {"max_solves": most, "n_anchors": _N_ANCHORS, "stop": stop}
+
+    def stop(part: float) -> Callable[[], bool] | None:
+        """Whether a part of the time is used up."""
+        return None if cache.limits.seconds is None else (lambda: cache.limits.spent - spent >= part * left)
+
     weights = None
     try:
         weights = _weights(model, cache)
-        return greedy(model, tolerance=tolerance, solve=solve, weights=weights, progress=progress, **limits)
+        prepared = prepare(model, weights=weights, n_anchors=_N_ANCHORS, stop=stop(0.25))
+        return search(prepared, aim=tolerance, most=most, solve=solve, progress=progress, stop=stop(0.6))
     except Exhausted:
         if not solved:
             raise
@@ -141,12 +151,12 @@ def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:
     if labels is None:
         return None
     mus = candidates_for(model)
-    solution = model.at_nodes(cache.unknowns(model, mus[middle_of(model, mus)]))
+    solution = model.layout.at_nodes(cache.unknowns(model, mus[middle_of(model, mus)]))
     return field_weights(solution[None], labels, least=_LEAST)
 
 
 def _best_map(
-    search: Greedy, recipes: tuple, tolerance: float, fresh: np.ndarray, cache: SolveCache, rng: int
+    chosen: Greedy, recipes: tuple, tolerance: float, fresh: np.ndarray, cache: SolveCache, rng: int
 ) -> tuple[Surrogate, float, float]:
     """The first map good enough, or the best one; its largest bound on fresh parameters, and the part that is proven."""
     best: tuple[Surrogate, float, float] | None = None
@@ -157,7 +167,7 @@ def _best_map(
             stage = cache.stage(f"fitting {named(recipe)} to {n_labels} labels")
             try:
                 watched = stage if best is None else cache.watched(stage)  # what there is would be lost with the first
-                surrogate = fit(search.reduced, recipe, n_labels=n_labels, rng=rng, progress=watched)
+                surrogate = fit(chosen.reduced, recipe, n_labels=n_labels, rng=rng, progress=watched)
             except Exhausted:
                 break
             bounds = surrogate.certify(fresh)
@@ -166,7 +176,7 @@ def _best_map(
                 best = (surrogate, worst, float(np.mean(bounds.rigorous)))
             if worst <= tolerance or cache.limits.left <= 0:
                 return best
-        if cache.limits.left <= 0 or (best is not None and best[1] <= 1.5 * search.history[-1]):
+        if cache.limits.left <= 0 or (best is not None and best[1] <= 1.5 * chosen.history[-1]):
             break  # the basis is the limit: no map would help
     assert best is not None
     return best

@@ -140,7 +140,7 @@ def _start(model, tolerance: float, cache: SolveCache, recipe, rng: int) -> _Sta
     space = model.parameters
     p = len(space.scalars)
     n = {0: 24, 1: 9, 2: 16, 3: 28}.get(p, 16 * p - 16)
-    usual = maps_to_try(model)[0] if recipe is None else recipe
+    usual = maps_to_try(model, few=True)[0] if recipe is None else recipe
     state = _State(model, tolerance, cache, usual, recipe is not None, rng, space, None)  # type: ignore[arg-type]
     mus = state.sample(n, "edges", 0)
     if 1 <= p <= 3 and not space.functions:

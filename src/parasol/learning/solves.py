@@ -204,7 +204,7 @@ class SolveCache:
         if self.affordable(1) < 1 and mu.tobytes() not in self._known and not first:
             raise Exhausted("seconds" if self.limits.left <= 0 else "solves")
         solved = self.solve(mu[None])
-        return model.unknowns(solved.solutions[0], solved.hidden[0])
+        return model.layout.unknowns(solved.solutions[0], solved.hidden[0])
 
     def _solve(self, mus: np.ndarray, progress: Callable[[float], None] | None) -> None:
         path = None
