@@ -120,7 +120,9 @@ def _groups(theta: Theta, spanned: dict[int, Spanned], pack: Pack) -> list[dict]
     return out
 
 
-def _residual(residual: WeightedResidual, theta: Theta, spanned: dict[int, Spanned], spans: list[Span], pack: Pack) -> dict:
+def _residual(
+    residual: WeightedResidual, theta: Theta, spanned: dict[int, Spanned], spans: list[Span], pack: Pack
+) -> dict:
     """The triangle, its columns one after the other; columns of spanned functions become those of their modes."""
     triangle, n_loads = residual.triangle, residual.n_loads
     if spanned:
