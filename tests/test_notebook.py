@@ -11,7 +11,8 @@ import pytest
 import parasol as ps
 import served
 from parasol.pde.text import equation_latex
-from parasol.report.notebook import card, is_plain_latex, spectrum_svg
+from parasol.report.notebook import is_plain_latex, spectrum_svg
+from parasol.report.render import card
 
 
 class _Reader(HTMLParser):

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from parasol.cli.app import Terminated, app
+from parasol.cli.app import Terminated
+from parasol.cli.options import Jobs, JsonFile, OptionalProblem, Quiet
 from parasol.cli.terminal import (
-    catalogue_names,
     check_json,
     check_place,
     one_line_warnings,
@@ -22,17 +22,8 @@ from parasol.cli.terminal import (
 _ELSEWHERE, _NOT_MET = 1, 3  # exit statuses
 
 
-@app.command()
 def learn(
-    problem: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="Name in the catalogue, or path/to/file.py[:name].",
-            show_default=False,
-            autocompletion=catalogue_names,
-        ),
-    ] = None,
+    problem: OptionalProblem = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
     ] = 1e-3,
@@ -62,12 +53,10 @@ def learn(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell the plan and the cost of a solve, learn nothing.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes for the full solves.")] = None,
+    jobs: Jobs = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed draws other samples and other first weights.")] = 0,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the account as JSON; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """From PROBLEM to a model that answers any parameter with an error below the tolerance.
 

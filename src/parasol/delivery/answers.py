@@ -15,6 +15,7 @@ from parasol.delivery.datasets import to_xarray, write_netcdf
 from parasol.delivery.files import FIELD_SUFFIXES, free_name, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.pde.evolution import Evolution
+from parasol.pde.quantities import QuantityRows
 from parasol.pde.steady import Solution
 from parasol.runtime.answer import Answer
 from parasol.runtime.parameters import ParameterSpace
@@ -100,9 +101,8 @@ class Answering:
     @cached_property
     def problem(self) -> _Names:
         """Names only."""
-        known = self.surrogate.facts.get("problem")
         layout = self.surrogate.layout
-        return _Names(known if isinstance(known, str) else "", layout.names, layout.axes, layout.time)
+        return _Names(self.surrogate.provenance.problem or "", layout.names, layout.axes, layout.time)
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -138,6 +138,11 @@ class Answering:
     def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (..., n_nodes)."""
         return dict(zip(self.problem.names, np.split(values, len(self.problem.names), axis=-1), strict=True))
+
+    @property
+    def quantities(self) -> QuantityRows:
+        """None: `answer.quantities` has them."""
+        return QuantityRows((), np.empty((0, len(self.problem.names) * self.n_nodes)))
 
     def exact(self, mu, t: float | None = None) -> None:
         """A surrogate does not know it."""

@@ -64,9 +64,7 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
             (*samples, "function value"),
             mus[..., len(space.scalars) :],
         )
-    known = answer.surrogate.facts
-    told = {name: str(known[name]) for name in ("problem", "equation", "domain") if known.get(name)}
-    return xarray.Dataset(variables, coordinates, {"parasol": __version__, **told})
+    return xarray.Dataset(variables, coordinates, {"parasol": __version__, **answer.surrogate.provenance.words})
 
 
 def write_netcdf(dataset: Any, path: str | Path) -> Path:
