@@ -55,19 +55,19 @@ def _names_elsewhere() -> list[str]:
 
 
 @cache
-def _command(name: str) -> Any:
-    """The command by this name, ours or that of another package, or None; only the one that is asked for is imported."""
-    if any(name in names for names in _OWN.values()):
-        found = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        found.command()(getattr(import_module(f"parasol.cli.{name}"), name))
-        return typer.main.get_command(found)
-    if name in _ADDED:
-        return typer.main.get_command(_ADDED[name])
+def _own_command(name: str) -> Any:
+    """The command of ours by this name; the others are not imported."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command()(getattr(import_module(f"parasol.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
+
+def _command_elsewhere(name: str) -> Any:
+    """The command of another package by this name, or None."""
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group=_GROUP, name=name):
-        return typer.main.get_command(entry.load())
-    return None
+    found = [_ADDED[name]] if name in _ADDED else [entry.load() for entry in entry_points(group=_GROUP, name=name)]
+    return typer.main.get_command(found[0]) if found else None
 
 
 class Terminated(SystemExit):
@@ -87,7 +87,7 @@ class _Group(TyperGroup):
         return [name for name in dict.fromkeys([*order, *sorted(there)]) if name in there]
 
     def get_command(self, ctx, cmd_name: str) -> Any:
-        command = _command(cmd_name)
+        command = _own_command(cmd_name) if cmd_name in self.commands else _command_elsewhere(cmd_name)
         if command is not None:
             command.name = cmd_name
             panels = [panel for panel, names in _PANELS.items() if cmd_name in names]
