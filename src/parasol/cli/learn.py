@@ -69,7 +69,8 @@ def learn(
     1 the model could not be written to FILE (it says where it is instead).
     """
     from parasol.checks import ParasolError
-    from parasol.learning import learn as learning
+    from parasol.learning.learn import account_rows, plan
+    from parasol.learning.learn import learn as learn_surrogate
     from parasol.pde.catalogue import load_problem
     from parasol.runtime.files import save
 
@@ -86,24 +87,24 @@ def learn(
             stage("reading the problem")
             declared = None if problem is None else load_problem(problem)
             if dry_run:
-                found = learning.plan(declared, **wish, progress=stage)
+                found = plan(declared, **wish, progress=stage)
                 facts, rows = found.facts(), found.rows()
             else:
                 limits = {"solves": solves, "seconds": seconds, "data": data, "jobs": jobs, "recipe": recipe}
-                surrogate = learning.learn(declared, **wish, **limits, progress=stage)
+                surrogate = learn_surrogate(declared, **wish, **limits, progress=stage)
                 stage("writing the model")
                 path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
                 kept = ("problem", "equation", "tolerance", "measured", "learn")
                 facts = {k: surrogate.facts[k] for k in kept if k in surrogate.facts}
                 facts = {"file": str(path), **facts, "warnings": said}
-                rows = learning.account_rows(surrogate)
+                rows = account_rows(surrogate)
     except (KeyboardInterrupt, Terminated):  # here the line of progress is gone
         _say_how_to_go_on(store, solved_before)
         raise
     tell(facts, json_file, quiet, rows.items(), wrote=() if surrogate is None else (path,))
     if not as_asked:
         raise typer.Exit(_ELSEWHERE)
-    if surrogate is not None and not surrogate.facts["learn"]["met"]:
+    if surrogate is not None and not surrogate.provenance.met:
         raise typer.Exit(_NOT_MET)
 
 

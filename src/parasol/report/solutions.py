@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -156,11 +156,11 @@ class SolveReport:
             last = ", ".join(f"{r:.1e}" for r in solution.history[-4:])
             rows["Newton"] = f"{len(solution.history) - 1} steps, last relative corrections {last}"
             rows["start"] = f"{solution.start}; there may be other solutions"
-        elif solution.time is None:  # a moment of an evolution has none of its own
+        elif solution.time is None and solution.backend != "surrogate":  # else none was computed
             rows["relative residual"] = f"{solution.residual_norm:.1e}"
         rows |= field_rows(solution.fields)
         for name, value in solution.quantities.items():
-            rows[name] = f"{value:.6g}" if np.ndim(value) == 0 else f"{value[-1]:.6g} at the last time"
+            rows[name] = f"{value[-1]:.6g} at the last time" if isinstance(value, np.ndarray) else f"{value:.6g}"
         rows["relative error"] = "exact solution not known"
         if self.error is not None:
             over = "" if self.evolution is None else " over all stored times"
@@ -177,6 +177,6 @@ class SolveReport:
         return "affine: " + "; ".join(f"{k}: {v or 'none'}" for k, v in listed.items() if v or k != "time")
 
 
-def span_words(times: np.ndarray) -> str:
+def span_words(times: Sequence[float] | np.ndarray) -> str:
     """Stored times in words."""
     return f"{len(times)} stored times from {times[0]:g} to {times[-1]:g}"

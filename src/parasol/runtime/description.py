@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,7 +179,7 @@ def ranges(scalars: Iterable[ParameterRange]) -> list[Plain]:
     return [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in scalars]
 
 
-def span(times: np.ndarray) -> Plain:
+def span(times: Sequence[float] | np.ndarray) -> Plain:
     """The first and the last of some times, and how many there are."""
     return {"first": float(times[0]), "last": float(times[-1]), "count": len(times)}
 
