@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import parasol as ps
-from parasol.delivery.server.wire import write_npy
+from parasol.delivery.server.formats import write_npy
 
 POINTS = [[0.1 * i, -0.05 * i] for i in range(5)]
 

@@ -41,15 +41,15 @@ def measure(name: str, model) -> dict:
     columns = matrix.tocsc()
     row = {"case": name, "n": model.n_unknowns, "nnz": int(matrix.nnz)}
     row["scipy default"] = best(lambda: splu(columns).solve(load), repeats)
-    fresh = lambda: Pattern(model.pattern.indices, model.pattern.indptr, model.pattern.points)  # noqa: E731
+    fresh = lambda: Pattern(model.terms.pattern.indices, model.terms.pattern.indptr, model.terms.pattern.points)  # noqa: E731
     row["ours, first"] = best(lambda: factorize(fresh(), data).solve(load), repeats)
-    row["ours, again"] = best(lambda: factorize(model.pattern, data).solve(load), repeats)
+    row["ours, again"] = best(lambda: factorize(model.terms.pattern, data).solve(load), repeats)
     try:
-        row["mkl, again"] = best(lambda: factorize(model.pattern, data, backend="mkl").solve(load), repeats)
+        row["mkl, again"] = best(lambda: factorize(model.terms.pattern, data, backend="mkl").solve(load), repeats)
     except ps.ParasolError:
         row["mkl, again"] = None
     row["residual"] = float(
-        np.linalg.norm(matrix @ factorize(model.pattern, data).solve(load) - load) / np.linalg.norm(load)
+        np.linalg.norm(matrix @ factorize(model.terms.pattern, data).solve(load) - load) / np.linalg.norm(load)
     )
     return row
 

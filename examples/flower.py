@@ -17,11 +17,11 @@ nodes = ps.scatter(helmholtz.domain, n_nodes=1036, n_boundary=177, method="front
 model = ps.discretize(helmholtz, nodes, kernel=ps.space.IMQ(3.0), degree=-1, stencil_size=50)  # the paper's choices
 best = ps.discretize(helmholtz)  # ours
 
-print("A(mu) =", " + ".join(f"{theta}·A{q}" for q, theta in enumerate(model.operator_thetas)))
+print("A(mu) =", " + ".join(f"{theta}·A{q}" for q, theta in enumerate(model.terms.operator_thetas)))
 for solver in (model, best):
     solution = solver.solve([0.927, 1.697])
     print(
         f"{solver.n_nodes} nodes: u in [{solution.values.min():.4f}, {solution.values.max():.4f}], residual {solution.residual_norm:.0e}"
     )
-assert [str(theta) for theta in model.operator_thetas] == ["1", "a", "k"]
+assert [str(theta) for theta in model.terms.operator_thetas] == ["1", "a", "k"]
 assert abs(solution.values.max() - 0.2795) < 1e-3

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parasol.delivery.server.wire import write_npy
+from parasol.delivery.server.formats import write_npy
 
 JSON, NPY = "application/json", "application/x-npy"
 POSTS = ("/v1/predict", "/v1/gradient", "/v1/bounds", "/v1/quantities")
@@ -87,7 +87,8 @@ def outside(rng):
     low, high = np.array([0.1, 0.0]), np.array([4.0, 2.0])
     mu = low + (high - low) * rng.random(2)
     j = int(rng.integers(2))
-    mu[j] = pick(rng, [low[j] - 10.0 ** rng.integers(-12, 300), high[j] + 10.0 ** rng.integers(-12, 300)])
+    beyond = 10.0 ** rng.integers(-8, 300)  # values that miss an end by rounding, 1e-9 of the range, are inside
+    mu[j] = pick(rng, [low[j] - beyond, high[j] + beyond])
     return Bad("outside", path=pick(rng, POSTS), content=text({"mus": [[1.0, 1.0], mu.tolist()]}))
 
 

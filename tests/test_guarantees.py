@@ -124,7 +124,7 @@ def reduced(model, basis):
 def test_anchors_claim_no_more_than_their_smallest_singular_value(model, basis, weighting):
     """Against dense ones; at its own parameter a weighting is the identity, of which rounding leaves a little less."""
     reduced = ps.reduce(model, basis, weighting=weighting)
-    known, free = reduced.certificate, ~model.pattern.stated
+    known, free = reduced.certificate, ~model.terms.pattern.stated
     for j, k in zip(*np.nonzero(known.sigmas), strict=True):
         mu = np.array([known.thetas[j, list(reduced.operator_theta.constant).index(False)]])
         a = model.operator(mu).toarray()

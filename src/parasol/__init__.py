@@ -22,22 +22,28 @@ _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next vers
         "parasol.space": "Domain Nodes feature_spacing IMQ MQ IQ Gaussian PHS Matern Wendland Scheme default_scheme differentiate",
         "parasol.pde": "Parameter",
         "parasol.runtime": "Basis ReducedModel",
-        "parasol.reduction": "Snapshots as_snapshots value_weights Greedy collocate interpolate split space_basis pod_greedy",
+        "parasol.reduction": "Snapshots as_snapshots value_weights Greedy interpolate split space_basis pod_greedy",
         "parasol.fitting": "Network choose Linear Polynomial GaussianProcess RandomFeatures Adam VariableProjection calibrated",
-        "parasol.delivery": "make_app serving as_solution write_answer write_page",
+        "parasol.delivery": "make_app as_solution write_answer write_page",
         "parasol.report": "draw_budget draw_spectrum",
         "parasol_lab.theorem": "construct plan_construction examine draw_theorem",
+        "parasol_lab.benchmarks.collocation": "collocate",
         "parasol_lab.paper": "DirectNetwork DeepONet PodDeepONet",
     }.items()
     for name in names.split()
 }
+_REPLACED = {  # names of 0.1.0 that another does the work of now; they go with the next version
+    "serving": ("parasol.delivery.server.app", "parasol.serve(surrogate, background=True)"),
+    "reduce_nonlinear": ("parasol.reduction.nonlinear", "parasol.reduce(model, basis, snapshots)"),
+    "reduce_in_time": ("parasol.reduction.in_time", "parasol.reduce(model, basis, snapshots)"),
+}
 
 
 def __getattr__(name: str):
-    if name not in _MOVED:
+    if name not in _MOVED and name not in _REPLACED:
         return _find(name)
     from importlib import import_module
 
-    home = _MOVED[name]
-    warn(f"parasol.{name} has moved: use {home}.{name}.", DeprecationWarning, stacklevel=2)
+    home, instead = _REPLACED.get(name) or (_MOVED[name], f"{_MOVED[name]}.{name}")
+    warn(f"parasol.{name} has moved: use {instead}.", DeprecationWarning, stacklevel=2)
     return getattr(import_module(home), name)

@@ -53,10 +53,8 @@ from parasol.pde.vectors import divergence as divergence
 from parasol.pde.vectors import gradient as gradient
 from parasol.pde.vectors import laplacian as laplacian
 from parasol.reduction.greedy import greedy as greedy
-from parasol.reduction.in_time import reduce_in_time as reduce_in_time
-from parasol.reduction.nonlinear import reduce_nonlinear as reduce_nonlinear
 from parasol.reduction.pod import pod as pod
-from parasol.reduction.reduced import reduce as reduce
+from parasol.reduction.reducing import reduce as reduce
 from parasol.reduction.sampling import sample as sample
 from parasol.reduction.snapshots import open_snapshots as open_snapshots
 from parasol.reduction.snapshots import solve_many as solve_many

@@ -17,29 +17,12 @@ from parasol.checks import ParasolError
 from parasol.runtime.formulas import Formula
 from parasol.runtime.rows import ScalarFunction
 
-_FUNCTIONS = {
-    name: getattr(sympy, name)
-    for name in [
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "exp",
-        "log",
-        "sqrt",
-        "sign",
-        "Heaviside",
-        "sech",
-        "Min",
-        "Max",
-    ]
-} | {"abs": sympy.Abs, "arctan": sympy.atan, "arctan2": sympy.atan2}
+_NAMES = "sin cos tan asin acos atan atan2 sinh cosh tanh exp log sqrt sign Heaviside sech Min Max"
+_FUNCTIONS = {name: getattr(sympy, name) for name in _NAMES.split()} | {
+    "abs": sympy.Abs,
+    "arctan": sympy.atan,
+    "arctan2": sympy.atan2,
+}
 _CONSTANTS = {"pi": sympy.pi, "e": sympy.E}
 _BINARY = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Pow: pow}
 _COMPARE = {ast.Lt: sympy.Lt, ast.LtE: sympy.Le, ast.Gt: sympy.Gt, ast.GtE: sympy.Ge}
@@ -172,22 +155,12 @@ class Symbols(tuple):
 converter[Symbols] = lambda some: some.unpack_first() if len(some) == 1 else sympy.Tuple(*some)
 
 
-# np.sin(x) asks a SymPy expression x for a method sin and, as there is none, fails with a riddle; so there is one. Methods
+# np.sin(x) asks a SymPy expression x for a method sin and, as there is none, fails with an obscure error; so there is one. Methods
 # only add to what SymPy and NumPy do: __array_ufunc__ would change comparisons with NumPy's numbers.
-for _function in (
-    sympy.sin,
-    sympy.cos,
-    sympy.tan,
-    sympy.sinh,
-    sympy.cosh,
-    sympy.tanh,
-    sympy.exp,
-    sympy.log,
-    sympy.sqrt,
-):
-    setattr(sympy.Expr, _function.__name__, lambda self, _function=_function: _function(self))
-for _function in (sympy.asin, sympy.acos, sympy.atan, sympy.asinh, sympy.acosh, sympy.atanh):
-    setattr(sympy.Expr, f"arc{_function.__name__[1:]}", lambda self, _function=_function: _function(self))
+_NUMPY_NAMES = "sin cos tan sinh cosh tanh exp log sqrt arcsin arccos arctan arcsinh arccosh arctanh"
+for _name in _NUMPY_NAMES.split():
+    _function = getattr(sympy, _name.replace("arc", "a"))
+    setattr(sympy.Expr, _name, lambda self, _function=_function: _function(self))
 
 
 def to_expression(value) -> sympy.Expr:

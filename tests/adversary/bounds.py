@@ -290,7 +290,7 @@ def bounds_of_any_coefficients(draw: Draw) -> str:
 def _constants_hold(model, reduced, mus: np.ndarray) -> None:
     """Proven constants are below the smallest singular values, which dense matrices tell."""
     form = affine_form(model)
-    free = ~(model.pattern.stated & ~np.any(form.loads != 0, axis=0))  # the others are zero in every solution
+    free = ~(model.terms.pattern.stated & ~np.any(form.loads != 0, axis=0))  # the others are zero in every solution
     constants = reduced.certificate.constants(reduced.operator_theta(mus))
     for mu, frame, sigma in zip(
         mus[constants.rigorous], constants.choice[constants.rigorous], constants.sigma[constants.rigorous], strict=True

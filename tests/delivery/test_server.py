@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -19,8 +20,10 @@ import malformed
 import parasol as ps
 import served
 from parasol.cli import app as command
-from parasol.delivery.server import desk, wire
-from parasol.delivery.server.app import Limits, make_app
+from parasol.delivery import make_app
+from parasol.delivery.server import app as server_app
+from parasol.delivery.server import formats, service
+from parasol.delivery.server.service import Limits
 
 MUS = [[0.9, 1.7], [3.0, 0.2], [0.1, 0.0]]
 
@@ -32,8 +35,12 @@ def surrogate():
 
 @pytest.fixture(scope="module")
 def client(surrogate):
-    with ps.delivery.serving(surrogate) as url, httpx.Client(base_url=url, timeout=30) as client:
+    with background(surrogate) as server, httpx.Client(base_url=server.address, timeout=30) as client:
         yield client
+
+
+def background(surrogate, **options):
+    return ps.serve(surrogate, port=0, background=True, **options)
 
 
 def inside(app, method, path, **options):
@@ -92,26 +99,27 @@ def test_selections(client, surrogate):
     assert got["shape"] == [1, 1, 2]
 
 
-def test_points_in_many_parts_are_the_same(surrogate, monkeypatch):
-    monkeypatch.setattr(desk, "_AT_ONCE", 750)  # three points at once
-    points = 0.3 * np.random.default_rng(0).uniform(-1, 1, (10, 2))
-    chosen = desk.Desk(surrogate, Limits()).selected({"points": points.tolist()})
-    assert np.allclose(chosen(MUS).values, surrogate.restricted(points=points)(MUS).values, rtol=1e-12, atol=1e-14)
-    assert np.array_equal(chosen.layout.points, points)
+def test_many_points_are_those_of_few(surrogate):
+    points = 0.3 * np.random.default_rng(0).uniform(-1, 1, (5000, 2))
+    points[7] = surrogate.layout.points[11]
+    chosen = service.Service(surrogate, Limits()).selected({"points": points.tolist()})
+    alone = surrogate.restricted(points=points[:10])
+    assert np.allclose(chosen(MUS).values[:, :10], alone(MUS).values, rtol=1e-12, atol=1e-14)
+    assert np.allclose(chosen(MUS).values[:, 7], surrogate(MUS).values[:, 11], rtol=1e-13, atol=1e-15)
 
 
 def test_selections_are_kept_within_bounds(surrogate, monkeypatch):
-    kept = desk.Desk(surrogate, Limits())
+    kept = service.Service(surrogate, Limits())
     first = kept.selected({"nodes": [0]})
     assert kept.selected({"nodes": [0]}) is first
     for i in range(1, 40):
         kept.selected({"nodes": [i]})
-    assert len(kept._kept) == 32
+    assert len(kept._cache) == 32
     assert kept.selected({"nodes": [0]}) is not first
-    monkeypatch.setattr(desk, "_MOST_NUMBERS", 100)  # 12 values of 8 modes
+    monkeypatch.setattr(service, "_MOST_NUMBERS", 100)  # 12 values of 8 modes
     kept.selected({"nodes": list(range(12))})
-    assert len(kept._kept) == 1
-    with pytest.raises(wire.Refusal, match="too many to select"):
+    assert len(kept._cache) == 1
+    with pytest.raises(formats.Refusal, match="too many to select"):
         kept.selected({"nodes": list(range(13))})
 
 
@@ -119,7 +127,7 @@ def test_binary_in_and_out(client, surrogate):
     accept = {"accept": "application/x-npy"}
     got = npy(client.post("/v1/predict", json={"mus": MUS}, headers=accept))
     assert np.array_equal(got, surrogate(MUS).values)
-    body = wire.write_npy(np.asfortranarray(MUS))
+    body = formats.write_npy(np.asfortranarray(MUS))
     headers = {"content-type": "application/x-npy", **accept}
     got = npy(client.post("/v1/predict", content=body, headers=headers, params={"dtype": "float32", "nodes": "[5]"}))
     assert got.dtype == np.float32
@@ -129,19 +137,6 @@ def test_binary_in_and_out(client, surrogate):
     refused = client.post("/v1/predict", json={"mus": MUS, "bounds": True}, headers=accept)
     assert refused.status_code == 422
     assert "one array" in refused.json()["error"]
-
-
-def test_arrow_where_it_is_installed(client, surrogate):
-    headers = {"accept": wire.ARROW}
-    response = client.post("/v1/predict", json={"mus": MUS}, headers=headers)
-    if wire.ARROW not in wire.binary_kinds():
-        assert response.status_code == 406
-        assert "application/x-npy" in response.json()["error"]
-        return
-    import pyarrow
-
-    table = pyarrow.ipc.open_stream(response.content).read_all()
-    assert np.array_equal(np.stack(table["values"].to_numpy()), surrogate(MUS).values)
 
 
 def test_gradient_against_differences(client):
@@ -220,7 +215,7 @@ def test_metrics_count(surrogate):
         (422, "must be a, k, got a", {"json": {"mus": {"a": 0.9}}}),
         (422, "unknown name 'mu'", {"json": {"mu": [0.9, 1.7]}}),
         (422, "no parameters", {"json": {}}),
-        (422, "far from all nodes", {"json": {"mus": [1, 1], "points": [[5, 5]]}}),
+        (422, "outside the domain", {"json": {"mus": [1, 1], "points": [[5, 5]]}}),
         (422, "whole numbers from 0 to 249", {"json": {"mus": [1, 1], "nodes": [250]}}),
         (422, "this one is steady", {"json": {"mus": [1, 1], "times": [0.0]}}),
         (422, "Select by one of them", {"json": {"mus": [1, 1], "points": [[0, 0]], "nodes": [0]}}),
@@ -285,8 +280,8 @@ def test_a_long_body_is_heard_out(client):
 
 
 def test_a_slow_body_is_cut_off(surrogate):
-    with ps.delivery.serving(surrogate, limits=Limits(seconds=1)) as url:
-        port = int(url.rpartition(":")[2])
+    with background(surrogate, limits=Limits(seconds=1)) as server:
+        port = int(server.address.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=10) as sock:
             sock.sendall(
                 b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
@@ -295,13 +290,13 @@ def test_a_slow_body_is_cut_off(surrogate):
 
 
 def test_half_sent_heads_keep_nobody_out_and_are_cut_off(surrogate):
-    with ps.delivery.serving(surrogate, limits=Limits(seconds=1)) as url:
-        port = int(url.rpartition(":")[2])
+    with background(surrogate, limits=Limits(seconds=1)) as server:
+        port = int(server.address.rpartition(":")[2])
         held = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(300)]
         for sock in held:
             sock.sendall(b"GET /health HTTP/1.1\r\nHost:")
-        assert httpx.get(f"{url}/health").status_code == 200
-        with httpx.Client(base_url=url) as slow:  # a connection that is used now and then stays
+        assert httpx.get(f"{server.address}/health").status_code == 200
+        with httpx.Client(base_url=server.address) as slow:  # a connection that is used now and then stays
             for _ in range(4):
                 assert slow.get("/health").status_code == 200
                 time.sleep(0.5)
@@ -311,31 +306,31 @@ def test_half_sent_heads_keep_nobody_out_and_are_cut_off(surrogate):
 
 
 def test_too_many_requests_at_a_time_are_told_to_come_back(surrogate):
-    with ps.delivery.serving(surrogate, limits=Limits(requests=2)) as url:
-        port = int(url.rpartition(":")[2])
+    with background(surrogate, limits=Limits(requests=2)) as server:
+        port = int(server.address.rpartition(":")[2])
         head = b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
         held = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
         for sock in held:
             sock.sendall(head)
         time.sleep(0.3)
-        response = httpx.get(f"{url}/health")
+        response = httpx.get(f"{server.address}/health")
         assert response.status_code == 503
         assert "Ask again" in response.json()["error"]
         for sock in held:
             sock.close()
         time.sleep(0.3)
-        assert httpx.get(f"{url}/health").status_code == 200
+        assert httpx.get(f"{server.address}/health").status_code == 200
 
 
 def test_a_long_answer_keeps_nobody_waiting(surrogate):
     """JSON is written in pieces, so that the thread that listens gets its turn."""
     mus = np.random.default_rng(0).uniform(0.2, 1.9, (8000, 2)).tolist()
-    with ps.delivery.serving(surrogate) as url, ThreadPoolExecutor(1) as pool:
-        long = pool.submit(lambda: httpx.post(f"{url}/v1/predict", json={"mus": mus}, timeout=120))
+    with background(surrogate) as server, ThreadPoolExecutor(1) as pool:
+        long = pool.submit(lambda: httpx.post(f"{server.address}/v1/predict", json={"mus": mus}, timeout=120))
         waits = []
         while not long.done():
             start = time.perf_counter()
-            assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+            assert httpx.get(f"{server.address}/health", timeout=60).status_code == 200
             waits.append(time.perf_counter() - start)
         got = long.result().json()
     assert np.array_equal(got["values"], surrogate(mus).values)
@@ -383,7 +378,7 @@ def test_in_time_without_bounds():
 
 
 def test_infinite_bounds_are_null():
-    assert json.loads(wire.write_json(wire.plain({"b": np.array([1.0, np.inf]), "c": np.inf}))) == {
+    assert json.loads(formats.write_json(formats.plain({"b": np.array([1.0, np.inf]), "c": np.inf}))) == {
         "b": [1.0, None],
         "c": None,
     }
@@ -427,7 +422,7 @@ def test_what_cannot_be_served_or_listened_to(surrogate, tmp_path):
 
 
 def test_advice_where_the_extra_is_missing(surrogate, monkeypatch):
-    monkeypatch.setattr(wire, "find_spec", lambda name: None)
+    monkeypatch.setattr(server_app, "find_spec", lambda name: None)
     with pytest.raises(ps.ParasolError, match=r"parasol-pde\[serve\]"):
         make_app(surrogate)
 
@@ -452,3 +447,22 @@ def test_the_command_serves_and_ends_cleanly(surrogate, tmp_path):
     assert "/docs" in first
     assert out.endswith("stopped\n")
     assert err == ""
+
+
+def test_a_background_server_ends_with_its_block(surrogate):
+    with background(surrogate) as server:
+        assert httpx.get(f"{server.address}/health").status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{server.address}/health")
+    with pytest.warns(DeprecationWarning, match=r"use parasol.serve\(surrogate, background=True\)"):
+        serving = ps.serving  # type: ignore[attr-defined]
+    with serving(surrogate) as url:
+        assert httpx.get(f"{url}/health").status_code == 200
+
+
+def test_points_far_from_all_nodes_where_the_domain_is_not_known(surrogate):
+    unknown = replace(surrogate, layout=replace(surrogate.layout, domain=None, outline=None))
+    inside, outside = [[0.1, 0.2]], [[0.1, 0.2], [5.0, 5.0]]
+    assert np.allclose(unknown.restricted(points=inside)(MUS).values, surrogate.restricted(points=inside)(MUS).values)
+    with pytest.raises(ps.ParasolError, match="outside the domain"):
+        unknown.restricted(points=outside)

@@ -18,8 +18,8 @@ def surrogate():
 
 @pytest.fixture(scope="module")
 def url(surrogate):
-    with ps.delivery.serving(surrogate) as url:
-        yield url
+    with ps.serve(surrogate, port=0, background=True) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="module")

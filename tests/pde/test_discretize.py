@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import spherical_in
@@ -6,6 +8,7 @@ from sympy import Eq, cos, exp, sin
 import parasol as ps
 from parasol.checks import ParasolError
 from parasol.pde.discretize import discretize_with
+from parasol.pde.model import _MOVED
 from parasol.runtime.random_fields import spherical_harmonics
 
 x, y = ps.coordinates("x y")
@@ -37,13 +40,14 @@ def test_the_paper_s_settings(flower, ball):
 
 
 def test_affine_terms_sum_to_the_operator(flower):
-    assert [str(theta) for theta in flower.operator_thetas] == ["1", "a", "k"]
+    assert [str(theta) for theta in flower.terms.operator_thetas] == ["1", "a", "k"]
     mu = np.array([0.927, 1.697])
     total = sum(
-        theta * matrix for theta, matrix in zip(flower.operator_theta(mu[None])[0], flower.operators, strict=True)
+        theta * matrix
+        for theta, matrix in zip(flower.terms.operator_theta(mu[None])[0], flower.terms.operators, strict=True)
     )
     assert abs(total - flower.operator(mu)).max() < 1e-12
-    np.testing.assert_allclose(flower.load_theta(mu[None])[0] @ flower.loads, flower.load(mu))
+    np.testing.assert_allclose(flower.terms.load_theta(mu[None])[0] @ flower.terms.loads, flower.load(mu))
 
 
 def test_known_accuracy_on_the_flower(flower):
@@ -82,7 +86,7 @@ def test_bessel_series_in_the_ball(ball):
 
 
 def test_a_function_parameter_enters_linearly(ball):
-    assert ball.constant_operator
+    assert ball.terms.constant_operator
     assert ball.n_parameters == 585
     first, second = ball.sample(2, rng=3)
     combined = ball.solve(first - 2 * second).values
@@ -275,7 +279,7 @@ def test_extrapolation_is_said(flower):
 
 def test_a_matrix_changed_in_place_does_not_reach_the_model(flower):
     before = flower.solve([1.0, 1.0]).values
-    for matrix in (flower.operator([1.0, 1.0]), *flower.operators):
+    for matrix in (flower.operator([1.0, 1.0]), *flower.terms.operators):
         matrix.data[:] *= 2
         matrix.data[0] = 0
         matrix.eliminate_zeros()
@@ -303,3 +307,26 @@ def test_slopes_all_around_a_stretched_lattice_in_space(sides, shape):
     slopes = {name: ps.Neumann(sign * exact.diff(v)) for name, (v, sign) in outward.items()}
     problem = ps.Problem(box, ps.Eq(u - ps.laplacian(u), exact - ps.laplacian(exact, x, y, z)), slopes, exact=exact)
     assert ps.discretize(problem, ps.lattice(box, shape)).solve().error < 2e-4
+
+
+def test_attributes_of_0_1_0_warn_and_say_which_part_has_them_now(flower):
+    mu = np.array([0.927, 1.697])
+    with pytest.warns(DeprecationWarning, match=r"model\.at_nodes has moved: use model\.layout\.at_nodes"):
+        np.testing.assert_array_equal(flower.at_nodes(np.arange(float(flower.n_unknowns))), np.arange(flower.n_nodes))
+    with pytest.warns(DeprecationWarning, match=r"use model\.terms\.operator_thetas"):
+        assert flower.operator_thetas == flower.terms.operator_thetas
+    for name in _MOVED:
+        with pytest.warns(DeprecationWarning, match="has moved"):
+            getattr(flower, name)
+    assert not hasattr(flower, "nonsense")
+    copied = pickle.loads(pickle.dumps(flower))
+    np.testing.assert_array_equal(copied.solve(mu).values, flower.solve(mu).values)
+
+
+def test_factors_theta_of_no_parameters_and_of_no_samples(flower):
+    assert flower.terms.operator_theta(np.empty((0, 2))).shape == (0, 3)
+    v = ps.unknown("v", x)
+    line = ps.Problem(ps.Box((0.0,), (1.0,)), Eq(-ps.laplacian(v), 1), ps.Dirichlet(0), exact=x * (1 - x) / 2)
+    model = ps.discretize(line, ps.scatter(line.domain, n_nodes=40))
+    assert model.terms.operator_theta(np.empty((3, 0))).tolist() == [[1.0]] * 3
+    assert model.solve().error < 1e-9

@@ -34,7 +34,7 @@ def errors(evolution):
     out = {}
     for name, found in evolution.fields.items():
         exact = np.array(
-            [evolution.model.fields(evolution.model.exact(evolution.mu, s))[name] for s in evolution.times]
+            [evolution.model.layout.fields(evolution.model.exact(evolution.mu, s))[name] for s in evolution.times]
         )
         out[name] = np.max(np.abs(found - exact)) / (np.max(np.abs(exact)) or 1.0)
     return out

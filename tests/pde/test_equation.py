@@ -72,9 +72,17 @@ def test_what_does_not_separate_stays_as_it_was_written():
 (far,) = ps.parameters(far=(100.0, 101.0))
 
 
-@pytest.mark.parametrize("data", [exp(-1000 * (x + a)), exp(20 * (x - far)), (x - far) ** 8, cosh(20 * (x - a))])
-def test_separation_that_would_cost_the_digits_is_left_alone(data):
-    form = read_equation(Eq(u, data), u)
+@pytest.mark.parametrize(
+    ("data", "low", "high"),
+    [
+        (exp(-1000 * (x + a)), -1, 1),
+        (exp(20 * (x - far)), 100, 101),
+        ((x - far) ** 8, 100, 101),
+        (cosh(20 * (x - a)), 0, 4),
+    ],
+)
+def test_separation_that_would_cost_the_digits_is_left_alone(data, low, high):
+    form = read_equation(Eq(u, data), u, ranges={x: (low, high)})
     assert [(t.theta, t.coefficient) for t in form.source] == [(1, data)]
 
 

@@ -55,7 +55,9 @@ def test_second_and_first_order_together():
     found = model.solve(tolerance=1e-6)
     assert worst_error(found) < 1e-5
     assert found.error < 2e-6
-    np.testing.assert_allclose(found.at(0.75).fields["v"], model.fields(model.exact(found.mu, 0.75))["v"], atol=1e-5)
+    np.testing.assert_allclose(
+        found.at(0.75).fields["v"], model.layout.fields(model.exact(found.mu, 0.75))["v"], atol=1e-5
+    )
 
 
 def test_second_order_with_an_algebraic_unknown():

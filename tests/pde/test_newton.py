@@ -126,20 +126,17 @@ def test_continuation_reaches_what_newton_does_not():
     assert not newton(interior_layer(hard), start_state(interior_layer(hard))).converged
     zero = start_state(interior_layer(hard))
     found = solve_steady_nonlinear(interior_layer, hard, guess=zero, box=np.array([[0.02], [1.0]]))
-    assert found.newton.converged
-    assert len(found.path) > 2
+    assert found.converged
     assert found.start == "continuation from mu=0.51, there Newton from the guess"
-    np.testing.assert_allclose(found.path[-1], hard)
     x = np.linspace(0, 1, 201)
     assert np.max(np.abs(found.values - np.tanh((x - 0.5) / (0.02 * np.sqrt(2))))) < 0.02
-    assert found.n_steps == sum(len(h) - 1 for h in found.histories)
 
 
 def test_the_fold_is_seen_and_reported():
     with pytest.raises(ParasolError, match=r"lambda=3\.6.*stopped at lambda=3\.51.*is there a fold\?"):
         solve_steady_nonlinear(bratu, np.array([3.6]), box=np.array([[1.0], [4.0]]), names=["lambda"])
     found = solve_steady_nonlinear(bratu, np.array([FOLD - 0.002]), box=np.array([[1.0], [4.0]]))
-    assert found.newton.converged
+    assert found.converged
 
 
 def test_without_a_box_the_failure_says_from_where_and_after_how_many_steps():

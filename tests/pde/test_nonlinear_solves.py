@@ -216,7 +216,7 @@ def test_a_solution_of_the_discrete_problem_alone_is_refused():
     right = model.solve(guess=model.exact(np.empty(0)))
     assert right.error < 1e-8
     system = model.system(np.empty(0))
-    wrong = from_linear(system, [])
+    wrong = from_linear(system)
     assert wrong.converged
     assert np.max(np.abs(system.residual(wrong.values))) < 1e-3  # terms are 1e5
     assert np.max(np.abs(wrong.values - right.values)) > 1e-3

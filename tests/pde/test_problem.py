@@ -100,7 +100,7 @@ def test_exact_solutions_satisfy_their_equations(name):
     for equation in problem.equations:
         residual = (equation.lhs - equation.rhs).subs(known).doit()
         for _ in range(3):
-            at = {s: rng.uniform(0.3, 0.6) for s in (*problem.coordinates, *problem.parameters.scalars, *times)}
+            at = {s: rng.uniform(0.3, 0.6) for s in (*problem.coordinates, *problem.parameter_symbols[0], *times)}
             assert abs(complex(residual.subs(at))) < 1e-8
 
 

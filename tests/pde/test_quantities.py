@@ -120,8 +120,9 @@ def test_lengths_of_parts_on_every_kind_of_domain(case):
     assert surface_points(nodes, "some").weights.sum() == pytest.approx(length, rel=1e-6)
 
 
-def test_a_part_with_nothing_on_it_is_refused():
-    nodes = ps.scatter(ps.Disc().named(rim="x < 5"), n_nodes=100)
+@pytest.mark.parametrize("domain", [ps.Disc(), ps.Ball((0, 0, 0), 1.0)])
+def test_a_part_with_nothing_on_it_is_refused(domain):
+    nodes = ps.scatter(domain.named(rim="x < 5"), n_nodes=200)
     with pytest.raises(ps.ParasolError, match="nothing of the boundary lies on the part 'boundary'"):
         weights(ps.Flux("boundary"), nodes)
 

@@ -411,7 +411,7 @@ def test_without_boundaries_coefficients_in_time_keep_order_four():
 
 def test_no_matrix_is_frozen_in_time():
     model = in_time(diffusion, robin(1 + t, 1))
-    assert not any(part.coefficient.n_times for part in model.varying_operator)
+    assert not any(part.coefficient.n_times for part in model.terms.varying_operator)
     with pytest.raises(ParasolError, match="extrapolates"):
         model.solve(step=0.01, integrator="sbdf2")
     assert model.solve(step=0.05).integrator == "esdirk4"

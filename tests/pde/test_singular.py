@@ -56,7 +56,7 @@ def test_the_reason_is_named_at_once(problem, message):
 
 def test_a_resonance_is_named():
     model = model_of(RESONANT)
-    free = ~model.pattern.stated
+    free = ~model.terms.pattern.stated
     at = np.min(np.linalg.eigvals(model.operator([0.0]).toarray()[np.ix_(free, free)]).real)
     assert abs(at - np.pi**2) < 1e-6
     with pytest.raises(ParasolError, match=r"at k=9\.8696: the problem has no unique solution.* resonance"):

@@ -29,8 +29,8 @@ def test_factors_agree_with_a_dense_solve(model):
 
 
 def test_value_rows_are_eliminated(model):
-    assert np.count_nonzero(model.pattern.stated) == model.nodes.n_boundary
-    assert len(model.pattern.order) == model.nodes.n_interior
+    assert np.count_nonzero(model.terms.pattern.stated) == model.nodes.n_boundary
+    assert len(model.terms.pattern.order) == model.nodes.n_interior
 
 
 def test_dissection_is_a_permutation_and_fills_less_than_the_natural_order():
@@ -85,7 +85,7 @@ def test_backends_agree(model):
     mu = np.array([0.3, 1.0])
     load = model.load(mu)
     data = model.operator(mu).data
-    found = factorize(model.pattern, data, backend="mkl")
+    found = factorize(model.terms.pattern, data, backend="mkl")
     assert found.backend == "mkl"
     np.testing.assert_allclose(found.solve(load), model.factors(mu).solve(load), rtol=1e-8, atol=1e-12)
 
@@ -94,9 +94,9 @@ def test_mkl_factors_stay_valid_while_others_are_made(model):
     pytest.importorskip("pymklpardiso")
     mus = np.array([[0.3, 1.0], [2.0, 0.5], [4.0, 2.0]])
     load = model.load(mus[0])
-    kept = [factorize(model.pattern, model.operator(mu).data, backend="mkl") for mu in mus]
+    kept = [factorize(model.terms.pattern, model.operator(mu).data, backend="mkl") for mu in mus]
     again = [
-        factorize(model.pattern, model.operator(mu).data, backend="mkl").solve(load) for mu in mus
+        factorize(model.terms.pattern, model.operator(mu).data, backend="mkl").solve(load) for mu in mus
     ]  # analysis reused
     for factors, other, mu in zip(kept, again, mus, strict=True):
         np.testing.assert_allclose(factors.solve(load), model.factors(mu).solve(load), rtol=1e-7, atol=1e-11)
@@ -127,3 +127,20 @@ def test_factors_are_shared_across_parameters_that_leave_the_matrix_alone():
     factors = first.factorize(first.damping + 0.1 * first.stiffness)
     assert second.factorize(second.damping + 0.1 * second.stiffness) is factors
     assert second.factorize(second.damping + 0.2 * second.stiffness) is not factors
+
+
+def test_factors_are_one_s_own_where_another_thread_factorises_meanwhile(monkeypatch):
+    problem = ps.load_problem("heat")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=60))
+    system = model.system(model.vector())
+    mine, other = system.damping + 0.1 * system.stiffness, system.damping + 0.2 * system.stiffness
+    system.factorize(mine)
+    equal = np.array_equal
+
+    def interrupted(*arrays):
+        result = equal(*arrays)
+        model.terms.pattern.last[:] = [factorize(model.terms.pattern, other)]  # what another thread would do
+        return result
+
+    monkeypatch.setattr(np, "array_equal", interrupted)
+    assert equal(system.factorize(mine).matrix.data, mine)

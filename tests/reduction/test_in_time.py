@@ -10,7 +10,6 @@ import parasol as ps
 from parasol.checks import ParasolError
 from parasol.reduction import semidiscrete
 from parasol.reduction.constraints import Constraints
-from parasol.reduction.in_time import reduce_in_time
 from parasol.reduction.pod_greedy import pod_greedy, space_basis
 from parasol.reduction.snapshots import as_snapshots
 from parasol.reduction.stepping import SmallSystems, march
@@ -60,6 +59,11 @@ def solved(model, n, rng=1):
     return as_snapshots(mus, np.array([model.solve(mu).flat for mu in mus]))
 
 
+def from_trajectories(model, snapshots, basis_tolerance=None, *, n_modes=None, **options):
+    basis = space_basis(model, snapshots, tolerance=basis_tolerance, n_modes=n_modes)
+    return ps.reduce(model, basis, snapshots, **options)
+
+
 def errors(found, expected):
     return np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
 
@@ -71,11 +75,11 @@ def test_with_all_modes_reduced_steps_are_the_full_ones(name, monkeypatch):
     constraints = Constraints.of(model)
     n_values = model.n_nodes
     # all that moves: unit vectors, completed by the constraints and orthonormalised
-    states = model.at_nodes(constraints.homogeneous(np.eye(n_values)))
+    states = model.layout.at_nodes(constraints.homogeneous(np.eye(n_values)))
     modes = np.linalg.svd(states)[2][: np.linalg.matrix_rank(states)].T
-    hidden = model.hidden(constraints.homogeneous(modes.T)).T if model.n_unknowns > n_values else None
+    hidden = model.layout.at_ghosts(constraints.homogeneous(modes.T)).T if model.n_unknowns > n_values else None
     snapshots = solved(model, 6)
-    reduced = reduce_in_time(model, snapshots, basis=Basis(modes, hidden=hidden), nonlinear_tolerance=1e-13)
+    reduced = ps.reduce(model, Basis(modes, hidden=hidden), snapshots, tolerance=1e-13)
     # where all of the diffusion is in N, fitting it at its rows costs a digit
     limit = 1e-8 if name.startswith("diffusion") else 1e-9
     assert errors(reduced.values(snapshots.mus), snapshots.solutions).max() < limit
@@ -91,7 +95,7 @@ def test_conditions_with_coefficients_in_time_are_refused():
 @pytest.mark.parametrize("projection", ["galerkin", "least-squares"])
 def test_few_modes_reach_parameters_not_seen(name, projection):
     model = CASES[name]
-    reduced = reduce_in_time(model, solved(model, 12), tolerance=1e-5, projection=projection)
+    reduced = from_trajectories(model, solved(model, 12), 1e-5, projection=projection)
     assert reduced.n_modes < 25
     unseen = solved(model, 8, rng=2)
     assert errors(reduced.values(unseen.mus), unseen.solutions).mean() < 3e-4
@@ -102,7 +106,7 @@ def test_a_soliton_on_a_coarse_lattice_with_ghosts():
     problem = ps.load_problem("sine-gordon")
     model = ps.discretize(problem, ps.lattice(problem.domain, 15), degree=2)
     model = dataclasses.replace(model, step=0.1)
-    reduced = reduce_in_time(model, solved(model, 12), tolerance=1e-4)
+    reduced = from_trajectories(model, solved(model, 12), 1e-4)
     unseen = solved(model, 5, rng=2)
     assert reduced.n_modes < 100
     assert errors(reduced.values(unseen.mus), unseen.solutions).mean() < 1e-3
@@ -113,7 +117,7 @@ def test_a_soliton_on_a_coarse_lattice_with_ghosts():
 def test_adapted_steps_become_constant_ones_that_are_fine_enough():
     problem = ps.load_problem("heat")
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=200))
-    reduced = reduce_in_time(model, solved(model, 6), tolerance=1e-4)
+    reduced = from_trajectories(model, solved(model, 6), 1e-4)
     mus = model.sample(5, rng=3)
     exact = [np.concatenate([model.exact(mu, float(s)) for s in reduced.times]) for mu in mus]
     assert errors(reduced.values(mus), np.array(exact)).max() < 5e-3  # that of the stencils
@@ -123,7 +127,7 @@ def test_adapted_steps_become_constant_ones_that_are_fine_enough():
 
 def test_a_wave_does_not_grow():
     model = CASES["free walls"]
-    reduced = reduce_in_time(model, solved(model, 10), tolerance=1e-6)
+    reduced = from_trajectories(model, solved(model, 10), 1e-6)
     assert reduced.growth(model.sample(5)).max() < 1e-6
 
 
@@ -152,7 +156,7 @@ def test_pod_greedy_makes_the_worst_trajectory_small():
     fewer = pod_greedy(model, snapshots, n_modes=3)
     assert fewer.basis.n_modes == 3
     np.testing.assert_allclose(fewer.basis.modes.T @ fewer.basis.modes, np.eye(3), atol=1e-14)
-    reduced = reduce_in_time(model, snapshots, basis=found.basis)
+    reduced = ps.reduce(model, found.basis, snapshots)
     assert reduced.error < 5e-3
 
 
@@ -165,7 +169,7 @@ def test_small_steps_have_the_order_of_the_scheme(integrator, order):
     systems = SmallSystems(np.ones((1, 1, 1)), np.zeros((1, 1, 1)), stiffness, nothing, nothing)
     wrong = []
     for n in (40, 80):
-        end = march(systems, np.ones((2, 1)), np.zeros((2, 1)), 0.0, 1 / n, n, integrator)[-1, :, 0]
+        end = march(systems, np.ones((2, 1)), np.zeros((2, 1)), np.array([0.0, 1.0]), n, integrator)[-1, :, 0]
         wrong.append(np.abs(end - np.cos([1.0, 2.0])).max())
     assert abs(np.log2(wrong[0] / wrong[1]) - order) < 0.3
 
@@ -183,16 +187,25 @@ def test_what_cannot_be_reduced_is_refused():
         space_basis(model, as_snapshots(snapshots.mus, snapshots.solutions[:, :-1]), n_modes=2)
     pulse = line(WAVE, ps.Dirichlet(0), (exp(-100 * (x - 0.5) ** 2), 0))
     with pytest.raises(ps.ParasolError, match=r"miss the training trajectories.*full solves"):
-        reduce_in_time(pulse, solved(pulse, 3), n_modes=1)
-    reduced = reduce_in_time(model, snapshots, n_modes=3)
+        from_trajectories(pulse, solved(pulse, 3), n_modes=1)
+    reduced = from_trajectories(model, snapshots, n_modes=3)
     with pytest.raises(ps.ParasolError, match="a="):
         reduced.coefficients([[9.0, 0.2]])
+
+
+def test_the_name_of_version_0_1_still_works():
+    model = CASES["heat, sbdf2"]
+    snapshots = solved(model, 6)
+    with pytest.warns(DeprecationWarning, match=r"use parasol\.reduce\(model, basis, snapshots\)"):
+        before = ps.reduce_in_time(model, snapshots, tolerance=1e-5)
+    now = from_trajectories(model, snapshots, 1e-5, tolerance=1e-5)
+    np.testing.assert_array_equal(before.values(snapshots.mus), now.values(snapshots.mus))
 
 
 def test_too_few_stored_times_are_told():
     pulse = line(WAVE, ps.Dirichlet(0), (exp(-20 * (x - 0.5) ** 2), 0), times=np.array([0.0, 0.2, 0.4]))
     with pytest.warns(ps.ParasolWarning, match="Store more times"):
-        reduce_in_time(pulse, solved(pulse, 6), tolerance=1e-6)
+        from_trajectories(pulse, solved(pulse, 6), 1e-6)
 
 
 def test_functions_as_parameters_join_in():
@@ -204,7 +217,7 @@ def test_functions_as_parameters_join_in():
     problem = ps.Problem(ps.Ball((0, 0, 0), 1), equation, ps.Dirichlet(g), initial=0, times=np.linspace(0, 0.2, 6))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300), degree=2)
     model = dataclasses.replace(model, step=0.02)
-    reduced = reduce_in_time(model, solved(model, 40), tolerance=1e-5, nonlinear_tolerance=1e-4)
+    reduced = from_trajectories(model, solved(model, 40), 1e-5, tolerance=1e-4)
     unseen = solved(model, 4, rng=2)
     assert errors(reduced.values(unseen.mus), unseen.solutions).mean() < 2e-2
     assert reduced.error < 1e-3
@@ -219,10 +232,10 @@ def test_growth_of_reduced_steps_is_held_against_the_data():
     # exp(30 t) from 1e-9: nothing in sight of 1, and worthless
     start = np.array([[0.0], [1e-9]])
     with pytest.raises(ParasolError, match="grow beyond all bounds"):
-        march(SmallSystems(None, one, -30 * one, nothing, nothing), start, None, 0.0, 0.01, 100, "esdirk4")
+        march(SmallSystems(0.0, one, -30 * one, nothing, nothing), start, None, np.array([0.0, 1.0]), 100, "esdirk4")
     # from 0, by a large force
-    pushed = SmallSystems(None, one, 0 * one, lambda t: np.array([[1e12], [0.0]]), nothing)
-    found = march(pushed, 0 * start, None, 0.0, 0.1, 10, "sbdf2")
+    pushed = SmallSystems(0.0, one, 0 * one, lambda t: np.array([[1e12], [0.0]]), nothing)
+    found = march(pushed, 0 * start, None, np.array([0.0, 1.0]), 10, "sbdf2")
     np.testing.assert_allclose(found[-1, :, 0], [1e12, 0.0], rtol=1e-9)
 
 
@@ -233,15 +246,15 @@ def test_reduced_stages_that_cannot_be_solved_are_refused():
         return np.zeros((1, 1))
 
     # a Jacobian that knows nothing of a stiff part: its iteration diverges
-    wrong = SmallSystems(None, one, 0 * one, nothing, nothing, lambda c, t: 200 * c, lambda c, t: 0 * one)
+    wrong = SmallSystems(0.0, one, 0 * one, nothing, nothing, lambda c, t: 200 * c, lambda c, t: 0 * one)
     with pytest.raises(ParasolError, match="Newton did not converge"):
-        march(wrong, np.ones((1, 1)), None, 0.0, 0.1, 10, "esdirk4")
+        march(wrong, np.ones((1, 1)), None, np.array([0.0, 1.0]), 10, "esdirk4")
 
 
 def test_a_source_that_vanishes_at_all_stored_times_is_not_lost(monkeypatch):
     monkeypatch.setattr(semidiscrete, "_MOST_ROWS", 5)  # so that it is interpolated
     source = ps.Eq(u.diff(t), u.diff(x, 2) / 10 + t * (t - 1) * (t - 2) * (t - 3) * (t - 4) * exp(a * x))
     model = line(source, ps.Dirichlet(1 + x), 1 + x, step=0.05, times=np.arange(5.0))
-    reduced = reduce_in_time(model, solved(model, 8), tolerance=1e-6)
+    reduced = from_trajectories(model, solved(model, 8), 1e-6)
     mu = model.vector({"a": 1.3})
     assert errors(reduced.values([mu]), model.solve(mu).flat[None])[0] < 1e-3

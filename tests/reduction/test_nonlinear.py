@@ -236,18 +236,19 @@ def test_the_reduced_model_travels_without_the_model():
 def test_what_is_not_for_this_function_is_refused():
     model, snapshots = bratu()
     basis = pod(snapshots, n_modes=2)
-    linear = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), 1), ps.Dirichlet(0))
-    with pytest.raises(ParasolError, match=r"linear: its reduced model is ps\.reduce\("):
-        reduce_nonlinear(ps.discretize(linear, model.nodes), snapshots, basis)
+    with pytest.raises(ParasolError, match=r"nonlinear: .* Use ps\.reduce\(model, basis, snapshots\)"):
+        ps.reduce(model, basis)
+    with pytest.raises(ParasolError, match="weighting is no option for a model that is nonlinear"):
+        ps.reduce(model, basis, snapshots, weighting="rows")
     in_time = ps.load_problem("allen-cahn")
-    with pytest.raises(ParasolError, match=r"depends on time: .* ps\.reduce_in_time"):
-        reduce_nonlinear(ps.discretize(in_time, ps.scatter(in_time.domain, n_nodes=200)), snapshots, basis)
+    with pytest.raises(ParasolError, match=r"snapshots of this model .* ps\.reduction\.space_basis"):
+        ps.reduce(ps.discretize(in_time, ps.scatter(in_time.domain, n_nodes=200)), basis, snapshots)
     other = ps.discretize(model.problem, ps.scatter(model.problem.domain, n_nodes=200))
-    with pytest.raises(ParasolError, match="Make both from this model"):
-        reduce_nonlinear(other, snapshots, basis)
+    with pytest.raises(ParasolError, match=r"snapshots of this model .* ps\.pod"):
+        ps.reduce(other, basis, snapshots)
     with pytest.raises(ParasolError, match=r"snapshots\.solutions has shape"):
-        reduce_nonlinear(model, as_snapshots([[1.0]], np.ones((1, 3))), basis)
+        ps.reduce(model, basis, as_snapshots([[1.0]], np.ones((1, 3))))
     with pytest.raises(ParasolError, match="tolerance must be"):
-        reduce_nonlinear(model, snapshots, basis, tolerance=2.0)
+        ps.reduce(model, basis, snapshots, tolerance=2.0)
     with pytest.raises(ParasolError, match="outside its range"):
-        reduce_nonlinear(model, snapshots, basis).solve([[3.0]])
+        ps.reduce(model, basis, snapshots).solve([[3.0]])

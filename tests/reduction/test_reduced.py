@@ -13,6 +13,7 @@ from parasol.reduction.affine import affine_form
 from parasol.reduction.certificate import lanczos_margin, norm_after, operator_norm
 from parasol.reduction.reduced import prepare
 from parasol.runtime.basis import Basis
+from parasol_lab.benchmarks.collocation import collocate
 
 PERTURBATIONS = [0.0, 1e-1, 1e-4, 1e-8]
 
@@ -105,7 +106,7 @@ def test_bound_at_a_snapshot_is_at_rounding(model):
 
 def test_proven_constants_are_below_the_smallest_singular_value(model, reduced):
     """Against dense singular values, restricted to unknowns that carry an error."""
-    free = ~model.pattern.stated
+    free = ~model.terms.pattern.stated
     mus = ps.sample(model, 12, design="random", rng=7)
     theta = reduced.operator_theta(mus)
     constants = reduced.certificate.constants(theta)
@@ -173,7 +174,7 @@ def test_a_parameter_in_the_condition_at_one_node():
 
 
 def test_a_term_without_effect_on_the_unknowns_that_carry_errors_has_norm_zero(model):
-    nothing = 0 * model.operators[0]
+    nothing = 0 * model.terms.operators[0]
     assert norm_after(model.factors([1.0, 1.0]), nothing, np.ones(model.n_unknowns), np.ones(model.n_unknowns)) == 0
 
 
@@ -267,7 +268,7 @@ def test_error_of_an_interpolated_coefficient_counts_at_parameters_it_was_not_ma
 
 def test_collocation_at_points_reproduces_solutions_in_the_span(model):
     snapshots = ps.solve_many(model, ps.sample(model, 6, rng=3))
-    points = ps.reduction.collocate(model, ps.pod(snapshots, n_modes=6))
+    points = collocate(model, ps.pod(snapshots, n_modes=6))
     found = points.coefficients(snapshots.mus)
     assert np.allclose(points.basis.lift(found), snapshots.solutions, atol=1e-8)
 
@@ -336,7 +337,7 @@ def test_worst_direction_does_not_beat_the_bound():
     k, a = ps.parameters(k=(100.0, 200.0), a=(0.8, 1.2))
     model = box_problem(ps.Eq(-u.diff(x, 2) - a * u.diff(y, 2) - k * u, sympy.exp(x) * (1 + y)), n_nodes=200)
     bench = prepare(model, n_anchors=40)
-    free = ~model.pattern.stated
+    free = ~model.terms.pattern.stated
     certificate = bench.covered.certificate
     anchors = [bench.candidates[i] for i in bench.covered.anchors]
     inverses = [np.linalg.inv(model.operator(m).toarray()[np.ix_(free, free)]) for m in bench.covered.preconditioners]
@@ -399,7 +400,7 @@ def test_mistakes_are_told(model, reduced):
     with pytest.raises(ps.ParasolError, match="tolerance must be"):
         ps.reduce(model, reduced.basis, tolerance=-1)
     with pytest.raises(ps.ParasolError, match="nonlinear"):
-        ps.reduction.collocate(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=150)), reduced.basis)
+        collocate(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=150)), reduced.basis)
     with pytest.raises(ps.ParasolError, match="nonlinear"):
         prepare(discretize_with(ps.load_problem("bratu"), Settings(n_nodes=100)))
     with pytest.raises(ps.ParasolError, match="time"):

@@ -118,13 +118,13 @@ def test_ghosts_are_hidden_and_join_with_the_visible():
     n_ghosts = model.n_unknowns - model.n_nodes
     assert n_ghosts > 0
     unknowns = np.arange(2.0 * model.n_unknowns).reshape(2, -1)
-    values, hidden = model.at_nodes(unknowns), model.hidden(unknowns)
-    np.testing.assert_array_equal(values, model.at_nodes(unknowns))
+    values, hidden = model.layout.at_nodes(unknowns), model.layout.at_ghosts(unknowns)
+    np.testing.assert_array_equal(values, model.layout.at_nodes(unknowns))
     assert hidden.shape == (2, n_ghosts)
-    np.testing.assert_array_equal(model.unknowns(values, hidden), unknowns)
+    np.testing.assert_array_equal(model.layout.unknowns(values, hidden), unknowns)
     found = solve_many(model, [[1.0], [1.5]])
     assert found.hidden.shape == (2, n_ghosts)
-    for mu, row in zip(found.mus, model.unknowns(found.solutions, found.hidden), strict=True):
+    for mu, row in zip(found.mus, model.layout.unknowns(found.solutions, found.hidden), strict=True):
         np.testing.assert_allclose(model.operator(mu) @ row, model.load(mu), atol=1e-9)
 
 

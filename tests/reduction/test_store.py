@@ -201,7 +201,7 @@ def test_without_a_store_any_solver_will_do(tmp_path):
     solver = Tally()
     solver.lock = threading.Lock()
     assert len(solve_many(solver, MUS)) == 10
-    with pytest.raises(ParasolError, match=r"a lock in attribute lock cannot be told .*fingerprint="):
+    with pytest.raises(ParasolError, match=r"a lock in attribute lock cannot be hashed .*fingerprint="):
         solve_many(solver, MUS, store=tmp_path / "s")
     solve_many(solver, MUS, store=tmp_path / "s", fingerprint=1)
 
@@ -265,6 +265,18 @@ def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
     (folder / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
     with pytest.raises(ParasolError, match=r"on elsewhere.*delete .*lock"):
         solve_many(waves, MUS, store=folder)
+
+
+def test_a_process_of_another_container_is_not_taken_for_a_dead_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk, "_NO_CONTAINER", 0)  # as if this were one
+    with store.claim(tmp_path / "s"):
+        monkeypatch.undo()
+        holder = json.loads((tmp_path / "s" / "lock").read_text())
+        assert " in container " in holder["host"]
+        # its number means nothing here
+        (tmp_path / "s" / "lock").write_text(json.dumps({**holder, "pid": 2**22 + 1}))
+        with pytest.raises(ParasolError, match=r"another run \(process .* in container"):
+            solve_many(waves, MUS, store=tmp_path / "s")
 
 
 def _lock_text(tmp_path):

@@ -9,6 +9,7 @@ from parasol.checks import ParasolError, ParasolWarning
 from parasol.space.fill import fibonacci, fill, independent
 from parasol.space.front import front
 from parasol.space.geometry.curves import Star
+from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.polygon import Polygon
 from parasol.space.geometry.primitives import Ball, Box, Disc
 from parasol.space.nodes import ghosts, lattice, scatter
@@ -307,6 +308,32 @@ def test_fibonacci_separation():
     points = fibonacci(585)
     assert np.abs(np.linalg.norm(points, axis=1) - 1).max() < 1e-15
     assert nearest(points).min() == pytest.approx(0.12783, abs=1e-4)
+
+
+class Grown(Domain):
+    """A domain of a user's own: another one, twice as large."""
+
+    def __init__(self, base):
+        self.base, self.dimension, self.bounds = base, base.dimension, 2 * base.bounds
+
+    def contains(self, points):
+        return self.base.contains(self.check_points(points) / 2)
+
+    def project(self, points):
+        return 2 * self.base.project(self.check_points(points) / 2)
+
+    def normal(self, points):
+        return self.base.normal(self.check_points(points) / 2)
+
+    def boundary_cloud(self, spacing, rng):
+        return 2 * self.base.boundary_cloud(spacing / 2, rng)
+
+
+def test_a_domain_of_a_users_own_is_not_taken_for_the_one_it_is_made_of():
+    nodes = scatter(Grown(BALL), spacing=0.5)
+    assert np.linalg.norm(nodes.boundary, axis=1) == pytest.approx(2)
+    with pytest.raises(ParasolError, match="needs a Box, got Grown"):
+        lattice(Grown(CUBE), 5)
 
 
 # ---- mistakes ------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import served
 
 FULL = os.environ.get("PARASOL_STRESS") == "1"
 N_MALFORMED, N_EXAMPLES, N_REQUESTS = (10_000, 100, 100_000) if FULL else (100, 2, 500)
+CONFIG = Path(__file__).with_name("schemathesis.toml")
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "server.py"
 
 
@@ -24,8 +25,16 @@ def test_what_the_description_allows_and_forbids(tmp_path):
     program = Path(sys.executable).with_name("st")
     words = ["--exclude-checks=positive_data_acceptance", "--no-color", "--suppress-health-check=all", "--no-shrink"]
     part = ["--phases=coverage,fuzzing"] if FULL else ["--phases=fuzzing", "--generation-deterministic"]
-    with ps.delivery.serving(served.steady()) as url:
-        run = [program, "run", f"{url}/openapi.json", f"--max-examples={N_EXAMPLES}", *words, *part]
+    with ps.serve(served.steady(), port=0, background=True) as server:
+        run = [
+            program,
+            f"--config-file={CONFIG}",
+            "run",
+            f"{server.address}/openapi.json",
+            f"--max-examples={N_EXAMPLES}",
+            *words,
+            *part,
+        ]
         result = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, timeout=3000)
     assert result.returncode == 0, result.stdout[-4000:]
     assert "Tested: 17" in result.stdout
@@ -33,7 +42,10 @@ def test_what_the_description_allows_and_forbids(tmp_path):
 
 def test_malformed_requests_are_all_refused():
     rng, seen = np.random.default_rng(1 if FULL else 2), Counter()
-    with ps.delivery.serving(served.steady()) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with (
+        ps.serve(served.steady(), port=0, background=True) as server,
+        httpx.Client(base_url=server.address, timeout=60) as client,
+    ):
         for _ in range(N_MALFORMED):
             bad = malformed.draw(rng)
             response = client.request(bad.method, bad.path, content=bad.content, headers=bad.headers)

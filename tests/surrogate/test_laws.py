@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.delivery.server.desk import Desk
-from parasol.delivery.server.umbridge import ProtocolError, answer
-from parasol.delivery.server.wire import Limits
+from parasol.delivery.server.formats import Refusal
+from parasol.delivery.server.service import Limits, Service
+from parasol.delivery.server.umbridge import answer
 from parasol.runtime.conformal import ConformalBound
 from parasol.runtime.distributions import largest_square
 from parasol.runtime.quantities import Quantities
@@ -62,16 +62,16 @@ def test_it_is_known_at_few_nodes_and_after_loading_too(model, surrogate, tmp_pa
 
 def test_a_server_says_so_or_refuses(model, surrogate):
     mu = model.sample(1, rng=3)[0]
-    desk = Desk(surrogate, Limits())
+    service = Service(surrogate, Limits())
     asked = {"mus": [mu.tolist(), (mu + 5).tolist()], "bounds": True, "nodes": [0]}
-    found = desk.values(desk.question(asked, tuple(asked)), "application/json")
+    found = service.predict(service.question(asked, tuple(asked)), "application/json")
     assert found["extrapolated"].tolist() == [False, True]
     assert found["bounds"]["relative"].tolist() == [0.5, np.inf]
     # UM-Bridge has no word for it
-    assert len(answer(desk, "Evaluate", {"name": "field", "input": [mu.tolist()]})["output"][0]) == 300
-    with pytest.raises(ProtocolError, match="unlike its law"):
-        answer(desk, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()]})
-    bold = Desk(surrogate, Limits(), extrapolate=True)
+    assert len(answer(service, "Evaluate", {"name": "field", "input": [mu.tolist()]})["output"][0]) == 300
+    with pytest.raises(Refusal, match="unlike its law"):
+        answer(service, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()]})
+    bold = Service(surrogate, Limits(), extrapolate=True)
     answer(bold, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()], "config": {"extrapolate": True}})
 
 

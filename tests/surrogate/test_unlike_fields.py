@@ -201,7 +201,7 @@ def test_ghosts_weigh_like_their_own_unknown():
     problem = coupled(1e-6)
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150))
     weights = np.repeat([1.0, 1e12], model.n_nodes)
-    p, q = np.split(model.unknown_weights(weights), 2)
+    p, q = np.split(model.layout.weights(weights), 2)
     assert len(p) > model.n_nodes  # there are ghosts
     assert np.all(p == 1.0)
     assert np.all(q == 1e12)

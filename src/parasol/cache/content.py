@@ -22,15 +22,16 @@ from sympy.core.function import UndefinedFunction
 
 from parasol.checks import ParasolError
 
-VERSION = 1  # of the encoding: a hash of another version says nothing about the content
+VERSION = 2  # of the encoding: a hash of another version says nothing about the content
+_OWN = __name__.partition(".")[0]  # this package
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, bytearray)
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.And, sympy.Or, sympy.Max, sympy.Min)
 _ABSTRACT = ("abc", "typing", "parasol")  # where classes come from that add only attributes to their objects
 _WRAPPED = ("__func__", "fget", "func", "__wrapped__")  # where methods, properties and cached functions keep a function
 
 
-def content_hash(thing) -> str:
-    """SHA-256 of what a thing holds: class and every field of a dataclass, every attribute of another object.
+def content_hash(value) -> str:
+    """SHA-256 of what a value holds: class and every field of a dataclass, every attribute of another object.
 
     Dataclass fields with the metadata `{"hashed": False}` are left out: caches that change no answer. Functions and classes
     of the user count by their code and by what that code names; those of installed packages by their name, and files by
@@ -41,27 +42,27 @@ def content_hash(thing) -> str:
     """
     encoder = _Encoder()
     try:
-        root = encoder.digest(thing)
+        root = encoder.digest(value)
     except RecursionError:
-        raise ParasolError(f"a {type(thing).__qualname__} is nested too deeply to be hashed by its content.") from None
+        raise ParasolError(f"a {type(value).__qualname__} is nested too deeply to be hashed by its content.") from None
     # where in a parameter vector a parameter stands: the order of declaration counts, not its number in this process
     ranked = [digest for _, _, digest in sorted(encoder.ranks, key=lambda ranked: ranked[:2])]
     return _join("content", VERSION, [root, *dict.fromkeys(ranked)]).hex()
 
 
-def is_plain(thing) -> bool:
+def is_plain(value) -> bool:
     """Whether an object of a user's class holds its attributes and nothing else, such as the items of a list."""
-    packaged = (base for base in type(thing).__mro__ if base is not object and _is_packaged(base))
-    return not _is_packaged(type(thing)) and all(b.__module__.partition(".")[0] in _ABSTRACT for b in packaged)
+    packaged = (base for base in type(value).__mro__ if base is not object and _is_packaged(base))
+    return not _is_packaged(type(value)) and all(b.__module__.partition(".")[0] in _ABSTRACT for b in packaged)
 
 
-def attributes_of(thing) -> dict[str, Any]:
+def attributes_of(value) -> dict[str, Any]:
     """What an object holds by name, in alphabetical order: its attributes and slots, without values computed on demand."""
-    slots = [name for kind in type(thing).__mro__ for name in np.atleast_1d(vars(kind).get("__slots__", ()))]
-    held = {name: getattr(thing, name) for name in slots if hasattr(thing, name) and not name.startswith("__")}
-    held |= getattr(thing, "__dict__", {})
+    slots = [name for kind in type(value).__mro__ for name in np.atleast_1d(vars(kind).get("__slots__", ()))]
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name) and not name.startswith("__")}
+    held |= getattr(value, "__dict__", {})
     lazy = {
-        n for kind in type(thing).__mro__ for n, v in vars(kind).items() if isinstance(v, functools.cached_property)
+        n for kind in type(value).__mro__ for n, v in vars(kind).items() if isinstance(v, functools.cached_property)
     }
     return {name: held[name] for name in sorted(held) if name not in lazy}
 
@@ -82,61 +83,59 @@ class _Encoder:
         self.ranks: list[tuple[str, int, bytes]] = []  # of parameters and of unknowns, which are counted apart
         self.path: list[str] = []
 
-    def digest(self, thing, name: str = "") -> bytes:
-        """The hash of one thing; `name` is where it was found, for messages."""
-        if type(thing) in _PLAIN:
-            return _join(type(thing).__name__, thing)
-        if id(thing) in self.known:
-            return self.known[id(thing)][0]
-        if id(thing) in self.open:
-            return _join("within itself", len(self.open) - self.open[id(thing)])
-        self.open[id(thing)] = len(self.open)
+    def digest(self, value, name: str = "") -> bytes:
+        """The hash of one value; `name` says where it stands, for messages."""
+        if type(value) in _PLAIN:
+            return _join(type(value).__name__, value)
+        if id(value) in self.known:
+            return self.known[id(value)][0]
+        if id(value) in self.open:
+            return _join("within itself", len(self.open) - self.open[id(value)])
+        self.open[id(value)] = len(self.open)
         if name:
             self.path.append(name)
-        found = self._encode(thing)
+        digest = self._encode(value)
         if name:
             self.path.pop()
-        del self.open[id(thing)]
-        self.known[id(thing)] = found, thing
-        return found
+        del self.open[id(value)]
+        self.known[id(value)] = digest, value
+        return digest
 
-    def _encode(self, thing) -> bytes:
-        if type(thing) in (np.ndarray, np.memmap) or isinstance(thing, np.generic):
-            return self._array(np.asarray(thing))
-        if isinstance(thing, sympy.Basic):
-            return self._expression(thing)
-        if type(thing) in (list, tuple):
-            return _join(type(thing).__name__, len(thing), [self.digest(item) for item in thing])
-        if type(thing) in (dict, types.MappingProxyType):
-            return self._mapping("mapping", thing)
-        if type(thing) in (set, frozenset):
-            return _join("set", len(thing), sorted(self._alone(item) for item in thing))
-        if isinstance(thing, types.ModuleType):
-            return self._module(thing)
-        if isinstance(thing, types.CodeType):
-            return self._code(thing)
-        if isinstance(thing, types.FunctionType):
-            return self._function(thing)
-        if type(thing) is functools.partial:
-            return _join("partial", "", [self.digest(part) for part in (thing.func, thing.args, thing.keywords)])
-        if isinstance(thing, types.MethodType):
-            return _join("method", thing.__func__.__name__, [self.digest(thing.__func__), self.digest(thing.__self__)])
-        if isinstance(thing, types.BuiltinFunctionType):
-            owner = None if isinstance(thing.__self__, types.ModuleType) else thing.__self__
-            return _join("built-in", f"{thing.__module__}.{thing.__qualname__}", [self.digest(owner)])
-        if isinstance(thing, type):
-            return self._class(thing)
-        if callable(thing) and callable(
-            getattr(thing, "__wrapped__", None)
-        ):  # cached or compiled: the function decides
-            return _join("wrapped", type(thing).__qualname__, [self.digest(thing.__wrapped__)])
-        return self._object(thing)
+    def _encode(self, value) -> bytes:
+        if type(value) in (np.ndarray, np.memmap) or isinstance(value, np.generic):
+            return self._array(np.asarray(value))
+        if isinstance(value, sympy.Basic):
+            return self._expression(value)
+        if type(value) in (list, tuple):
+            return _join(type(value).__name__, len(value), [self.digest(item) for item in value])
+        if type(value) in (dict, types.MappingProxyType):
+            return self._mapping("mapping", value)
+        if type(value) in (set, frozenset):
+            return _join("set", len(value), sorted(self._alone(item) for item in value))
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
+        if isinstance(value, types.CodeType):
+            return self._code(value)
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        if type(value) is functools.partial:
+            return _join("partial", "", [self.digest(part) for part in (value.func, value.args, value.keywords)])
+        if isinstance(value, types.MethodType):
+            return _join("method", value.__func__.__name__, [self.digest(value.__func__), self.digest(value.__self__)])
+        if isinstance(value, types.BuiltinFunctionType):
+            owner = None if isinstance(value.__self__, types.ModuleType) else value.__self__
+            return _join("built-in", f"{value.__module__}.{value.__qualname__}", [self.digest(owner)])
+        if isinstance(value, type):
+            return self._class(value)
+        if callable(value) and callable(getattr(value, "__wrapped__", None)):  # cached or compiled: the function counts
+            return _join("wrapped", type(value).__qualname__, [self.digest(value.__wrapped__)])
+        return self._object(value)
 
-    def _alone(self, thing) -> bytes:
+    def _alone(self, value) -> bytes:
         """The hash of a member of a set, which must not depend on the members met before it."""
         inner = _Encoder()
         inner.ranks, inner.path = self.ranks, self.path
-        return inner.digest(thing)
+        return inner.digest(value)
 
     def _mapping(self, kind: str, held: Mapping, head: object = "") -> bytes:
         pairs = [part for key, value in held.items() for part in (self.digest(key), self.digest(value, str(key)))]
@@ -168,16 +167,15 @@ class _Encoder:
         if isinstance(symbol, sympy.Dummy):  # numbered in each process
             known["number"] = self.dummies.setdefault(symbol, len(self.dummies))
         head = (symbol.name, sorted(symbol.assumptions0.items()))
-        found = _join("symbol", head, [self.digest(type(symbol)), self._mapping("knows", known)])
+        digest = _join("symbol", head, [self.digest(type(symbol)), self._mapping("knows", known)])
         if rank is not None:
-            self.ranks.append(("symbol", rank, found))
-        return found
+            self.ranks.append(("symbol", rank, digest))
+        return digest
 
     # ---- code -------------------------------------------------------------------------------------------------------
     def _function(self, function: types.FunctionType) -> bytes:
-        name = f"{function.__module__}.{function.__qualname__}"
         if _is_installed(function):
-            return _join("function", name)
+            return _join("function", _name(function))
         cells = [c.cell_contents for c in function.__closure__ or () if not _is_empty(c)]
         parts: list = [function.__code__, function.__defaults__, function.__kwdefaults__, vars(function)]
         names = _names(function.__code__)
@@ -191,7 +189,6 @@ class _Encoder:
         return _join("code", (counts, names, code.co_code), [self.digest(constant) for constant in code.co_consts])
 
     def _class(self, kind: type) -> bytes:
-        name = f"{kind.__module__}.{kind.__qualname__}"
         if isinstance(kind, UndefinedFunction):  # u of u(x, y)
             assumptions = dict(getattr(kind, "_kwargs", {}))
             rank = assumptions.pop("rank", None)  # the order of declaration counts, as with parameters
@@ -201,7 +198,7 @@ class _Encoder:
                 self.ranks.append(("unknown", rank, digest))
             return digest
         if _is_installed(kind):
-            return _join("class", name)
+            return _join("class", _name(kind))
         held = {}
         for owner in reversed(kind.__mro__[:-1]):
             if not _is_installed(owner):
@@ -218,66 +215,72 @@ class _Encoder:
             raise self._refused(module) from None
 
     # ---- objects ----------------------------------------------------------------------------------------------------
-    def _object(self, thing) -> bytes:
-        kind = self.digest(type(thing))
-        if is_plain(thing):  # all it holds, whatever it says of itself
-            return self._mapping("object", attributes_of(thing), kind.hex())
-        if dataclasses.is_dataclass(thing):
-            fields = [f for f in dataclasses.fields(thing) if f.metadata.get("hashed", True)]
-            head = (kind.hex(), getattr(type(thing), "computed_by", ""))
-            return self._mapping("fields", {f.name: getattr(thing, f.name) for f in fields}, head)
-        return self._reduced(thing, kind)
+    def _object(self, value) -> bytes:
+        kind = self.digest(type(value))
+        if is_plain(value):  # all its attributes, whatever it defines for copies
+            return self._mapping("object", attributes_of(value), kind.hex())
+        if dataclasses.is_dataclass(value):
+            fields = [f for f in dataclasses.fields(value) if f.metadata.get("hashed", True)]
+            head = (kind.hex(), getattr(type(value), "computed_by", ""))
+            return self._mapping("fields", {f.name: getattr(value, f.name) for f in fields}, head)
+        return self._reduced(value, kind)
 
-    def _reduced(self, thing, kind: bytes) -> bytes:
-        """What it says it can be made again from."""
-        if thing is np.random.mtrand._rand:  # NumPy's global generator, which distributions hold and everybody moves
+    def _reduced(self, value, kind: bytes) -> bytes:
+        """An object by what it can be built again from: the arguments of its constructor, its state, its items."""
+        if value is np.random.mtrand._rand:  # NumPy's global generator, which distributions hold and everybody moves
             return _join("object", "the global random state")
         try:
-            reduce = copyreg.dispatch_table.get(type(thing))
-            reduced = thing.__reduce_ex__(4) if reduce is None else reduce(thing)
+            reduce = copyreg.dispatch_table.get(type(value))
+            reduced = value.__reduce_ex__(4) if reduce is None else reduce(value)
             if isinstance(reduced, str):  # the name it can be imported by, such as "sin"
                 # a ufunc does not know its module
-                homes = [sys.modules.get(getattr(thing, "__module__", None) or "", np), *list(sys.modules.values())]
-                if not any(_is_packaged(m) and vars(m).get(reduced) is thing for m in homes if hasattr(m, "__name__")):
+                homes = [sys.modules.get(getattr(value, "__module__", None) or "", np), *list(sys.modules.values())]
+                if not any(_is_packaged(m) and vars(m).get(reduced) is value for m in homes if hasattr(m, "__name__")):
                     raise AttributeError(reduced)
                 return _join("global", reduced)
         except Exception:
-            raise self._refused(thing) from None
-        made: tuple[Any, ...] = (*reduced, None, None, None)
-        make, arguments, state, items, pairs = made[:5]
-        state = attributes_of(thing) if state is getattr(thing, "__dict__", None) and state is not None else state
+            raise self._refused(value) from None
+        padded: tuple[Any, ...] = (*reduced, None, None, None)
+        make, arguments, state, items, pairs = padded[:5]
+        state = attributes_of(value) if state is getattr(value, "__dict__", None) and state is not None else state
         parts = [make, arguments, state, None if items is None else list(items), None if pairs is None else dict(pairs)]
         return _join("object", "", [kind, *[self.digest(part) for part in parts]])
 
-    def _refused(self, thing) -> ParasolError:
+    def _refused(self, value) -> ParasolError:
         where = f" in {'.'.join(self.path)}" if self.path else ""
         return ParasolError(
-            f"a {type(thing).__qualname__}{where} cannot be told from another by its content, so nothing can be kept under it. "
+            f"a {type(value).__qualname__}{where} cannot be hashed by its content, so its results cannot be stored. "
             f"Pass fingerprint=..., a text that changes whenever answers do."
         )
 
 
 # ---- what is the user's and what is installed --------------------------------------------------------------------------
-def _is_packaged(thing) -> bool:
+def _is_packaged(value) -> bool:
     """Whether a module, function or class comes with Python or with a package."""
-    module = thing if isinstance(thing, types.ModuleType) else sys.modules.get(getattr(thing, "__module__", None) or "")
+    module = value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", None) or "")
     if module is None or module.__name__ == "__main__":
         return False
     top = module.__name__.partition(".")[0]
-    if top in sys.stdlib_module_names or top == __name__.partition(".")[0]:
+    if top in sys.stdlib_module_names or top == _OWN:
         return True
     place = getattr(module, "__file__", None) or ""
     return "site-packages" in place or "dist-packages" in place
 
 
-def _is_installed(thing) -> bool:
+def _is_installed(value) -> bool:
     """Whether its name says what it is: a package's module, or what can be imported from one by its name."""
-    if not _is_packaged(thing) or isinstance(thing, types.ModuleType):
-        return _is_packaged(thing)
-    found: Any = sys.modules[thing.__module__]
-    for name in thing.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is thing
+    if not _is_packaged(value) or isinstance(value, types.ModuleType):
+        return _is_packaged(value)
+    named: Any = sys.modules[value.__module__]
+    for name in value.__qualname__.split("."):
+        named = getattr(named, name, None)
+    return named is value
+
+
+def _name(value) -> str:
+    """The name of an installed function or class; that of parasol's own does not change when they move to another module."""
+    module = _OWN if value.__module__.partition(".")[0] == _OWN else value.__module__
+    return f"{module}.{value.__qualname__}"
 
 
 def _names(code: types.CodeType) -> set[str]:

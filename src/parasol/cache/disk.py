@@ -15,6 +15,7 @@ from pathlib import Path
 from parasol.checks import ParasolError
 
 LOCK = "lock"
+_NO_CONTAINER = 0xEFFFFFFC  # Linux's number of the process table that it starts with
 TEMPORARY = re.compile(r"\..*\.(tmp|part(\.\w+)?)")  # what a killed run may leave behind
 
 
@@ -57,7 +58,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
-    except OSError as error:  # the reader knows the path he gave, not ours
+    except OSError as error:  # readers know the path they gave, not the temporary one
         raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -85,9 +86,7 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
     lock = folder / LOCK
     mine = folder / f".{LOCK}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
-        mine.write_text(
-            json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": socket.gethostname()})
-        )
+        mine.write_text(json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": _host()}))
         try:
             _take(mine, lock, what)
         finally:
@@ -126,8 +125,7 @@ def _take(mine: Path, lock: Path, what: str) -> None:
             pid, started, host = int(holder["pid"]), holder["started"], holder["host"]
         except (ValueError, KeyError, TypeError):
             pid, started, host = 0, "", "an unknown machine"
-        here = host == socket.gethostname()
-        if not here or (_alive(pid) and _started(pid) == started):
+        if host != _host() or (_alive(pid) and _started(pid) == started):
             raise ParasolError(
                 f"another run (process {pid} on {host}) is writing to the {what} {lock.parent}. "
                 f"Wait for it; if it is gone, delete {lock}."
@@ -138,6 +136,15 @@ def _take(mine: Path, lock: Path, what: str) -> None:
             if aside.read_text() != text:  # somebody else was quicker and this is their lock
                 os.link(aside, lock)
     raise ParasolError(f"several runs want the {what} {lock.parent} at once. Try again.")
+
+
+def _host() -> str:
+    """This machine; in a container also which one, since those may share a name and number their processes anew."""
+    with contextlib.suppress(OSError):
+        container = os.stat("/proc/self/ns/pid").st_ino
+        if container != _NO_CONTAINER:
+            return f"{socket.gethostname()} in container {container}"
+    return socket.gethostname()
 
 
 def _alive(pid: int) -> bool:

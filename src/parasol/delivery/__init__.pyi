@@ -4,4 +4,3 @@ from parasol.delivery.answers import as_solution as as_solution
 from parasol.delivery.answers import write_answer as write_answer
 from parasol.delivery.page.explore import write_page as write_page
 from parasol.delivery.server.app import make_app as make_app
-from parasol.delivery.server.app import serving as serving

@@ -9,9 +9,10 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.pde.model import Model
-from parasol.reduction.in_time import TimeReducedModel, reduce_in_time
+from parasol.reduction.in_time import TimeReducedModel, reduce_trajectories
 from parasol.reduction.nonlinear import reduce_nonlinear
 from parasol.reduction.pod import pod
+from parasol.reduction.pod_greedy import space_basis
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis
 
@@ -71,7 +72,8 @@ def _steady(model: Model, train, test, most: float, tolerance: float, mus: np.nd
 
 
 def _in_time(model: Model, train, test, most: float, tolerance: float, mus: np.ndarray) -> Teacher | None:
-    reduced = reduce_in_time(model, train, tolerance=tolerance / 5)
+    modes = space_basis(model, train, tolerance=tolerance / 5)
+    reduced = reduce_trajectories(model, modes, train, tolerance=tolerance / 5)
     if not _trusted(_errors(reduced.values(test.mus), test), most):
         return None
     if reduced.lifted.shape[1]:  # boundary data: the labels as they are, as many as memory holds

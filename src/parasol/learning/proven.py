@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -17,8 +18,8 @@ from parasol.learning.solves import Book, Exhausted
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.greedy import Greedy, check_some_load, greedy
-from parasol.reduction.reduced import candidates_for
+from parasol.reduction.greedy import Greedy, check_some_load, greedy, search
+from parasol.reduction.reduced import candidates_for, prepare
 from parasol.reduction.sampling import sample
 from parasol.runtime.surrogate import Surrogate
 
@@ -93,7 +94,7 @@ def check_box(model: Model, rng: int) -> None:
     """Refuse, before any work, a box on which the solution is zero or not unique; say where it grows beyond all bounds."""
     check_some_load(model, fresh_parameters(model, rng))
     corners = box_corners(len(model.parameters.scalars))
-    mus = probes(model, rng)[: 1 if model.constant_operator else 1 + len(corners)]
+    mus = probes(model, rng)[: 1 if model.terms.constant_operator else 1 + len(corners)]
     signs = [model.factors(mu).sign for mu in mus]
     for mu, sign in zip(mus, signs, strict=True):
         if sign * signs[0] < 0:
@@ -126,12 +127,16 @@ def _greedy(model: Model, tolerance: float, book: Book) -> Greedy:
     most = max(book.affordable(_MOST_SOLVES, reserve=min(_N_MEASURED, 3)), 1)
     progress = book.stage("greedy search: full solves where the bound is largest")
     spent, left = book.limits.spent, max(book.limits.left, 0.0)
-    stop = None if book.limits.seconds is None else (lambda part: book.limits.spent - spent >= part * left)
-    limits = {"max_solves": most, "n_anchors": _N_ANCHORS, "stop": stop}
+
+    def stop(part: float) -> Callable[[], bool] | None:
+        """Whether a part of the time is used up."""
+        return None if book.limits.seconds is None else (lambda: book.limits.spent - spent >= part * left)
+
     weights = None
     try:
         weights = _weights(model, book)
-        return greedy(model, tolerance=tolerance, solve=solve, weights=weights, progress=progress, **limits)
+        prepared = prepare(model, weights=weights, n_anchors=_N_ANCHORS, stop=stop(0.25))
+        return search(prepared, aim=tolerance, most=most, solve=solve, progress=progress, stop=stop(0.6))
     except Exhausted:
         if not solved:
             raise
@@ -149,7 +154,7 @@ def _weights(model: Model, book: Book) -> np.ndarray | None:
     if labels is None:
         return None
     mus = candidates_for(model)
-    solution = model.at_nodes(book.unknowns(model, mus[middle_of(model, mus)]))
+    solution = model.layout.at_nodes(book.unknowns(model, mus[middle_of(model, mus)]))
     return field_weights(solution[None], labels, least=_LEAST)
 
 

@@ -206,7 +206,7 @@ class Book:
         if self.affordable(1) < 1 and mu.tobytes() not in self._known and not first:
             raise Exhausted("seconds" if self.limits.left <= 0 else "solves")
         found = self.solve(mu[None])
-        return model.unknowns(found.solutions[0], found.hidden[0])
+        return model.layout.unknowns(found.solutions[0], found.hidden[0])
 
     def _solve(self, mus: np.ndarray, progress: Callable[[float], None] | None) -> None:
         path = None

@@ -13,11 +13,13 @@ import sympy
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Jet, Term, Time, normal
+from parasol.pde.inputs import Inputs
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
 from parasol.pde.rows import NonlinearRows, Varying
 from parasol.pde.sparse_direct import BACKENDS, Pattern
+from parasol.pde.terms import Terms
 from parasol.runtime.rows import RowFunction
 from parasol.space.kernels import Kernel, MultiIndex
 from parasol.space.neighbours import Cloud
@@ -52,14 +54,14 @@ def discretize(
     step: float | None = None,
     integrator: str | None = None,
 ) -> Model:
-    """Discretise a problem by RBF-FD on the given nodes (default: nodes of our choice).
+    """Discretise a problem by RBF-FD on the given nodes (default: those of `nodes_for`).
 
     The kernel, the polynomial degree (−1: none) and the stencil size default to polyharmonic splines with polynomials.
     `neumann` says how conditions with derivatives are met: "ghosts" adds a node outside for each such boundary node
     and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition (lines and
     planes only: in space its errors scatter from 1e-2 to 1e-4 with the nodes, where ghosts give 1e-5).
     `hyperviscosity` c adds the damping c h³ Δ² to the state (to its velocity for second order in time), which transport on
-    scattered nodes may need to be stable. `step` and `integrator` are what `solve` uses in time unless told otherwise.
+    scattered nodes may need to be stable. `step` and `integrator` are what `solve` uses in time unless it is given others.
     """
     if not isinstance(problem, Problem):
         raise ParasolError(f"problem is {problem!r}. Pass a ps.Problem, for instance ps.load_problem('helmholtz').")
@@ -73,16 +75,16 @@ def discretize(
         raise ParasolError(
             f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."
         )
-    forms = (
-        [_damped(problem, form, nodes, hyperviscosity) for form in problem.forms] if hyperviscosity else problem.forms
-    )
+    forms = problem.forms
+    if hyperviscosity:
+        forms = [_damped(problem, form, nodes, hyperviscosity) for form in forms]
     order = max(form.order for form in forms)
     scheme = default_scheme(nodes.dimension, kernel=kernel, degree=degree, stencil_size=stencil_size, order=order)
     cloud, blocks = _row_blocks(problem, forms, nodes, use_ghosts=neumann == "ghosts")
-    model = _assemble(problem, nodes, cloud, blocks, scheme, solver)
+    terms, report = _assemble(problem, nodes, cloud, blocks, scheme)
     for reason in rough_places(problem, nodes):
         warnings.warn(reason, ParasolWarning, stacklevel=2)
-    return replace(model, step=step, integrator=integrator)
+    return Model(problem, nodes, scheme, report, terms, solver, step, integrator)
 
 
 def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
@@ -272,7 +274,9 @@ def _halved(form: Form) -> Form:
     return replace(form, operator=operator, source=source)
 
 
-def _assemble(problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows], scheme: Scheme, solver: str) -> Model:
+def _assemble(
+    problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows], scheme: Scheme
+) -> tuple[Terms, StencilReport]:
     points = cloud.points
     n = len(points)
     size = n * len(problem.names)
@@ -311,22 +315,19 @@ def _assemble(problem: Problem, nodes: Nodes, cloud: Cloud, blocks: list[_Rows],
         if block.form.jets:
             nonlinear.append(_nonlinear(problem, points, block, stencil, positions, n))
     steady = {theta: data for (order, theta), data in matrices.items() if order == 0}
-    return Model(
-        problem=problem,
-        nodes=nodes,
-        scheme=scheme,
-        report=StencilReport.of(np.concatenate([s.condition for s in {id(s): s for s in stencils}.values()])),
+    terms = Terms(
+        inputs=Inputs(problem.parameters, *problem.parameter_symbols, nodes),
         pattern=Pattern(indices, indptr.astype(np.int32), np.tile(points, (len(problem.names), 1))),
         operator_thetas=tuple(steady),
-        load_thetas=tuple(vectors),
         operator_data=np.array(list(steady.values())).reshape(len(steady), indptr[-1]),
+        load_thetas=tuple(vectors),
         loads=np.array(list(vectors.values())).reshape(len(vectors), size),
         time_data=tuple((order, theta, data) for (order, theta), data in matrices.items() if order > 0),
         varying_operator=tuple(varying_operator),
         varying_load=tuple(varying_load),
         nonlinear=tuple(nonlinear),
-        solver=solver,
     )
+    return terms, StencilReport.of(np.concatenate([s.condition for s in {id(s): s for s in stencils}.values()]))
 
 
 def _present(form: Form) -> list[int]:

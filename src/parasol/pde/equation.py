@@ -15,10 +15,11 @@ from parasol.expressions import Symbols
 from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.pde.separation import Ranges, multiplied_out, separated
-from parasol.space.geometry.domain import coordinate
+from parasol.space.geometry.axes import coordinate
 from parasol.space.kernels import MultiIndex
 
 _declared = itertools.count()
+_Key = tuple[int, MultiIndex, int]  # unknown, derivative in space, order in time
 
 
 def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
@@ -194,7 +195,7 @@ class Form:
 
     @property
     def states_value(self) -> bool:
-        """Whether it only speaks of values, not of slopes: a Dirichlet condition."""
+        """Whether it contains values alone, no slopes: a Dirichlet condition."""
         return self.order == 0
 
     @property
@@ -237,40 +238,15 @@ def read_equation(
     [(1, -1, (2, 0)), (a, -1, (0, 2))]
     """
     unknowns = tuple(unknowns) if isinstance(unknowns, Sequence) else (unknowns,)
-    variables = tuple(unknowns[0].args)
-    places = tuple(v for v in variables if not isinstance(v, Time))
-    names = ", ".join(str(u.func) for u in unknowns)
     expression = _evaluated(with_unknowns(difference(equation, where), unknowns), where)
     if expression.has(sympy.I, sympy.zoo, sympy.oo, sympy.nan):
         raise ParasolError(
             f"the {where} contains imaginary or infinite numbers. Only real, finite ones are understood."
         )
-    jets: dict[tuple[int, MultiIndex, int], sympy.Symbol] = {}
-
-    def jet(u: AppliedUndef, counts: dict) -> sympy.Symbol:
-        index = tuple(int(counts.get(v, 0)) for v in places)
-        in_time = sum(int(n) for v, n in counts.items() if isinstance(v, Time))
-        # real, since SymPy does not know that derivatives of u are, and then |u_x| has real and imaginary parts
-        return jets.setdefault((unknowns.index(u), index, in_time), sympy.Dummy(f"{u.func}{index}", real=True))
-
-    replaced = {}
-    for derivative in expression.atoms(sympy.Derivative):
-        if derivative.expr not in unknowns:
-            raise ParasolError(
-                f"the {where} differentiates {derivative.expr}, which is not an unknown ({names}). Write its derivative out."
-            )
-        replaced[derivative] = jet(derivative.expr, dict(derivative.variable_count))
-    replaced |= {u: jet(u, {}) for u in unknowns}
-    expression = expression.xreplace(replaced)
-    jets = {key: symbol for key, symbol in jets.items() if expression.has(symbol)}
-    _check_symbols(expression, {*variables, *normal(*places)}, set(jets.values()), names, where)
-    if not jets:
-        raise ParasolError(f"the {where} does not contain the unknown {names}. Write it with {names} and derivatives.")
-
-    linear: dict[tuple[int, MultiIndex, int], sympy.Expr] = {}
+    expression, key_of = _with_symbols(expression, unknowns, where)
+    linear: dict[_Key, sympy.Expr] = {}
     known, nonlinear = sympy.S.Zero, sympy.S.Zero
     of_second: list[sympy.Expr] = []  # nonlinear terms with second derivatives, then their coefficients in linear ones
-    key_of = {symbol: key for key, symbol in jets.items()}
     for term in sympy.Add.make_args(
         multiplied_out(expression, lambda part: not key_of.keys().isdisjoint(part.free_symbols))
     ):
@@ -293,30 +269,68 @@ def read_equation(
             of_second += [moving] if sum(key_of[symbol][1]) > 1 else []
     of_second += [coefficient for (_, index, _), coefficient in linear.items() if sum(index) > 1]
     if not nondivergence:
-        slopes = {symbol for symbol, (_, index, _) in key_of.items() if sum(index)}
-        for part in jumping_parts(sympy.Tuple(*of_second), {*places, *key_of}):
-            # a flux that is continuous but has a kink in u_x, as with |u_x|, leaves sign(u_x) behind; one that jumps in
-            # u_x by sign or Heaviside leaves a DiracDelta, which was refused
-            if not isinstance(part, sympy.sign | sympy.Heaviside) or part.free_symbols.isdisjoint(slopes):
-                raise ParasolError(
-                    f"the {where} has a second derivative times {part.xreplace({s: d for d, s in replaced.items()})}, a "
-                    "coefficient that jumps: if it is a material, the condition that the flux is continuous at the "
-                    f"interface would be lost (kinks by Abs, Min and Max are fine). {INSTEAD}; or say "
-                    "nondivergence=True if no flux is meant and the equation holds as it stands."
-                )
+        _refuse_jumps(of_second, unknowns, key_of, where)
     operator = [
         Term(*part, derivative=index, unknown=u, time_order=in_time)
-        for (u, index, in_time), coefficient in sorted(linear.items(), key=_rank)
+        for (u, index, in_time), coefficient in sorted(linear.items(), key=lambda item: _rank(item[0]))
         for part in separated(coefficient, ranges)
     ]
     source = [Term(*part, derivative=None) for part in separated(-known, ranges)]
-    used = tuple(Jet(*key[:2], symbol) for key, symbol in sorted(jets.items(), key=_rank) if nonlinear.has(symbol))
-    return Form(tuple(operator), tuple(source), nonlinear, used)
+    used = sorted((symbol for symbol in key_of if nonlinear.has(symbol)), key=lambda symbol: _rank(key_of[symbol]))
+    return Form(tuple(operator), tuple(source), nonlinear, tuple(Jet(*key_of[s][:2], s) for s in used))
 
 
-def _rank(item):
-    unknown, index, in_time = item[0]
+def _rank(key: _Key):
+    unknown, index, in_time = key
     return (unknown, -in_time, -sum(index), tuple(-i for i in index))
+
+
+def _with_symbols(
+    expression: sympy.Expr, unknowns: tuple[AppliedUndef, ...], where: str
+) -> tuple[sympy.Expr, dict[sympy.Symbol, _Key]]:
+    """The expression with a symbol for every derivative of an unknown, and what these symbols stand for."""
+    names, places = ", ".join(str(u.func) for u in unknowns), _places(unknowns)
+    keys: dict[sympy.Expr, _Key] = {u: (j, (0,) * len(places), 0) for j, u in enumerate(unknowns)}
+    for derivative in expression.atoms(sympy.Derivative):
+        if derivative.expr not in unknowns:
+            raise ParasolError(
+                f"the {where} differentiates {derivative.expr}, which is not an unknown ({names}). Write its derivative out."
+            )
+        counts = dict(derivative.variable_count)
+        in_time = sum(int(n) for v, n in counts.items() if isinstance(v, Time))
+        keys[derivative] = unknowns.index(derivative.expr), tuple(int(counts.get(v, 0)) for v in places), in_time
+    # real, since SymPy does not know that derivatives of u are, and then |u_x| has real and imaginary parts
+    symbols = {key: sympy.Dummy(f"{unknowns[key[0]].func}{key[1]}", real=True) for key in keys.values()}
+    expression = expression.xreplace({part: symbols[key] for part, key in keys.items()})
+    key_of = {symbol: key for key, symbol in symbols.items() if expression.has(symbol)}
+    _check_symbols(expression, {*unknowns[0].args, *normal(*places)}, key_of.keys(), names, where)
+    if not key_of:
+        raise ParasolError(f"the {where} does not contain the unknown {names}. Write it with {names} and derivatives.")
+    return expression, key_of
+
+
+def _places(unknowns: tuple[AppliedUndef, ...]) -> tuple[sympy.Symbol, ...]:
+    """The coordinates of the unknowns without the time."""
+    return tuple(v for v in unknowns[0].args if not isinstance(v, Time))
+
+
+def _refuse_jumps(
+    of_second: list[sympy.Expr], unknowns: tuple[AppliedUndef, ...], key_of: dict[sympy.Symbol, _Key], where: str
+) -> None:
+    """Refuse coefficients of second derivatives that jump in the coordinates or the unknowns."""
+    places = _places(unknowns)
+    slopes = {symbol for symbol, (_, index, _) in key_of.items() if sum(index)}
+    for part in jumping_parts(sympy.Tuple(*of_second), {*places, *key_of}):
+        # a flux that is continuous but has a kink in u_x, as with |u_x|, leaves sign(u_x) behind; one that jumps in
+        # u_x by sign or Heaviside leaves a DiracDelta, which was refused
+        if not isinstance(part, sympy.sign | sympy.Heaviside) or part.free_symbols.isdisjoint(slopes):
+            written = {s: unknowns[u].diff(*zip(places, index, strict=True)) for s, (u, index, _) in key_of.items()}
+            raise ParasolError(
+                f"the {where} has a second derivative times {part.xreplace(written)}, a coefficient that jumps: if it is "
+                "a material, the condition that the flux is continuous at the interface would be lost (kinks by Abs, Min "
+                f"and Max are fine). {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as "
+                "it stands."
+            )
 
 
 def _linear_parts(expression: sympy.Expr, symbols: Collection[sympy.Basic]) -> dict[sympy.Basic, sympy.Expr] | None:
@@ -419,7 +433,9 @@ def _check_symbols(expression, allowed, jets, names: str, where: str) -> None:
         raise ParasolError(
             f"the {where} contains {others[0]}, which is neither an unknown ({names}) nor known. Write it as a formula."
         )
-    strange = [s for s in expression.free_symbols - allowed - jets if not isinstance(s, Parameter | FunctionParameter)]
+    strange = [
+        s for s in expression.free_symbols - allowed - set(jets) if not isinstance(s, Parameter | FunctionParameter)
+    ]
     if strange:
         listed = ", ".join(sorted(str(s) for s in strange))
         raise ParasolError(

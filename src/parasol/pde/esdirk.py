@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.pde.integrators import Run, State, consistent, interpolation, without_zeros, worst
-from parasol.pde.sparse_direct import Factors, SingularMatrixError
+from parasol.pde.integrators import Run, State, consistent, interpolation, worst
+from parasol.pde.sparse_direct import SingularMatrixError
 
 # ESDIRK4(3)6L[2]SA, the implicit half of ARK4(3)6L[2]SA (Kennedy & Carpenter 2003): order 4, stage order 2, stiffly
 # accurate, L-stable, and all stages inside the step, so that loads are never asked for beyond the last time
@@ -37,7 +38,6 @@ _SWITCH = 1e-6  # steps shorter than this part of the duration look for a jump i
 _FACTORS_KEPT = 4  # step sizes near each other come and go; each set of factors is large
 _MOST_ITERATIONS = 8
 _NEGLIGIBLE = 1e-8  # of what an unknown may become: below, its digits do not count
-_FINE = 1e-12  # relative size of the last correction where steps are constant
 _SLOW = 0.3  # contraction of the stage iteration above which the Jacobian is renewed
 
 
@@ -45,9 +45,20 @@ _SLOW = 0.3  # contraction of the stage iteration above which the Jacobian is re
 class Matrices:
     """What the stages of one step size need."""
 
-    factors: Factors  # of leading + weight (K + N')
-    leading: sparse.csr_array  # M2 + g M1, or M1 in rows without u''
-    share: np.ndarray  # (n,) g, 1 or 1/g
+    factors: Any  # of leading + weight (K + N')
+    leading: Any  # M2 + g M1, or M1 in rows without u''
+    share: Any  # g, 1 or 1/g of each row
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The state after a step, and the slopes and forces of its stages."""
+
+    state: State
+    h: float
+    slopes: list
+    forces: list
+    matrices: Matrices
 
 
 class Esdirk4:
@@ -64,13 +75,6 @@ class Esdirk4:
         self.run = run
         self.rows = run.rows
         self._kept: OrderedDict[float, Matrices] = OrderedDict()
-        # each stage's slope is first guessed by the parabola through the three nearest stages before it
-        self._guess = [np.zeros(0)]
-        for i in range(1, 6):
-            nearest = np.sort(np.argsort(np.abs(PLACES[:i] - PLACES[i]), kind="stable")[:3])
-            weights = np.zeros(i)
-            weights[nearest] = interpolation(list(PLACES[nearest]), PLACES[i])
-            self._guess.append(weights)
 
     def matrices(self, h: float, state: State, *, renew: bool = False) -> Matrices:
         """Matrices for this step size, with the Jacobian where they were last computed."""
@@ -79,29 +83,26 @@ class Esdirk4:
             entries = system.stiffness
             if system.jacobian is not None:
                 entries = entries + system.jacobian(state.u, state.t)
-            weight, damped = rows.by_order(g * g, g), rows.by_order(g, 1.0)
-            leading = system.mass + damped[rows.of_entry] * system.damping
-            factors = self.run.factorize(leading + weight[rows.of_entry] * entries)
-            self._kept[h] = Matrices(factors, without_zeros(system, leading), rows.by_order(g, 1.0, 1 / g))
+            leading = system.mass + rows.by_entry(g, 1.0) * system.damping
+            factors = self.run.factorize(leading + rows.by_entry(g * g, g) * entries)
+            self._kept[h] = Matrices(factors, rows.matrix(leading), rows.by_order(g, 1.0, 1 / g))
             if len(self._kept) > _FACTORS_KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(h)
         return self._kept[h]
 
     def advance(self, state: State, h: float, until: float = np.inf) -> State:
-        """One step of a given size, or an error if its equations cannot be solved."""
-        found = self.step(state, h, _FINE, until)
-        if found is None:
+        """The state after a step of a given size, or an error if its equations cannot be solved."""
+        step = self.step(state, h, self.rows.fine, until)
+        if step is None:
             raise ParasolError(
                 f"the stages of a step of size {h:.3g} at t={state.t:.6g} could not be solved: Newton did not converge. "
                 "Use a smaller step."
             )
-        return found[0]
+        return step.state
 
-    def step(
-        self, state: State, h: float, accuracy: float, until: float = np.inf
-    ) -> tuple[State, np.ndarray, np.ndarray] | None:
-        """The next state with estimates of the errors in u and u' (filtered by the step's matrix), None if it fails.
+    def step(self, state: State, h: float, accuracy: float, until: float = np.inf) -> Step | None:
+        """The step of size h, None if it fails.
 
         `accuracy` is the last correction, relative to each unknown's size, at which the iteration for a nonlinear stage
         stops. No load is asked for after the time `until`: the step may end where it jumps.
@@ -109,18 +110,26 @@ class Esdirk4:
         renewed = h not in self._kept
         for renew in (False, True):
             try:
-                found = self._try(
-                    state, h, accuracy, until, self.matrices(h, state, renew=renew), patient=renewed or renew
-                )
+                matrices = self.matrices(h, state, renew=renew)
             except SingularMatrixError:
                 return None
-            if found is not None or renewed:
-                return found
+            step = self._stages(state, h, accuracy, until, matrices, patient=renewed or renew)
+            if step is not None or renewed:
+                return step
         return None
 
-    def _try(self, state: State, h: float, accuracy: float, until: float, matrices: Matrices, *, patient: bool):
+    def errors(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
+        """Estimates of a step's errors in u and u', by the embedded formula."""
+        gap = STAGES[5] - EMBEDDED
+        error_u = step.h * sum(gap[j] * step.slopes[j] for j in range(6))
+        error_z = step.h * sum(gap[j] * step.forces[j] for j in range(6))
+        # dividing by the step's matrix takes out the stiff part, which the embedded formula overestimates
+        right = error_z - step.matrices.share * (self.rows.stiffness @ error_u)
+        error_v = step.matrices.factors.solve(right)
+        return error_u + _GAMMA * step.h * error_v, error_v
+
+    def _stages(self, state: State, h: float, accuracy, until, matrices: Matrices, *, patient: bool) -> Step | None:
         rows, system, g = self.rows, self.rows.system, _GAMMA * h
-        factors, share = matrices.factors, matrices.share
         momentum = rows.mass @ state.v
         slopes, forces, u = [state.v], [state.z], state.u
         for i in range(1, 6):
@@ -130,9 +139,9 @@ class Esdirk4:
             t = min(state.t + PLACES[i] * h, until)
             load = system.load(t)
             if system.nonlinear is None:
-                v = factors.solve(carried + share * (load - rows.stiffness @ known))
+                v = matrices.factors.solve(carried + matrices.share * (load - rows.stiffness @ known))
             else:
-                v = sum(w * slope for w, slope in zip(self._guess[i], slopes, strict=True))
+                v = sum(w * slope for w, slope in zip(_guess(i), slopes, strict=True))
                 v = self._iterate(v, known, carried, load, t, g, accuracy, matrices, patient)
                 if v is None:
                     return None
@@ -141,12 +150,7 @@ class Esdirk4:
             forces.append((rows.mass @ v - carried) / g)
         if not np.all(np.isfinite(u)):
             return None
-        gap = STAGES[5] - EMBEDDED
-        error_u = h * sum(gap[j] * slopes[j] for j in range(6))
-        error_z = h * sum(gap[j] * forces[j] for j in range(6))
-        # dividing by the step's matrix takes out the stiff part, which the embedded formula overestimates
-        error_v = factors.solve(error_z - share * (rows.stiffness @ error_u))
-        return State(state.t + h, u, slopes[-1], forces[-1]), error_u + g * error_v, error_v
+        return Step(State(state.t + h, u, slopes[-1], forces[-1]), h, slopes, forces, matrices)
 
     def _iterate(self, v, known, carried, load, t, g, accuracy, matrices: Matrices, patient) -> np.ndarray | None:
         rows, system, previous = self.rows, self.rows.system, np.inf
@@ -167,6 +171,15 @@ class Esdirk4:
                 return v if worst(size, np.maximum(allowed, rows.rounding(matrices.factors, u))) <= 1 else None
             previous = wrong
         return None
+
+
+@cache
+def _guess(i: int) -> np.ndarray:
+    """Weights (i,) of the slopes before stage i in a first guess of its own: the parabola through the nearest three."""
+    nearest = np.sort(np.argsort(np.abs(PLACES[:i] - PLACES[i]), kind="stable")[:3])
+    weights = np.zeros(i)
+    weights[nearest] = interpolation(list(PLACES[nearest]), PLACES[i])
+    return weights
 
 
 class Stops:
@@ -257,13 +270,13 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
         if ahead < 8 * h:
             # rounded, so that equal steps are seen as such
             h = float(f"{ahead / np.ceil(ahead / h * (1 - 1e-6)):.11e}")
-        found = method.step(state, h, 0.02 * tolerance, until)
-        if found is None:
+        step = method.step(state, h, 0.02 * tolerance, until)
+        if step is None:
             run.rejected += 1
             level += 2
             continue
-        after, *errors = found
-        errors = np.array([sizes(errors[0]), sizes(np.where(carried, errors[1], 0.0))])
+        after, (error_u, error_v) = step.state, method.errors(step)
+        errors = np.array([sizes(error_u), sizes(np.where(carried, error_v, 0.0))])
         if relative:
             size, speed = sizes(state.u), sizes(np.where(carried, state.v, 0.0))
         past = np.array([size, np.maximum(speed, size / duration)])
@@ -275,9 +288,8 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
         error = worst(errors, allowed)
         if not error <= 1:
             lost = run.rows.rounding(method.matrices(h, state).factors, after.u)
-            if (
-                h < _SWITCH * duration
-            ):  # a source is switched on: the one step across it errs like h, of whatever there was
+            if h < _SWITCH * duration:
+                # a source is switched on: the one step across it errs like h, of whatever there was
                 lost = np.maximum(lost, 1e-3 * tolerance * outlook)
             error = worst(errors, np.maximum(allowed, [lost, lost / h]))
         factor = min(8.0, max(0.1, 0.9 * max(error, 1e-12) ** (-1 / 3))) if np.isfinite(error) else 0.1

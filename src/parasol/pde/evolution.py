@@ -48,7 +48,7 @@ class Evolution:
     @property
     def fields(self) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (n_times, n_nodes)."""
-        return self.model.fields(self.values)
+        return self.model.layout.fields(self.values)
 
     @property
     def quantities(self) -> dict[str, np.ndarray]:
@@ -141,9 +141,9 @@ def evolve(
             )
         integrator = "esdirk4"
     states = problem.initial_states
-    points = model.pattern.points[: model.n_unknowns // len(problem.names)]
+    points = model.terms.pattern.points[: model.n_nodes + model.layout.n_ghosts]
     parts = [
-        model.evaluate([(*states[n], 0 * states[n][0])[i] for n in problem.names], mu, points=points)
+        problem.evaluate([(*states[n], 0 * states[n][0])[i] for n in problem.names], points, mu)
         for i in range(problem.time_order)
     ]
     run = integrate(
@@ -158,7 +158,7 @@ def evolve(
         progress=progress,
     )
     first = 1 if later else 0  # the initial state itself was not asked for
-    values = model.at_nodes(run.values)[first:]
+    values = model.layout.at_nodes(run.values)[first:]
     seconds = time.perf_counter() - start
     return Evolution(model, mu, run.times[first:], values, run.n_steps, run.integrator, seconds, options)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from parasol.checks import ParasolError
-from parasol.pde.sparse_direct import Factors, SingularMatrixError
+from parasol.pde.sparse_direct import SingularMatrixError
 from parasol.pde.system import System
 
 _GROWTH = 1e6  # times the scale of the data: beyond, a run counts as unstable
@@ -19,8 +20,52 @@ _MOST_CORRECTIONS = 30
 _LEAP = 1.6  # growth in one step above which one unknown's growth is not resolved by the steps
 
 
+class Equations:
+    """What integrators ask of a system, or of many small ones: matrices with `@`, and weights by the rows' order in time.
+
+    States are (n,) for one system, (n_samples, d) for many small ones of size d, with one size for each sample.
+    """
+
+    system: Any
+    stiffness: Any
+    damping: Any
+    mass: Any
+    constrained: Any  # rows without a time derivative
+    bent: Any  # whether N enters constraints
+    fine = 1e-12  # relative size of the last correction of a stage where steps are constant
+
+    def nonlinear(self, u: np.ndarray, t: float) -> np.ndarray | float:
+        """N(u, t), 0 for a linear system."""
+        return 0.0 if self.system.nonlinear is None else self.system.nonlinear(u, t)
+
+    def by_order(self, second: float, first: float, constrained: float = 1.0) -> Any:
+        """One of three numbers for each row; see `by_entry` for the entries of a matrix."""
+        raise NotImplementedError
+
+    def by_entry(self, second: float, first: float, constrained: float = 1.0) -> Any:
+        """One of three numbers for each entry of a matrix, by its row."""
+        raise NotImplementedError
+
+    def matrix(self, entries: np.ndarray) -> Any:
+        """Entries such as those of `system.mass` as a matrix that multiplies states."""
+        raise NotImplementedError
+
+    def averaging(self, before: float | None, t: float, after: float) -> np.ndarray | float:
+        """What averaging K u over two levels makes of boundary data that are not in u: nothing where they are."""
+        return 0.0
+
+    def rounding(self, factors: Any, u: np.ndarray) -> np.ndarray:
+        """What rounding does to each unknown in a solve, (n_names,): A⁻¹ (ε |A| |u|) with signs without a pattern.
+
+        An unknown that is 0 by symmetry has errors of this size, however small the step.
+        """
+        signs = np.where(np.arange(u.shape[-1]) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
+        lost = factors.solve(signs * (abs(factors.matrix) @ np.abs(u)))
+        return 64 * np.finfo(float).eps * self.system.sizes(lost)
+
+
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(Equations):
     """The rows of a system sorted by their order in time, with its matrices rid of stored zeros."""
 
     system: System
@@ -38,13 +83,20 @@ class Rows:
         of_entry = np.repeat(np.arange(system.n), np.diff(system.pattern.indptr))
         second = np.bincount(of_entry, weights=system.mass != 0, minlength=system.n) > 0
         constrained = system.constrained
-
         matrices = [without_zeros(system, data) for data in (system.stiffness, system.damping, system.mass)]
         return cls(system, of_entry, second, ~second & ~constrained, constrained, *matrices)
 
     def by_order(self, second: float, first: float, constrained: float = 1.0) -> np.ndarray:
         """(n,) one of three numbers for each row."""
         return np.where(self.second, second, np.where(self.first, first, constrained))
+
+    def by_entry(self, second: float, first: float, constrained: float = 1.0) -> np.ndarray:
+        """(nnz,) one of three numbers for each entry of the pattern."""
+        return self.by_order(second, first, constrained)[self.of_entry]
+
+    def matrix(self, entries: np.ndarray) -> sparse.csr_array:
+        """A sparse matrix from entries in the pattern, without stored zeros."""
+        return without_zeros(self.system, entries)
 
     @property
     def leading(self) -> np.ndarray:
@@ -60,19 +112,6 @@ class Rows:
             return False
         where = self.system.nonlinear_rows
         return bool(np.any(self.constrained if where is None else self.constrained & where))
-
-    def nonlinear(self, u: np.ndarray, t: float) -> np.ndarray | float:
-        """N(u, t), 0 for a linear system."""
-        return 0.0 if self.system.nonlinear is None else self.system.nonlinear(u, t)
-
-    def rounding(self, factors: Factors, u: np.ndarray) -> np.ndarray:
-        """What rounding does to each unknown in a solve, (n_names,): A⁻¹ (ε |A| |u|) with signs without a pattern.
-
-        An unknown that is 0 by symmetry has errors of this size, however small the step.
-        """
-        signs = np.where(np.arange(len(u)) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
-        lost = factors.solve(signs * (abs(factors.matrix) @ np.abs(u)))
-        return 64 * np.finfo(float).eps * self.system.sizes(lost)
 
     def transfer(self, u: np.ndarray, t: float) -> Callable[[np.ndarray], np.ndarray]:
         """Solver with the matrix that takes the leading time derivative's rows and the constraints' linearisation."""
@@ -110,9 +149,9 @@ class State:
 class Run:
     """What a run writes down on its way: states at the requested times, counts, and the growth monitor."""
 
-    rows: Rows
+    rows: Any  # Rows, or other equations
     times: np.ndarray
-    values: np.ndarray  # (n_times, n); row 0 is filled
+    values: np.ndarray  # (n_times, n), or (n_times, n_samples, d); row 0 is filled
     size: np.ndarray  # (n_names,) largest |value| of each unknown so far
     scale: np.ndarray  # (n_names + 1,) size of the data of each unknown, and of all of them together
     integrator: str
@@ -132,7 +171,7 @@ class Run:
         """Length of the time interval."""
         return float(self.times[-1] - self.times[0])
 
-    def factorize(self, data: np.ndarray) -> Factors:
+    def factorize(self, data: np.ndarray) -> Any:
         """Factors, counted."""
         self.n_factorizations += 1
         return self.rows.system.factorize(data)
@@ -147,7 +186,7 @@ class Run:
         self.n_steps += 1
         self.smallest, self.largest = min(self.smallest, t - before), max(self.largest, t - before)
         size = self.rows.system.sizes(u)
-        self._watch(t, u, np.append(size, np.max(size)))
+        self._watch(t, u, size)
         self.size = np.maximum(self.size, size)
         self._sizes = [*self._sizes[-20:], size]
         # four levels carry the cubic for times that steps do not meet, best used between the two in the middle
@@ -163,7 +202,7 @@ class Run:
         One unknown may well grow from a trace beside larger ones, in many small steps; what explicit steps that are too
         long do to it takes few.
         """
-        names = self.rows.system.names
+        names, size = self.rows.system.names, np.append(size, np.max(size))
         for k in np.flatnonzero(~(size <= _GROWTH * self.scale)):
             alone, finite = k < len(names), np.isfinite(size[k])
             if alone and finite and size[k] <= _LEAP ** len(self._sizes) * self._sizes[0][k]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from parasol.checks import ParasolError
-from parasol.pde.esdirk import Esdirk4
+from parasol.pde.esdirk import Esdirk4, esdirk4
 from parasol.pde.integrators import Run, State, worst
 from parasol.pde.sparse_direct import Factors
 
@@ -24,23 +23,21 @@ class Semilinear:
 
     def __init__(self, run: Run, entries: np.ndarray, u: np.ndarray, t: float):
         self.run, self.entries = run, entries
-        self.matrix = run.rows.system.matrix(entries)
-        self.bent = run.rows.bent
+        self.matrix, self.bent = run.rows.matrix(entries), run.rows.bent
         self.factors = self._factorize(u, t)
 
     def _factorize(self, u: np.ndarray, t: float) -> Factors:
         if not self.bent:
             return self.run.factorize(self.entries)
         rows = self.run.rows
-        slope = rows.system.jacobian(u, t)  # type: ignore[misc]
+        slope = rows.system.jacobian(u, t)
         return self.run.factorize(self.entries + np.where(rows.constrained[rows.of_entry], slope, 0.0))
 
-    def solve(self, right: np.ndarray, guess: np.ndarray, t: float) -> np.ndarray:
-        """The state at time t."""
-        rows, system = self.run.rows, self.run.rows.system
-        load, held = system.load(t), rows.constrained
+    def solve(self, right: np.ndarray, load: np.ndarray, guess: np.ndarray, t: float) -> np.ndarray:
+        """The state at time t, at which f is `load`."""
+        rows, system, held = self.run.rows, self.run.rows.system, self.run.rows.constrained
         if not self.bent:
-            return self.factors.solve(np.where(held, load, right))
+            return self.factors.solve(right if held is False else np.where(held, load, right))
         u, previous = guess, np.inf
         for _ in range(_MOST_CORRECTIONS):
             change = self.factors.solve(np.where(held, load - rows.nonlinear(u, t), right) - self.matrix @ u)
@@ -69,23 +66,23 @@ def averaged(run: Run, start: State, step: float, n_steps: int) -> None:
     u⁻ = u⁺ − 2h v; there the damping is written (u⁺ − u)/h, which spares a second matrix and keeps the order.
     """
     rows, system, h = run.rows, run.rows.system, step
-    inner = ~rows.constrained
-    weight = np.where(inner, 0.5, 1.0)[rows.of_entry]
-    entries = system.mass / h**2 + system.damping / (2 * h) + weight * system.stiffness
-    mass, damping, stiffness = rows.mass, rows.damping, rows.stiffness
-    now = 2 * mass / h**2
-    past = damping / (2 * h) - mass / h**2 - sparse.diags_array(0.5 * inner) @ stiffness
-    load, part = system.load(start.t), rows.nonlinear(start.u, start.t)
-    right = 0.5 * (now @ (start.u + h * start.v) + damping @ start.u / h + h * (stiffness @ start.v) + load - part)
-    before, u = start.u, start.u
-    guess = start.u + h * start.v
-    equations = Semilinear(run, entries, guess, start.t + h)
+    entries = system.mass / h**2 + system.damping / (2 * h) + rows.by_entry(0.5, 0.5) * system.stiffness
+    now = rows.matrix(2 * system.mass / h**2)
+    past = rows.matrix(system.damping / (2 * h) - system.mass / h**2 - rows.by_entry(0.5, 0.5, 0.0) * system.stiffness)
+    u, v, t = start.u, start.v, start.t
+    pull = system.load(t) - rows.nonlinear(u, t) + rows.averaging(None, t, t + h)
+    right = 0.5 * (now @ (u + h * v) + rows.damping @ u / h + h * (rows.stiffness @ v) + pull)
+    guess = u + h * v
+    equations = Semilinear(run, entries, guess, t + h)
     for m in range(1, n_steps + 1):
-        t = start.t + m * h
-        before, u = u, equations.solve(right, guess, t)
+        earlier, t, later = t, start.t + m * h, start.t + (m + 1) * h
+        load = system.load(t)
+        before, u = u, equations.solve(right, load, guess, t)
         run.accept(t, u)
-        right = now @ u + past @ before + system.load(t) - rows.nonlinear(u, t)
-        guess = 2 * u - before
+        if m < n_steps:
+            pull = load - rows.nonlinear(u, t) + rows.averaging(earlier, t, later)
+            right = now @ u + past @ before + pull
+            guess = 2 * u - before
 
 
 def sbdf2(run: Run, start: State, step: float, n_steps: int) -> None:
@@ -103,7 +100,18 @@ def sbdf2(run: Run, start: State, step: float, n_steps: int) -> None:
     equations = Semilinear(run, 1.5 / h * system.damping + system.stiffness, u, start.t + h)
     for m in range(2, n_steps + 1):
         t = start.t + m * h
-        right = rows.damping @ (2 * u - 0.5 * before) / h + system.load(t) - (2 * part - part_before)
-        before, u = u, equations.solve(right, 2 * u - before, t)
+        load = system.load(t)
+        right = rows.damping @ (2 * u - 0.5 * before) / h + load - (2 * part - part_before)
+        before, u = u, equations.solve(right, load, 2 * u - before, t)
         run.accept(t, u)
         part_before, part = part, rows.nonlinear(u, t)
+
+
+def constant_steps(run: Run, start: State, n_steps: int) -> None:
+    """A whole run of equal steps by the run's integrator."""
+    step = run.duration / n_steps
+    if run.integrator == "esdirk4":
+        esdirk4(run, start, step)
+    else:
+        {"averaged": averaged, "sbdf2": sbdf2}[run.integrator](run, start, step, n_steps)
+    run.finish()

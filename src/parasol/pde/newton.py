@@ -11,10 +11,11 @@ from parasol.checks import ParasolError, check_finite, check_positive, check_sha
 from parasol.pde.sparse_direct import SingularMatrixError, random_signs
 from parasol.pde.system import System
 
+_TOLERANCE = 1e-10  # of a correction, relative to the solution
 _SHORTEST = 1e-4  # damping below this means that the direction is of no use
 _MOST_STEPS = 100  # from far away a term u^p shrinks u by the factor 1 − 1/p a step: 1e6 to 1 in 62 steps for p = 5
 NOISE = 32.0  # roundings by which a correction may exceed its estimate from one draw of random signs
-_QUICK = 4  # Newton steps up to which the continuation dares a longer stride
+_QUICK = 4  # Newton steps up to which the next stride of a continuation is longer
 _SHORTEST_STRIDE = 1e-4
 _MOST_STRIDES = 60
 # from a linear problem: the linear term added, relative to Newton's matrix, at first and last before 0, its factors from
@@ -31,38 +32,25 @@ class NewtonResult:
     """Where Newton's method ended.
 
     `history` holds the correction that is due, at the guess and after every step: the largest over the unknown
-    functions, each relative to its own size. `noise` is how far rounding may move each unknown function.
+    functions, each relative to its own size. `noise` is how far rounding may move each unknown function. `start` says
+    from where a solution was reached: a nonlinear problem may have others.
     """
 
     values: np.ndarray  # (n,)
     converged: bool
     history: tuple[float, ...]
-    n_steps: int
     reason: str
     noise: np.ndarray  # (n_fields,)
-
-
-@dataclass(frozen=True, eq=False)
-class SteadyResult:
-    """A steady nonlinear solve: `path` holds the parameters at which Newton converged on the way, the last is mu.
-
-    `start` says from where the solution was reached: a nonlinear problem may have others.
-    """
-
-    values: np.ndarray  # (n,)
-    newton: NewtonResult
-    path: np.ndarray  # (n_path, n_parameters)
-    histories: tuple[tuple[float, ...], ...]  # of every Newton run, failed ones too
-    start: str
+    start: str = ""
 
     @property
     def n_steps(self) -> int:
-        """Newton steps in all runs together."""
-        return sum(max(len(history) - 1, 0) for history in self.histories)
+        """Number of steps."""
+        return max(len(self.history) - 1, 0)
 
 
 def newton(
-    system: System, guess: np.ndarray, *, t: float = 0.0, tolerance: float = 1e-10, max_steps: int = _MOST_STEPS
+    system: System, guess: np.ndarray, *, tolerance: float = _TOLERANCE, max_steps: int = _MOST_STEPS
 ) -> NewtonResult:
     """Solve F(u) = K u + N(u) − f = 0 by Newton's method with damping.
 
@@ -81,19 +69,19 @@ def newton(
     u = check_finite(check_shape(guess, (system.n,), "guess"), "guess").copy()
     check_positive(tolerance, "tolerance")
     n_fields = len(system.names)
-    stiffness, load = system.matrix(system.stiffness), system.load(t)
+    stiffness, load = system.matrix(system.stiffness), system.load(0.0)
     signs = random_signs(system.n)
     history: list[float] = []
     before = noise = np.zeros(n_fields)
 
     def result(converged: bool, reason: str) -> NewtonResult:
-        return NewtonResult(u, converged, tuple(history), max(len(history) - 1, 0), reason, noise)
+        return NewtonResult(u, converged, tuple(history), reason, noise)
 
-    # a state with values that overflow is refused below: no need to hear of it twice
+    # a state with values that overflow is refused below, with its reason
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        f = system.residual(u, t)
+        f = system.residual(u)
         for _ in range(max_steps + 1):
-            entries = jacobian_entries(system, u, t)
+            entries = jacobian_entries(system, u, 0.0)
             if not (np.all(np.isfinite(f)) and np.all(np.isfinite(entries))):
                 return result(False, "the residual or its slope is not finite")
             try:
@@ -122,7 +110,7 @@ def newton(
             damping = 1.0
             while damping >= _SHORTEST:
                 trial = u + damping * d
-                f = system.residual(trial, t)
+                f = system.residual(trial)
                 follow = -factors.solve(f) if np.all(np.isfinite(f)) else np.full_like(f, np.inf)
                 if measure(follow) <= (1 - damping / 4) * measure(d):
                     break
@@ -159,21 +147,21 @@ def jacobian_entries(system: System, u: np.ndarray, t: float) -> np.ndarray:
     return system.stiffness if system.jacobian is None else system.stiffness + system.jacobian(u, t)
 
 
-def start_state(system: System, t: float = 0.0) -> np.ndarray:
+def start_state(system: System) -> np.ndarray:
     """Zero, but for the unknowns whose row states their value."""
     stated = system.pattern.stated
     u = np.zeros(system.n)
     diagonal = system.stiffness[system.pattern.indptr[:-1][stated]]
-    u[stated] = system.load(t)[stated] / np.where(diagonal == 0, 1.0, diagonal)
+    u[stated] = system.load(0.0)[stated] / np.where(diagonal == 0, 1.0, diagonal)
     return u
 
 
-def linear_state(system: System, t: float = 0.0) -> np.ndarray:
+def linear_state(system: System) -> np.ndarray:
     """For each unknown function the linear function closest to the values that rows state."""
     points, n_fields = system.pattern.points, system.pattern.n_fields
     centred = (points - np.mean(points, axis=0)) / (np.ptp(points, axis=0).max() or 1.0)
     monomials = np.column_stack([np.ones(len(points)), centred])
-    out, stated = np.split(start_state(system, t), n_fields), np.split(system.pattern.stated, n_fields)
+    out, stated = np.split(start_state(system), n_fields), np.split(system.pattern.stated, n_fields)
     for k, (values, known, here) in enumerate(zip(out, stated, np.split(monomials, n_fields), strict=True)):
         out[k] = here @ np.linalg.lstsq(here[known], values[known], rcond=1e-10)[0] if np.any(known) else values
     return np.concatenate(out)
@@ -186,10 +174,8 @@ def solve_steady_nonlinear(
     guess: np.ndarray | None = None,
     box: np.ndarray | None = None,
     names: Sequence[str] = (),
-    tolerance: float = 1e-10,
-    max_steps: int = _MOST_STEPS,
     doubt: Callable[[NewtonResult], str] = lambda found: "",
-) -> SteadyResult:
+) -> NewtonResult:
     """Solve the problem at mu from the guess; if that fails, walk to mu from a parameter where it can be solved.
 
     Without a guess Newton starts from zero; if that fails, solutions are followed from a linear problem to this one, see
@@ -198,34 +184,31 @@ def solve_steady_nonlinear(
     found; `box` is (2, n_parameters). `names` are those of the parameters, for messages.
     """
     mu = np.atleast_1d(np.asarray(mu, dtype=float))
-    histories: list[tuple[float, ...]] = []
 
-    def attempt(where: np.ndarray) -> tuple[NewtonResult, str]:
-        """A solution and from where it was reached, or else a failure and in words what was tried."""
+    def attempt(where: np.ndarray) -> NewtonResult:
+        """A solution that says from where it was reached, or a failure whose reason says what was tried."""
         system = make_system(where)
         starts = {} if guess is None else {"the guess": np.asarray(guess, dtype=float)}
         if guess is None or where is not mu:
             starts["zero"] = start_state(system)
         tried = []
         for name, state in starts.items():
-            found = newton(system, state, tolerance=tolerance, max_steps=max_steps)
-            histories.append(found.history)
+            found = newton(system, state)
             if found.converged:
-                return found, f"Newton from {name}"
+                return replace(found, start=f"Newton from {name}")
             tried.append(f"Newton from {name} stopped after {found.n_steps} steps: {found.reason}")
         if "zero" in starts and system.nonlinear is not None:
-            found, start = from_linear(system, histories, tolerance=tolerance), "continuation from a linear problem"
+            found, start = from_linear(system), "continuation from a linear problem"
             reason = doubt(found) if found.converged else found.reason
             if not reason:
-                return found, start
-            found = replace(found, converged=False)
+                return replace(found, start=start)
             tried.append(f"{start} failed: {reason}")
-        return found, "; ".join(tried)
+        return replace(found, converged=False, reason="; ".join(tried))
 
-    found, start = attempt(mu)
+    found = attempt(mu)
     if found.converged:
-        return SteadyResult(found.values, found, mu[None], tuple(histories), start)
-    failed = f"no solution found{_at(mu, names)}: {start}"
+        return found
+    failed = f"no solution found{_at(mu, names)}: {found.reason}"
     if box is None or len(mu) == 0:
         raise ParasolError(
             f"{failed}. {_ADVICE}, or make such a number a parameter: solve then walks through its range."
@@ -234,14 +217,14 @@ def solve_steady_nonlinear(
     for anchor in ((low + high) / 2, low, high):
         if np.allclose(anchor, mu, rtol=1e-12, atol=0):
             continue
-        found, start = attempt(anchor)
+        found = attempt(anchor)
         if found.converged:
-            start = f"continuation from {_at(anchor, names, '')}, there {start}"
-            return _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start)
+            start = f"continuation from {_at(anchor, names, '')}, there {found.start}"
+            return _walk(make_system, anchor, mu, replace(found, start=start), failed, names)
     raise ParasolError(f"{failed}; nor at the middle, low and high corner of the parameters. {_ADVICE}.")
 
 
-def from_linear(system: System, histories: list[tuple[float, ...]], *, tolerance: float = 1e-10) -> NewtonResult:
+def from_linear(system: System) -> NewtonResult:
     """Solve F(w) + κ A (w − u) = 0 for w, put w in place of u, and so on with κ from large, where it is linear, to 0.
 
     A is Newton's matrix at `linear_state` in the equations that are not linear, and the first u solves A u = A v with the
@@ -258,7 +241,7 @@ def from_linear(system: System, histories: list[tuple[float, ...]], *, tolerance
     try:
         u = system.factorize(np.where(some[row], added, system.stiffness)).solve(np.where(some, matrix @ v, load))
     except SingularMatrixError:
-        return NewtonResult(v, False, (), 0, "that has no unique solution", np.zeros(len(system.names)))
+        return NewtonResult(v, False, (), "that has no unique solution", np.zeros(len(system.names)))
     with np.errstate(all="ignore"):
         needed = _row_sizes(system, jacobian_entries(system, u, 0.0))[some] / _row_sizes(system, added)[some]
     first = k = last = _LARGEST * float(np.max(needed))
@@ -266,8 +249,7 @@ def from_linear(system: System, histories: list[tuple[float, ...]], *, tolerance
     for _ in range(_MOST_STRIDES):
         pull = load + k * (matrix @ u)
         step = replace(system, stiffness=system.stiffness + k * added, load=lambda t, pull=pull: pull)
-        found = newton(step, u, tolerance=_LOOSE if k > 0 else tolerance, max_steps=_FEW_STEPS)
-        histories.append(found.history)
+        found = newton(step, u, tolerance=_LOOSE if k > 0 else _TOLERANCE, max_steps=_FEW_STEPS)
         if found.converged and k == 0:
             return found
         if found.converged:
@@ -286,38 +268,36 @@ def _row_sizes(system: System, entries: np.ndarray) -> np.ndarray:
     return np.maximum.reduceat(np.abs(entries), system.pattern.indptr[:-1])
 
 
-def _walk(make_system, anchor, mu, found, histories, failed, names, tolerance, start) -> SteadyResult:
-    path, states, places = [anchor], [found.values], [0.0]
-    stride, place, reason, tries = 0.25, 0.0, "", 0
+def _walk(make_system, anchor, mu, found: NewtonResult, failed: str, names: Sequence[str]) -> NewtonResult:
+    """Follow the solution from that at the anchor to mu, in strides as long as Newton's method allows."""
+    states, places = [found.values], [0.0]
+    stride, place, reason, tries, start = 0.25, 0.0, "", 0, found.start
     speeds: list[float] = []
     while tries < _MOST_STRIDES and stride >= _SHORTEST_STRIDE:
         tries += 1
         target = min(1.0, place + stride)
-        where = anchor + target * (mu - anchor)
         guess = states[-1]
         if len(states) > 1:
             guess = guess + (target - places[-1]) / (places[-1] - places[-2]) * (states[-1] - states[-2])
-        system = make_system(where)
+        system = make_system(anchor + target * (mu - anchor))
         # few steps only: near a path Newton is quick, and a long search may end on another branch
-        found = newton(system, guess, tolerance=tolerance, max_steps=12)
-        histories.append(found.history)
+        found = newton(system, guess, max_steps=12)
         if not found.converged:
             stride, reason = (target - place) / 2, found.reason
             continue
         moved, size = (system.sizes(v) for v in (found.values - states[-1], found.values))
         speeds.append(largest_ratio(moved, size) / (target - place))
-        path.append(where)
-        places, states = [places[-1], target], [states[-1], found.values]
+        places, states = [place, target], [states[-1], found.values]
         place = target
         if place == 1.0:
-            return SteadyResult(found.values, found, np.array(path), tuple(histories), start)
+            return replace(found, start=start)
         stride *= 2 if found.n_steps <= _QUICK else 1
     fold = len(speeds) > 2 and speeds[-1] > _FOLD * speeds[0]
     why = (
         "where Newton's matrix becomes singular: is there a fold?" if fold else f"for Newton failed beyond ({reason})."
     )
     raise ParasolError(
-        f"{failed}; {start} stopped{_at(path[-1], names)} after {tries} strides, {why} "
+        f"{failed}; {start} stopped{_at(anchor + place * (mu - anchor), names)} after {tries} strides, {why} "
         "Choose parameters on this side, or give a guess."
     )
 

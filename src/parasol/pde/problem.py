@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import sympy
@@ -28,9 +28,13 @@ from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Quantity, check_quantities
 from parasol.pde.vectors import gradient
 from parasol.runtime.above import borrowed
-from parasol.space.geometry.domain import Domain, axis_of
+from parasol.space.geometry.axes import axis_of
+from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 
+_compiled = lru_cache(maxsize=256)(
+    as_function
+)  # a state takes longer to compile than to evaluate, and every solve asks
 REST = "*"  # key of a boundary mapping that stands for all parts not named
 
 
@@ -306,7 +310,7 @@ class Problem:
     def parameter_symbols(self) -> tuple[tuple[Parameter, ...], tuple[FunctionParameter, ...]]:
         """The symbols of the parameters that occur, numbers and functions, in order of declaration."""
         symbols: set[sympy.Basic] = set()
-        for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]]:
+        for form in self.all_forms:
             symbols |= form.symbols
         for value in self.initial_states.values():
             symbols |= set().union(*[part.free_symbols for part in value])
@@ -372,7 +376,7 @@ class Problem:
         used = set(self.domain.symbols)
         for quantity in self.quantities.values() if isinstance(self.quantities, Mapping) else ():
             used |= getattr(getattr(quantity, "coefficient", None), "free_symbols", set())
-        # y and z alone are the axes of a plane; y before x is either a mistake or a riddle
+        # y and z alone are the axes of a plane; y before x is a mistake, or misleads readers
         used |= set(self.coordinates) if set(declared) == set(order.values()) else set()
         for symbol in sorted(used, key=str):
             axis = axis_of(symbol)
@@ -410,31 +414,44 @@ class Problem:
                         f"the function parameter {symbol.name} is given on the boundary only but stands in the equation. Declare it with on='domain'."
                     )
         known = {*self.unknowns[0].args, *self.parameter_symbols[0]}
-        exact = (
-            self.exact if isinstance(self.exact, Mapping) else {} if self.exact is None else {self.names[0]: self.exact}
-        )
-        if exact and set(exact) != set(self.names):
-            raise ParasolError(
-                f"exact is known for {', '.join(exact)}, the unknowns are {', '.join(self.names)}. Give all of them."
-            )
-        for expression in exact.values():
-            strange = to_expression(expression).free_symbols - known
+        for expression in self.exact_solutions.values():
+            strange = expression.free_symbols - known
             if strange:
                 raise ParasolError(
                     f"exact contains {', '.join(sorted(map(str, strange)))}, which the problem does not have."
                 )
 
     @property
+    def all_forms(self) -> list[Form]:
+        """The equations and the boundary conditions of all parts, as terms."""
+        return [*self.forms, *[form for forms in self.conditions.values() for form in forms]]
+
+    @property
+    def exact_solutions(self) -> dict[str, sympy.Expr]:
+        """The exact solution of each unknown, empty where it is not known."""
+        given = self.exact if isinstance(self.exact, Mapping) else {self.names[0]: self.exact}
+        if self.exact is not None and set(given) != set(self.names):
+            raise ParasolError(
+                f"exact is known for {', '.join(given)}, the unknowns are {', '.join(self.names)}. Give all of them."
+            )
+        return {} if self.exact is None else {name: to_expression(given[name]) for name in self.names}
+
+    def evaluate(self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu, t: float | None = None) -> np.ndarray:
+        """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension)."""
+        scalars = self.parameter_symbols[0]
+        times = [] if self.time is None or t is None else [self.time]
+        symbols, columns = (*self.coordinates, *scalars, *times), [*points.T, *mu[: len(scalars)], *[t] * len(times)]
+        return np.concatenate([_compiled(e, symbols)(*columns) for e in expressions])
+
+    @property
     def linear(self) -> bool:
         """Whether the unknowns enter linearly, in the equations and in the boundary conditions."""
-        return all(
-            enters_linearly(form) for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]]
-        )
+        return all(enters_linearly(form) for form in self.all_forms)
 
     @property
     def affine(self) -> bool:
         """Whether operator and right-hand side are sums of functions of the parameters times fixed matrices."""
-        return all(form.affine for form in [*self.forms, *[f for forms in self.conditions.values() for f in forms]])
+        return all(form.affine for form in self.all_forms)
 
     def __repr__(self) -> str:
         return f"<Problem {self.name or self.equation}>"

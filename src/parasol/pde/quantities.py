@@ -10,7 +10,8 @@ import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.expressions import as_function, to_expression
-from parasol.space.geometry.domain import Domain, axis_symbols
+from parasol.space.geometry.axes import axis_symbols
+from parasol.space.geometry.domain import Domain
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate

@@ -25,7 +25,7 @@ def unpredicted(model: Model, unknowns: np.ndarray, noise: np.ndarray) -> float:
     """
     points, domain, zero = model.nodes.points, model.nodes.domain, (0,) * model.nodes.dimension
     count, worst = 4 * model.nodes.dimension + 1, 0.0
-    for part in model.nonlinear:
+    for part in model.terms.nonlinear:
         here = points[part.nodes]
         near, _ = Cloud(points, domain).nearest(here, min(count, len(points)))
         left = np.all(near < model.nodes.n_interior, axis=1)

@@ -14,7 +14,8 @@ from parasol.pde.equation import Form, Time, normal
 from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
-from parasol.space.geometry.domain import Domain, around
+from parasol.space.geometry.corners import around
+from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.nodes import Nodes
 
@@ -24,13 +25,11 @@ _ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
 _UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
 _PER_BORDER = 12  # places looked at where two parts of a surface meet
-_SINGULAR = 0.9  # exponent of r below which a corner is worth a word
+_SINGULAR = 0.9  # exponent of r below which a corner is mentioned
 _ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
 # a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
 Meeting = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 _ASK = "Ask ps.discretisation_error(model, mu) how large they are."
-
-
 _AS_READ = (
     "It is read as b u_x, not as (b u)_x, whose flux is continuous and whose u jumps: SymPy loses that condition. "
     "With nondivergence=True this is taken as known. "
@@ -49,11 +48,9 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     """
     conditions = set(problem.conditions.values())
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
-    meetings = (
-        ()
-        if nodes.dimension == 1 or alike or not nodes.n_boundary
-        else list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
-    )
+    meetings = []
+    if nodes.dimension > 1 and nodes.n_boundary and not alike:
+        meetings = list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
@@ -65,27 +62,28 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
     for form in problem.forms:
-        for what, expression in _coefficients(form):
+        slopes = any(sum(jet.derivative) == 1 for jet in form.jets)
+        parts = [(kind + " of a first derivative" * (order == 1), order, e) for kind, order, e in _sums(form)]
+        parts.append(("nonlinear term" + " with a first derivative" * slopes, int(slopes), form.nonlinear))
+        for what, order, expression in parts:
             if _jumps_along(problem, nodes, expression):
                 culprit = min(map(str, jumping_parts(expression, problem.coordinates)), key=len)
-                # what is left of (b u).diff(x) cannot be told from b u.diff(x) where b is constant on its pieces
-                as_read = "" if "first" not in what or problem.nondivergence else _AS_READ
+                # where b is constant on its pieces, nothing distinguishes what is left of (b u).diff(x) from b u.diff(x)
+                as_read = "" if order != 1 or problem.nondivergence else _AS_READ
                 yield (
                     f"the {what} of the equation jumps along the coordinates, {culprit}: errors fall no faster than the "
                     f"spacing of the nodes, whatever the degree, and depend on how the nodes lie. {as_read}{_ASK}"
                 )
 
 
-def _coefficients(form: Form) -> Iterator[tuple[str, sympy.Expr]]:
-    """The source and the coefficients, each in one piece: jumps in its terms may cancel."""
+def _sums(form: Form) -> Iterator[tuple[str, int, sympy.Expr]]:
+    """The source and the coefficients, each in one piece, with the order of their derivative: jumps in terms may cancel."""
     sums: dict[tuple, sympy.Expr] = defaultdict(lambda: sympy.S.Zero)
     for kind, terms in (("source", form.source), ("coefficient", form.operator)):
         for term in terms:
-            sums[kind, term.unknown, term.derivative, term.time_order] += term.theta * term.coefficient
+            sums[kind, term.unknown, term.derivative or (), term.time_order] += term.theta * term.coefficient
     for (kind, _, derivative, _), expression in sums.items():
-        yield f"{kind} of a first derivative" if sum(derivative or ()) == 1 else kind, expression
-    slopes = any(sum(jet.derivative) == 1 for jet in form.jets)
-    yield "nonlinear term" + " with a first derivative" * slopes, form.nonlinear
+        yield kind, sum(derivative), expression
 
 
 def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool:
@@ -99,8 +97,9 @@ def _jumps_along(problem: Problem, nodes: Nodes, expression: sympy.Expr) -> bool
 
 def _layers(problem: Problem, nodes: Nodes) -> Iterator[str]:
     """Coefficients of second derivatives that change within one spacing: smeared interfaces that no node sees."""
-    for expression in _of_second_order(problem.forms):
-        if not expression.free_symbols & set(problem.coordinates):
+    second = [e for form in problem.forms for _, order, e in _sums(form) if order == 2]
+    for expression in dict.fromkeys(second):
+        if expression.free_symbols.isdisjoint(problem.coordinates):
             continue
         places = _along_edges(nodes, 2 * nodes.dimension)
         for value in _functions(problem, expression, _ENDS):
@@ -115,15 +114,6 @@ def _layers(problem: Problem, nodes: Nodes) -> Iterator[str]:
                     f"Use more nodes there, or a wider transition. {_ASK}"
                 )
                 break
-
-
-def _of_second_order(forms: Iterable[Form]) -> Iterable[sympy.Expr]:
-    sums: dict[tuple, sympy.Expr] = defaultdict(lambda: sympy.S.Zero)
-    for i, form in enumerate(forms):
-        for term in form.operator:
-            if term.derivative is not None and sum(term.derivative) == 2:
-                sums[i, term.unknown, term.derivative] += term.theta * term.coefficient
-    return dict.fromkeys(sums.values())
 
 
 def _along_edges(nodes: Nodes, count: int) -> np.ndarray:
@@ -146,9 +136,8 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
         return share * last if isinstance(symbol, Time) else share
 
     for share in shares if others else shares[:1]:
-        given = [
-            np.float64(constant(symbol, share)) for symbol in others
-        ]  # a plain 0.0 has no inverse, not even infinity
+        # NumPy's numbers, since a plain 0.0 has no inverse, not even infinity
+        given = [np.float64(constant(symbol, share)) for symbol in others]
 
         def value(points: np.ndarray, given=given) -> np.ndarray:
             with np.errstate(all="ignore"):

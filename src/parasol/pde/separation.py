@@ -101,18 +101,14 @@ def _split(part: sympy.Expr, *, ranges: Ranges | None) -> sympy.Expr:
     q = sympy.Add(*terms) - p
     if p == 0 or q.atoms(Parameter):
         return part
-    if isinstance(part, sympy.sin | sympy.cos):
-        # its terms are at most 1 in size, as the function itself: nothing can cancel beyond that
-        a, b = (sympy.sin, sympy.cos) if isinstance(part, sympy.sin) else (sympy.cos, sympy.sin)
-        sign = 1 if isinstance(part, sympy.sin) else -1
-        return a(p) * sympy.cos(q) + sign * b(p) * sympy.sin(q)
-    if isinstance(part, sympy.sinh | sympy.cosh):
-        a, b = (sympy.sinh, sympy.cosh) if isinstance(part, sympy.sinh) else (sympy.cosh, sympy.sinh)
-        other = a(p) * sympy.cosh(q) + b(p) * sympy.sinh(q)
-    else:
+    if power or isinstance(part, sympy.exp):
         base = part.args[0] if power else sympy.E
         other = base**p * base**q
-    return other if _keeps_digits(part, other, ranges) else part
+    else:
+        a, b = sympy.symbols("a b", cls=sympy.Dummy)
+        other = sympy.expand_trig(part.func(a + b)).subs({a: p, b: q})
+    # the terms of sin and cos are at most 1 in size, as the functions themselves: nothing can cancel beyond that
+    return other if isinstance(part, sympy.sin | sympy.cos) or _keeps_digits(part, other, ranges) else part
 
 
 def _keeps_digits(part: sympy.Expr, other: sympy.Expr, ranges: Ranges | None) -> bool:
@@ -120,31 +116,22 @@ def _keeps_digits(part: sympy.Expr, other: sympy.Expr, ranges: Ranges | None) ->
 
     That box is the product of the parameters' ranges and those of the coordinates. A symbol without a range, such as
     the time, may grow to any size: then the answer is no. Where no ranges are known at all, coordinates are taken from
-    [-1, 1] and from each of the parameters' ranges in turn.
+    [-1, 1].
     """
     symbols = sorted(part.free_symbols, key=str)
-    own = {s: (s.low, s.high) for s in symbols if isinstance(s, Parameter)}
-    others = [s for s in symbols if s not in own]
-    if ranges is None:
-        boxes = [dict.fromkeys(others, span) | own for span in [(-1.0, 1.0), *own.values()]]
-    elif all(s in ranges for s in others):
-        boxes = [{s: ranges[s] for s in others} | own]
-    else:
+    box = dict.fromkeys(symbols, (-1.0, 1.0)) if ranges is None else dict(ranges)
+    box |= {s: (s.low, s.high) for s in symbols if isinstance(s, Parameter)}
+    if not box.keys() >= set(symbols):
         return False
-    rng = np.random.default_rng(0)
-    forms = [as_function(form, symbols) for form in (part, other)]
-    for box in boxes:
-        ends = np.array([box[s] for s in symbols], dtype=float)  # (n_symbols, 2)
-        corners = list(itertools.islice(itertools.product(*ends), _MOST_CORNERS))
-        inside = ends[:, 0] + np.ptp(ends, axis=1) * rng.random((_SAMPLES, len(symbols)))
-        written, rewritten = (form(*np.vstack([corners, inside]).T) for form in forms)
-        known = np.isfinite(written)
-        written, rewritten = written[known], rewritten[known]
-        zero = _ZERO * np.max(np.abs(written), initial=0.0)
-        allowed = np.where(np.abs(written) <= zero, 0.1 * zero, _ROUNDING * np.abs(written))
-        if not np.all(np.abs(rewritten - written) <= allowed):  # nor what is not finite
-            return False
-    return True
+    ends = np.array([box[s] for s in symbols], dtype=float)  # (n_symbols, 2)
+    corners = list(itertools.islice(itertools.product(*ends), _MOST_CORNERS))
+    inside = ends[:, 0] + np.ptp(ends, axis=1) * np.random.default_rng(0).random((_SAMPLES, len(symbols)))
+    written, rewritten = (as_function(form, symbols)(*np.vstack([corners, inside]).T) for form in (part, other))
+    known = np.isfinite(written)
+    written, rewritten = written[known], rewritten[known]
+    zero = _ZERO * np.max(np.abs(written), initial=0.0)
+    allowed = np.where(np.abs(written) <= zero, 0.1 * zero, _ROUNDING * np.abs(written))
+    return bool(np.all(np.abs(rewritten - written) <= allowed))  # what is not finite is not allowed either
 
 
 def _grouped(expression: sympy.Expr):

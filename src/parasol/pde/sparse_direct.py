@@ -304,11 +304,12 @@ class _Pardiso:
         rows = block.tocsr()
         rows.sort_indices()
         self._rows, self._mkl = rows, mkl
-        if pattern._idle:
+        try:
             self.solver = pattern._idle.pop()
-            self.solver.refactor(rows.data)
-        else:
+        except IndexError:
             self.solver = mkl.PardisoSolver(rows, mkl.MTYPE_REAL_NONSYM)
+        else:
+            self.solver.refactor(rows.data)
         weakref.finalize(self, pattern._idle.append, self.solver)
 
     @cached_property

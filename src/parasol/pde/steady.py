@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, ParasolWarning, check_finite, check_shape
 from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_nonlinear
 from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
-from parasol.pde.system import System, sizes
+from parasol.pde.system import sizes
 from parasol.runtime.above import borrowed
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
@@ -51,7 +52,7 @@ class Solution:
     @property
     def fields(self) -> dict[str, np.ndarray]:
         """The unknown functions by name, each (n_nodes,)."""
-        return self.model.fields(self.values)
+        return self.model.layout.fields(self.values)
 
     @property
     def quantities(self) -> dict[str, float]:
@@ -106,8 +107,8 @@ def relative_error(model: Model, values: np.ndarray, exact: np.ndarray) -> float
 
     One norm of all unknowns together would hide the error of a small one beside a large one.
     """
-    gaps = [np.linalg.norm(part) for part in model.fields(values - exact).values()]
-    sizes = np.array([np.linalg.norm(part) for part in model.fields(exact).values()])
+    gaps = [np.linalg.norm(part) for part in model.layout.fields(values - exact).values()]
+    sizes = np.array([np.linalg.norm(part) for part in model.layout.fields(exact).values()])
     return float(np.max(gaps / np.where(sizes > 0, sizes, np.max(sizes) or 1.0)))
 
 
@@ -131,50 +132,51 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
             stacklevel=3,
         )
     seconds = time.perf_counter() - start
-    return Solution(model, mu, model.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
+    return Solution(model, mu, model.layout.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
 
 
 def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = None) -> Solution:
     """Solve a nonlinear problem by Newton's method, by continuation in the parameters where that fails."""
     start = time.perf_counter()
-    n_scalars = len(model.parameters.scalars)
-
-    def system(scalars: np.ndarray) -> System:
-        return model.system(np.concatenate([scalars, mu[n_scalars:]]))
-
+    n_scalars = model.inputs.n_scalars
     found = solve_steady_nonlinear(
-        system,
+        lambda scalars: model.system(np.concatenate([scalars, mu[n_scalars:]])),
         mu[:n_scalars],
-        guess=guess,
+        guess=None if guess is None else _with_ghosts(model, guess),
         box=model.parameters.bounds if n_scalars else None,
         names=model.parameters.names,
         doubt=lambda found: _unresolved(model, found),
     )
     seconds = time.perf_counter() - start
-    history = found.newton.history
-    values = model.at_nodes(found.values)
     return Solution(
         model,
         mu,
-        values,
-        history[-1],
+        model.layout.at_nodes(found.values),
+        found.history[-1],
         seconds,
         model.solver,
-        history=history,
+        history=found.history,
         unknowns=found.values,
         start=found.start,
     )
 
 
+def _with_ghosts(model: Model, values) -> np.ndarray:
+    """Nodal values extended to ghosts, which take the value of their boundary node: a guess, no more."""
+    nodes, layout = model.nodes.points, model.layout
+    fields = check_shape(values, (layout.n_fields * layout.n_nodes,), "guess").reshape(layout.n_fields, -1)
+    _, nearest = KDTree(nodes).query(model.terms.pattern.points[layout.n_nodes :][: layout.n_ghosts])
+    return np.hstack([fields, fields[:, nearest]]).ravel()
+
+
 def _unresolved(model: Model, found: NewtonResult) -> str:
-    """What speaks against a solution at the end of a long path: it may be one of the discrete problem alone."""
+    """Why not to trust a solution at the end of a long path, if there is a reason: it may solve the discrete problem alone."""
     try:
         gap = unpredicted(model, found.values, found.noise)
     except ParasolError:  # stencils need nearly all nodes
         return "the nodes are too few to check what it ends in"
-    return (
-        "" if gap < _UNRESOLVED else f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
-    )
+    jumps = f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
+    return "" if gap < _UNRESOLVED else jumps
 
 
 def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float, float]:

@@ -67,15 +67,13 @@ class System:
 
         The last factors are kept with the pattern: where a parameter does not enter the matrix, the next one finds them.
         """
-        last = self.pattern.last
-        if (
-            last
-            and self.solver in (last[0].backend.partition(",")[0], "auto")
-            and np.array_equal(last[0].matrix.data, data)
-        ):
-            return last[0]
-        last[:] = [factorize(self.pattern, data, backend=self.solver)]
-        return last[0]
+        for known in self.pattern.last[:]:  # a copy: another thread may put its own factors there meanwhile
+            backend = known.backend.partition(",")[0]
+            if self.solver in (backend, "auto") and np.array_equal(known.matrix.data, data):
+                return known
+        factors = factorize(self.pattern, data, backend=self.solver)
+        self.pattern.last[:] = [factors]
+        return factors
 
     def residual(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """K u + N(u, t) − f(t), the residual of the steady problem."""

@@ -18,9 +18,9 @@ from parasol.checks import (
     check_positive,
     check_shape,
 )
-from parasol.pde.esdirk import esdirk4, esdirk4_adaptive
+from parasol.pde.esdirk import esdirk4_adaptive
 from parasol.pde.integrators import Rows, Run, State, consistent, worst
-from parasol.pde.multistep import averaged, sbdf2
+from parasol.pde.multistep import constant_steps
 from parasol.pde.system import System
 
 INTEGRATORS = ("averaged", "sbdf2", "esdirk4")
@@ -72,7 +72,6 @@ def integrate(
     tolerance: float | None = None,
     relative: bool = False,
     progress: Callable[[float], None] | None = None,
-    check_stability: bool = False,
 ) -> Trajectory:
     """Solve M2 u'' + M1 u' + K u + N(u, t) = f(t) from u(times[0]) = initial, u' = velocity where there is u''.
 
@@ -106,8 +105,6 @@ def integrate(
     if relative and step is not None:
         raise ParasolError(f"relative is for adapted steps, but step={step:g} is given. Give a tolerance instead.")
     u, v = _check_start(rows, initial, velocity)
-    if check_stability:
-        _refuse_growth(system, duration)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the growth monitor speaks instead
         start, given = _consistent(rows, u, v, float(times[0]), duration)
         values = np.empty((len(times), system.n))
@@ -117,15 +114,12 @@ def integrate(
         run.begin(start.t, start.u)
         if step is None:
             esdirk4_adaptive(run, start, tolerance, relative=relative)
+            run.finish()
         else:
             n_steps = count_steps(times, step)
             looks = n_steps * (4 if integrator == "esdirk4" else 1)  # its stages see what happens within a step
             _warn_of_pulses(system, np.linspace(times[0], times[-1], min(looks, _MOST_SAMPLES) + 1), duration / n_steps)
-            if integrator == "esdirk4":
-                esdirk4(run, start, duration / n_steps)
-            else:
-                {"averaged": averaged, "sbdf2": sbdf2}[integrator](run, start, duration / n_steps, n_steps)
-        run.finish()
+            constant_steps(run, start, n_steps)
     return Trajectory(
         times,
         values,
@@ -294,16 +288,6 @@ def _warn_of_pulses(system: System, at: np.ndarray, step: float) -> None:
             "smaller step, or leave it to the program: without a step they are adapted to the data.",
             ParasolWarning,
             stacklevel=4,
-        )
-
-
-def _refuse_growth(system: System, duration: float) -> None:
-    found = spectrum(system)
-    if found.growth * duration > MOST_GROWTH:
-        raise ParasolError(
-            f"unstable: the discrete operator has solutions that grow like exp({found.growth:.3g} t) (eigenvalues up to "
-            f"Re={found.largest_real:.3g}, |Im|={found.largest_imag:.3g}). "
-            "For conditions on slopes use ghost nodes or a PHS kernel, for transport hyperviscosity."
         )
 
 

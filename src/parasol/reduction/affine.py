@@ -56,24 +56,16 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part
     function parameter on few rows, such as boundary values, becomes one term per row and stays exact.
     """
     if model.problem.time is not None:
-        raise ParasolError("the problem depends on time: its reduced model is ps.reduce_in_time(model, ...).")
-    if model.nonlinear and not linear_part:
-        raise ParasolError("the problem is nonlinear: its reduced model is ps.reduce_nonlinear(model, ...).")
+        raise ParasolError("the problem depends on time: its reduced model is ps.reduce(model, basis, snapshots).")
+    if model.terms.nonlinear and not linear_part:
+        raise ParasolError("the problem is nonlinear: its reduced model is ps.reduce(model, basis, snapshots).")
     if not 0 < tolerance < 1:
         raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if mus is None:
         mus = model.sample(200, rng=0)
-    operators, operator_rows, operator_errors = list(model.operators), [], [0.0] * len(model.operator_data)
-    for part in model.varying_operator:
-        modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
-        operator_rows.append(row_theta(model, chosen))
-        operator_errors += [error] * modes.shape[1]
-        for mode in modes.T:
-            data = np.zeros(len(model.pattern.indices))
-            np.add.at(data, part.positions, mode[:, None] * part.values)
-            operators.append(model.matrix(data))
-    loads, load_rows, load_errors = list(model.loads), [], [0.0] * len(model.loads)
-    for part in model.varying_load:
+    operators, operator_rows, operator_errors = separated_operators(model, mus, tolerance)
+    loads, load_rows, load_errors = list(model.terms.loads), [], [0.0] * len(model.terms.loads)
+    for part in model.terms.varying_load:
         if part.function is not None and len(part.positions) <= _MOST_SINGLE_ROWS:
             modes, chosen, error = np.eye(len(part.positions)), part, 0.0
         else:
@@ -83,7 +75,7 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part
         vectors = np.zeros((model.n_unknowns, modes.shape[1]))
         np.add.at(vectors, part.positions, modes * part.values[:, None])
         loads.extend(vectors.T)
-    formulas = [tuple(as_formula(f) for f in functions) for functions in model.theta_functions]
+    formulas = [tuple(as_formula(f) for f in functions) for functions in model.terms.theta_functions]
     n_scalars = len(model.parameters.scalars)
     return AffineForm(
         operators=tuple(operators),
@@ -95,11 +87,25 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part
     )
 
 
+def separated_operators(model: Model, mus, tolerance: float) -> tuple[list, list, list[float]]:
+    """The matrices A_q of a model; of those that are interpolated the functions of μ, for `Theta`; the error of each."""
+    operators, rows, errors = list(model.terms.operators), [], [0.0] * len(model.terms.operator_data)
+    for part in model.terms.varying_operator:
+        modes, chosen, error = interpolated_rows(model, part, mus, tolerance)
+        rows.append(row_theta(model, chosen))
+        errors += [error] * modes.shape[1]
+        for mode in modes.T:
+            data = np.zeros(len(model.terms.pattern.indices))
+            np.add.at(data, part.positions, mode[:, None] * part.values)
+            operators.append(model.terms.matrix(data))
+    return operators, rows, errors
+
+
 def interpolated_rows(model: Model, part: Varying, mus, tolerance: float) -> tuple[np.ndarray, Varying, float]:
     """Cardinal vectors (n_rows, m), the contribution at the m chosen rows, and the error at parameters not used."""
 
     def values(at: np.ndarray) -> np.ndarray:
-        places = model.function_places(part.function, part.nodes)
+        places = model.inputs.places(part.function, part.nodes)
         found = part.coefficient(at, 0.0)
         return found if places is None else found * at[:, places]
 
@@ -114,4 +120,4 @@ def interpolated_rows(model: Model, part: Varying, mus, tolerance: float) -> tup
 def row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:
     """A contribution's coefficients as functions of μ, one per row, for `Theta`."""
     coefficient = replace(part.coefficient, function=as_formula(part.coefficient.function))
-    return coefficient, model.function_places(part.function, part.nodes)
+    return coefficient, model.inputs.places(part.function, part.nodes)

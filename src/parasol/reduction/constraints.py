@@ -41,8 +41,8 @@ class Constraints:
             raise ParasolError(f"some equations have u'' and others u' only: no reduced steps are offered. {INSTEAD}.")
         held = rows.constrained
         _refuse_varying(model, held)
-        touched = np.any(model.loads != 0, axis=0)
-        for part in model.varying_load:
+        touched = np.any(model.terms.loads != 0, axis=0)
+        for part in model.terms.varying_load:
             touched[part.positions] = True
         active = np.flatnonzero(touched & held)
         solve = rows.transfer(np.zeros(model.n_unknowns), 0.0)
@@ -51,7 +51,7 @@ class Constraints:
         order = 2 if np.any(rows.second) else 1
         leading = rows.mass if order == 2 else rows.damping
         lift = solve(data) if len(active) else data
-        for matrix in [model.matrix(data) for _, _, data in model.time_data]:
+        for matrix in [model.terms.matrix(data) for _, _, data in model.terms.time_data]:
             if np.max(np.abs((matrix @ lift)[rows.second | rows.first]), initial=0.0) > 1e-8 * max(
                 1.0, abs(matrix).max()
             ):
@@ -61,7 +61,7 @@ class Constraints:
     def homogeneous(self, values: np.ndarray) -> np.ndarray:
         """E⁻¹ (M u, 0), (n, n_unknowns), of values at the nodes (n, n_fields * n_nodes)."""
         n_hidden = self.model.n_unknowns - values.shape[1]
-        moved = self.leading @ self.model.unknowns(values, np.zeros((len(values), n_hidden))).T  # type: ignore[operator]
+        moved = self.leading @ self.model.layout.unknowns(values, np.zeros((len(values), n_hidden))).T  # type: ignore[operator]
         right = np.zeros_like(moved)
         right[self.moving] = moved[self.moving]
         return self.solve(np.asfortranarray(right)).T
@@ -70,7 +70,7 @@ class Constraints:
         """The boundary data f_c of one parameter, (n_times, n_active)."""
         if not len(self.active):
             return np.zeros((len(times), 0))
-        if not self.model.load_moves:
+        if not self.model.terms.load_moves:
             return np.repeat(self.model.load(mu)[None, self.active], len(times), axis=0)
         return np.array([self.model.load(mu, float(t))[self.active] for t in times])
 
@@ -100,16 +100,16 @@ def stored_times(model: Model) -> np.ndarray:
 
 def _refuse_varying(model: Model, held: np.ndarray) -> None:
     """The constraints' left sides must be linear and the same for all parameters."""
-    row_of = np.repeat(np.arange(model.n_unknowns), np.diff(model.pattern.indptr))
+    row_of = np.repeat(np.arange(model.n_unknowns), np.diff(model.terms.pattern.indptr))
 
     def touches(part: Varying) -> bool:
         return bool(np.any(held[row_of[part.positions]]))
 
     moves = any(
         theta.free_symbols and np.any(data[held[row_of]])
-        for theta, data in zip(model.operator_thetas, model.operator_data, strict=True)
+        for theta, data in zip(model.terms.operator_thetas, model.terms.operator_data, strict=True)
     )
-    if moves or any(touches(part) for part in model.varying_operator):
+    if moves or any(touches(part) for part in model.terms.varying_operator):
         raise ParasolError(f"the left side of a boundary condition depends on the parameters. {INSTEAD}.")
-    if any(np.any(held[part.rows]) for part in model.nonlinear):
+    if any(np.any(held[part.rows]) for part in model.terms.nonlinear):
         raise ParasolError(f"a boundary condition is nonlinear, or has a coefficient that depends on time. {INSTEAD}.")

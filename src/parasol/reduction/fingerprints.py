@@ -7,13 +7,14 @@ from dataclasses import fields
 from typing import Any
 
 from parasol import __version__
-from parasol.cache.content import attributes_of, content_hash, is_plain
+from parasol.cache.content import VERSION, attributes_of, content_hash, is_plain
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem
 
 _SILENT = ("name", "exact", "settings", "quantities")  # fields of a problem that change none of its solutions
 _NAMED = ("nodes", "scheme", "solver", "step", "integrator")  # fields of a model that are no matrices
 _MOST_NAMED = 4
+KIND = f"problem {VERSION} "  # what a fingerprint of a problem begins with; files of earlier versions have others
 
 
 class Parts(dict[str, str]):
@@ -68,9 +69,9 @@ def parts_of(solver, own: object = None) -> Parts:
 def problem_fingerprint(problem: Problem) -> str:
     """The hash of what a problem's solutions depend on; unlike that of a model the same on every machine.
 
-    What a file keeps of its problem. The word in front tells it from the fingerprints in files of version 0.1.0.
+    What a file keeps of its problem. `KIND` in front distinguishes it from the fingerprints of earlier versions.
     """
-    return "problem " + content_hash({**_statement(problem), "parameters": problem.parameters})
+    return KIND + content_hash({**_statement(problem), "parameters": problem.parameters})
 
 
 def difference(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> str:

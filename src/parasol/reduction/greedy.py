@@ -11,7 +11,7 @@ import numpy as np
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
 from parasol.pde.model import Model
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.reduced import candidates_for, prepare
+from parasol.reduction.reduced import Preparation, candidates_for, prepare
 from parasol.runtime.basis import Basis
 from parasol.runtime.reduced import ReducedModel
 
@@ -56,37 +56,54 @@ def greedy(
     max_solves: int = 200,
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
     progress: Callable[[float], None] | None = None,
-    stop: Callable[[float], bool] | None = None,
 ) -> Greedy:
     """Solve where the bound is largest, until it is below `tolerance` at every candidate or there are `n_modes`.
 
     Bounds are relative, min over c of ||f_μ − A_μ V c|| in the chosen weighting over a lower bound of σ_min, which is
-    proven at the part `proven` of the candidates (n_candidates, n_parameters) and guessed at the others. Without candidates, spread ones are
-    used, and it only stops once a fresh set of them asks for no further solve. Solutions are orthonormalised twice.
+    proven at the part `proven` of the candidates (n_candidates, n_parameters) and guessed at the others. Without
+    candidates, spread ones are used, and it only stops once a fresh set of them asks for no further solve.
     `weighting="none"` is the residual of the bare rows: the classical greedy least-squares reduced collocation.
-    `solve` may answer full solves instead of the model, (n_unknowns,) of mu: from a store, for instance. Where time is
-    short, `stop` says whether a given part of it is used up: constants end after 0.25 of it, the search after 0.6.
+    `solve` may answer full solves instead of the model, (n_unknowns,) of mu: from a store, for instance.
     """
     if (tolerance is None) == (n_modes is None):
         raise ParasolError("greedy needs either tolerance or n_modes. Give one of them.")
     aim = 0.0 if tolerance is None else check_positive(tolerance, "tolerance")
     most = check_count(max_solves, "max_solves") if n_modes is None else check_count(n_modes, "n_modes")
     check_progress(progress)
-    fresh = candidates is None
-    mus = candidates_for(model, 0) if fresh else model.check(candidates)
-    if not len(mus):
+    mus = None if candidates is None else model.check(candidates)
+    if mus is not None and not len(mus):
         raise ParasolError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
-    check_some_load(model, mus)
-    early = None if stop is None else (lambda: stop(0.25))
-    bench = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors, stop=early)
+    check_some_load(model, candidates_for(model) if mus is None else mus)
+    prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
+    return search(prepared, mus, aim=aim, most=most, solve=solve, progress=progress)
+
+
+def search(
+    prepared: Preparation,
+    candidates: np.ndarray | None = None,
+    *,
+    aim: float,
+    most: int,
+    solve: Callable[[np.ndarray], np.ndarray] | None = None,
+    progress: Callable[[float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Greedy:
+    """The search of `greedy`: until the bound is at most `aim`, `most` solutions are in the basis, or `stop` says so.
+
+    Solutions are orthonormalised twice.
+    """
+    model, weights = prepared.model, prepared.weights
+    mus = candidates_for(model) if candidates is None else candidates
+    draws = 0 if candidates is not None else 2  # of fresh candidates, once those at hand are satisfied
     modes = np.empty((model.n_unknowns, 0))
-    builders = bench.builders(modes)
+    builders = prepared.builders(modes)
     n_values = len(model.problem.names) * model.n_nodes
-    seen = np.ones(n_values) if weights is None else np.asarray(weights, dtype=float)
-    metric = model.unknowns(seen, np.zeros(model.n_unknowns - n_values))
+    metric = model.layout.unknowns(
+        np.ones(n_values) if weights is None else weights, np.zeros(model.n_unknowns - n_values)
+    )
     chosen: list[np.ndarray] = []
     history: list[float] = []
-    reduced, draw, next_mu = None, 0, mus[middle_of(model, mus)]
+    reduced, next_mu = None, mus[middle_of(model, mus)]
     exhausted = np.zeros(len(mus), dtype=bool)  # candidates whose solution has nothing new, zero for instance
     while True:
         mode = _new_direction(modes, _solve(model, next_mu) if solve is None else solve(next_mu), metric)
@@ -95,11 +112,11 @@ def greedy(
             modes = np.column_stack([modes, mode])
             for builder in builders:
                 builder.add(mode)
-            reduced = bench.reduced(_basis(model, modes, weights), builders)
+            reduced = prepared.reduced(_basis(model, modes, weights), builders)
         bounds = _relative(reduced, mus, exhausted)
-        while fresh and np.max(bounds) <= aim and draw < 2 and reduced is not None:
-            draw += 1  # the candidates are satisfied: see whether others are
-            mus = candidates_for(model, draw)
+        while draws and np.max(bounds) <= aim and reduced is not None:
+            draws -= 1
+            mus = candidates_for(model, 2 - draws)
             exhausted = np.zeros(len(mus), dtype=bool)
             bounds = _relative(reduced, mus, exhausted)
         if mode is not None:
@@ -108,7 +125,7 @@ def greedy(
                 progress(_fraction(history, aim, len(chosen), most))
         if np.max(bounds) <= aim or len(chosen) == most or np.all(exhausted):
             break
-        if stop is not None and chosen and stop(0.6):
+        if stop is not None and chosen and stop():
             break
         worst = int(np.argmax(bounds))
         exhausted[worst] = True  # once solved for, it is in the span
@@ -118,15 +135,14 @@ def greedy(
     # a candidate that brought nothing new was passed over in the search, but its bound counts
     history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
     proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]
-    found = Greedy(
-        reduced, np.array(chosen), tuple(history), bench.covered.n_factorizations, history[-1] <= aim, proven
-    )
-    if tolerance is not None and not found.reached:
+    n_factorizations = prepared.covered.n_factorizations
+    found = Greedy(reduced, np.array(chosen), tuple(history), n_factorizations, history[-1] <= aim, proven)
+    if aim > 0 and not found.reached:
         warnings.warn(
-            f"{found.n_solves} full solves left a relative bound of {history[-1]:.1e}, above the tolerance {tolerance:g}. "
+            f"{found.n_solves} full solves left a relative bound of {history[-1]:.1e}, above the tolerance {aim:g}. "
             "Allow more with max_solves, or narrow the ranges of the parameters.",
             ParasolWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return found
 
@@ -166,7 +182,13 @@ def _new_direction(modes: np.ndarray, unknowns: np.ndarray, metric: np.ndarray) 
 
 def _basis(model: Model, modes: np.ndarray, weights: np.ndarray | None) -> Basis:
     rows = modes.T
-    return Basis(model.at_nodes(rows).T, weights, model.hidden(rows).T, n_snapshots=modes.shape[1], method="greedy")
+    return Basis(
+        model.layout.at_nodes(rows).T,
+        weights,
+        model.layout.at_ghosts(rows).T,
+        n_snapshots=modes.shape[1],
+        method="greedy",
+    )
 
 
 def _fraction(history: list[float], aim: float, n_solves: int, most: int) -> float:

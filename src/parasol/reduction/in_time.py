@@ -16,14 +16,17 @@ from parasol.pde.parameters import ParameterSpace
 from parasol.pde.transient import LARGE_VIOLATION, count_steps
 from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
 from parasol.reduction.pod_greedy import compressed_pod, space_basis
-from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, nonlinear_values, project
-from parasol.reduction.stepping import march, picks
+from parasol.reduction.reduced import modes_on_unknowns
+from parasol.reduction.sampled import nonlinear_values
+from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, project
+from parasol.reduction.stepping import march
 from parasol.runtime.basis import Basis, slices
 
 PROJECTIONS = ("galerkin", "least-squares")
 _BATCH = 2**19  # numbers in the matrices of one batch: they stay in the cache
 _BLOCK = 2**24  # numbers of a block of lifted solutions
 _MOST_DOUBLINGS = 8
+_TOLERANCE, _FINEST = 1e-4, 1e-8  # where the basis does not know what it leaves, and at least
 _FAR = 10  # times what the modes allow: beyond, something other than the modes is missing
 _MOST_ERROR = 0.1  # of the training trajectories: beyond, the reduced steps are worth nothing
 
@@ -73,17 +76,12 @@ class TimeReducedModel:
     def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """c at the stored times, (n_samples, n_times, d), for parameters (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
-        levels, weights = picks(self.times, self.step, self.n_steps)
         out = np.empty((len(mus), self.n_times, self.n_modes))
         start = [state(mus[:, : len(self.parameters.scalars)]) for state in self.initial]
-        size = max(self.n_modes**2, self.n_steps * self.n_modes // 8)
-        for rows in slices(len(mus), max(8, _BATCH // size)):
+        for rows in slices(len(mus), max(8, _BATCH // self.n_modes**2)):
             c, v = start[0][rows], start[1][rows] if len(start) > 1 else None
-            systems = self.system.systems(mus[rows])
-            found = march(systems, c, v, float(self.times[0]), self.step, self.n_steps, self.integrator)
-            for k in range(self.n_times):
-                single = weights[k, 0] == 1.0
-                out[rows, k] = found[levels[k, 0]] if single else np.tensordot(weights[k], found[levels[k]], axes=1)
+            values = out[rows].transpose(1, 0, 2)
+            march(self.system.systems(mus[rows]), c, v, self.times, self.n_steps, self.integrator, values)
         return out
 
     def lift(self, coefficients, mus=None) -> np.ndarray:
@@ -132,7 +130,7 @@ class TimeReducedModel:
         mus = self.check(mus, extrapolate=True)
         systems, d = self.system.systems(mus), self.n_modes
         parts = [np.broadcast_to(a, (len(mus), d, d)) for a in (systems.damping, systems.stiffness)]
-        if systems.mass is None:
+        if systems.time_order == 1:
             return np.max(np.real(np.linalg.eigvals(-np.linalg.solve(*parts))), axis=1)
         mass = np.broadcast_to(systems.mass, (len(mus), d, d))
         damping, stiffness = (np.linalg.solve(mass, part) for part in parts)
@@ -141,14 +139,12 @@ class TimeReducedModel:
         return np.max(np.real(np.linalg.eigvals(companion)), axis=1)
 
 
-def reduce_in_time(
+def reduce_trajectories(
     model: Model,
+    basis: Basis,
     snapshots,
     *,
-    tolerance: float = 1e-4,
-    n_modes: int | None = None,
-    basis: Basis | None = None,
-    nonlinear_tolerance: float | None = None,
+    tolerance: float | None = None,
     projection: str | None = None,
     n_steps: int | None = None,
 ) -> TimeReducedModel:
@@ -158,7 +154,7 @@ def reduce_in_time(
     ("galerkin"), or with the step's matrix applied to them ("least-squares": the least residual of a step at the middle
     parameter). Unless `projection` says which, Galerkin is kept where it follows the training trajectories to five
     times what the modes allow, else the better of both. N is fitted at 1.5 times as many rows as its own modes, which
-    leave `nonlinear_tolerance` of its values (default: `tolerance`).
+    leave `tolerance` of its values (default: what the basis leaves of the snapshots it was made from, else 1e-4).
 
     A model with a step of its own keeps it; one with adapted steps gets constant ones of ESDIRK4, as many as change
     the training trajectories by less than a tenth of the tolerance. The only error is then that of the reduction.
@@ -174,19 +170,18 @@ def reduce_in_time(
     miss them by ten times what the modes allow there is a warning: mostly too few times were stored for the modes to
     know what happens between them (Gray-Scott with 11 times: 4e-3 instead of 1e-4).
     """
+    if tolerance is None:
+        known = len(basis.singular_values) >= basis.n_modes
+        tolerance = float(np.clip(basis.energy_discarded[basis.n_modes], _FINEST, 0.1)) if known else _TOLERANCE
     check_positive(tolerance, "tolerance")
     if projection is not None:
         check_choice(projection, PROJECTIONS, "projection")
-    constraints = Constraints.of(model)
-    if basis is None:
-        wish = {"tolerance": tolerance} if n_modes is None else {"n_modes": n_modes}
-        basis = space_basis(model, snapshots, **wish)
-    bench = _Bench.of(constraints, snapshots, basis, nonlinear_tolerance or tolerance)
+    training = _Training.of(Constraints.of(model), snapshots, basis, tolerance)
     best: TimeReducedModel | None = None
     reasons = []
     for kind in PROJECTIONS if projection is None else (projection,):
         try:
-            found = bench.reduced(kind, n_steps, tolerance)
+            found = training.reduced(kind, n_steps, tolerance)
         except ParasolError as error:
             reasons.append(str(error))
             continue
@@ -201,15 +196,24 @@ def reduce_in_time(
         warnings.warn(
             f"the reduced steps miss the training trajectories by {best.error:.1e}, the modes by "
             f"{best.projection_error:.1e}: between the stored times, or at other rows of N, solutions leave what was seen. "
-            f"Store more times, or lower nonlinear_tolerance. {INSTEAD}.",
+            f"Store more times, or lower the tolerance. {INSTEAD}.",
             ParasolWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return best
 
 
+def reduce_in_time(
+    model: Model, snapshots, *, tolerance=1e-4, n_modes=None, basis=None, nonlinear_tolerance=None, **options
+) -> TimeReducedModel:
+    """What `ps.reduce_in_time` was in version 0.1.0: basis and reduced model in one."""
+    if basis is None:
+        basis = space_basis(model, snapshots, **({"n_modes": n_modes} if n_modes else {"tolerance": tolerance}))
+    return reduce_trajectories(model, basis, snapshots, tolerance=nonlinear_tolerance or tolerance, **options)
+
+
 @dataclass(frozen=True, eq=False)
-class _Bench:
+class _Training:
     """What all projections of one model on one basis share."""
 
     constraints: Constraints
@@ -223,40 +227,35 @@ class _Bench:
     missing: np.ndarray  # (n_samples,) what the modes cannot represent
 
     @classmethod
-    def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float) -> _Bench:
+    def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float) -> _Training:
         model, times = constraints.model, stored_times(constraints.model)
-        n_values = len(model.problem.names) * model.n_nodes
-        if basis.n_values != n_values or len(basis.hidden) != model.n_unknowns - n_values:
-            raise ParasolError(
-                f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
-                f"{model.n_unknowns - n_values} at one time. Make it with ps.reduction.space_basis or ps.reduction.pod_greedy."
-            )
+        modes = modes_on_unknowns(model, basis)
         mus, found, sizes, missing = [], [], [], []
 
         def passing() -> Iterator[np.ndarray]:
             for mu, states, data in constraints.trajectories(snapshots):
-                values = model.at_nodes(states)
+                values = model.layout.at_nodes(states)
                 c = basis.project(values)
                 mus.append(mu)
                 found.append(c)
                 missing.append(np.linalg.norm(basis.norm(values - basis.lift(c))))
                 whole = states + data @ constraints.lift.T
-                sizes.append(np.linalg.norm(basis.norm(model.at_nodes(whole))))
-                if model.nonlinear:
-                    yield nonlinear_values(model, mu, whole, times)
+                sizes.append(np.linalg.norm(basis.norm(model.layout.at_nodes(whole))))
+                if model.terms.nonlinear:
+                    yield np.hstack(nonlinear_values(model, [mu] * len(times), whole, times))
 
-        collateral = compressed_pod(passing(), tolerance, None).modes if model.nonlinear else None
+        collateral = compressed_pod(passing(), tolerance, None).modes if model.terms.nonlinear else None
         if collateral is None:
             for _ in passing():
                 pass
         if not mus:
             raise ParasolError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
-        weights = np.ones(n_values) if basis.weights is None else basis.weights
+        weights = np.ones(basis.n_values) if basis.weights is None else basis.weights
         return cls(
             constraints,
             basis,
-            model.unknowns(basis.modes.T, basis.hidden.T).T,
-            model.unknown_weights(weights),
+            modes,
+            model.layout.weights(weights),
             collateral,
             np.array(mus),
             np.array(found),
@@ -273,38 +272,38 @@ class _Bench:
         fixed = n_steps is not None or model.step is not None
         count = n_steps or count_steps(times, model.step or duration / max(8, len(times) - 1))
 
-        def build(count: int) -> TimeReducedModel:
-            return TimeReducedModel(
-                basis=self.basis,
-                parameters=model.parameters,
-                n_parameters=model.n_parameters,
-                system=project(self.constraints, self.modes, self._tests(kind, duration / count), self.collateral),
-                initial=self._initial(),
-                lifted=self._lifted(),
-                held=model.at_nodes(~np.isin(np.arange(model.n_unknowns), self.constraints.moving)),
-                times=times,
-                step=duration / count,
-                n_steps=count,
-                integrator=integrator,
-                projection=kind,
-            )
+        def system(count: int) -> SemiDiscrete:
+            return project(self.constraints, self.modes, self._tests(kind, duration / count), self.collateral)
 
-        found = build(count)
-        c = found.coefficients(self.mus, extrapolate=True)
+        reduced = TimeReducedModel(
+            basis=self.basis,
+            parameters=model.parameters,
+            n_parameters=model.n_parameters,
+            system=system(count),
+            initial=self._initial(),
+            lifted=self._lifted(),
+            held=model.layout.at_nodes(~np.isin(np.arange(model.n_unknowns), self.constraints.moving)),
+            times=times,
+            step=duration / count,
+            n_steps=count,
+            integrator=integrator,
+            projection=kind,
+        )
+        c = reduced.coefficients(self.mus, extrapolate=True)
         for _ in range(0 if fixed else _MOST_DOUBLINGS):
             count *= 2
-            finer = build(count)
-            better = finer.coefficients(self.mus, extrapolate=True)
-            change = np.max(np.linalg.norm(better - c, axis=(1, 2)) / self.sizes)
-            found, c = finer, better
-            if change <= 0.1 * tolerance:
+            reduced = replace(reduced, step=duration / count, n_steps=count)
+            if kind == "least-squares":  # the test functions know the step
+                reduced = replace(reduced, system=system(count))
+            before, c = c, reduced.coefficients(self.mus, extrapolate=True)
+            if np.max(np.linalg.norm(c - before, axis=(1, 2)) / self.sizes) <= 0.1 * tolerance:
                 break
         gaps = np.hypot(np.linalg.norm(c - self.coefficients, axis=(1, 2)), self.missing) / self.sizes
-        return replace(found, error=float(np.mean(gaps)), projection_error=float(np.mean(self.missing / self.sizes)))
+        return replace(reduced, error=float(np.mean(gaps)), projection_error=float(np.mean(self.missing / self.sizes)))
 
     def _lifted(self) -> np.ndarray:
         lift = self.constraints.lift
-        return self.constraints.model.at_nodes(lift.T).T if lift.size else np.zeros((self.basis.n_values, 0))
+        return self.constraints.model.layout.at_nodes(lift.T).T if lift.size else np.zeros((self.basis.n_values, 0))
 
     def _tests(self, kind: str, h: float) -> np.ndarray:
         """Test functions (n_unknowns, d), zero on constraints."""
@@ -326,7 +325,7 @@ class _Bench:
         weighted = self.metric[moving, None] * few
         whole = np.zeros_like(self.modes)
         whole[moving] = linalg.solve(few.T @ weighted, weighted.T, assume_a="pos").T
-        projection = model.at_nodes(whole.T).T
+        projection = model.layout.at_nodes(whole.T).T
         symbols = [*model.problem.coordinates, *model.problem.parameter_symbols[0]]
         states = model.problem.initial_states
         return tuple(

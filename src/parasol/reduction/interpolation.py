@@ -10,7 +10,7 @@ from scipy import linalg
 
 from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
 
-_METHODS = ("greedy", "deim", "qdeim")
+_METHODS = ("qdeim", "greedy")
 _EPS = float(np.finfo(float).eps)
 _ROUNDING = 1e-14  # relative errors below this are rounding of the vectors themselves
 _SMALLEST = 1e-14  # vectors this much smaller than the largest are what is left of a cancellation
@@ -86,12 +86,12 @@ def interpolate(
 ) -> Interpolation:
     """Choose modes and points from which every one of the vectors (n_samples, n) is known to the relative tolerance.
 
-    "greedy" is empirical interpolation: the vector that is worst so far becomes a mode, the row where it is worst a
-    point. "deim" takes the singular vectors as modes and the same rule for the points, "qdeim" the pivots of a QR
-    factorization. Measured on Gaussians, rational functions and exponentials with 10 to 40 points, "qdeim" had Lebesgue
-    constants of 2 to 5 (in one dimension; the others 2 to 13) and the smallest mean error on vectors not seen, mostly
-    1.3 to 5 times below "greedy"; the largest error was at times 3 times smaller with "greedy", which watches the worst
-    vector and needs no singular values: choose it for very many vectors or rare outliers.
+    "qdeim" takes the singular vectors as modes and the pivots of a QR factorization as points. "greedy" is empirical
+    interpolation: the vector that is worst so far becomes a mode, the row where it is worst a point. Measured on
+    Gaussians, rational functions and exponentials with 10 to 40 points, "qdeim" had Lebesgue constants of 2 to 5 (in one
+    dimension; "greedy" 2 to 13) and the smallest mean error on vectors not seen, mostly 1.3 to 5 times below "greedy";
+    the largest error was at times 3 times smaller with "greedy", which watches the worst vector and needs no singular
+    values: choose it for very many vectors or rare outliers.
 
     Errors are max|v − I v| / max|v| of the worst vector; a vector below 1e-14 of the largest counts relative to the
     largest. It stops at `tolerance` (1e-10 if nothing is given), at `n_points`, or where the vectors are met to
@@ -121,47 +121,18 @@ def interpolate(
     # what is left of a cancellation is noise: relative to itself it would never be resolved
     unit = vectors / np.where(size > _SMALLEST * largest, size, largest)[:, None]
     if method == "greedy":
-        modes, points = _eliminate(unit, None, tolerance, most)
+        modes, points = _eliminate(unit, tolerance, most)
     else:
         _, s, modes = linalg.svd(unit, full_matrices=False, check_finite=False)
         modes = modes[: min(most, int(np.count_nonzero(s > _EPS * s[0])))]
-        if method == "deim":
-            modes, points = _eliminate(unit, modes, tolerance, len(modes))
-        else:
-            modes, points = _pivot(unit, modes, s, tolerance)
+        modes, points = _pivot(unit, modes, s, tolerance)
     found = Interpolation(np.ascontiguousarray(modes.T), points, np.nan)
     return Interpolation(found.modes, points, _worst(unit, found))
 
 
-def select_points(modes) -> np.ndarray:
-    """Points (m,) for a given basis (n, m): x¹ = argmax |v₁|, then where v_k differs most from its interpolant so far.
-
-    They are the row pivots of Gaussian elimination.
-
-    >>> select_points([[1.0, 0.0], [2.0, 1.0], [0.0, -3.0]])
-    array([1, 2])
-    """
-    modes = check_finite(check_shape(modes, (None, None), "modes"), "modes")
-    n, m = modes.shape
-    if m > n:
-        raise ParasolError(
-            f"modes has shape {modes.shape}: {m} modes cannot differ in {n} rows. Pass modes as columns."
-        )
-    if m == 0:
-        return np.zeros(0, dtype=int)
-    order, _, upper = linalg.lu(modes, p_indices=True)
-    left = np.abs(np.diag(upper)) <= 10 * _EPS * np.max(np.abs(modes), axis=0)
-    if np.any(left):
-        raise ParasolError(
-            f"mode {int(np.argmax(left))} (counted from 0) is a combination of those before it. Pass independent modes."
-        )
-    return np.argsort(order)[:m]
-
-
-def _eliminate(unit, given, tolerance, most) -> tuple[np.ndarray, np.ndarray]:
-    """Modes (m, n) and points (m,): I_k v = I_{k-1} v + (v − I_{k-1} v)[p_k] q_k, of the worst or the next given mode."""
+def _eliminate(unit, tolerance, most) -> tuple[np.ndarray, np.ndarray]:
+    """Modes (m, n) and points (m,): I_k v = I_{k-1} v + (v − I_{k-1} v)[p_k] q_k, of the vector that is worst so far."""
     left = np.array(unit, order="C")
-    ahead = None if given is None else np.array(given, order="C")
     modes, points, errors = [], [], []
     while True:
         worst = np.maximum(np.max(left, axis=1), -np.min(left, axis=1))
@@ -172,16 +143,14 @@ def _eliminate(unit, given, tolerance, most) -> tuple[np.ndarray, np.ndarray]:
         if errors[-1] < _NEAR_ROUNDING and min(errors[-_PATIENCE:]) > min(errors[:-_PATIENCE], default=0.0) / 2 > 0:
             m = int(np.argmin(errors))
             break
-        r = left[np.argmax(worst)] if ahead is None else ahead[len(points)]
+        r = left[np.argmax(worst)]
         p = int(np.argmax(np.abs(r)))
         q = r / r[p]
-        modes.append(q if given is None else given[len(points)])
+        modes.append(q)
         points.append(p)
-        for rows in (left, ahead):
-            if rows is not None:
-                # rows −= outer(rows[:, p], q) in place: these arrays are too large for copies
-                linalg.blas.dger(-1.0, q, rows[:, p].copy(), a=rows.T, overwrite_a=1)
-                rows[:, p] = 0.0  # exactly, so that no point is taken twice
+        # left −= outer(left[:, p], q) in place: it is too large for copies
+        linalg.blas.dger(-1.0, q, left[:, p].copy(), a=left.T, overwrite_a=1)
+        left[:, p] = 0.0  # exactly, so that no point is taken twice
     return np.array(modes[:m]).reshape(m, unit.shape[1]), np.array(points[:m], dtype=int)
 
 
@@ -213,3 +182,18 @@ def _pivot(unit, modes, s, tolerance) -> tuple[np.ndarray, np.ndarray]:
 
 def _worst(unit: np.ndarray, found: Interpolation) -> float:
     return float(np.max(np.abs(unit - found.reconstruct(unit[:, found.points]))))
+
+
+def fitting_points(modes: np.ndarray) -> np.ndarray:
+    """Rows (about 1.5 m) at which combinations of the modes (n, m) are well told apart: two rounds of QR pivots.
+
+    >>> fitting_points(np.array([[1.0, 0.0], [0.0, 0.1], [0.0, 3.0]])).tolist()
+    [2, 0, 1]
+    """
+    m = modes.shape[1]
+    first = np.asarray(linalg.qr(modes.T, mode="r", pivoting=True, check_finite=False)[1])[:m]
+    left = np.setdiff1d(np.arange(len(modes)), first)
+    if not len(first) or not len(left):
+        return first
+    second = np.asarray(linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1])
+    return np.concatenate([first, left[second[: 1 + m // 2]]])

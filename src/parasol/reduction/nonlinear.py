@@ -13,11 +13,12 @@ from parasol.checks import ParasolError, ParasolWarning, check_count, check_posi
 from parasol.pde.model import Model
 from parasol.pde.newton import jacobian_entries
 from parasol.pde.parameters import ParameterSpace
-from parasol.pde.rows import NonlinearRows
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm, Theta, affine_form
-from parasol.reduction.interpolation import interpolate
+from parasol.reduction.interpolation import fitting_points, interpolate
+from parasol.reduction.reduced import modes_on_unknowns
 from parasol.reduction.residuals import ResidualBuilder
+from parasol.reduction.sampled import SampledRows, nonlinear_values
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.residuals import WeightedResidual
@@ -29,41 +30,6 @@ _LAST_STEP = 1e-10  # a step this small, relative to the coefficients, is the la
 _N_STARTS = 3  # snapshots tried, the nearest first
 _PART = 0.01  # of the typical error, spent on the fit of the nonlinear part
 _FINEST, _COARSEST = 1e-11, 1e-4  # tolerances of that fit
-_MORE = 0.5  # points beyond the modes, as a part of them: interpolation becomes a fit that shows its own error
-
-
-@dataclass(frozen=True, eq=False)
-class SampledRows:
-    """The nonlinear part of one equation at its chosen rows, as a function of coefficients c.
-
-    N(V c; μ) seen through the weighting and the frame is W n(c; μ), with n its values at the chosen rows only.
-    """
-
-    rows: NonlinearRows  # at the chosen rows
-    places: tuple[np.ndarray, ...]  # of the values of each function parameter in mu, (n_points,)
-    jets: tuple[np.ndarray, ...]  # of each jet: (n_points, n_modes), its derivative of V at the chosen rows
-    lift: np.ndarray  # W, (n_frame_rows, n_points)
-    unseen: np.ndarray  # (n_points, n_points): takes values to what of them the collateral modes cannot represent
-
-    def truncated(self, n_modes: int, n_rows: int) -> SampledRows:
-        """For the first modes and the frame's first rows."""
-        jets = tuple(jet[:, :n_modes].copy() for jet in self.jets)
-        return replace(self, jets=jets, lift=self.lift[:n_rows].copy())
-
-    def _arguments(self, mus: np.ndarray, coefficients: np.ndarray) -> list[np.ndarray]:
-        return [*[coefficients @ jet.T for jet in self.jets], *[mus[:, places] for places in self.places]]
-
-    def values(self, mus: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """n(c; μ), (n_samples, n_points)."""
-        return self.rows.value(mus, 0.0, *self._arguments(mus, coefficients))
-
-    def slopes(self, mus: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """∂n/∂c, (n_samples, n_modes, n_points)."""
-        arguments = self._arguments(mus, coefficients)
-        out = np.zeros((*coefficients.shape, self.lift.shape[1]))
-        for slope, jet in zip(self.rows.slopes, self.jets, strict=True):
-            out += slope(mus, 0.0, *arguments)[:, None, :] * jet.T
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +85,7 @@ class NonlinearReducedModel:
     @property
     def n_points(self) -> int:
         """Number of rows at which the nonlinear part is evaluated."""
-        return sum(part.lift.shape[1] for part in self.sampled)
+        return sum(len(part.lift) for part in self.sampled)
 
     def truncated(self, n_modes: int) -> NonlinearReducedModel:
         """The reduced model of the first modes: nothing is computed anew."""
@@ -198,7 +164,7 @@ class _Batch:
         """P (A V c + N(V c) − f) of the samples `at`, (n_at, n_rows)."""
         out = -self.frame.residuals(self.theta[at], self.phi[at], c)
         for part in self.sampled:
-            out += part.values(self.mus[at], c) @ part.lift.T
+            out += part.values(self.mus[at], c) @ part.lift
         return out
 
     def jacobian(self, at: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -206,7 +172,7 @@ class _Batch:
         out = self.operator[at].reshape(-1, self.operator.shape[2])
         for part in self.sampled:
             slopes = part.slopes(self.mus[at], c)
-            out += slopes.reshape(-1, slopes.shape[2]) @ part.lift.T
+            out += slopes.reshape(-1, slopes.shape[2]) @ part.lift
         return out.reshape(len(at), *self.operator.shape[1:])
 
     def newton(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -260,10 +226,10 @@ class _Batch:
         size = np.linalg.norm(self.residual(every, c), axis=1)
         for part in self.sampled:
             values = part.values(self.mus, c)
-            missed = np.linalg.norm(values @ part.unseen.T, axis=1)
+            missed = np.linalg.norm(values @ part.unseen.T, axis=1)  # type: ignore[union-attr]
             whole = np.linalg.norm(values, axis=1)
             share = np.divide(missed, whole, out=np.zeros(len(c)), where=whole > 0)
-            size += share * np.linalg.norm(values @ part.lift.T, axis=1)
+            size += share * np.linalg.norm(values @ part.lift, axis=1)
         size[~np.isfinite(size)] = np.inf
         at = np.flatnonzero(settled & np.isfinite(size))
         trusted = np.zeros(len(c), dtype=bool)
@@ -309,7 +275,7 @@ def _features(space: ParameterSpace, mus: np.ndarray, reference: np.ndarray | No
 
 # ---- offline --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class _Workshop:
+class _Offline:
     """What does not change while the collateral modes do."""
 
     model: Model
@@ -323,23 +289,17 @@ class _Workshop:
     start_coefficients: np.ndarray
 
     def nonlinear_values(self, mus: np.ndarray, states: np.ndarray) -> list[np.ndarray]:
-        """N(u; μ) of each part on its rows, (n_samples, n_rows), for states (n_samples, n_unknowns)."""
-        out = []
-        for part in self.model.nonlinear:
-            values = np.empty((len(mus), len(part.rows)))
-            places = [self.model.function_places(f, part.nodes) for f in part.functions]
-            for k, (mu, u) in enumerate(zip(mus, states, strict=True)):
-                values[k] = part.value(mu, 0.0, *part.jets(u), *[mu[p] for p in places])
-            out.append(values[np.all(np.isfinite(values), axis=1)])
-        return out
+        """N(u; μ) of each part on its rows, (n_samples, n_rows), where it is finite."""
+        return [v[np.all(np.isfinite(v), axis=1)] for v in nonlinear_values(self.model, mus, states)]
 
     def reduced(self, values: list[np.ndarray], tolerance: float) -> NonlinearReducedModel:
         """The reduced model whose collateral modes come from these values of N."""
         found, errors = [], [0.0]
-        for part, vectors in zip(self.model.nonlinear, values, strict=True):
+        for part, vectors in zip(self.model.terms.nonlinear, values, strict=True):
             fit = interpolate(vectors, tolerance=tolerance)
             errors.append(fit.error)
-            found.append((part, fit.modes, _more_points(fit.modes, fit.points)))
+            # more points than modes: interpolation becomes a fit that shows its own error
+            found.append((part, fit.modes, fitting_points(fit.modes)))
         n_known = len(self.form.loads)
         collateral = np.zeros((sum(modes.shape[1] for _, modes, _ in found), self.model.n_unknowns))
         ends = np.cumsum([0, *[modes.shape[1] for _, modes, _ in found]])
@@ -352,11 +312,12 @@ class _Workshop:
             builder.add(mode)
         frame = builder.residual()
         columns = frame.triangle[:, n_known : frame.n_loads]
-        sampled = [
-            self._sampled(part, modes, points, columns[:, start:stop])
-            for (part, modes, points), start, stop in zip(found, ends[:-1], ends[1:], strict=True)
-            if len(points)
-        ]
+        sampled = []
+        for (part, modes, points), start, stop in zip(found, ends[:-1], ends[1:], strict=True):
+            if len(points):
+                fit = linalg.pinv(modes[points])
+                lift, unseen = (columns[:, start:stop] @ fit).T, np.eye(len(points)) - modes[points] @ fit
+                sampled.append(SampledRows.at(self.model, part.take(points), self.modes, lift, unseen=unseen))
         return NonlinearReducedModel(
             basis=self.basis,
             parameters=self.model.parameters,
@@ -370,28 +331,6 @@ class _Workshop:
             interpolation_error=max(errors),
         )
 
-    def _sampled(self, part: NonlinearRows, modes, points, columns) -> SampledRows:
-        rows = part.take(points)
-        jets = [np.einsum("ij,ijk->ik", w, self.modes[c]) for w, c in zip(rows.weights, rows.columns, strict=True)]
-        fit = linalg.pinv(modes[points])
-        places = [self.model.function_places(f, rows.nodes) for f in rows.functions]
-        return SampledRows(
-            rows=rows,
-            places=tuple(p for p in places if p is not None),
-            jets=tuple(jets),
-            lift=columns @ fit,
-            unseen=np.eye(len(points)) - modes[points] @ fit,
-        )
-
-
-def _more_points(modes: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The points, and half as many again by the same rule on the rows that are left."""
-    left = np.setdiff1d(np.arange(len(modes)), points)
-    if not len(points) or not len(left):
-        return points
-    pivots = linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1]
-    return np.concatenate([points, left[pivots[: 1 + int(_MORE * len(points))]]])
-
 
 def reduce_nonlinear(
     model: Model, snapshots: Snapshots, basis: Basis, *, tolerance: float | None = None, n_training: int = 200, rng=0
@@ -402,56 +341,36 @@ def reduce_nonlinear(
     the snapshots, then to the relative `tolerance` also over reduced solutions at `n_training` random parameters, which
     costs no full solve. Without a `tolerance` it is a hundredth of the typical error that the basis leaves: more points
     would cost time and gain nothing. There are no rigorous error bounds: calibrate `conformal` on held-out solves.
-
-    >>> import parasol as ps
-    >>> from parasol.reduction.pod import pod
-    >>> from parasol.reduction.snapshots import solve_many
-    >>> x, y = ps.coordinates("x y")
-    >>> u, (a,) = ps.unknown("u", x, y), ps.parameters(a=(1.0, 2.0))
-    >>> problem = ps.Problem(ps.Disc(), ps.Eq(ps.laplacian(u), u**3 - a**3), ps.Dirichlet(a))  # the solution is a
-    >>> model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
-    >>> snapshots = solve_many(model, [[1.0], [2.0]])
-    >>> reduced = reduce_nonlinear(model, snapshots, pod(snapshots, n_modes=1))
-    >>> bool(abs(reduced.solve([[1.5]]).values - 1.5).max() < 1e-8)
-    True
     """
-    if model.problem.time is not None:
-        raise ParasolError("the problem depends on time: its reduced model is ps.reduce_in_time(model, ...).")
-    if not model.nonlinear:
-        raise ParasolError("the problem is linear: its reduced model is ps.reduce(model, basis).")
     if tolerance is not None and not check_positive(tolerance, "tolerance") < 1:
         raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if n_training != 0:
         check_count(n_training, "n_training")
-    n_values = len(model.problem.names) * model.n_nodes
-    n_hidden = model.n_unknowns - n_values
-    if (basis.n_values, len(basis.hidden)) != (n_values, n_hidden) or not len(snapshots):
-        raise ParasolError(
-            f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
-            f"{n_hidden}, and there are {len(snapshots)} snapshots. Make both from this model (ps.solve_many, then ps.pod)."
-        )
-    solutions = check_shape(snapshots.solutions, (len(snapshots), n_values), "snapshots.solutions")
-    hidden = check_shape(snapshots.hidden, (len(snapshots), n_hidden), "snapshots.hidden")
-    mus, states = snapshots.mus, model.unknowns(solutions, hidden)
+    modes = modes_on_unknowns(model, basis)
+    if not len(snapshots):
+        raise ParasolError("there are no snapshots. Solve at some parameters of this model first (ps.solve_many).")
+    solutions = check_shape(snapshots.solutions, (len(snapshots), basis.n_values), "snapshots.solutions")
+    hidden = check_shape(snapshots.hidden, (len(snapshots), len(basis.hidden)), "snapshots.hidden")
+    mus, states = snapshots.mus, model.layout.unknowns(solutions, hidden)
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        scale = np.sqrt(model.unknown_weights(basis.weights))
+        scale = np.sqrt(model.layout.weights(basis.weights))
     features = _features(model.parameters, mus)
     middle = int(np.argmin(np.sum((features - np.mean(features, axis=0)) ** 2, axis=1)))
     system = model.system(mus[middle])
-    workshop = _Workshop(
+    offline = _Offline(
         model=model,
         basis=basis,
         form=affine_form(model, linear_part=True),
-        modes=model.unknowns(basis.modes.T, basis.hidden.T).T,
+        modes=modes,
         scale=scale,
         centre=mus[middle],
         factors=system.factorize(jacobian_entries(system, states[middle], 0.0)),
         start_mus=mus,
         start_coefficients=basis.project(solutions),
     )
-    values = workshop.nonlinear_values(mus, states)
-    reduced = workshop.reduced(values, _FINEST if tolerance is None else tolerance)
+    values = offline.nonlinear_values(mus, states)
+    reduced = offline.reduced(values, _FINEST if tolerance is None else tolerance)
     if n_training == 0:
         return reduced
     found = reduced._solve(model.sample(n_training, rng=rng))
@@ -459,7 +378,7 @@ def reduce_nonlinear(
     if tolerance is None and np.any(good):
         error = found.residual_norms[good] / np.maximum(np.linalg.norm(found.coefficients[good], axis=1), 1e-300)
         tolerance = float(np.clip(_PART * np.median(error), _FINEST, _COARSEST))
-    lifted = found.coefficients[good] @ workshop.modes.T
-    more = workshop.nonlinear_values(found.mus[good], lifted)
+    lifted = found.coefficients[good] @ offline.modes.T
+    more = offline.nonlinear_values(found.mus[good], lifted)
     values = [np.vstack(pair) for pair in zip(values, more, strict=True)]
-    return workshop.reduced(values, _FINEST if tolerance is None else tolerance)
+    return offline.reduced(values, _FINEST if tolerance is None else tolerance)

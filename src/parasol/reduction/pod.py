@@ -9,29 +9,19 @@ from dataclasses import replace
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite, check_shape
-from parasol.reduction.factorizations import (
-    Budget,
-    Factored,
-    direct,
-    gram,
-    hierarchical,
-    incremental,
-    randomized,
-    short,
-)
+from parasol.reduction.factorizations import Budget, Factored, direct, incremental, short
 from parasol.runtime.basis import Basis, check_weights, energies, slices
 
-METHODS = ("svd", "gram", "randomized", "incremental", "hierarchical")
+METHODS = ("svd", "incremental")
 _IN_MEMORY = 2**27  # numbers of a stored set up to which it is read as a whole: 1 GB
 _BLOCK = 2**22  # numbers that a block of snapshots should have: 32 MB, of which a few copies are made
 _SHORT = 3000  # values up to which a triangle of that size takes any number of snapshots
-_GRAM_LIMIT = 1e-8  # square root of rounding
 _FINER = 1e-4  # part of the tolerance that may be lost on the way
 _SLOW = 1e-2  # relative error with modes of half the snapshots above which more of them would not help
 _TURNED = 1e-6  # angle by which what was lost on the way may turn the modes without a word
 
 
-def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, held_out=None, rng=0) -> Basis:
+def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, held_out=None) -> Basis:
     """The basis V of the smallest dimension d with ||S − V Vᵀ X S|| <= tolerance ||S||, or of `n_modes` modes.
 
     By the singular values s_i of the snapshots in the inner product X = diag(weights): the smallest d with
@@ -39,10 +29,9 @@ def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, h
 
     `snapshots`: rows (n, n_values), or an object with `blocks()` that gives them piece by piece, such as Snapshots.
     `held_out`: snapshots that are not used, for which the basis then knows its mean relative projection error.
-    `method` need not be chosen: "svd" is exact and is taken where the snapshots fit in memory; for sets too large for
-    that "incremental" adds block after block and keeps to the tolerance. The others: "hierarchical" merges blocks in
-    pairs, "gram" (method of snapshots) is quick and blind below s = 1e-8 s_1, "randomized" suits many snapshots of few
-    modes; `rng` is its seed.
+    `method` need not be chosen. "svd" is exact, and taken where the snapshots fit in memory (1 GB) or are short (3000
+    values, of any number of snapshots); it needs half their size besides. "incremental" is for sets too large for that:
+    it adds block after block, in the memory of the modes and one block, and keeps to the tolerance.
 
     >>> basis = pod([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]], n_modes=1)
     >>> basis.modes.T, basis.singular_values, basis.energy_discarded
@@ -55,7 +44,7 @@ def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, h
     weights = None if weights is None else check_weights(weights, source.n_values)
     root = None if weights is None else np.sqrt(weights)
     tally = _Tally(weights)
-    factored, method = _factor(source, root, tolerance, n_modes, method, rng, tally)
+    factored, method = _factor(source, root, tolerance, n_modes, method, tally)
     if tally.n < 2:
         raise ParasolError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
     if tally.energy == 0:
@@ -138,6 +127,13 @@ class _Source:
             )
         return block
 
+    def whole(self) -> np.ndarray:
+        """All rows in one array, also where they do not fit well: the caller has asked for it."""
+        if self.array is None:
+            given = getattr(self.given, "solutions", None)  # which joins them without a second copy
+            self.array = self._rows(np.concatenate(list(self.given.blocks())) if given is None else given)
+        return self.array
+
     def blocks(self) -> Iterator[np.ndarray]:
         """Blocks of a useful size: small ones are joined, large ones cut."""
         length = max(16, _BLOCK // self.n_values)
@@ -180,39 +176,23 @@ class _Tally:
 
 
 # ---- which way -----------------------------------------------------------------------------------------------------
-def _factor(source: _Source, root, tolerance, n_modes, method, rng, tally: _Tally) -> tuple[Factored, str]:
+def _factor(source: _Source, root, tolerance, n_modes, method, tally: _Tally) -> tuple[Factored, str]:
     """Decompose, by the method asked for or the most accurate one that fits in memory."""
     in_pieces = map(tally.count, source.blocks())
-    if method in ("incremental", "hierarchical") or (
-        method is None and source.array is None and source.n_values > _SHORT
-    ):
+    if method is None:
+        method = "incremental" if source.array is None and source.n_values > _SHORT else "svd"
+    if method == "incremental":
         # a count of modes says nothing of what may be lost: keep some more, and tell what it was
         budget = Budget((_FINER * tolerance) ** 2) if tolerance else Budget(0.0, most=4 * n_modes + 20)
-        way = hierarchical if method == "hierarchical" else incremental
-        return way(in_pieces, root, budget), method or "incremental"
-    if source.array is None and (method in (None, "svd")) and source.n_values <= _SHORT:
-        return short(in_pieces, source.n_values, root), "svd"
-    if source.array is None:
-        rows = _joined(list(source.given.blocks()))  # asked for by name: memory is the caller's concern
-        source.array = rows = source._rows(rows)
-    rows = source.array
+        return incremental(in_pieces, root, budget), method
+    if source.array is None and source.n_values <= _SHORT:
+        return short(in_pieces, source.n_values, root), method
+    rows = source.whole()
     for part in slices(len(rows), max(1, _BLOCK // source.n_values)):
         tally.count(rows[part])
     if tally.energy == 0 or len(rows) < 2:
-        return Factored(np.zeros(1), 0.0, lambda d: np.zeros((source.n_values, d))), "svd"
-    if method == "gram":
-        return gram(rows, root), method
-    if method == "randomized":
-        guess = 20 if n_modes is None else n_modes + 10
-        found = randomized(rows, root, lambda f: _count(f, tolerance, n_modes), guess, rng)
-        if found is not None:
-            return found, method
-        warnings.warn(
-            'method="randomized" would need more than half of all directions here; took "svd", which is exact and cheaper.',
-            ParasolWarning,
-            stacklevel=3,
-        )
-    return direct(rows, root), "svd"
+        return Factored(np.zeros(1), 0.0, lambda d: np.zeros((source.n_values, d))), method
+    return direct(rows, root), method
 
 
 def _count(found: Factored, tolerance: float | None, n_modes: int | None) -> int:
@@ -229,15 +209,10 @@ def _warn(found: Factored, method: str, tolerance, n_modes, d: int, n: int, n_va
     s, messages = found.singular_values, []
     if n_modes is not None and d < n_modes:
         messages.append(f"n_modes={n_modes}, but the snapshots span {d} directions only: the basis has {d} modes.")
-    if method == "gram" and s[d - 1] < _GRAM_LIMIT * s[0]:
-        messages.append(
-            f'method="gram" keeps modes down to s_d/s_1 = {s[d - 1] / s[0]:.1e}, below 1e-8, where squares are rounding: '
-            'they are noise. Leave method out, or use method="svd".'
-        )
     turned = found.lost_energy / s[d - 1] ** 2
-    if method in ("incremental", "hierarchical") and turned > _TURNED:
+    if method == "incremental" and turned > _TURNED:
         messages.append(
-            f'method="{method}" dropped energy on the way that turns the last modes by about {min(turned, 1):.0e}. '
+            f'method="incremental" dropped energy on the way that turns the last modes by about {min(turned, 1):.0e}. '
             'Ask for more modes, or give a tolerance, or use method="svd".'
         )
     if tolerance is not None and 2 * d > min(n, n_values):

@@ -39,7 +39,7 @@ def space_basis(model: Model, snapshots, *, tolerance=None, n_modes=None, weight
     """
     constraints = Constraints.of(model)
     found = (states for _, states, _ in constraints.trajectories(snapshots))
-    return _with_ghosts(compressed_pod(map(model.at_nodes, found), tolerance, n_modes, weights), constraints)
+    return _with_ghosts(compressed_pod(map(model.layout.at_nodes, found), tolerance, n_modes, weights), constraints)
 
 
 def compressed_pod(trajectories: Iterable[np.ndarray], tolerance, n_modes, weights=None) -> Basis:
@@ -69,8 +69,10 @@ def pod_greedy(
     """POD-greedy (Haasdonk & Ohlberger 2008): of the trajectory that is worst so far, what is missing, in `per_step` modes.
 
     The error of a trajectory is (Σ_t ||u − V Vᵀ u||² / Σ_t ||u||²)^½, computed, not estimated. It stops once no
-    trajectory errs by more than `tolerance`, or with `n_modes`. Where `space_basis` makes the mean small, this makes the
-    maximum small. New modes are orthonormalised twice.
+    trajectory errs by more than `tolerance`, or with `n_modes`. New modes are
+    orthonormalised twice. With as many modes as `space_basis` (sine-Gordon, 12 trajectories, 10, 30 and 60 modes) the mean
+    error is 1.3 to 1.5 times as large, the worst of 6 trajectories not used has 0.50, 0.83 and 0.81 of its error; for heat
+    and waves neither is better throughout.
     """
     if (tolerance is None) == (n_modes is None):
         raise ParasolError("pod_greedy needs either a tolerance or a number of modes: tolerance=1e-3 or n_modes=40.")
@@ -79,7 +81,8 @@ def pod_greedy(
     n_values = len(model.problem.names) * model.n_nodes
     root = np.ones(n_values) if weights is None else np.sqrt(check_weights(weights, n_values))
     found = [
-        _compressed(model.at_nodes(states), tolerance, weights) for _, states, _ in constraints.trajectories(snapshots)
+        _compressed(model.layout.at_nodes(states), tolerance, weights)
+        for _, states, _ in constraints.trajectories(snapshots)
     ]
     if not found:
         raise ParasolError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
@@ -118,4 +121,4 @@ def _compressed(states: np.ndarray, tolerance: float | None, weights) -> tuple[n
 
 def _with_ghosts(basis: Basis, constraints: Constraints) -> Basis:
     model = constraints.model
-    return replace(basis, hidden=model.hidden(constraints.homogeneous(basis.modes.T)).T)
+    return replace(basis, hidden=model.layout.at_ghosts(constraints.homogeneous(basis.modes.T)).T)

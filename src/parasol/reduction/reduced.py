@@ -15,19 +15,18 @@ from parasol.reduction.certificate import Cover, cover
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampling import sample
 from parasol.runtime.basis import Basis, check_weights
-from parasol.runtime.reduced import Bounds, ReducedModel, ReducedSolutions
-
-__all__ = ["Bounds", "ReducedModel", "ReducedSolutions", "Workbench", "prepare", "reduce"]
+from parasol.runtime.reduced import ReducedModel
 
 _N_CANDIDATES = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Workbench:
+class Preparation:
     """What all reduced models of one model share, whatever their basis: the affine form, the weightings, the constants."""
 
     model: Model
     form: AffineForm
+    weights: np.ndarray | None  # (n_values,) of the inner product
     scale: np.ndarray  # (n_unknowns,) square root of the inner product; ghosts count like an average node
     rows: np.ndarray | None  # (n_unknowns,) weights of single rows, or None for weighting by solves
     candidates: np.ndarray  # (n_candidates, n_parameters), what was covered
@@ -71,7 +70,7 @@ def prepare(
     tolerance: float = 1e-10,
     progress: Callable[[float], None] | None = None,
     stop: Callable[[], bool] | None = None,
-) -> Workbench:
+) -> Preparation:
     """Affine form, weightings and constants of a model, before any basis is known."""
     check_choice(weighting, ("solve", "rows", "none"), "weighting")
     check_count(n_anchors, "n_anchors")
@@ -81,9 +80,9 @@ def prepare(
     scale = np.ones(model.n_unknowns)
     if weights is not None:
         weights = check_weights(weights, len(model.problem.names) * model.n_nodes)
-        scale = np.sqrt(model.unknown_weights(weights))
+        scale = np.sqrt(model.layout.weights(weights))
     # unknowns whose row states that they are 0 carry no error: they are left out of all norms
-    silent = model.pattern.stated & ~np.any(form.loads != 0, axis=0)
+    silent = model.terms.pattern.stated & ~np.any(form.loads != 0, axis=0)
     if modes is not None:
         silent &= ~np.any(modes != 0, axis=1)
     rows = None
@@ -112,7 +111,7 @@ def prepare(
             ParasolWarning,
             stacklevel=4,
         )
-    return Workbench(model, form, scale, rows, candidates, found)
+    return Preparation(model, form, weights, scale, rows, candidates, found)
 
 
 def candidates_for(model: Model, draw: int = 0) -> np.ndarray:
@@ -126,7 +125,7 @@ def candidates_for(model: Model, draw: int = 0) -> np.ndarray:
     return np.vstack([special, spread])
 
 
-def reduce(
+def reduce_linear(
     model: Model,
     basis: Basis,
     *,
@@ -143,7 +142,7 @@ def reduce(
     separate are interpolated to `tolerance`.
     """
     modes = modes_on_unknowns(model, basis)
-    bench = prepare(
+    prepared = prepare(
         model,
         modes=modes,
         weights=basis.weights,
@@ -152,7 +151,7 @@ def reduce(
         tolerance=tolerance,
         progress=progress,
     )
-    return bench.reduced(basis, bench.builders(modes))
+    return prepared.reduced(basis, prepared.builders(modes))
 
 
 def modes_on_unknowns(model: Model, basis: Basis) -> np.ndarray:
@@ -163,8 +162,9 @@ def modes_on_unknowns(model: Model, basis: Basis) -> np.ndarray:
     n_values = len(model.problem.names) * model.n_nodes
     n_hidden = model.n_unknowns - n_values
     if basis.n_values != n_values or len(basis.hidden) != n_hidden:
+        verb = "ps.pod" if model.problem.time is None else "ps.reduction.space_basis"
         raise ParasolError(
             f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
-            f"{n_hidden}. Make the basis from snapshots of this model (ps.solve_many, then ps.pod)."
+            f"{n_hidden}. Make the basis from snapshots of this model (ps.solve_many, then {verb})."
         )
-    return model.unknowns(basis.modes.T, basis.hidden.T).T
+    return model.layout.unknowns(basis.modes.T, basis.hidden.T).T

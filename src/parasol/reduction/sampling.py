@@ -43,8 +43,8 @@ def sample(
     box = space if isinstance(space, ParameterSpace) else getattr(space, "parameters", None)
     if not isinstance(box, ParameterSpace):
         raise ParasolError(f"space must be a parameter space, a problem or a model, got {type(space).__name__}.")
-    points_of = getattr(space, "function_points", None)
-    if box.functions and points_of is None:
+    inputs = getattr(space, "inputs", None)  # of a model
+    if box.functions and inputs is None:
         raise ParasolError(
             f"the function parameter {box.functions[0].name!r} is drawn at nodes, which a {type(space).__name__} does not "
             "have. Sample the model: sample(discretize(problem, nodes), n_samples)."
@@ -63,8 +63,7 @@ def sample(
             )
         n_samples = check_count(n_samples, "n_samples")
         scalars = scaled.from_unit(_unit(n_samples, n_scalars, design, rng))
-    drawn = [] if points_of is None else [f.distribution.sample(n_samples, points_of(f), rng) for f in box.functions]
-    return np.hstack([scalars, *drawn])
+    return np.hstack([scalars, *[f.distribution.sample(n_samples, inputs.points(f), rng) for f in box.functions]])  # type: ignore[union-attr]
 
 
 def split(mus, /, *, rng: int | np.random.Generator | None = None, **sizes) -> dict[str, np.ndarray]:

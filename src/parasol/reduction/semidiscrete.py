@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import linalg
 
 from parasol.expressions import Function, as_function
-from parasol.pde.model import Model
-from parasol.pde.rows import NonlinearRows, Varying
-from parasol.reduction.affine import Theta, interpolated_rows, row_theta
+from parasol.pde.rows import Varying
+from parasol.reduction.affine import Theta, separated_operators
 from parasol.reduction.constraints import Constraints, stored_times
-from parasol.reduction.interpolation import interpolate
+from parasol.reduction.interpolation import fitting_points, interpolate
+from parasol.reduction.sampled import SampledRows
 from parasol.reduction.stepping import SmallSystems
 from parasol.runtime.basis import slices
 from parasol.runtime.rows import RowFunction
@@ -35,24 +36,6 @@ class Source:
         """(n_samples, n_rows)."""
         values = self.coefficient(mus, t)
         return values if self.places is None else values * mus[:, self.places]
-
-
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """The nonlinear part of one equation at its chosen rows."""
-
-    rows: NonlinearRows
-    places: tuple[np.ndarray, ...]
-    jets: tuple[np.ndarray, ...]  # of each jet: (n_points, d)
-    of_data: tuple[np.ndarray, ...]  # of each jet: (n_points, n_active), what boundary data add
-    lift: np.ndarray  # (n_points, d): from values at the points to the reduced equation
-
-    def arguments(self, mus: np.ndarray, c: np.ndarray, data: np.ndarray) -> list[np.ndarray]:
-        """Jets and function values at the points, each (n_samples, n_points)."""
-        jets = [c @ jet.T for jet in self.jets]
-        if data.shape[1]:
-            jets = [jet + data @ extra.T for jet, extra in zip(jets, self.of_data, strict=True)]
-        return [*jets, *[mus[:, p] for p in self.places]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +73,7 @@ class SemiDiscrete:
     load_theta: Theta
     of_data: np.ndarray  # (Q, n_active, d): K_q G seen through the test functions
     sources: tuple[Source, ...]
-    nonlinear: tuple[Sampled, ...]
+    nonlinear: tuple[SampledRows, ...]
     error: float  # of coefficients that the equation does not separate
 
     def data(self, mus: np.ndarray, t: float) -> np.ndarray:
@@ -116,37 +99,36 @@ class SemiDiscrete:
         in_time = [s for s in moving if np.any(s.to_force)]
 
         def force(t: float) -> np.ndarray:
-            return steady + sum(s.factors(mus, t) @ s.to_force for s in in_time)
+            return sum((s.factors(mus, t) @ s.to_force for s in in_time), start=steady)
 
-        kept = self.data(mus, 0.0) if not moving else None
+        moves = any(np.any(s.to_data) for s in moving)
+        kept = None if moves else self.data(mus, 0.0)
 
         def data(t: float) -> np.ndarray:
             return self.data(mus, t) if kept is None else kept
 
+        @lru_cache(4)  # averaged steps ask for each time several times
         def pulled(t: float) -> np.ndarray:
             pulls = np.tensordot(data(t), self.of_data, axes=(1, 1))  # (n, Q, d)
             return np.einsum("nq,nqd->nd", theta, pulls)
 
-        still = pulled(0.0) if kept is not None else None
+        if not moves:
+            steady = steady - pulled(0.0)
 
         def nonlinear(c: np.ndarray, t: float) -> np.ndarray:
             given = data(t)
-            return sum(s.rows.value(mus, t, *s.arguments(mus, c, given)) @ s.lift for s in self.nonlinear)  # type: ignore[return-value]
+            return sum(s.values(mus, c, t, given) @ s.lift for s in self.nonlinear)  # type: ignore[return-value]
 
         def jacobian(c: np.ndarray, t: float) -> np.ndarray:
-            given, out = data(t), np.zeros((n, d, d))
-            for s in self.nonlinear:
-                arguments = s.arguments(mus, c, given)
-                for slope, jet in zip(s.rows.slopes, s.jets, strict=True):
-                    out += np.matmul(s.lift.T * slope(mus, t, *arguments)[:, None, :], jet)
-            return out
+            given = data(t)
+            return sum(s.slopes(mus, c, t, given) @ s.lift for s in self.nonlinear).transpose(0, 2, 1)  # type: ignore[union-attr]
 
         return SmallSystems(
-            mass=matrices[1] if self.time_order == 2 else None,
+            mass=matrices[1] if self.time_order == 2 else 0.0,
             damping=matrices[0],
             stiffness=_combined(theta, self.stiffness),
             force=force,
-            lifted=pulled if still is None else lambda t: still,
+            lifted=pulled if moves else None,
             nonlinear=nonlinear if self.nonlinear else None,
             jacobian=jacobian if self.nonlinear else None,
         )
@@ -167,20 +149,12 @@ def project(
     `collateral` (n_nonlinear_rows, m) spans values of N on all its rows, part after part.
     """
     model, lift = constraints.model, constraints.lift
-    mus, errors = model.sample(200, rng=0), [0.0]
-    operators, operator_rows = list(model.operators), []
-    for part in model.varying_operator:
-        cardinal, chosen, error = interpolated_rows(model, part, mus, _FINE)
-        errors.append(error)
-        operator_rows.append(row_theta(model, chosen))
-        for mode in cardinal.T:
-            entries = np.zeros(len(model.pattern.indices))
-            np.add.at(entries, part.positions, mode[:, None] * part.values)
-            operators.append(model.matrix(entries))
+    mus = model.sample(200, rng=0)
+    operators, operator_rows, errors = separated_operators(model, mus, _FINE)
     scalars = model.problem.parameter_symbols[0]
-    formulas = model.theta_functions
+    formulas = model.terms.theta_functions
     sources = []
-    for part in model.varying_load:
+    for part in model.terms.varying_load:
         for moving in (True, False):
             inside = np.isin(part.positions, constraints.moving) == moving
             if np.any(inside):
@@ -190,18 +164,18 @@ def project(
     return SemiDiscrete(
         time_order=constraints.time_order,
         in_time=tuple(
-            (order, as_function(theta, scalars), tests.T @ (model.matrix(entries) @ modes))
-            for order, theta, entries in model.time_data
+            (order, as_function(theta, scalars), tests.T @ (model.terms.matrix(entries) @ modes))
+            for order, theta, entries in model.terms.time_data
         ),
         stiffness=np.array([tests.T @ (a @ modes) for a in operators]),
         stiffness_theta=Theta(tuple(formulas[0]), tuple(operator_rows), len(scalars)),
-        loads=model.loads @ tests,
-        load_data=model.loads[:, constraints.active],
+        loads=model.terms.loads @ tests,
+        load_data=model.terms.loads[:, constraints.active],
         load_theta=Theta(tuple(formulas[1]), (), len(scalars)),
         of_data=np.array([(tests.T @ (a @ lift)).T for a in operators]),
         sources=tuple(sources),
         nonlinear=() if collateral is None else _sampled(constraints, modes, tests, collateral),
-        error=max(errors),
+        error=max(errors, default=0.0),
     )
 
 
@@ -214,67 +188,27 @@ def _source(constraints: Constraints, part: Varying, tests: np.ndarray, mus: np.
         # in step with no period: a source may vanish at all stored times
         between = times[0] + (times[-1] - times[0]) * (np.arange(1, 21) * 0.6180339887498949 % 1.0)
         times = np.concatenate([times[:: max(1, len(times) // 20)], between])
-        places = model.function_places(part.function, part.nodes)
+        places = model.inputs.places(part.function, part.nodes)
         values = [part.coefficient(mus[:20], float(t)) for t in times]
         found = interpolate(
             np.concatenate([v if places is None else v * mus[:20, places] for v in values]), tolerance=_FINE
         )
         part, error = part.take(found.points), max(found.error, np.finfo(float).tiny)
         to_force, to_data = found.cardinal.T @ to_force, found.cardinal.T @ to_data
-    return Source(part.coefficient, model.function_places(part.function, part.nodes), to_force, to_data), error
+    return Source(part.coefficient, model.inputs.places(part.function, part.nodes), to_force, to_data), error
 
 
-def nonlinear_values(model: Model, mu: np.ndarray, states: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """N on all its rows, part after part, (n_times, n_nonlinear_rows), for states (n_times, n_unknowns)."""
-    functions = [[mu[model.function_places(f, p.nodes)] for f in p.functions] for p in model.nonlinear]
-    return np.array(
-        [
-            np.concatenate(
-                [p.value(mu, float(t), *p.jets(u), *f) for p, f in zip(model.nonlinear, functions, strict=True)]
-            )
-            for t, u in zip(times, states, strict=True)
-        ]
-    )
-
-
-def _sampled(constraints: Constraints, modes, tests, collateral) -> tuple[Sampled, ...]:
-    model, lift = constraints.model, constraints.lift
-    rows = np.concatenate([part.rows for part in model.nonlinear])
-    points = np.sort(choose_points(collateral))
+def _sampled(constraints: Constraints, modes, tests, collateral) -> tuple[SampledRows, ...]:
+    model = constraints.model
+    rows = np.concatenate([part.rows for part in model.terms.nonlinear])
+    points = np.sort(fitting_points(collateral))
     # a least-squares fit at more points than modes: interpolation at as many is up to three times worse
     through = linalg.pinv(collateral[points]).T @ (collateral.T @ tests[rows])
     out, start = [], 0
-    for part in model.nonlinear:
+    for part in model.terms.nonlinear:
         here = (points >= start) & (points < start + len(part.rows))
-        few = part.take(points[here] - start)
+        if np.any(here):
+            few = part.take(points[here] - start)
+            out.append(SampledRows.at(model, few, modes, through[here], constraints.lift))
         start += len(part.rows)
-        places = [model.function_places(f, few.nodes) for f in few.functions]
-        out.append(
-            Sampled(
-                rows=few,
-                places=tuple(p for p in places if p is not None),
-                jets=_jets(few, modes),
-                of_data=_jets(few, lift),
-                lift=through[here],
-            )
-        )
-    return tuple(s for s in out if len(s.lift))
-
-
-def _jets(rows: NonlinearRows, columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    return tuple(np.einsum("ij,ijk->ik", w, columns[c]) for w, c in zip(rows.weights, rows.columns, strict=True))
-
-
-def choose_points(modes: np.ndarray) -> np.ndarray:
-    """Rows (up to 1.5 m) at which combinations of the modes (n, m) are well told apart: two rounds of QR pivots.
-
-    >>> choose_points(np.array([[1.0, 0.0], [0.0, 0.1], [0.0, 3.0]])).tolist()
-    [2, 0, 1]
-    """
-    m = modes.shape[1]
-    first = np.asarray(linalg.qr(modes.T, mode="r", pivoting=True, check_finite=False)[1])[:m]
-    left = np.setdiff1d(np.arange(len(modes)), first)
-    if not len(left):
-        return first
-    second = np.asarray(linalg.qr(modes[left].T, mode="r", pivoting=True, check_finite=False)[1])
-    return np.concatenate([first, left[second[: (m + 1) // 2]]])
+    return tuple(out)

@@ -24,13 +24,11 @@ from parasol.reduction.store import (
     StoredChunk,
     claim,
     digest,
-    length_of,
-    loaded,
     prepare,
     read_manifest,
     stored_chunks,
 )
-from parasol.reduction.workers import Progress, Task, work_off
+from parasol.reduction.workers import Task, work_off
 from parasol.runtime.parameters import named_columns
 
 _CHUNK_BYTES = 8e6  # large enough for disks, small enough to lose
@@ -85,7 +83,7 @@ class Snapshots:
     @property
     def n_values(self) -> int:
         """Length of one solution."""
-        return max([length_of(part) for part in self.parts], default=0)
+        return max([part.n_values for part in self.parts], default=0)
 
     @cached_property
     def solutions(self) -> np.ndarray:
@@ -124,7 +122,7 @@ class Snapshots:
             rows = slice(max(self.first - before, 0), min(last - before, count))
             before += count
             if rows.start < rows.stop:
-                chunk = loaded(part)
+                chunk = part.load()
                 yield replace(chunk, solutions=chunk.solutions[rows], hidden=chunk.hidden[rows])
 
     def between(self, start: int, stop: int) -> Snapshots:
@@ -211,7 +209,8 @@ def solve_many(
             there = parts.get(index)
             if there is None or len(there.mus) < len(rows):
                 tasks.append(Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, there))
-        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), Progress(progress, len(mus)), stack)
+        done = (lambda n: None) if progress is None else (lambda n: progress(n / len(mus)))
+        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), done, stack)
     snapshots = _snapshots(parts, manifest, folder)
     _report(snapshots, names)
     return snapshots
@@ -288,25 +287,21 @@ def in_words(solver) -> str:
 def _merged(parts: list[Chunk | StoredChunk]) -> Chunk:
     """All parts as one, each let go (by this list) once it is copied."""
     if len(parts) == 1:
-        return loaded(parts[0])
+        return parts[0].load()
     mus = np.concatenate([part.mus for part in parts])
     solved = np.concatenate([part.solved for part in parts])
     reasons = tuple(reason for part in parts for reason in part.reasons)
-    solutions = hidden = None
-    start, count = 0, np.count_nonzero(solved)
+    arrays, start = [np.empty((0, 0)), np.empty((0, 0))], 0
     parts.reverse()
     while parts:
-        part = loaded(parts.pop())
+        part = parts.pop().load()
         stop = start + len(part.solutions)
-        if stop > start:
-            if solutions is None or hidden is None:
-                solutions, hidden = (np.empty((count, a.shape[1])) for a in (part.solutions, part.hidden))
-            solutions[start:stop], hidden[start:stop] = part.solutions, part.hidden
+        if start == 0 < stop:
+            arrays = [np.empty((np.count_nonzero(solved), a.shape[1])) for a in (part.solutions, part.hidden)]
+        if start < stop:
+            arrays[0][start:stop], arrays[1][start:stop] = part.solutions, part.hidden
         start = stop
-    nothing = np.empty((0, 0))
-    return Chunk(
-        mus, solved, nothing if solutions is None else solutions, nothing if hidden is None else hidden, reasons
-    )
+    return Chunk(mus, solved, arrays[0], arrays[1], reasons)
 
 
 def _snapshots(found: dict[int, Chunk | StoredChunk], manifest: Manifest, folder: Path | None) -> Snapshots:

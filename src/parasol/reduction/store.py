@@ -39,6 +39,15 @@ class Chunk:
     hidden: np.ndarray  # (n_solved, n_hidden)
     reasons: tuple[str, ...]  # one for each that was not solved
 
+    @property
+    def n_values(self) -> int:
+        """Values in a solution, 0 where there is none."""
+        return self.solutions.shape[1]
+
+    def load(self) -> Chunk:
+        """The chunk itself: its arrays are here."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class StoredChunk:
@@ -154,7 +163,7 @@ def write_chunk(folder: Path, index: int, fingerprint: str, chunk: Chunk) -> Sto
 
     path = chunk_path(folder, index)
     disk.publish(path, fill, advice=_RESUME)
-    return StoredChunk(path, index, fingerprint, chunk.mus, chunk.solved, chunk.reasons, chunk.solutions.shape[1])
+    return StoredChunk(path, index, fingerprint, chunk.mus, chunk.solved, chunk.reasons, chunk.n_values)
 
 
 def _sha256(path: Path) -> str:
@@ -223,8 +232,8 @@ def stored_chunks(folder: Path, manifest: Manifest, mus: np.ndarray | None = Non
         fits = 0 < len(chunk.mus) <= n_rows and chunk.mus.shape[1] == manifest.n_parameters
         if not fits or (mus is not None and not np.array_equal(chunk.mus, mus[start : start + len(chunk.mus)])):
             raise _damaged(path, "its parameters are not those of the manifest")
-        n_values = chunk.solutions.shape[1]
-        out[index] = StoredChunk(path, index, manifest.fingerprint, chunk.mus, chunk.solved, chunk.reasons, n_values)
+        about = chunk.mus, chunk.solved, chunk.reasons, chunk.n_values
+        out[index] = StoredChunk(path, index, manifest.fingerprint, *about)
     lengths = {c.n_values for c in out.values() if c.solved.any()}
     if len(lengths) > 1:
         raise ParasolError(f"the snapshot store {folder} holds solutions of different lengths {sorted(lengths)}.")
@@ -285,13 +294,3 @@ def claim(folder: Path) -> contextlib.AbstractContextManager[None]:
             raise ParasolError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
     return disk.claim(folder, "snapshot store", check)
-
-
-def loaded(part: Chunk | StoredChunk) -> Chunk:
-    """The part with its arrays in memory."""
-    return part.load() if isinstance(part, StoredChunk) else part
-
-
-def length_of(part: Chunk | StoredChunk) -> int:
-    """Values in a solution of this part, 0 where it has none."""
-    return part.n_values if isinstance(part, StoredChunk) else part.solutions.shape[1]

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
-from parasol.reduction.store import Chunk, StoredChunk, length_of, loaded, write_chunk
+from parasol.reduction.store import Chunk, StoredChunk, write_chunk
 
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
@@ -66,10 +66,10 @@ def _run(solver, task: Task, tick: Callable[[int], None] = lambda rows: None) ->
 def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
     n_values, solved, solutions, hidden, reasons = task.n_values, [], [], [], []
     if task.there is not None:
-        there = loaded(task.there)
+        there = task.there.load()
         solved, solutions, hidden = list(there.solved), list(there.solutions), list(there.hidden)
         reasons = list(there.reasons)
-        n_values = length_of(there) or n_values
+        n_values = there.n_values or n_values
     for mu in task.mus[len(solved) :]:
         values, ghosts, reason = _solve_one(solver, mu, task.extrapolate)
         if not reason and n_values is not None and len(values) != n_values:
@@ -104,7 +104,7 @@ def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, n
         text = str(error) or type(error).__name__
         return nothing, nothing, text[:_LONGEST].encode("utf-8", "replace").decode()
     if isinstance(found, Solution) and isinstance(solver, Model) and found.unknowns is not None:
-        return solver.at_nodes(found.unknowns), solver.hidden(found.unknowns), ""
+        return solver.layout.at_nodes(found.unknowns), solver.layout.at_ghosts(found.unknowns), ""
     if not isinstance(found, np.ndarray):
         found = getattr(found, "flat", getattr(found, "values", found))
     values = np.asarray(found)
@@ -116,20 +116,10 @@ def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, n
     return values.astype(float).reshape(-1), nothing, ""
 
 
-class Progress:
-    """The fraction done, told when it grows."""
-
-    def __init__(self, tell: Callable[[float], None] | None, n_samples: int):
-        self.tell, self.n_samples = tell, n_samples
-
-    def __call__(self, n_done: int) -> None:
-        """Tell that so many parameters are done."""
-        if self.tell is not None:
-            self.tell(n_done / self.n_samples)
-
-
-def work_off(solver, tasks, parts, executor, jobs: int, progress: Progress, stack: contextlib.ExitStack) -> None:
-    """Run the tasks, put what comes back into `parts`."""
+def work_off(
+    solver, tasks, parts, executor, jobs: int, progress: Callable[[int], None], stack: contextlib.ExitStack
+) -> None:
+    """Run the tasks, put what comes back into `parts`; `progress` is called with the number of parameters done."""
     rows = sum(len(part.mus) for part in parts.values())
     progress(rows)
     if not tasks:
@@ -146,7 +136,7 @@ def work_off(solver, tasks, parts, executor, jobs: int, progress: Progress, stac
     waiting = list(tasks)
     try:
         while waiting:
-            n_values = max([length_of(part) for part in parts.values()], default=0) or waiting[0].n_values
+            n_values = max([part.n_values for part in parts.values()], default=0) or waiting[0].n_values
             # while nobody knows how long solutions are, the first chunk that has one says it for all
             now, waiting = (waiting[:1], waiting[1:]) if n_values is None else (waiting, [])
             now = [replace(task, n_values=n_values) for task in now]

@@ -13,7 +13,8 @@ from parasol.delivery.files import triangulate, wrapped_cells
 from parasol.pde.evolution import Evolution
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution, describe
-from parasol.space.geometry.domain import AXES, Domain
+from parasol.space.geometry.axes import AXES
+from parasol.space.geometry.domain import Domain
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate

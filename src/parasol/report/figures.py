@@ -28,7 +28,7 @@ from parasol.report.canvas import (
     title,
     views,
 )
-from parasol.space.geometry.domain import AXES
+from parasol.space.geometry.axes import AXES
 from parasol.space.nodes import Nodes
 from parasol.space.quality import quality
 
@@ -124,7 +124,7 @@ def _panels(solution: Solution) -> list[list[_Panel]]:
     exact = solution.exact
     if exact is None or not np.all(np.isfinite(exact)):
         return [shown]
-    gaps = solution.model.fields(solution.values - exact)
+    gaps = solution.model.layout.fields(solution.values - exact)
     errors = [_Panel(f"|{name} − exact|", gap, is_error=True) for name, gap in gaps.items()]
     return [shown, errors] if len(shown) > 1 else [[*shown, *errors]]
 

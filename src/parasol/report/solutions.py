@@ -73,11 +73,11 @@ class SolveReport:
     @property
     def terms(self) -> dict[str, list[str]]:
         """The parameters' functions that multiply what is assembled once."""
-        model = self.solution.model
+        terms = self.solution.model.terms
         return {
-            "operator": [str(theta) for theta in model.operator_thetas],
-            "time": [str(theta) for _, theta, _ in model.time_data],
-            "load": [*map(str, model.load_thetas), *self.functions],
+            "operator": [str(theta) for theta in terms.operator_thetas],
+            "time": [str(theta) for _, theta, _ in terms.time_data],
+            "load": [*map(str, terms.load_thetas), *self.functions],
         }
 
     def to_dict(self) -> Facts:
@@ -102,7 +102,7 @@ class SolveReport:
             "median_condition": report.median_condition,
             "worst_condition": report.worst_condition,
             "linear": model.problem.linear,
-            "affine": model.affine,
+            "affine": model.problem.affine,
             "operator_terms": terms["operator"],
             "load_terms": terms["load"],
             "time_terms": terms["time"],
@@ -171,7 +171,7 @@ class SolveReport:
         model = self.solution.model
         if not model.problem.linear:
             return "nonlinear: Newton" if self.evolution is None else "nonlinear: in every step in time"
-        if not model.affine:
+        if not model.problem.affine:
             return "not affine: assembled anew for every parameter"
         listed = {kind: ", ".join(terms) for kind, terms in self.terms.items()}
         return "affine: " + "; ".join(f"{k}: {v or 'none'}" for k, v in listed.items() if v or k != "time")

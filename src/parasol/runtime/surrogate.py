@@ -296,7 +296,8 @@ class Surrogate:
             modes = modes[:, :, chosen]
             layout = replace(layout, points=None if layout.points is None else layout.points[chosen], n_interior=0)
         if points is not None:
-            modes = np.einsum("pn,tfnd->tfpd", borrowed("interpolation_weights")(layout, points), modes, optimize=True)
+            weights = borrowed("interpolation_weights")(layout, points)  # sparse
+            modes = np.stack([np.stack([weights @ field for field in fields]) for fields in modes])
             layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), n_interior=0)
         readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
         made = replace(self, readout=readout, layout=layout, quantities=quantities)

@@ -14,8 +14,9 @@ from scipy.sparse.csgraph import connected_components
 
 from parasol.checks import ParasolError
 from parasol.space.fill import fibonacci, fill, independent
-from parasol.space.geometry.domain import AXES, look_around
-from parasol.space.geometry.pieces import pieces
+from parasol.space.geometry.axes import AXES
+from parasol.space.geometry.corners import look_around
+from parasol.space.geometry.pieces import pieces, points_along
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.relax import trim
 from parasol.space.wrap import Wrap
@@ -29,9 +30,8 @@ class Boundary:
     part: np.ndarray  # (n,) of several parts, the one to take unless there is a reason for another
     on_part: np.ndarray  # (n, n_parts)
     part_normals: np.ndarray  # (n, n_parts, dimension)
-    coarse: tuple[float, int] | None = (
-        None  # length and nodes of the closed curve with fewest, if too few for its shape
-    )
+    # length and nodes of the closed curve or surface with fewest, if too few for its shape
+    coarse: tuple[float, int] | None = None
 
     @property
     def normals(self) -> np.ndarray:
@@ -66,9 +66,10 @@ def describe(domain, points: np.ndarray, spacing: np.ndarray) -> Boundary:
     side of a square, though it also holds on the ends of two others.
     """
     if len(points) == 0:
-        n_parts = len(domain.part_names)
-        none = np.empty((0, n_parts), dtype=bool)
-        return Boundary(points, np.empty(0, dtype=int), none, np.empty((0, n_parts, domain.dimension)))
+        shape = 0, len(domain.part_names)
+        return Boundary(
+            points, np.zeros(0, dtype=int), np.zeros(shape, dtype=bool), np.zeros((*shape, domain.dimension))
+        )
     if len(domain.part_names) == 1:
         return Boundary(points, np.zeros(len(points), dtype=int), domain.parts(points), domain.normal(points)[:, None])
     on_part, part_normals = look_around(domain, points, _THIN * spacing)
@@ -116,19 +117,17 @@ class _Curve:
     weight: np.ndarray  # cumulative, starts at 0
     closed: bool
 
-    def at(self, weight) -> np.ndarray:
-        return np.stack([np.interp(weight, self.weight, x) for x in self.points.T], axis=1)
-
-    def wrapped(self, weight: np.ndarray) -> np.ndarray:
-        """Points at weights that may go beyond the end of a closed curve."""
-        return self.at(np.mod(weight, self.weight[-1]) if self.closed else weight)
+    def at(self, weight: np.ndarray) -> np.ndarray:
+        """Points at weights (n,), which may go beyond the end of a closed curve."""
+        weight = np.mod(weight, self.weight[-1]) if self.closed else weight
+        return points_along(self.points, weight, self.weight)
 
 
 def _curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[_Curve, int]:
     """The curve through the points of a polyline, and how many of its segments stand for one of the polyline."""
     finer = max(1, int(np.ceil(400 / (len(line) - 1))))
     t = np.linspace(0, len(line) - 1, finer * (len(line) - 1) + 1)
-    points = np.stack([np.interp(t, np.arange(len(line)), x) for x in line.T], axis=1)
+    points = points_along(line, t, np.arange(len(line)))
     length = np.linalg.norm(np.diff(points, axis=0), axis=1)
     density = 1 / spacing(points)
     weight = np.concatenate([[0], np.cumsum(length * (density[1:] + density[:-1]) / 2)])
@@ -151,32 +150,27 @@ class _Run:
         """Whether it is the whole of a closed curve."""
         return self.curve.closed and self.weight == self.curve.weight[-1]
 
-    def at(self, weight: np.ndarray) -> np.ndarray:
-        """Points at weights counted from its start."""
-        return self.curve.wrapped(self.start + weight)
-
 
 def _runs(curve: _Curve, starts: np.ndarray, parts: np.ndarray, thin: float) -> list[_Run]:
     """The pieces of a curve, those thinner than `thin` given to their longer neighbours."""
     weights = np.diff(np.append(starts, curve.weight[-1]))
     runs = [_Run(curve, *piece) for piece in zip(starts, weights, parts, strict=True)]
-    while True:
-        k = next((k for k in range(len(runs)) if len(runs) > 1 and _alike(runs, k, curve.closed)), None)
-        if k is not None:
-            one, other = runs[k], runs.pop((k + 1) % len(runs))
-            together = curve.weight[-1] if len(runs) == 1 else one.weight + other.weight
-            runs[runs.index(one)] = replace(one, weight=together)
+    while len(runs) > 1:
+        n = len(runs)
+        after = [(k, (k + 1) % n) for k in range(n if curve.closed else n - 1)]
+        alike = next(((k, j) for k, j in after if np.all(runs[k].parts == runs[j].parts)), None)
+        if alike is not None:
+            k, j = alike
+            together = curve.weight[-1] if n == 2 else runs[k].weight + runs[j].weight
+            runs[k] = replace(runs[k], weight=together)
+            runs.pop(j)
             continue
         k = int(np.argmin([run.weight for run in runs]))
-        if len(runs) == 1 or runs[k].weight >= thin:
-            return runs
-        beside = [runs[j % len(runs)] for j in (k - 1, k + 1) if curve.closed or 0 <= j < len(runs)]
+        if runs[k].weight >= thin:
+            break
+        beside = [runs[j % n] for j in (k - 1, k + 1) if curve.closed or 0 <= j < n]
         runs[k] = replace(runs[k], parts=max(beside, key=lambda run: run.weight).parts)
-
-
-def _alike(runs: list[_Run], k: int, closed: bool) -> bool:
-    """Whether a run and the one after it lie on the same parts."""
-    return (closed or k + 1 < len(runs)) and bool(np.all(runs[k].parts == runs[(k + 1) % len(runs)].parts))
+    return runs
 
 
 def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
@@ -195,19 +189,18 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
     least = np.array([3 if run.closed else 1 for run in runs])
     counts = np.maximum(np.round(total).astype(int), least) if n is None else apportion(total, least, n, "n_boundary")
     owner = np.repeat(np.arange(len(arcs)), [len(several) for several in split])
-    round_arcs = [k for k, arc in enumerate(arcs) if arc.closed]
-    around = [(arcs[k].length, int(counts[owner == k].sum())) for k in round_arcs]
+    around = [(arc.length, int(counts[owner == k].sum())) for k, arc in enumerate(arcs) if arc.closed]
     coarse = min([few for few in around if few[1] < _ROUND], key=lambda few: few[::-1], default=None)
     smooth, parts, ends, beside, end_parts = [], [], [], [], []
     for run, m in zip(runs, counts, strict=True):
         step = run.weight / m
-        inner = run.at(step * np.arange(0 if run.closed else 1, m))
+        inner = run.curve.at(run.start + step * np.arange(0 if run.closed else 1, m))
         smooth.append(inner)
         parts.append(np.tile(run.parts, (len(inner), 1)))
         if not run.closed:
-            ends.append(run.at(np.array([0.0, run.weight])))
+            ends.append(run.curve.at(run.start + np.array([0.0, run.weight])))
             off = np.minimum(0.02 * step, 1e-6 * domain.size / spacing(ends[-1]))
-            beside.append(run.at(np.array([off[0], run.weight - off[1]])))
+            beside.append(run.curve.at(run.start + np.array([off[0], run.weight - off[1]])))
             end_parts += [run.parts, run.parts]
     points, on_part = domain.project(np.concatenate(smooth)), np.concatenate(parts)
     normals = domain.normal(points) if len(points) else points
@@ -217,9 +210,7 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
         corners, lent = np.concatenate(ends), np.array(end_parts)
         sides = domain.plain(domain.project(np.concatenate(beside)))[1]
         tolerance = 1e-8 * float(np.ptp(domain.bounds, axis=0).max())
-        same = wrap.tree(corners).query_ball_point(
-            corners if wrap.axes.size == 0 else wrap.fold(corners) - wrap.lower, tolerance
-        )
+        same = wrap.tree(corners).query_ball_point(wrap.shifted(corners), tolerance)
         first = np.array([min(group) for group in same])
         groups = [np.flatnonzero(first == c) for c in np.unique(first)]
         points = np.concatenate([points, corners[np.unique(first)]])
@@ -253,15 +244,8 @@ _DENSITY = 0.95
 
 
 def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, steps: int) -> Boundary:
-    shape = domain
-    while hasattr(shape, "base"):  # a domain with renamed parts has the shape of the one below it
-        shape = shape.base
-    if isinstance(shape, Box):
-        make = partial(_on_box, shape)
-    elif isinstance(shape, Ball):
-        make = partial(_on_ball, shape)
-    else:
-        make = partial(_on_cloud, shape)
+    shape = domain.unnamed
+    make = partial(_on_box if isinstance(shape, Box) else _on_ball if isinstance(shape, Ball) else _on_cloud, shape)
     if n is None:
         (points, n_fixed), scale = make(spacing, rng), 1.0
     else:
@@ -285,9 +269,8 @@ def _smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float,
     least = int(np.argmin(counts))
     if counts[least] >= _ROUND_IN_SPACE:
         return None
-    return np.pi * float(np.ptp(points[surface == least], axis=0).max() + h[surface == least].mean()), int(
-        counts[least]
-    )
+    own = surface == least
+    return np.pi * float(np.ptp(points[own], axis=0).max() + h[own].mean()), int(counts[least])
 
 
 def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
@@ -364,12 +347,7 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
         face = Box(lower[plane], upper[plane], names)
         for end in (lower[axis], upper[axis]):
             rim = fixed[fixed[:, axis] == end][:, plane]
-
-            def lift(points, plane=plane, axis=axis, end=end):
-                out = np.full((len(points), 3), end)
-                out[:, plane] = points
-                return out
-
+            lift = partial(np.insert, obj=axis, values=end, axis=1)
             # 0.98: a plane fill at r keeps 0.91 area/r^2 points
             faces.append(lift(fill(face, lambda p, _, lift=lift: 0.98 * spacing(lift(p)), rim, rng=rng)))
     return np.concatenate(faces), len(fixed)

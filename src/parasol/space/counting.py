@@ -13,7 +13,7 @@ from parasol.space.boundary import Boundary, apportion, boundary_nodes, interval
 from parasol.space.fill import fill
 from parasol.space.front import front
 from parasol.space.geometry.domain import Domain
-from parasol.space.relax import clip, relax, repel, trim
+from parasol.space.relax import relax, repel, trim
 from parasol.space.wrap import Depth, Wrap
 
 # Interior nodes = a * integral of h^-dimension - b * boundary nodes: (a, b) measured in 2-D and 3-D. Only the first
@@ -64,7 +64,7 @@ class Plan:
     method: str
     field: Field
     n_boundary: int | None
-    steps: int | None
+    steps: int
     boundary_rng: np.random.Generator
     interior_rng: np.random.Generator
     depths: Depth
@@ -85,8 +85,13 @@ class Plan:
         else:
             points = _hexagons(self.domain, float(field(self.domain.bounds).mean()), rng)
         # what a front leaves near the boundary is repaired by pushing, a lattice has to keep its distance
-        room = {"margin": 0.25, "gap": 0.5} if self.method == "front" else {"margin": 0.5, "gap": 0.75}
-        return points[clip(self.domain, points, self.wanted(field, points), boundary, depths=self.depths, **room)]
+        margin, gap = (0.25, 0.5) if self.method == "front" else (0.5, 0.75)
+        h = self.wanted(field, points)
+        keep = self.depths.at_least(points, margin * h) >= margin * h
+        if len(boundary):
+            wrap = Wrap.of(self.domain)
+            keep &= wrap.query(wrap.tree(boundary), points, 1)[0][:, 0] >= gap * h
+        return points[keep]
 
     def wanted(self, field: Field, points: np.ndarray) -> np.ndarray:
         """The spacing at points; distances are asked for only if it depends on them."""
@@ -113,8 +118,7 @@ class Plan:
             return interior
         h = self.wanted(field, interior)
         push = relax if self.method == "fill" else repel
-        options = {} if self.steps is None else {"steps": self.steps}
-        return push(self.domain, interior, h, boundary, h_boundary, depths=self.depths, **options)
+        return push(self.domain, interior, h, boundary, h_boundary, steps=self.steps, depths=self.depths)
 
 
 def spaced(plan: Plan) -> Draft:

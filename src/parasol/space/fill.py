@@ -9,7 +9,7 @@ import numpy as np
 from parasol.space.wrap import Depth, Wrap
 
 # How far (in spacings) an interior node stays from the boundary; the triangle on two boundary nodes has height 0.87.
-MARGIN = 0.6
+_MARGIN = 0.6
 _N_DIRECTIONS = {2: 15, 3: 24}
 
 
@@ -46,9 +46,8 @@ class _Forest:
                     width = int(near[used].sum(axis=1).max())
                     distance, index, near = distance[used, :width], index[used, :width], near[used, :width]
                     away = self.wrap.shortest(block[np.where(near, index, 0)] - parents[rows[used], None, :])
-                    ignored = ~near | (
-                        distance < 1e-9 * h[rows[used], None]
-                    )  # the parent itself touches every candidate
+                    # the parent itself touches every candidate
+                    ignored = ~near | (distance < 1e-9 * h[rows[used], None])
                     square = np.where(ignored, np.inf, distance**2)
                     bracket = 2 * (offsets[rows[used]] @ away.transpose(0, 2, 1)) - square[:, None, :]
                     best = bracket.max(axis=2) / h[rows[used], None] ** 2
@@ -96,13 +95,12 @@ def fill(
     rng: np.random.Generator,
     depths: Depth | None = None,
     graded: bool = True,
-    margin: float = MARGIN,
     limit: int | None = None,
 ) -> np.ndarray:
     """Fill a domain from its boundary nodes inwards, nodes at least the local spacing apart.
 
     Every node of a generation offers candidates on the sphere of radius h around it, at a random rotation; kept are
-    those inside, at least `margin` h from the boundary and h from every node so far, the tightest first (Slak and
+    those inside, at least 0.6 h from the boundary and h from every node so far, the tightest first (Slak and
     Kosec 2019, there one node at a time).
 
     `spacing(points, depth)` takes (n, dimension) points and their (n,) distances from the boundary, `boundary` is
@@ -110,20 +108,14 @@ def fill(
     second argument, which saves asking for distances. Beyond `limit` nodes the fill gives up and returns what it has.
     """
     wrap = Wrap.of(domain)
-    depths = Depth(domain) if depths is None else depths
-    dimension = domain.dimension
+    depths = depths or Depth(domain)
     forest = _Forest(wrap)
-    if len(boundary):
-        points, depth = boundary, np.zeros(len(boundary))
-        found = []
-    else:
-        points = domain.bounds[0] + rng.random((1, dimension)) * (domain.bounds[1] - domain.bounds[0])
-        depth = depths.exact(points)
-        found = [points]
+    points, depth, found, count = boundary, np.zeros(len(boundary)), [boundary[:0]], 0
+    if not len(boundary):
+        points = domain.bounds[0] + rng.random((1, domain.dimension)) * (domain.bounds[1] - domain.bounds[0])
+        depth, found = depths.exact(points), [points]
     forest.add(points)
-    h = spacing(points, depth)
-    waiting = (points, depth, h)
-    count = 0
+    waiting = (points, depth, spacing(points, depth))
     while len(waiting[0]) and (limit is None or count <= limit):
         points, depth, h = waiting
         # one scale at a time, the finest first, so that one search radius serves the whole generation
@@ -132,10 +124,10 @@ def fill(
         points, depth, h = points[now], depth[now], h[now]
         candidates, parents, tight = _offers(forest, wrap, points, h, rng)
         # the distance is 1-Lipschitz: a parent deep enough vouches for its candidates
-        near = np.flatnonzero(depth[parents] < (1 + margin) * h[parents] * 1.01)
+        near = np.flatnonzero(depth[parents] < (1 + _MARGIN) * h[parents] * 1.01)
         inside = np.ones(len(candidates), dtype=bool)
         if near.size:
-            least = margin * h[parents[near]]
+            least = _MARGIN * h[parents[near]]
             inside[near] = depths.at_least(candidates[near], least) >= least
         candidates, parents, tight = candidates[inside], parents[inside], tight[inside]
         if len(candidates) == 0:
@@ -151,9 +143,9 @@ def fill(
             new_h = spacing(new, depth)
         else:
             new_h = spacing(new, np.zeros(len(new)))
-            depth = depths.at_least(new, 1.02 * (1 + margin) * new_h)
+            depth = depths.at_least(new, 1.02 * (1 + _MARGIN) * new_h)
         waiting = tuple(np.concatenate([a, b]) for a, b in zip(waiting, (new, depth, new_h), strict=True))
-    return np.concatenate(found) if found else np.empty((0, dimension))
+    return np.concatenate(found)
 
 
 def _offers(forest: _Forest, wrap: Wrap, points: np.ndarray, h: np.ndarray, rng: np.random.Generator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.runtime.layout import Layout
@@ -11,7 +12,7 @@ from parasol.space.operators import differentiate
 from parasol.space.outline import OutlinedDomain
 
 
-def interpolation_weights(layout: Layout, points) -> np.ndarray:
+def interpolation_weights(layout: Layout, points) -> csr_array:
     """Weights (n_points, n_nodes) that turn values at the nodes of a field into values at points in its domain."""
     if layout.points is None or layout.scheme is None:
         raise ParasolError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
@@ -19,15 +20,21 @@ def interpolation_weights(layout: Layout, points) -> np.ndarray:
     # the domain is not part of a file, and answers must not change on the way through one
     known = layout.domain if layout.outline is None else OutlinedDomain(layout.outline)
     cloud = Cloud(layout.points, known)  # type: ignore[arg-type]
-    gap, node = (found[:, 0] for found in cloud.wrap.query(cloud.wrap.tree(layout.points), points, 1))
+    tree = cloud.wrap.tree(layout.points)
+    gap, node = (found[:, 0] for found in cloud.wrap.query(tree, points, 1))
     between = gap > 1e-12 * float(np.max(np.abs(layout.points)))
-    if not _contains(layout, points[between]).all():
+    inside = _contains(layout, points)
+    if known is None:  # stencils would extrapolate wildly
+        inside = gap <= 2 * np.max(cloud.wrap.query(tree, layout.points, 2)[0][:, -1])
+    if not inside[between].all():
         raise ParasolError("some of the points lie outside the domain. Ask inside only.")
-    weights = np.zeros((len(points), len(layout.points)))
-    weights[~between, node[~between]] = 1.0  # a node has its own value, wherever its neighbours are
+    at_nodes = np.flatnonzero(~between)  # a node has its own value, wherever its neighbours are
+    shape = (len(points), len(layout.points))
+    weights = csr_array((np.ones(len(at_nodes)), (at_nodes, node[at_nodes])), shape)
     if between.any():
         zero = (0,) * layout.points.shape[1]
-        weights[between] = differentiate(cloud, points[between], [zero], layout.scheme)[zero].toarray()
+        rows = differentiate(cloud, points[between], [zero], layout.scheme)[zero].tocoo()
+        weights = weights + csr_array((rows.data, (np.flatnonzero(between)[rows.row], rows.col)), shape)
     return weights
 
 

@@ -14,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -62,6 +63,7 @@ class _Quadric(Kernel):
     """(1 + (eps r)²)^power."""
 
     epsilon: float
+    power: ClassVar[float]
 
     def __post_init__(self):
         check_positive(self.epsilon, f"epsilon of {type(self).__name__}")
@@ -70,10 +72,10 @@ class _Quadric(Kernel):
     def smoothness(self) -> float:
         return math.inf
 
-    def _power(self, squared, order, scale, power: float) -> np.ndarray:
+    def radial(self, squared, order, scale):
         e2 = (self.epsilon * scale) ** 2
-        falling = math.prod(power - i for i in range(order))
-        return falling * (2 * e2) ** order * (1 + e2 * squared) ** (power - order)
+        falling = math.prod(self.power - i for i in range(order))
+        return falling * (2 * e2) ** order * (1 + e2 * squared) ** (self.power - order)
 
 
 class IMQ(_Quadric):
@@ -83,22 +85,19 @@ class IMQ(_Quadric):
     IMQ(epsilon=3.0)
     """
 
-    def radial(self, squared, order, scale):
-        return self._power(squared, order, scale, -0.5)
+    power = -0.5
 
 
 class MQ(_Quadric):
     """Multiquadric √(1 + (εr)²), conditionally definite of order 1."""
 
-    def radial(self, squared, order, scale):
-        return self._power(squared, order, scale, 0.5)
+    power = 0.5
 
 
 class IQ(_Quadric):
     """Inverse quadratic 1/(1 + (εr)²), positive definite."""
 
-    def radial(self, squared, order, scale):
-        return self._power(squared, order, scale, -1.0)
+    power = -1.0
 
 
 class Gaussian(_Quadric):
@@ -211,16 +210,14 @@ class Wendland(Kernel):
     def radial(self, squared, order, scale):
         e = np.asarray(self.epsilon * scale)
         r = np.sqrt(squared) * e
-        inside = r < 1
         total = np.zeros(np.broadcast_shapes(r.shape, e.shape))
         positive = np.where(r > 0, r, 1.0)
         for power, coefficient in enumerate(_WENDLAND[self.smooth]):
             falling = coefficient * math.prod(power - 2 * i for i in range(order))
             exponent = power - 2 * order
             # terms with a negative power are multiplied by offsets that vanish faster: their limit at 0 is 0
-            term = positive**exponent if exponent else np.ones_like(r)
-            total = total + falling * (term if exponent == 0 else np.where(r > 0, term, 0.0))
-        return np.where(inside, e ** (2 * order) * total, 0.0)
+            total = total + falling * np.where((r > 0) | (exponent == 0), positive**exponent, 0.0)
+        return np.where(r < 1, e ** (2 * order) * total, 0.0)
 
 
 _BY_NAME = {"imq": IMQ, "mq": MQ, "iq": IQ, "gaussian": Gaussian, "phs": PHS, "matern": Matern, "wendland": Wendland}

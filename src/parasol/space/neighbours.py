@@ -8,7 +8,7 @@ from math import gamma
 
 import numpy as np
 
-from parasol.space.geometry.domain import Domain, Named
+from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.sight import OVERLAP, lifted, walk
 from parasol.space.stencils import n_workers
@@ -99,7 +99,5 @@ def _spacing(distance: np.ndarray, dimension: int) -> np.ndarray:
 
 
 def is_convex(domain: Domain) -> bool:
-    """Whether every point sees every other."""
-    while isinstance(domain, Named):
-        domain = domain.base
-    return isinstance(domain, Box | Ball)
+    """Whether every point sees every other. (A convex `Outline`, which stands for a domain, is one without parts.)"""
+    return isinstance(domain, Domain) and isinstance(domain.unnamed, Box | Ball)

@@ -17,13 +17,7 @@ from parasol.space.geometry.primitives import Box
 from parasol.space.wrap import Depth, in_cells
 
 _METHODS = ("fill", "front", "hexagonal")
-_STEPS_OUT = (
-    1.0,
-    0.5,
-    0.25,
-    0.125,
-    0.0625,
-)  # how far ghosts stand off, in spacings: the first that a wall has room for
+_STEPS_OUT = 0.5 ** np.arange(5)  # how far ghosts stand off, in spacings: the first that a wall has room for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,7 +112,8 @@ def scatter(
     shape = spacing if callable(spacing) else (lambda points, h=float(spacing or 1.0): np.full(len(points), h))
     field = Field(shape, grade=grade or 0.0, flat=not callable(spacing), free=spacing is None)
     boundary_rng, interior_rng = rng.spawn(2)
-    plan = Plan(domain, method, field, n_boundary, relax, boundary_rng, interior_rng, Depth(domain))
+    steps = 20 if relax is None else int(relax)
+    plan = Plan(domain, method, field, n_boundary, steps, boundary_rng, interior_rng, Depth(domain))
     draft = spaced(plan) if n_nodes is None else counted(plan, int(n_nodes))
     if draft.boundary.coarse is not None:
         length, count = draft.boundary.coarse
@@ -141,9 +136,7 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
     >>> nodes.n_interior == 55 * 55, nodes.n_boundary
     (True, 224)
     """
-    base = box
-    while hasattr(base, "base"):
-        base = base.base  # type: ignore[attr-defined]
+    base = box.unnamed if isinstance(box, Domain) else box
     if not isinstance(base, Box):
         raise ParasolError(f"a lattice needs a Box, got {type(base).__name__}. Use scatter for other domains.")
     counts = tuple(shape) if np.iterable(shape) else (shape,) * box.dimension

@@ -44,11 +44,6 @@ class Derivatives:
     matrices: Mapping[MultiIndex, sparse.csr_array]
     condition: np.ndarray  # (n_centers,)
 
-    @property
-    def report(self) -> StencilReport:
-        """How well conditioned the stencils were."""
-        return StencilReport.of(self.condition)
-
     def __getitem__(self, index: MultiIndex) -> sparse.csr_array:
         return self.matrices[index]
 
@@ -100,8 +95,7 @@ def differentiate(
             f"({n_monomials(centers.shape[1], scheme.degree)} monomials) and {scheme.kernel}. "
             f"Use a larger stencil_size, a smaller degree, or less regular nodes."
         )
-    report = StencilReport.of(condition)
-    _warn(report, size, n_points)
+    _warn_of_condition(StencilReport.of(condition), size, n_points)
     _warn_of_narrow_kernels(cloud, centers, columns, weights, derivatives, scheme)
     # the matrices share their columns: sorted, no use of one matrix can reorder those of another
     order = np.argsort(columns, axis=1)
@@ -171,19 +165,19 @@ def _lattice_steps(points: np.ndarray) -> np.ndarray | None:
     return np.array(steps)
 
 
-def _warn(report: StencilReport, size: int, n_points: int) -> None:
+def _warn(message: str) -> None:
+    warnings.warn(message, ParasolWarning, stacklevel=4)  # where `differentiate` was called
+
+
+def _warn_of_condition(report: StencilReport, size: int, n_points: int) -> None:
     if report.n_ill_conditioned:
-        warnings.warn(
+        _warn(
             f"{report.n_ill_conditioned} of {report.n_stencils} stencils are ill-conditioned (worst {report.worst_condition:.0e}, "
-            f"limit {ILL_CONDITIONED:.0e}): their weights may be wrong. Use other nodes, a smaller stencil, or a kernel that is less flat.",
-            ParasolWarning,
-            stacklevel=3,
+            f"limit {ILL_CONDITIONED:.0e}): their weights may be wrong. Use other nodes, a smaller stencil, or a kernel that is less flat."
         )
     if 2 * size > n_points and n_points > 2:
-        warnings.warn(
-            f"stencils of {size} nodes take more than half of the {n_points} there are: the solution is hardly resolved. Use more nodes.",
-            ParasolWarning,
-            stacklevel=3,
+        _warn(
+            f"stencils of {size} nodes take more than half of the {n_points} there are: the solution is hardly resolved. Use more nodes."
         )
 
 
@@ -200,11 +194,9 @@ def _warn_of_narrow_kernels(cloud: Cloud, centers, columns, weights, derivatives
         value = float(np.median(np.sum(weights[:, j] * monomial, axis=1)))
         if abs(value - 1.0) > _NARROW:
             what = "a constant" if not any(index) else "a monomial"
-            warnings.warn(
+            _warn(
                 f"{scheme.kernel} is too narrow for the spacing of the nodes: a derivative of {what} that is 1 comes out as "
-                f"{value:.2g}. Use a wider kernel (a smaller shape parameter), polynomials (degree=2), or more nodes.",
-                ParasolWarning,
-                stacklevel=3,
+                f"{value:.2g}. Use a wider kernel (a smaller shape parameter), polynomials (degree=2), or more nodes."
             )
             return
 
@@ -213,11 +205,9 @@ def _warn_of_leaks(distance: np.ndarray, count: np.ndarray, size: int) -> None:
     """Say so where stencils take nodes that are hidden behind a wall, for want of others."""
     blind = np.count_nonzero(np.isinf(np.take_along_axis(distance, count[:, None] - 1, axis=1)))
     if blind:
-        warnings.warn(
+        _warn(
             f"{blind} of {len(count)} stencils of {size} nodes find too few on their side of a wall and take others: "
-            f"the solution may leak through. Use more nodes, or a smaller stencil.",
-            ParasolWarning,
-            stacklevel=3,
+            f"the solution may leak through. Use more nodes, or a smaller stencil."
         )
 
 

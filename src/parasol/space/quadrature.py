@@ -22,7 +22,9 @@ _GAUSS = np.array([-1.0, 1.0]) / np.sqrt(12.0)  # in units of a piece, from its 
 _SHELL, _LAYERS = 0.35, 4  # depth of the layer that measures areas in space, in spacings, and sampling cells across it
 
 
-_layers: WeakKeyDictionary[Nodes, SurfacePoints] = WeakKeyDictionary()  # every part asks again for the same nodes
+# every part asks again for the same nodes: points of the boundary, and on which parts they lie
+_layers: WeakKeyDictionary[Nodes, SurfacePoints] = WeakKeyDictionary()
+_parts: WeakKeyDictionary[Nodes, np.ndarray] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +50,9 @@ def volume_weights(nodes: Nodes, scheme: Scheme) -> np.ndarray:
     dimension, n = nodes.dimension, nodes.n_nodes
     wrap = Wrap.of(nodes.domain)
     axes = np.eye(dimension, dtype=int)
-    first = [tuple(axis) for axis in axes]
-    second = [tuple(axes[i] + axes[j]) for i in range(dimension) for j in range(i, dimension)]
     pairs = [(i, j) for i in range(dimension) for j in range(i, dimension)]
-    volumes, moments = np.zeros(n), np.zeros((len(first) + len(second), n))
+    derivatives = [*(tuple(axis) for axis in axes), *(tuple(axes[i] + axes[j]) for i, j in pairs)]
+    volumes, moments = np.zeros(n), np.zeros((len(derivatives), n))
     for samples in cell_samples(nodes):
         owner = samples.owner
         away = wrap.shortest(samples.centres - nodes.points[owner])
@@ -59,8 +60,8 @@ def volume_weights(nodes: Nodes, scheme: Scheme) -> np.ndarray:
         products = [away[:, i] * away[:, j] / (1 + (i == j)) for i, j in pairs]
         for row, value in zip(moments, [*away.T, *products], strict=True):
             row += samples.volume * np.bincount(owner, weights=value, minlength=n)
-    slopes = differentiate(Cloud(nodes.points, nodes.domain), nodes.points, [*first, *second], scheme)
-    return volumes + sum(slopes[a].T @ moment for a, moment in zip([*first, *second], moments, strict=True))
+    slopes = differentiate(Cloud(nodes.points, nodes.domain), nodes.points, derivatives, scheme)
+    return volumes + sum(slopes[a].T @ moment for a, moment in zip(derivatives, moments, strict=True))
 
 
 def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
@@ -80,22 +81,21 @@ def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
         found = _along_arcs(nodes, part)
     else:
         if nodes not in _layers:
-            _layers[nodes] = _ends(nodes) if domain.dimension == 1 else _through_layer(nodes)
+            ends = SurfacePoints(nodes.boundary, np.ones(nodes.n_boundary), nodes.normals)
+            _layers[nodes] = ends if domain.dimension == 1 else _through_layer(nodes)
         found = _layers[nodes]
         if part is not None:
-            on = domain.parts(found.points)[:, domain.part_names.index(part)]
+            if nodes not in _parts:
+                _parts[nodes] = domain.parts(found.points)
+            on = _parts[nodes][:, domain.part_names.index(part)]
             found = SurfacePoints(found.points[on], found.weights[on], found.areas[on])
-        found = found if domain.dimension == 1 else _lumped(nodes, found)
+        found = _lumped(nodes, found) if domain.dimension == 3 and len(found.points) else found
     if not len(found.points):
         raise ParasolError(
             f"nothing of the boundary lies on the part {part!r}, or too little for {nodes.n_nodes} nodes to see it. "
             "Check where it is, or use more nodes."
         )
     return found
-
-
-def _ends(nodes: Nodes) -> SurfacePoints:
-    return SurfacePoints(nodes.boundary, np.ones(nodes.n_boundary), nodes.normals)
 
 
 def _along_arcs(nodes: Nodes, part: str | None) -> SurfacePoints:

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from parasol.checks import ParasolError
 from parasol.space.geometry.domain import Arc, Domain
+from parasol.space.geometry.pieces import arc_lengths, points_along
 
 # Chosen on the flower-shaped domain (docs/decisions/003), where the error sits at the concave pieces of the boundary.
 _WALL = 0.6  # spacing at a straight wall, relative to that far inside
@@ -70,12 +71,10 @@ def _relative(domain: Domain, grid: np.ndarray, size: float) -> np.ndarray:
 
 def _along(arc: Arc, step: float) -> tuple[np.ndarray, np.ndarray]:
     """Points at equal arc length and their curvature vectors, both (n, 2); an open arc keeps its ends."""
-    dense = np.vstack([arc.points, arc.points[:1]]) if arc.closed else arc.points
-    length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(dense, axis=0), axis=1))])
-    n = max(8, int(length[-1] / step))
-    at = np.linspace(0.0, length[-1], n + 1)[: n if arc.closed else n + 1]
-    points = np.column_stack([np.interp(at, length, dense[:, axis]) for axis in range(2)])
-    bend = (np.roll(points, 1, axis=0) - 2 * points + np.roll(points, -1, axis=0)) / (length[-1] / n) ** 2
+    length = arc_lengths(arc.line)[-1]
+    n = max(8, int(length / step))
+    points = points_along(arc.line, np.linspace(0.0, length, n + 1)[: n if arc.closed else n + 1])
+    bend = (np.roll(points, 1, axis=0) - 2 * points + np.roll(points, -1, axis=0)) / (length / n) ** 2
     if not arc.closed:
         bend[[0, -1]] = 0.0
     return points, bend

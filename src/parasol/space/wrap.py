@@ -30,40 +30,35 @@ class Wrap:
         """Bring (n, dimension) points back into the first period of each periodic axis."""
         if self.axes.size == 0:
             return points
-        points = points.copy()
-        for axis in self.axes:
-            low, period = self.lower[axis], self.periods[axis]
-            inside = np.mod(points[:, axis] - low, period)
-            points[:, axis] = low + np.where(inside >= period, 0.0, inside)  # mod of -1e-20 rounds up to the period
+        points, lower, periods = points.copy(), self.lower[self.axes], self.periods[self.axes]
+        inside = np.mod(points[:, self.axes] - lower, periods)
+        points[:, self.axes] = lower + np.where(inside >= periods, 0.0, inside)  # mod of -1e-20 rounds up to the period
         return points
 
     def shortest(self, difference: np.ndarray) -> np.ndarray:
         """Shortest representative of differences of points, shape (..., dimension)."""
         if self.axes.size:
-            difference = difference.copy()
-            for axis in self.axes:
-                period = self.periods[axis]
-                difference[..., axis] -= period * np.round(difference[..., axis] / period)
+            difference, periods = difference.copy(), self.periods[self.axes]
+            difference[..., self.axes] -= periods * np.round(difference[..., self.axes] / periods)
         return difference
 
     def tree(self, points: np.ndarray) -> KDTree:
-        """A k-d tree of folded points; query it with `query`, which shifts and folds alike."""
+        """A k-d tree of `shifted` points; ask it with `query`, or about points shifted alike."""
         # unbalanced trees build twice as fast and scattered nodes need no balancing
-        if self.axes.size == 0:
-            return KDTree(points, balanced_tree=False, compact_nodes=False)
-        return KDTree(self._shifted(points), boxsize=self.periods, balanced_tree=False, compact_nodes=False)
+        boxsize = self.periods if self.axes.size else None
+        return KDTree(self.shifted(points), boxsize=boxsize, balanced_tree=False, compact_nodes=False)
 
     def query(self, tree: KDTree, points: np.ndarray, k: int, bound: float = np.inf, workers: int = 1):
         """Distances and indices, both (n, k), of the k nearest points of the tree; missing ones are at infinity."""
-        where = points if self.axes.size == 0 else self._shifted(points)
-        distance, index = tree.query(where, k=k, distance_upper_bound=bound, workers=workers)
+        distance, index = tree.query(self.shifted(points), k=k, distance_upper_bound=bound, workers=workers)
         return distance.reshape(len(points), k), index.reshape(len(points), k)
 
-    def _shifted(self, points):
+    def shifted(self, points: np.ndarray) -> np.ndarray:
+        """Points as a tree wants them: where there are periodic axes, folded and counted from the lower corner."""
+        if self.axes.size == 0:
+            return points
         shifted = self.fold(points) - self.lower
-        for axis in self.axes:
-            shifted[shifted[:, axis] >= self.periods[axis], axis] = 0.0
-        return shifted
+        return np.where((self.periods > 0) & (shifted >= self.periods), 0.0, shifted)
 
 
 class Depth:
@@ -72,13 +67,13 @@ class Depth:
     The signed distance is 1-Lipschitz, so depth(x) >= depth(c) - |x - c| for the centre c of the cell x lies in.
     """
 
-    def __init__(self, domain, n_cells: int = 4096):
+    def __init__(self, domain):
         self.domain = domain
         self.n_asked = 0
         self._last: tuple[np.ndarray, np.ndarray] | None = None
         self.bounded = len(domain.part_names) > 0
         extent = domain.bounds[1] - domain.bounds[0]
-        counts = extent * (n_cells / np.prod(extent)) ** (1 / domain.dimension)
+        counts = extent * (4096 / np.prod(extent)) ** (1 / domain.dimension)
         self.counts = np.maximum(np.round(counts), 4).astype(int)
         self.cell = extent / self.counts
 
@@ -116,13 +111,13 @@ class Depth:
         return depth
 
 
-def in_cells(points: np.ndarray, per_cell: int = 8) -> np.ndarray:
-    """Order (n,) of points that walks through small cells to and fro, so that neighbours sit close in memory."""
+def in_cells(points: np.ndarray) -> np.ndarray:
+    """Order (n,) of points that walks through cells of about 8 to and fro, so that neighbours sit close in memory."""
     n, dimension = points.shape
     if n < 2:
         return np.arange(n)
     lower, extent = points.min(axis=0), np.maximum(np.ptp(points, axis=0), 1e-300)
-    side = (np.prod(extent) * per_cell / n) ** (1 / dimension)
+    side = (np.prod(extent) * 8 / n) ** (1 / dimension)
     index = ((points - lower) / max(side, 1e-300)).astype(np.int64)
     size = index.max(axis=0) + 1
     key = index[:, 0]

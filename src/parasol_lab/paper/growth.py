@@ -11,7 +11,7 @@ import numpy as np
 
 from parasol import Model, Surrogate, pod
 from parasol.checks import ParasolWarning
-from parasol.reduction import Snapshots, Workbench, fingerprint, modes_on_unknowns, prepare
+from parasol.reduction import Preparation, Snapshots, fingerprint, modes_on_unknowns, prepare
 from parasol.report import Facts
 from parasol.runtime import Basis, ReducedModel
 from parasol_lab.paper.memory import Made
@@ -65,7 +65,7 @@ class Reducer:
     n_anchors: int
 
     @cached_property
-    def _bench(self) -> Workbench:
+    def _prepared(self) -> Preparation:
         self.run.progress("constants of the error bounds")
         return prepare(self.model, n_anchors=self.n_anchors)
 
@@ -73,7 +73,7 @@ class Reducer:
         """The reduced model of a basis; its seconds are with the constants where it was the first."""
         key = ("reduced", fingerprint(self.model), self.n_anchors, basis)
         return self.run.memory.reduced(
-            key, lambda: self._bench.reduced(basis, self._bench.builders(modes_on_unknowns(self.model, basis)))
+            key, lambda: self._prepared.reduced(basis, self._prepared.builders(modes_on_unknowns(self.model, basis)))
         )
 
 

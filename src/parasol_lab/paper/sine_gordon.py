@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol import Model, Settings, load_problem, pod, reduce_in_time, sample
+from parasol import Model, Settings, load_problem, pod, reduce, sample
 from parasol.fitting import calibrated
 from parasol.pde import discretize_with
-from parasol.reduction import Snapshots, fingerprint, space_basis
+from parasol.reduction import Snapshots, TimeReducedModel, fingerprint, space_basis
 from parasol.report import Facts
 from parasol_lab.paper.baselines import field_recipes
 from parasol_lab.paper.growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
@@ -114,7 +114,9 @@ def _stepper_point(
     def stepped() -> Facts:
         run.progress(f"reduced steps from {n} trajectories")
         start = time.perf_counter()
-        reduced = reduce_in_time(model, data.between(0, n), tolerance=tolerance)
+        few = data.between(0, n)
+        reduced = reduce(model, space_basis(model, few, tolerance=tolerance), few, tolerance=tolerance)
+        assert isinstance(reduced, TimeReducedModel)
         seconds = time.perf_counter() - start
         found = measure(lambda mus: reduced.values(mus, extrapolate=True), truth)
         return {**found, "n_modes": reduced.n_modes, "fit_seconds": seconds, "pde_solves": n}
@@ -160,7 +162,7 @@ def _step_constants(run: Run, model: Model, truth: Snapshots) -> Facts:
     """Singular values of the matrix of a step in time on modes in space, times h², over the range of the damping."""
     run.progress("constants of a step in time")
     basis = space_basis(model, truth.between(0, min(8, len(truth))), tolerance=1e-3)
-    modes = model.unknowns(basis.modes.T, basis.hidden.T).T
+    modes = model.layout.unknowns(basis.modes.T, basis.hidden.T).T
     h = float(model.step)  # type: ignore[arg-type]
     values = []
     mus = model.parameters.grid(3, 2)

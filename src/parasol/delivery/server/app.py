@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from parasol.checks import ParasolError
-from parasol.delivery.server.desk import Desk
-from parasol.delivery.server.wire import Limits, require_starlette
+from parasol.delivery.server.service import Limits, Service
 from parasol.runtime.surrogate import Surrogate
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.applications import Starlette
 
 
 def make_app(surrogate: Surrogate, *, limits: Limits | None = None, extrapolate: bool = False) -> Starlette:
-    """The server as an ASGI application, for any server that runs one.
+    """The server as an ASGI application, for deployments that run their own ASGI server.
 
     With `extrapolate`, requests may ask for parameters outside the box; otherwise they are refused.
     """
-    require_starlette()
+    missing = [name for name in ("starlette", "uvicorn") if not find_spec(name)]
+    if missing:
+        raise ParasolError(f"serving needs {' and '.join(missing)}. Install it with: pip install 'parasol-pde[serve]'.")
     if not isinstance(surrogate, Surrogate):
         raise ParasolError(f"cannot serve a {type(surrogate).__name__}. Pass a surrogate.")
-    desk = Desk(surrogate, limits or Limits(), extrapolate)
-    _ = surrogate(desk.middle).values  # a surrogate that cannot answer should say so now
-    from parasol.delivery.server.routes import Routes  # needs what has just been required
+    service = Service(surrogate, limits or Limits(), extrapolate)
+    _ = surrogate(service.middle).values  # a surrogate that cannot answer should say so now
+    from parasol.delivery.server.routes import Routes  # needs Starlette
 
-    return Routes(desk).app()
+    return Routes(service).app()
+
+
+@dataclass(frozen=True, eq=False)
+class Server(AbstractContextManager["Server"]):
+    """A server that runs in a thread of this process until it is closed, or until the end of a `with` block."""
+
+    address: str
+    _server: uvicorn.Server
+    _thread: threading.Thread
+
+    def close(self) -> None:
+        """Answer what was asked, then stop."""
+        self._server.should_exit = True
+        self._thread.join()
+
+    def __exit__(self, *error) -> None:
+        self.close()
 
 
 def serve(
@@ -40,46 +62,46 @@ def serve(
     limits: Limits | None = None,
     extrapolate: bool = False,
     announce: Callable[[str], None] | None = None,
-) -> None:
+    background: bool = False,
+) -> Server:
     """Serve until interrupted, on this machine only unless another `host` is given; port 0 takes any free one.
 
-    `announce` is called with the address as soon as requests are accepted.
+    `announce` is called with the address as soon as requests are accepted. With `background` the server runs in a
+    thread of this process and is returned at once: `with ps.serve(surrogate, port=0, background=True) as server: ...`
+    asks it at `server.address`.
     """
+    app = make_app(surrogate, limits=limits, extrapolate=extrapolate)
+    listener = _listening(host, port)
+    server = _uvicorn(app, limits or Limits())
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    name, port = listener.getsockname()[:2]
+    running = Server(f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}", server, thread)
+    if announce is not None:
+        announce(running.address)
+    if background:
+        thread.start()
+        return running
     from threadpoolctl import threadpool_limits
 
-    app = make_app(surrogate, limits=limits, extrapolate=extrapolate)
-    with _listening(host, port) as found, threadpool_limits(1):  # requests are many: threads of BLAS would only quarrel
-        if announce is not None:
-            announce(_address(found))
-        _uvicorn(app, limits).run(sockets=[found])
+    with listener, threadpool_limits(1):  # requests run side by side: more threads of BLAS would only compete
+        server.run(sockets=[listener])
+    return running
 
 
 @contextmanager
-def serving(
-    surrogate: Surrogate, *, limits: Limits | None = None, extrapolate: bool = False, port: int = 0
-) -> Iterator[str]:
-    """A server in a thread of this process while the block lasts; gives its address, on this machine only."""
-    app = make_app(surrogate, limits=limits, extrapolate=extrapolate)
-    with _listening("127.0.0.1", port) as found:
-        server = _uvicorn(app, limits)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [found]}, daemon=True)
-        thread.start()
-        try:
-            yield _address(found)
-        finally:
-            server.should_exit = True
-            thread.join()
+def serving(surrogate: Surrogate, **options) -> Iterator[str]:
+    """The address of `serve(surrogate, background=True)`, as in 0.1.0."""
+    with serve(surrogate, **{"port": 0, **options}, background=True) as server:
+        yield server.address
 
 
-def _uvicorn(app: Starlette, limits: Limits | None):
+def _uvicorn(app: Starlette, limits: Limits) -> uvicorn.Server:
     import h11
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    seconds = (limits or Limits()).seconds
-
     class HeadsInTime(H11Protocol):
-        """Closes a connection on which no head of a request has come to its end for some time: uvicorn would wait for ever."""
+        """Closes a connection on which no head of a request was completed for some time; uvicorn would wait for ever."""
 
         def connection_made(self, transport) -> None:
             super().connection_made(transport)
@@ -90,7 +112,7 @@ def _uvicorn(app: Starlette, limits: Limits | None):
             if waiting and answered is not None and self.cycle is answered[0]:
                 self.transport.close()
             elif not self.transport.is_closing():
-                self.loop.call_later(seconds / 2, self._watch, (self.cycle,) if waiting else None)
+                self.loop.call_later(limits.seconds / 2, self._watch, (self.cycle,) if waiting else None)
 
     return uvicorn.Server(
         uvicorn.Config(
@@ -108,29 +130,17 @@ def _uvicorn(app: Starlette, limits: Limits | None):
     )
 
 
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listening(host: str, port: int) -> socket.socket:
     """A socket that accepts connections, or the reason in one line."""
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         raise ParasolError(f"port must be a whole number from 0 to 65535, got {port!r}.")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError):
-        raise ParasolError(
-            f"there is no address {host!r} to listen at. Use 127.0.0.1, or 0.0.0.0 for all of this machine's."
-        ) from None
-    with socket.socket(family, kind, protocol) as found:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            found.bind(address)
-            found.listen(2048)
-        except OSError as error:
-            raise ParasolError(
-                f"cannot listen at {host}, port {port}: {error.strerror or error}. Choose another port, or 0 for any free one."
-            ) from None
-        yield found
-
-
-def _address(found: socket.socket) -> str:
-    host, port = found.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
+    except (socket.gaierror, UnicodeError):
+        message = f"there is no address {host!r} to listen at. Use 127.0.0.1, or 0.0.0.0 for all of this machine's."
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        message = f"cannot listen at {host}, port {port}: {why}. Choose another port, or 0 for any free one."
+    raise ParasolError(message)

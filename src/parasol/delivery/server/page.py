@@ -7,17 +7,17 @@ import json
 from typing import Any
 
 from parasol import __version__
-from parasol.delivery.server.desk import Desk
+from parasol.delivery.server.formats import JSON, NPY, plain
+from parasol.delivery.server.service import Service
 from parasol.delivery.server.umbridge import model_names
-from parasol.delivery.server.wire import JSON, binary_kinds, plain
 from parasol.runtime.description import description
 
 _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_nodes", "dimension", "quantities")
 
 
-def describe(desk: Desk) -> dict[str, Any]:
+def describe(service: Service) -> dict[str, Any]:
     """What is served, as plain data: /v1/info."""
-    surrogate, times = desk.surrogate, desk.surrogate.layout.times
+    surrogate, times = service.surrogate, service.surrogate.layout.times
     facts = description(surrogate)
     # each answer says by "rigorous" whether its bound from the residual is proven
     bounds = "residual" if surrogate.reduced is not None else facts["bound"]["kind"]
@@ -30,30 +30,29 @@ def describe(desk: Desk) -> dict[str, Any]:
         "bounds": bounds,
         "facts": plain(surrogate.facts),
         "umbridge": model_names(surrogate),
-        "limits": vars(desk.limits),
-        "extrapolate": desk.extrapolate,
+        "limits": vars(service.limits),
+        "extrapolate": service.extrapolate,
     }
 
 
-def page(desk: Desk, description: dict[str, Any], facts: dict[str, Any]) -> str:
+def page(service: Service, schema: dict[str, Any], facts: dict[str, Any]) -> str:
     """The routes, an example to paste, and what is served: one page that asks for nothing else."""
     rows = "".join(
         f"<tr><td><code>{verb.upper()} {route}</code></td><td>{html.escape(operation['summary'])}</td></tr>"
-        for route, item in sorted(description["paths"].items())
+        for route, item in sorted(schema["paths"].items())
         for verb, operation in item.items()
     )
-    more = ", ..." if len(desk.middle) > 8 else ""
-    vector = f"[{', '.join(f'{value:g}' for value in desk.middle[:8])}{more}]"
-    wish = ', "bounds": true' if desk.has_bounds else ""
+    more = ", ..." if len(service.middle) > 8 else ""
+    vector = f"[{', '.join(f'{value:g}' for value in service.middle[:8])}{more}]"
+    wish = ', "bounds": true' if service.surrogate.has_bounds else ""
     body = f'{{"mus": {vector}{wish}}}'
     curl = f"curl -H 'Content-Type: {JSON}' -d '{body}' http://HOST:PORT/v1/predict"
     client = f'umbridge.HTTPModel("http://HOST:PORT", "field")([{vector}])'
-    forms = ", ".join([JSON, *binary_kinds()])
     return _PAGE.format(
         rows=rows,
         curl=html.escape(curl),
         client=html.escape(client),
-        forms=html.escape(forms),
+        forms=f"{JSON}, {NPY}",
         facts=html.escape(json.dumps(facts, indent=1, ensure_ascii=False)),
     )
 

@@ -1,4 +1,4 @@
-"""The server's routes: bodies read within limits, answers in the form that is accepted, every mistake told in JSON."""
+"""The server's routes: bodies are read within limits, answers written in the accepted form, errors told in JSON."""
 
 from __future__ import annotations
 
@@ -22,142 +22,129 @@ from starlette.routing import Route
 
 from parasol import __version__
 from parasol.checks import ParasolError
-from parasol.delivery.server import umbridge
-from parasol.delivery.server.desk import Desk
+from parasol.delivery.server import formats, umbridge
+from parasol.delivery.server.formats import JSON, NPY, Refusal
 from parasol.delivery.server.metrics import Metrics
 from parasol.delivery.server.page import describe, page
-from parasol.delivery.server.schema import MOST_IN_QUERY, openapi, questions
-from parasol.delivery.server.wire import (
-    JSON,
-    NPY,
-    Refusal,
-    accepted,
-    binary_kinds,
-    one_line,
-    parse_json,
-    read_json,
-    read_npy,
-    write_arrow,
-    write_json,
-    write_npy,
-)
+from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, openapi, questions
+from parasol.delivery.server.service import Service
 
-_PROTOCOL_VERBS = ("ModelInfo", "InputSizes", "OutputSizes", "Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian")
-_SMALL_BODY = 4096  # bytes that are read and parsed faster than handed to another thread
-_HEADERS = {"X-Content-Type-Options": "nosniff"}
+_SMALL_BODY = 4096  # bytes that are parsed faster than handed to another thread
+_HTML = "text/html; charset=utf-8"
+_REFUSED = (ParasolError, RecursionError)  # a body that could just be parsed may be nested too deeply to be quoted
 
 
 class Routes:
-    """Routes, bodies, forms of answers and counts around a desk."""
+    """The routes of a service, and the counts of their requests."""
 
-    def __init__(self, desk: Desk):
-        self._desk, self._metrics = desk, Metrics()
-        self._questions = questions(desk)
-        self._answers = {"/v1/predict": desk.values, "/v1/gradient": desk.gradient}
-        self._answers |= {"/v1/bounds": desk.bounds, "/v1/quantities": desk.quantities}
-        both = (JSON, *binary_kinds())
-        self._kinds: dict[str, tuple[str, ...]] = {"/v1/predict": both, "/v1/gradient": both}
+    def __init__(self, service: Service):
+        self._service, self._metrics = service, Metrics()
+        self._questions = questions(service)
+        self._answers = {"/v1/predict": service.predict, "/v1/gradient": service.gradient}
+        self._answers |= {"/v1/bounds": service.bounds, "/v1/quantities": service.quantities}
         self._workers = anyio.CapacityLimiter(min(4, max(2, os.cpu_count() or 1)))  # each may hold a whole answer
 
     def app(self) -> Starlette:
-        """All routes, with every mistake answered in JSON."""
+        """All routes as an application."""
         routes = [Route("/metrics", self._counts, methods=["GET"])]
-        routes += [Route(path, partial(_constant, *it), methods=["GET"]) for path, it in self._made_once().items()]
+        routes += [Route(path, partial(_constant, *it), methods=["GET"]) for path, it in self._constants().items()]
         routes += [Route(path, partial(self._question, path), methods=["POST"]) for path in self._questions]
-        routes += [Route(f"/{verb}", partial(self._protocol, verb), methods=["POST"]) for verb in _PROTOCOL_VERBS]
+        routes += [Route(f"/{verb}", partial(self._protocol, verb), methods=["POST"]) for verb in umbridge.VERBS]
         known = {route.path for route in routes}
-        handlers = {HTTPException: self._not_there, Exception: self._broken}
-        handlers |= dict.fromkeys((Refusal, ParasolError, RecursionError), self._refused)
         app = Starlette(
             routes=routes,
-            exception_handlers=handlers,  # type: ignore[arg-type]
-            middleware=[Middleware(_Counting, metrics=self._metrics, known=known, most=self._desk.limits.requests)],
+            exception_handlers={HTTPException: _no_route, Exception: _broken} | dict.fromkeys(_REFUSED, _refused),  # type: ignore[arg-type]
+            middleware=[Middleware(_Counting, metrics=self._metrics, known=known, most=self._service.limits.requests)],
         )
         app.router.redirect_slashes = False
         return app
 
-    def _made_once(self) -> dict[str, tuple[bytes, str]]:
-        """What never changes: bytes and their form, by route."""
-        facts, description = describe(self._desk), openapi(self._desk)
-        text = page(self._desk, description, facts).encode()
-        out = {"/": (text, "text/html; charset=utf-8"), "/docs": (text, "text/html; charset=utf-8")}
-        plain_data = {"/v1/info": facts, "/openapi.json": description, "/Info": umbridge.info(self._desk)}
-        plain_data["/health"] = {"status": "ok", "parasol": __version__}
-        layout = self._desk.surrogate.layout
+    def _constants(self) -> dict[str, tuple[bytes, str]]:
+        """What never changes: bytes and their media type, by route."""
+        surrogate, layout = self._service.surrogate, self._service.surrogate.layout
+        facts, description = describe(self._service), openapi(self._service)
+        contents = {"/v1/info": facts, "/openapi.json": description}
+        contents["/Info"] = {"protocolVersion": umbridge.PROTOCOL, "models": umbridge.model_names(surrogate)}
+        contents["/health"] = {"status": "ok", "parasol": __version__}
         if layout.points is not None:
-            plain_data["/v1/nodes"] = {"points": layout.points, "n_interior": layout.n_interior}
-        return out | {path: (write_json(data), JSON) for path, data in plain_data.items()}
+            contents["/v1/nodes"] = {"points": layout.points, "n_interior": layout.n_interior}
+        text = page(self._service, description, facts).encode()
+        return {"/": (text, _HTML), "/docs": (text, _HTML)} | {
+            path: (formats.write_json(content), JSON) for path, content in contents.items()
+        }
 
     async def _counts(self, request: Request) -> Response:
         return _response(self._metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     async def _question(self, path: str, request: Request) -> Response:
-        """Answer parameters, in the form that is accepted."""
-        kind = accepted(request.headers.get("accept", ""), self._kinds.get(path, (JSON,)))
+        """Answer at parameters, in the form that is accepted."""
+        kind = formats.accepted(request.headers.get("accept", ""), (JSON, NPY) if path in BINARY else (JSON,))
         form = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         if form not in (JSON, NPY):
             raise Refusal(415, f"the body is {form[:60]!r}. Send {JSON} (curl: -H 'Content-Type: {JSON}') or {NPY}.")
         query = _read_query(request)
-        body = await self._body(request)
-        given = _merged(query, _read(body, form)) if len(body) <= _SMALL_BODY else None
 
-        def work() -> tuple[bytes, int, int]:
-            asked = _merged(query, _read(body, form)) if given is None else given
-            with _careful():
-                return self._answer(path, asked, kind)
+        def read(body: bytes) -> dict[str, Any]:
+            given = formats.read_json(body) if form == JSON else {"mus": formats.read_npy(body)}
+            for name in sorted(set(query) & set(given)):
+                raise Refusal(422, f"{name[:40]!r} stands in the query and in the body. Say it once.")
+            return query | given
 
-        found = await self._run(work, light=given is not None and self._desk.is_light(given))
-        content, n_samples, n_extrapolated = found
-        self._metrics.answered(path, n_samples)
-        # an array alone could not say it
+        answer = partial(self._answer, path, kind)
+        content, n_samples, n_extrapolated = await self._compute(await self._body(request), read, answer)
+        self._metrics.parameters[path] += n_samples
+        # a bare array has no place to say this
         return _response(content, kind, headers={"X-Extrapolated": str(n_extrapolated)} if n_extrapolated else {})
 
-    def _answer(self, path: str, asked: Mapping[str, Any], kind: str) -> tuple[bytes, int, int]:
+    def _answer(self, path: str, kind: str, given: dict[str, Any]) -> tuple[bytes, int, int]:
         """The bytes of an answer, how many parameters it is for, and how many of them are extrapolated."""
-        question = self._desk.question(asked, self._questions[path])
-        if kind != JSON and (question.bounds or question.quantities):
+        question = self._service.question(given, self._questions[path])
+        if kind == NPY and (question.bounds or question.quantities):
             raise Refusal(
                 422, f"{kind} holds one array: no bounds or quantities beside it. Ask other routes, or for JSON."
             )
-        found = self._answers[path](question, kind)
-        counts = question.n_samples, int(np.count_nonzero(found["extrapolated"]))
-        if kind == JSON:
-            return write_json(found), *counts
-        array = found["values" if "values" in found else "gradient"]
-        if kind == NPY:
-            return write_npy(array), *counts
-        return write_arrow(array[None] if question.mus.ndim == 1 else array), *counts
+        answer = self._answers[path](question, kind)
+        array = answer["gradient" if path == "/v1/gradient" else "values"] if kind == NPY else None
+        content = formats.write_json(answer) if array is None else formats.write_npy(array)
+        return content, question.n_samples, int(np.count_nonzero(answer["extrapolated"]))
 
     async def _protocol(self, verb: str, request: Request) -> Response:
-        """UM-Bridge. Its clients are many, so the form of a body is not held against them."""
+        """UM-Bridge. Its many clients name the form of their bodies as they like."""
         body = await self._body(request)
-
-        def work() -> bytes:
-            with _careful():
-                return write_json(umbridge.answer(self._desk, verb, read_json(body) if given is None else given))
-
         try:
-            given = read_json(body) if len(body) <= _SMALL_BODY else None
-            config = {} if given is None else given.get("config", {})
-            light = given is not None and (not isinstance(config, dict) or self._desk.is_light(config))
-            content = await self._run(work, light=light)
-        except umbridge.ProtocolError as error:
-            message = {"error": {"type": error.kind, "message": one_line(str(error))}}
-            return _response(write_json(message), JSON, 400)
-        except (Refusal, RecursionError) as error:  # of the body
-            message = {"error": {"type": "InvalidInput", "message": _told(error)[1]}}
-            return _response(write_json(message), JSON, 400)
-        self._metrics.answered(f"/{verb}", int(verb in _PROTOCOL_VERBS[3:]))
+            content = await self._compute(
+                body,
+                formats.read_json,
+                lambda given: formats.write_json(umbridge.answer(self._service, verb, given)),
+                lambda given: given["config"] if isinstance(given.get("config"), dict) else {},
+            )
+        except _REFUSED as error:
+            message = {"type": getattr(error, "kind", "InvalidInput"), "message": _reason(error)[1]}
+            return _response(formats.write_json({"error": message}), JSON, 400)
+        self._metrics.parameters[f"/{verb}"] += int(verb in umbridge.COMPUTED)
         return _response(content, JSON)
 
-    async def _run(self, work: Callable[[], Any], *, light: bool) -> Any:
-        if light:
-            return work()
-        return await anyio.to_thread.run_sync(work, limiter=self._workers)
+    async def _compute(
+        self,
+        body: bytes,
+        read: Callable[[bytes], dict[str, Any]],
+        answer: Callable[[dict[str, Any]], Any],
+        options: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given,
+    ) -> Any:
+        """Read a body and answer it: at once where that is quick, else in another thread."""
+
+        def work(given: dict[str, Any] | None) -> Any:
+            with _no_overflow():
+                return answer(read(body) if given is None else given)
+
+        given = read(body) if len(body) <= _SMALL_BODY else None
+        if given is not None and self._service.is_light(options(given)):
+            return work(given)
+        return await anyio.to_thread.run_sync(work, given, limiter=self._workers)
 
     async def _body(self, request: Request) -> bytes:
         """The body, refused where it is too long or too slow; too long ones are read on a little, so that clients hear it."""
-        limits, parts, size = self._desk.limits, [], 0
+        limits, parts, size = self._service.limits, [], 0
         coding = request.headers.get("content-encoding", "identity").strip().lower()
         if coding != "identity":
             raise Refusal(415, f"the body is encoded as {coding[:40]!r}. Send it as it is.")
@@ -177,21 +164,6 @@ class Routes:
             raise Refusal(413, f"the body has more than {limits.body >> 10} KiB. Send several requests.")
         return b"".join(parts)
 
-    async def _refused(self, request: Request, error: Exception) -> Response:
-        status, message = _told(error)
-        return _response(write_json({"error": message}), JSON, status)
-
-    async def _not_there(self, request: Request, error: Any) -> Response:
-        path = request.url.path[:60]
-        words = {404: f"there is no {path!r}. See /docs.", 405: f"{request.method} is not for {path!r}. See /docs."}
-        message = words.get(error.status_code, str(error.detail))
-        return _response(write_json({"error": one_line(message)}), JSON, error.status_code, error.headers)
-
-    async def _broken(self, request: Request, error: Exception) -> Response:
-        return _response(
-            write_json({"error": "the server made a mistake, which is in its log. Please report it."}), JSON, 500
-        )
-
 
 class _Counting:
     """Counts every request with its status and its seconds; unknown paths share one name. Refuses too many at a time."""
@@ -210,7 +182,9 @@ class _Counting:
             status = message.get("status", status)
             await send(message)
 
-        app = self.app if self.open < self.most else _busy
+        app = self.app
+        if self.open >= self.most:
+            app = _error(503, "the server has too much to do at once. Ask again in a moment.", {"Retry-After": "1"})
         self.open += 1
         try:
             await app(scope, receive, watched)
@@ -220,48 +194,48 @@ class _Counting:
             self.metrics.count(route if route in self.known else "other", status, time.perf_counter() - start)
 
 
-async def _busy(scope, receive, send) -> None:
-    message = {"error": "the server has too much to do at once. Ask again in a moment."}
-    await _response(write_json(message), JSON, 503, {"Retry-After": "1"})(scope, receive, send)
-
-
 async def _constant(content: bytes, kind: str, request: Request) -> Response:
-    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"} if "html" in kind else {}
+    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"} if kind == _HTML else {}
     return _response(content, kind, headers=headers)
 
 
 def _response(content: bytes, kind: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(content, status, {**_HEADERS, **(headers or {})}, media_type=kind)
+    return Response(content, status, {"X-Content-Type-Options": "nosniff", **(headers or {})}, media_type=kind)
 
 
-def _told(error: Exception) -> tuple[int, str]:
-    """Status and words of a refusal."""
-    if isinstance(error, Refusal):
-        return error.status, error.message
-    if isinstance(error, RecursionError):  # read with little room to spare, then quoted or compared with none
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return _response(formats.write_json({"error": formats.one_line(message)}), JSON, status, headers)
+
+
+def _reason(error: Exception) -> tuple[int, str]:
+    """Status and message of a refusal."""
+    if isinstance(error, RecursionError):
         return 400, "the body is nested too deeply. Send an object of plain lists."
-    return 422, one_line(str(error))
+    return getattr(error, "status", 422), formats.one_line(str(error))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return _error(*_reason(error))
+
+
+async def _no_route(request: Request, error: HTTPException) -> Response:
+    path = request.url.path[:60]
+    messages = {404: f"there is no {path!r}. See /docs.", 405: f"{request.method} is not for {path!r}. See /docs."}
+    return _error(error.status_code, messages.get(error.status_code, str(error.detail)), error.headers)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return _error(500, "the server made a mistake, which is in its log. Please report it.")
 
 
 @contextmanager
-def _careful() -> Iterator[None]:
-    """Far outside the box numbers overflow: that is found in the result, or by the linear algebra, and refused."""
+def _no_overflow() -> Iterator[None]:
+    """Far outside the box numbers overflow: the linear algebra notices that, or the checks of the result do."""
     try:
         with np.errstate(all="ignore"):
             yield
     except np.linalg.LinAlgError:
         raise Refusal(422, "the numbers overflow at these parameters. Ask inside the box.") from None
-
-
-def _read(body: bytes, form: str) -> dict[str, Any]:
-    return read_json(body) if form == JSON else {"mus": read_npy(body)}
-
-
-def _merged(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    twice = sorted(set(query) & set(body))
-    if twice:
-        raise Refusal(422, f"{twice[0][:40]!r} stands in the query and in the body. Say it once.")
-    return query | body
 
 
 def _read_query(request: Request) -> dict[str, Any]:
@@ -272,7 +246,7 @@ def _read_query(request: Request) -> dict[str, Any]:
             why = "stands twice in the query" if name in out else "belongs in the body"
             raise Refusal(422, f"{name[:40]!r} {why}. See /docs.")
         try:
-            out[name] = text if text in ("float64", "float32") else parse_json(text)
+            out[name] = text if text in ("float64", "float32") else formats.parse_json(text)
         except Refusal:
             raise Refusal(422, f"{name[:40]!r} in the query is not JSON: {text[:60]!r}.") from None
         if isinstance(out[name], list) and len(out[name]) > MOST_IN_QUERY:

@@ -1,77 +1,125 @@
-"""The server described to programs: OpenAPI 3.1 with this surrogate's own box, sizes and names."""
+"""The OpenAPI 3.1 description of a server, with the box, sizes and names of its surrogate."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from parasol import __version__
-from parasol.delivery.server.desk import SELECTORS, Desk
-from parasol.delivery.server.umbridge import CONFIG, has_hessian, model_names
-from parasol.delivery.server.wire import JSON, NPY, binary_kinds, plain
+from parasol.delivery.server.formats import JSON, NPY, plain
+from parasol.delivery.server.service import SELECTORS, Service, n_places
+from parasol.delivery.server.umbridge import COMPUTED, CONFIG, INDICES, PROTOCOL, VERBS, has_hessian, model_names
 
 Schema = dict[str, Any]
 MOST_IN_QUERY = 200  # entries of a list: the head of a request has a limit too
-ALLOWED = {  # what a request to a route may say
+BINARY = ("/v1/predict", "/v1/gradient")  # routes that can answer as npy
+_QUESTIONS = {  # what a request to a route may say
     "/v1/predict": ("mus", *SELECTORS, "bounds", "quantities", "dtype", "extrapolate"),
     "/v1/gradient": ("mus", *SELECTORS, "extrapolate"),
     "/v1/bounds": ("mus", "extrapolate"),
     "/v1/quantities": ("mus", "times", "bounds", "extrapolate"),
 }
-_WORDS = {
-    "/v1/predict": "Fields at parameters, with bounds and quantities where asked for.",
-    "/v1/gradient": "Derivatives of the fields by the parameters.",
-    "/v1/bounds": "Bounds of the errors of the fields.",
-    "/v1/quantities": "Quantities of interest, without the fields.",
-    "/v1/info": "What is served: parameters and their ranges, sizes, measured errors.",
-    "/v1/nodes": "Where the values of a field belong.",
-    "/health": "Whether the server answers.",
-    "/metrics": "Counts for Prometheus.",
-    "/openapi.json": "This description.",
-    "/docs": "A page for people.",
-    "/Info": "UM-Bridge: the models there are.",
-    "/ModelInfo": "UM-Bridge: what a model supports.",
-    "/InputSizes": "UM-Bridge: lengths of the inputs.",
-    "/OutputSizes": "UM-Bridge: lengths of the outputs.",
-    "/Evaluate": "UM-Bridge: outputs of one parameter vector.",
-    "/Gradient": "UM-Bridge: sensᵀ times the derivative.",
-    "/ApplyJacobian": "UM-Bridge: the derivative times vec.",
-    "/ApplyHessian": "UM-Bridge: the second derivative with sens, times vec.",
+_ERRORS = {
+    "400": "The body cannot be read, or UM-Bridge does not know the model or its input.",
+    "406": "The answer cannot have that form.",
+    "408": "The body took too long.",
+    "413": "The request or its answer would be too large.",
+    "415": "The body has an unknown form.",
+    "422": "Something in the request is wrong: the parameter lies outside its range, for instance.",
 }
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
+
+
+def _array(items: Schema, low: int | None = None, high: int | None = None) -> Schema:
+    limits = {"minItems": low, "maxItems": high}
+    return {"type": "array", "items": items} | {name: n for name, n in limits.items() if n is not None}
+
+
+def _object(required: Schema, optional: Schema | None = None) -> Schema:
+    properties = required | (optional or {})
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def _one_or_more(schema: Schema) -> Schema:
+    """Answers to one parameter vector have no axis of samples."""
+    return {"anyOf": [schema, _array(schema)]}
+
+
+_NUMBER, _TEXT, _BOOLEAN = {"type": "number"}, {"type": "string"}, {"type": "boolean"}
 _COUNT = {"type": "integer", "minimum": 0}
+_NUMBERS, _BYTES = _array(_NUMBER), {"type": "string", "format": "binary"}
+_BOUND = _one_or_more({"type": ["number", "null"]})  # null: infinite
+_BOUNDS = {"relative": _BOUND, "absolute": _BOUND, "rigorous": _one_or_more(_BOOLEAN)}
+_BY_NAME = {"type": "object", "additionalProperties": {"type": ["number", "array", "null"]}}
+_EXTRAPOLATED = {"extrapolated": _one_or_more(_BOOLEAN)}
+_FIELDS = _object(
+    {
+        "values": _one_or_more(_NUMBERS),
+        "unknowns": _array(_TEXT),
+        "shape": _array(_COUNT, 3, 3),
+        "times": {"type": ["array", "null"], "items": _NUMBER},
+        **_EXTRAPOLATED,
+    },
+    {"bounds": _object(_BOUNDS), "quantities": _BY_NAME, "quantity_bounds": _BY_NAME},
+)
+_QUANTITIES = _object({"quantities": _BY_NAME, **_EXTRAPOLATED}, {"quantity_bounds": _BY_NAME})
+_OUTPUT = _object({"output": _NUMBERS})
+_ROUTES: dict[str, tuple[str, Schema]] = {  # what they are for, and the schema of their answers
+    "/v1/predict": ("Fields at parameters, with bounds and quantities where asked for.", _FIELDS),
+    "/v1/gradient": (
+        "Derivatives of the fields by the parameters.",
+        _object({"gradient": {"type": "array"}, **_EXTRAPOLATED}),
+    ),
+    "/v1/bounds": ("Bounds of the errors of the fields.", _object({**_BOUNDS, **_EXTRAPOLATED})),
+    "/v1/quantities": ("Quantities of interest, without the fields.", _QUANTITIES),
+    "/v1/info": (
+        "What is served: parameters and their ranges, sizes, measured errors.",
+        {"type": "object", "required": ["parameters", "n_values"]},
+    ),
+    "/v1/nodes": (
+        "Where the values of a field belong.",
+        _object({"points": _array(_NUMBERS), "n_interior": _COUNT}),
+    ),
+    "/health": ("Whether the server answers.", _object({"status": {"const": "ok"}, "parasol": _TEXT})),
+    "/metrics": ("Counts for Prometheus.", _TEXT),
+    "/openapi.json": ("This description.", {"type": "object"}),
+    "/docs": ("A page for people.", _TEXT),
+    "/Info": (
+        "UM-Bridge: the models there are.",
+        _object({"protocolVersion": {"const": PROTOCOL}, "models": _array(_TEXT)}),
+    ),
+    "/ModelInfo": (
+        "UM-Bridge: what a model supports.",
+        _object({"support": _object(dict.fromkeys(COMPUTED, _BOOLEAN))}),
+    ),
+    "/InputSizes": ("UM-Bridge: lengths of the inputs.", _object({"inputSizes": _array(_COUNT)})),
+    "/OutputSizes": ("UM-Bridge: lengths of the outputs.", _object({"outputSizes": _array(_COUNT)})),
+    "/Evaluate": ("UM-Bridge: outputs of one parameter vector.", _object({"output": _array(_NUMBERS)})),
+    "/Gradient": ("UM-Bridge: sensᵀ times the derivative.", _OUTPUT),
+    "/ApplyJacobian": ("UM-Bridge: the derivative times vec.", _OUTPUT),
+    "/ApplyHessian": ("UM-Bridge: the second derivative with sens, times vec.", _OUTPUT),
+}
+_KINDS = {"/metrics": "text/plain", "/docs": "text/html"}
+_ERROR_SCHEMAS = {
+    "Error": _object({"error": _TEXT}),
+    "ProtocolError": _object({"error": _object({"type": _TEXT, "message": _TEXT})}),
+}
 
 
-def questions(desk: Desk) -> dict[str, tuple[str, ...]]:
+def questions(service: Service) -> dict[str, tuple[str, ...]]:
     """The routes that answer parameters, with the names each of them knows, for this surrogate."""
-    absent = {"/v1/bounds"} if not desk.has_bounds else set()
-    absent |= {"/v1/quantities"} if desk.surrogate.quantities is None else set()
-    return {route: names for route, names in ALLOWED.items() if route not in absent}
+    absent = {"/v1/bounds"} if not service.surrogate.has_bounds else set()
+    absent |= {"/v1/quantities"} if service.surrogate.quantities is None else set()
+    return {route: names for route, names in _QUESTIONS.items() if route not in absent}
 
 
-def openapi(desk: Desk) -> Schema:
-    """The description at /openapi.json: what it allows is answered, but for points outside the domain and limits of size."""
-    verbs = {"ModelInfo": (), "InputSizes": (), "OutputSizes": (), "Evaluate": ("input",)}
-    verbs |= {"Gradient": ("input", "outWrt", "inWrt", "sens"), "ApplyJacobian": ("input", "outWrt", "inWrt", "vec")}
-    if has_hessian(desk.surrogate):
-        verbs["ApplyHessian"] = ("input", "outWrt", "inWrt1", "inWrt2", "sens", "vec")
-    paths = {route: {"post": _question(desk, route, names)} for route, names in questions(desk).items()}
-    paths |= {f"/{verb}": {"post": _protocol(desk, verb, names)} for verb, names in verbs.items()}
-    paths |= {
-        "/v1/info": {"get": _get("/v1/info", {"type": "object", "required": ["parameters", "n_values"]})},
-        "/health": {"get": _get("/health", _object({"status": {"const": "ok"}, "parasol": {"type": "string"}}))},
-        "/metrics": {"get": _get("/metrics", {"type": "string"}, "text/plain")},
-        "/openapi.json": {"get": _get("/openapi.json", {"type": "object"})},
-        "/docs": {"get": _get("/docs", {"type": "string"}, "text/html")},
-        "/Info": {
-            "get": _get(
-                "/Info",
-                _object({"protocolVersion": {"const": 1.0}, "models": {"type": "array", "items": {"type": "string"}}}),
-            )
-        },
-    }
-    if desk.surrogate.layout.points is not None:
-        shape = {"type": "array", "items": _NUMBERS}
-        paths["/v1/nodes"] = {"get": _get("/v1/nodes", _object({"points": shape, "n_interior": _COUNT}))}
+def openapi(service: Service) -> Schema:
+    """The description at /openapi.json: the server answers whatever it allows, within limits of size and the domain."""
+    surrogate = service.surrogate
+    verbs = [verb for verb in VERBS if verb != "ApplyHessian" or has_hessian(surrogate)]
+    constant = ["/v1/info", "/health", "/metrics", "/openapi.json", "/docs", "/Info"]
+    constant += ["/v1/nodes"] if surrogate.layout.points is not None else []
+    paths = {route: {"post": _question(service, route, names)} for route, names in questions(service).items()}
+    paths |= {f"/{verb}": {"post": _protocol(service, verb)} for verb in verbs}
+    paths |= {route: {"get": _operation(route)} for route in constant}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -80,188 +128,102 @@ def openapi(desk: Desk) -> Schema:
             "description": "A surrogate of a parametric PDE: parameters in, fields out, with bounds of their errors.",
         },
         "paths": paths,
-        "components": {"schemas": {"Error": _object({"error": {"type": "string"}}), "ProtocolError": _PROTOCOL_ERROR}},
+        "components": {"schemas": _ERROR_SCHEMAS},
     }
 
 
-def _object(properties: Schema, optional: Schema | None = None) -> Schema:
+def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
+    """Summary and responses of a route; `errors` are the names of their schemas by status."""
+    summary, answer = _ROUTES[route]
+    content = {_KINDS.get(route, JSON): {"schema": answer}}
+    content |= {NPY: {"schema": _BYTES}} if route in BINARY else {}
+    responses: Schema = {"200": {"description": "The answer.", "content": content}}
+    for status, name in (errors or {}).items():
+        forms: Schema = {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+        if status == "400":  # a request that is not HTTP, or has a head of 256 KiB, is refused by uvicorn
+            forms["text/plain"] = {"schema": _TEXT}
+        responses[status] = {"description": _ERRORS[status], "content": forms}
+    name = f"umbridge{route}" if route[1:] in VERBS else route[1:]
     return {
-        "type": "object",
-        "properties": properties | (optional or {}),
-        "required": list(properties),
-        "additionalProperties": False,
+        "operationId": name.replace("/", "_").replace(".", "_"),
+        "summary": summary,
+        "responses": responses,
     }
 
 
-_PROTOCOL_ERROR = _object({"error": _object({"type": {"type": "string"}, "message": {"type": "string"}})})
+def _ranges(service: Service) -> dict[str, Schema]:
+    """Scalar parameters in their ranges; any numbers where the server extrapolates."""
+    scalars = service.surrogate.parameters.answered.scalars
+    return {p.name: _NUMBER | ({} if service.extrapolate else {"minimum": p.low, "maximum": p.high}) for p in scalars}
 
 
-def _get(route: str, schema: Schema, kind: str = JSON) -> Schema:
-    return {
-        "operationId": route.strip("/").replace("/", "_").replace(".", "_"),
-        "summary": _WORDS[route],
-        "responses": {"200": {"description": "It is so.", "content": {kind: {"schema": schema}}}},
-    }
+def _vector(service: Service) -> Schema:
+    """One parameter vector: scalars, then values of functions."""
+    n, scalars = service.surrogate.n_parameters, list(_ranges(service).values())
+    out = _array(_NUMBER if n > len(scalars) else False, n, n)  # type: ignore[arg-type]
+    return out | ({"prefixItems": scalars} if scalars else {})
 
 
-def _refusals(name: str, **words: str) -> Schema:
-    content = {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
-    return {status: {"description": text, "content": content | _not_http(status)} for status, text in words.items()}
-
-
-def _not_http(status: str) -> Schema:
-    """What is not HTTP, or has a head of 256 KiB, is refused before it reaches us, and not in JSON."""
-    return {"text/plain": {"schema": {"type": "string"}}} if status == "400" else {}
-
-
-_ERRORS = _refusals(
-    "Error",
-    **{
-        "400": "The body cannot be read.",
-        "406": "The answer cannot have that form.",
-        "408": "The body took too long.",
-        "413": "The request or its answer would be too large.",
-        "415": "The body has an unknown form.",
-        "422": "Something in the request is wrong: the parameter lies outside its range, for instance.",
-    },
-)
-
-
-def vector_schema(desk: Desk) -> Schema:
-    """One parameter vector: scalars in their ranges (any number where the server extrapolates), then functions."""
-    n = desk.surrogate.n_parameters
-    scalars = list(_ranges(desk).values())
-    out: Schema = {"type": "array", "minItems": n, "maxItems": n}
-    if scalars:
-        out["prefixItems"] = scalars
-    return out | {"items": {"type": "number"} if n > len(scalars) else False}
-
-
-def _ranges(desk: Desk) -> dict[str, Schema]:
-    scalars = desk.surrogate.parameters.answered.scalars
-    limits = {p.name: {} if desk.extrapolate else {"minimum": p.low, "maximum": p.high} for p in scalars}
-    return {name: {"type": "number", **given} for name, given in limits.items()}
-
-
-def _options(desk: Desk) -> dict[str, Schema]:
-    """Schemas of all that may stand in a request, mus included."""
-    layout, limits = desk.surrogate.layout, desk.limits
-    n_places = desk.surrogate.n_values // (layout.n_times * len(layout.names))
-    vector = vector_schema(desk)
-    forms = [vector]
-    if not desk.surrogate.parameters.functions and desk.surrogate.parameters.scalars:
-        forms.append(_object(_ranges(desk)))
-    some = {"minItems": 1, "maxItems": limits.points}
+def _options(service: Service) -> dict[str, Schema]:
+    """Schemas of everything a request may say."""
+    surrogate, limits = service.surrogate, service.limits
+    layout, most = surrogate.layout, limits.points
+    forms = [_vector(service)]
+    if surrogate.parameters.scalars and not surrogate.parameters.functions:
+        forms.append(_object(_ranges(service)))
     out: dict[str, Schema] = {
-        "mus": {
-            "anyOf": [*forms, *({"type": "array", "items": f, "minItems": 1, "maxItems": limits.batch} for f in forms)]
-        },
-        "bounds": {"type": "boolean"} if desk.has_bounds else {"const": False},
-        "quantities": {"const": False} if desk.surrogate.quantities is None else {"type": "boolean"},
+        "mus": {"anyOf": [*forms, *(_array(form, 1, limits.batch) for form in forms)]},
+        "bounds": _BOOLEAN if surrogate.has_bounds else {"const": False},
+        "quantities": {"const": False} if surrogate.quantities is None else _BOOLEAN,
         "dtype": {"enum": ["float64", "float32"]},
-        "extrapolate": {"type": "boolean"} if desk.extrapolate else {"const": False},
+        "extrapolate": _BOOLEAN if service.extrapolate else {"const": False},
     }
-    if desk.surrogate.readout is None:
-        out["nodes"] = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": n_places - 1}, **some}
+    if surrogate.readout is None:
+        out["nodes"] = _array(_COUNT | {"maximum": n_places(surrogate) - 1}, 1, most)
         if layout.points is not None and layout.scheme is not None:
-            d = layout.points.shape[1]
-            out["points"] = {"type": "array", "items": {**_NUMBERS, "minItems": d, "maxItems": d}, **some}
+            out["points"] = _array(_array(_NUMBER, *2 * layout.points.shape[1:]), 1, most)
         if layout.times is not None:
-            out["times"] = {"type": "array", "items": {"enum": layout.times.tolist()}, **some}
+            out["times"] = _array({"enum": layout.times.tolist()}, 1, most)
     return out
 
 
-def _question(desk: Desk, route: str, names: tuple[str, ...]) -> Schema:
-    known = _options(desk)
-    chosen = {name: known[name] for name in names if name in known}
-    body = _object({"mus": chosen["mus"]}, {name: schema for name, schema in chosen.items() if name != "mus"})
-    if {"nodes", "points"} <= set(chosen):
+def _question(service: Service, route: str, names: tuple[str, ...]) -> Schema:
+    options = {name: schema for name, schema in _options(service).items() if name in names}
+    mus = {"mus": options.pop("mus")}
+    body = _object(mus, options)
+    if {"nodes", "points"} <= set(options):
         body["not"] = {"required": ["nodes", "points"]}
-    binary = binary_kinds() if route in ("/v1/predict", "/v1/gradient") else ()
-    content: Schema = {JSON: {"schema": _answer(desk, route)}}
-    content |= {kind: {"schema": {"type": "string", "format": "binary"}} for kind in binary}
-    example = {"mus": plain(desk.middle)}
-    bodies: Schema = {
-        JSON: {"schema": body, "example": example},
-        NPY: {"schema": {"type": "string", "format": "binary"}},
+    forms: Schema = {JSON: {"schema": body, "example": {"mus": plain(service.middle)}}, NPY: {"schema": _BYTES}}
+    in_query = {
+        name: schema | ({"maxItems": min(MOST_IN_QUERY, schema["maxItems"])} if "maxItems" in schema else {})
+        for name, schema in options.items()
     }
     return {
-        "operationId": route.strip("/").replace("/", "_"),
-        "summary": _WORDS[route],
+        **_operation(route, dict.fromkeys(_ERRORS, "Error")),
         "description": "What a body of NumPy cannot say may stand in the query, as JSON. Nothing may be said twice.",
         "parameters": [
-            {"name": name, "in": "query", "required": False, "content": {JSON: {"schema": _shorter(schema)}}}
-            for name, schema in chosen.items()
-            if name != "mus"
+            {"name": name, "in": "query", "required": False, "content": {JSON: {"schema": schema}}}
+            for name, schema in in_query.items()
         ],
-        "requestBody": {"required": True, "content": bodies},
-        "responses": {"200": {"description": "The answer.", "content": content}, **_ERRORS},
+        "requestBody": {"required": True, "content": forms},
     }
 
 
-def _shorter(schema: Schema) -> Schema:
-    return schema | ({"maxItems": min(MOST_IN_QUERY, schema["maxItems"])} if "maxItems" in schema else {})
-
-
-def _answer(desk: Desk, route: str) -> Schema:
-    """What comes back; without the axis of samples where one vector was asked for."""
-    truth, size = {"type": "boolean"}, {"type": ["number", "null"]}  # null: infinite
-    many = lambda schema: {"anyOf": [schema, {"type": "array", "items": schema}]}  # noqa: E731
-    bounds = {"relative": many(size), "absolute": many(size), "rigorous": many(truth)}
-    named = {"type": "object", "additionalProperties": {"type": ["number", "array", "null"]}}
-    readings = {"quantities": named, "quantity_bounds": named}
-    if route == "/v1/gradient":
-        return _object({"gradient": {"type": "array"}, "extrapolated": many(truth)})
-    if route == "/v1/bounds":
-        return _object({**bounds, "extrapolated": many(truth)})
-    if route == "/v1/quantities":
-        return _object(
-            {"quantities": named, "extrapolated": many(truth)}, {"quantity_bounds": readings["quantity_bounds"]}
-        )
-    fields = {
-        "values": {"anyOf": [_NUMBERS, {"type": "array", "items": _NUMBERS}]},
-        "unknowns": {"type": "array", "items": {"type": "string"}},
-        "shape": {"type": "array", "items": _COUNT, "minItems": 3, "maxItems": 3},
-        "times": {"type": ["array", "null"], "items": {"type": "number"}},
-        "extrapolated": many(truth),
+def _protocol(service: Service, verb: str) -> Schema:
+    n = service.surrogate.n_parameters
+    known: Schema = {name: {"const": 0} for name in INDICES} | {
+        "name": {"enum": model_names(service.surrogate)},
+        "input": _array(_vector(service), 1, 1),
+        "sens": _array(_NUMBER, 1),
+        "vec": _array(_NUMBER, n, n),
     }
-    return _object(fields, {"bounds": _object(bounds), **readings})
-
-
-def _protocol(desk: Desk, verb: str, names: tuple[str, ...]) -> Schema:
-    vector, index = vector_schema(desk), {"const": 0}
-    known = {
-        "input": {"type": "array", "items": vector, "minItems": 1, "maxItems": 1},
-        **dict.fromkeys(("outWrt", "inWrt", "inWrt1", "inWrt2"), index),
-        "sens": {**_NUMBERS, "minItems": 1},
-        "vec": {**_NUMBERS, "minItems": desk.surrogate.n_parameters, "maxItems": desk.surrogate.n_parameters},
-    }
-    options = _options(desk)
-    config = _object({}, {name: options[name] for name in CONFIG if name in options})
-    name = {"enum": model_names(desk.surrogate)}
+    config = {name: schema for name, schema in _options(service).items() if name in CONFIG}
     body = _object(
-        {"name": name, **{n: known[n] for n in names}},
-        {} if verb in ("ModelInfo", "InputSizes") else {"config": config},
+        {name: known[name] for name in ("name", *VERBS[verb])},
+        {} if verb in ("ModelInfo", "InputSizes") else {"config": _object({}, config)},
     )
-    body["additionalProperties"] = True  # other clients say other things besides
-    sizes = {"type": "array", "items": _COUNT}
-    support = _object({v: {"type": "boolean"} for v in ("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian")})
-    answer = {
-        "ModelInfo": {"support": support},
-        "InputSizes": {"inputSizes": sizes},
-        "OutputSizes": {"outputSizes": sizes},
-    }
-    output = {"type": "array", "items": _NUMBERS} if verb == "Evaluate" else _NUMBERS
+    body["additionalProperties"] = True  # other clients send other names besides
     return {
-        "operationId": f"umbridge_{verb}",
-        "summary": _WORDS[f"/{verb}"],
+        **_operation(f"/{verb}", {"400": "ProtocolError", **dict.fromkeys(("408", "413", "415"), "Error")}),
         "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
-        "responses": {
-            "200": {
-                "description": "The answer.",
-                "content": {JSON: {"schema": _object(answer.get(verb, {"output": output}))}},
-            },
-            **_refusals("ProtocolError", **{"400": "The model or its input is not known."}),
-            **{status: _ERRORS[status] for status in ("408", "413")},
-        },
     }

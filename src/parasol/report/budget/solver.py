@@ -13,7 +13,7 @@ from parasol.learning.nodes import rebuilt
 from parasol.pde.catalogue import load_problem, problem_names
 from parasol.pde.problem import Problem
 from parasol.pde.text import problem_words
-from parasol.reduction.fingerprints import problem_fingerprint
+from parasol.reduction.fingerprints import KIND, problem_fingerprint
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.boundary import describe
 
@@ -41,7 +41,7 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
         held = _guessed(declared, layout.points, layout.n_interior)
     found = rebuilt(declared, layout.points, layout.n_interior, layout.scheme, held)
     known = surrogate.provenance.fingerprint
-    if known is not None and not known.startswith("problem "):
+    if known is not None and not known.startswith(KIND):
         warnings.warn(
             "this surrogate was learned by an earlier version of parasol: that the problem is the same is taken on trust.",
             ParasolWarning,

@@ -8,12 +8,12 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_choice, check_positive
+from parasol.checks import ParasolError, check_choice
+from parasol.space.geometry.corners import look_around, of_first
 from parasol.space.geometry.cutting import SAMPLES, Cutter, Verdict, join
-from parasol.space.geometry.domain import Arc, Domain, look_around, of_first
-from parasol.space.geometry.edges import edge_normals, onto_edge
+from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.geometry.images import Images, neighbours
-from parasol.space.geometry.implicit import nearer, slide, two_valleys
+from parasol.space.geometry.nearest import from_samples, nearer, onto_edge, side_normals, slide
 
 _IRRATIONAL = np.sqrt([2.0, 3.0, 5.0])
 _WORDS = {"union": "|", "intersection": "&", "difference": "-"}
@@ -51,7 +51,7 @@ class Combination(Domain):
         if not (lower < upper).all():
             raise self._empty
         sample = lower + (upper - lower) * np.mod(np.outer(np.arange(1, 20_001), _IRRATIONAL[: self.dimension]), 1.0)
-        if not self._inside(sample).any():
+        if not any(self.contains(some).any() for some in np.split(sample, [100])):  # the first few mostly suffice
             _ = self._boundary  # a thin domain still has a boundary, an empty one complains
 
     @property
@@ -60,22 +60,18 @@ class Combination(Domain):
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates."""
         return self.a.dimension
 
     @property
     def periods(self) -> np.ndarray:
-        """Period along each axis, 0 where the domain is not periodic: (dimension,)."""
         return np.maximum(self.a.periods, self.b.periods)
 
     @property
     def symbols(self) -> frozenset:
-        """Symbols and letters that stand for axes in the formulas of both."""
         return self.a.symbols | self.b.symbols
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Bounding box (2, dimension)."""
         a, b = self.a.bounds, self.b.bounds
         if self.kind == "union":
             return np.array([np.minimum(a[0], b[0]), np.maximum(a[1], b[1])])
@@ -122,20 +118,12 @@ class Combination(Domain):
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """Names of both, each once."""
         return tuple(dict.fromkeys([*self.a.part_names, *self.b.part_names]))
 
-    def _inside(self, points: np.ndarray) -> np.ndarray:
-        """Inside, without care for points on the boundary: (n,) bool."""
-        if self.kind == "union":
-            return np.any([d.contains(points) for d in self._operands], axis=0)
-        return np.all([d.contains(points) == (f > 0) for d, f in zip(self._operands, self._flips, strict=True)], axis=0)
-
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         points = self.check_points(points)
         if self.kind == "union":
-            return self._inside(points)
+            return np.any([domain.contains(points) for domain in self._operands], axis=0)
         inside = np.ones(len(points), dtype=bool)
         for domain, flip in zip(self._operands, self._flips, strict=True):
             within = domain.contains(points)
@@ -157,16 +145,10 @@ class Combination(Domain):
     def _intact(self) -> bool:
         """Whether no operand's boundary was cut."""
         return all(
-            (self._kept(self._sampled(which), which)[1] >= 0).all()
+            (self._kept(_sampled(domain, self.size), which).gap >= 0).all()
             for which, domain in reversed(list(enumerate(self._flat[0])))
             if domain.part_names
         )
-
-    def _sampled(self, which: int) -> np.ndarray:
-        domain = self._flat[0][which]
-        if self.dimension == 2:
-            return np.concatenate([arc.points for arc in domain.arcs()])
-        return domain.boundary_cloud(min(self.size, domain.size) / 32, np.random.default_rng(0))
 
     def _gaps(self, points: np.ndarray) -> np.ndarray:
         """By how much each operand lets the points bound the combination, negative where it cuts them: (k, n)."""
@@ -186,27 +168,25 @@ class Combination(Domain):
 
         Where boundaries coincide, normals decide: two boxes side by side have no boundary between them.
         """
-        gaps = np.delete(self._gaps(points), which, axis=0)
+        gaps = self._gaps(points)
+        gaps[which] = np.inf
         gap = gaps.min(axis=0)
-        kept = gap > self._tolerance
+        kept = gap >= -self._tolerance
         coincide, repeats = np.zeros((2, len(points)), dtype=bool)
         both = np.flatnonzero(np.abs(gap) <= self._tolerance)
-        if len(both):
-            kept[both] = True
-            mine = self._flips[which] * self._operands[which].normal(points[both])
-        for k, others in enumerate(np.delete(np.arange(len(self._operands)), which)):
-            here = np.flatnonzero(np.abs(gaps[k, both]) <= self._tolerance)
+        mine = self._operands[which].normal(points[both]) if len(both) else points[both]
+        for other in range(len(gaps)):
+            here = np.flatnonzero(np.abs(gaps[other, both]) <= self._tolerance)
             if len(here):
                 rows = both[here]
-                other = self._flips[others] * self._operands[others].normal(points[rows])
-                facing = np.sum(mine[here] * other, axis=1)
+                normal = self._operands[other].normal(points[rows])
+                facing = self._flips[which] * self._flips[other] * np.sum(mine[here] * normal, axis=1)
                 kept[rows] &= facing > -1 + 1e-6
                 coincide[rows] |= np.abs(facing) > 1 - 1e-6
-                repeats[rows] |= (np.abs(facing) > 1 - 1e-6) & (others < which)
+                repeats[rows] |= (np.abs(facing) > 1 - 1e-6) & (other < which)
         return Verdict(kept, gap, coincide, repeats)
 
     def project(self, points) -> np.ndarray:
-        """Nearest boundary point of each point: (n, dimension)."""
         points = self.check_points(points)
         if not len(points):
             return points.copy()
@@ -241,15 +221,10 @@ class Combination(Domain):
         return best + shift
 
     def _search_plain(self, points: np.ndarray) -> np.ndarray:
-        _, owner, spacing = self._boundary
-        first, rows, second = two_valleys(self._tree, points, apart=4 * spacing)
-        best = self._slid(points, first)
-        if len(rows):
-            best[rows] = nearer(points[rows], best[rows], self._slid(points[rows], second))
-        edge = np.flatnonzero(owner[:, 0] != owner[:, 1])
+        best = from_samples(self._tree, points, self._slid, apart=4 * self._boundary[2])
+        edge, tree = self._edges
         if len(edge):
-            _, near = self._edges.query(points)
-            best = nearer(points, best, self._slid(points, edge[near]))
+            best = nearer(points, best, self._slid(points, edge[tree.query(points)[1]]))
         return best
 
     def _slid(self, points: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -260,11 +235,9 @@ class Combination(Domain):
             return best
         for one, other in np.unique(owner[index], axis=0):
             rows = np.flatnonzero((owner[index] == (one, other)).all(axis=1))
-            if one == other:
-                onto, normal = self._operands[one].onto, partial(_normal, domain=self._operands[one])
-            else:
-                pair = self._operands[one], self._operands[other]
-                onto, normal = partial(onto_edge, pair=pair, size=self.size), partial(edge_normals, pair=pair)
+            sides = [self._operands[k] for k in dict.fromkeys((one, other))]
+            onto = sides[0].onto if one == other else partial(onto_edge, pair=sides, size=self.size)
+            normal = partial(side_normals, sides=sides)
             # the nearest sample is a step or two from the nearest point; what goes on beyond has passed a corner
             limit = 4 * spacing
             moved = slide(points[rows], best[rows], onto, normal, reach=spacing, size=self.size, limit=limit)
@@ -282,10 +255,10 @@ class Combination(Domain):
     def _boundary(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Points of the boundary, the operands each belongs to (n, 2), two different ones on an edge, and spacing."""
         if self.dimension == 1:
-            return *self._cloud(1.0, np.random.default_rng(0)), self.size
+            return *self._owned_cloud(1.0, np.random.default_rng(0)), self.size
         if self.dimension == 3:
             spacing = self.size / 32
-            return *self._cloud(spacing, np.random.default_rng(0)), spacing / 4
+            return *self._owned_cloud(spacing, np.random.default_rng(0)), spacing / 4
         pieces, owners = self._pieces
         points = np.concatenate([arc.points for arc in pieces])
         owner = np.repeat(owners, [len(arc.points) for arc in pieces])
@@ -296,16 +269,17 @@ class Combination(Domain):
         return KDTree(self._boundary[0])
 
     @cached_property
-    def _edges(self) -> KDTree:
+    def _edges(self) -> tuple[np.ndarray, KDTree]:
+        """Those points of the boundary that lie on edges: their numbers and their tree."""
         sample, owner, _ = self._boundary
-        return KDTree(sample[owner[:, 0] != owner[:, 1]])
+        edge = np.flatnonzero(owner[:, 0] != owner[:, 1])
+        return edge, KDTree(sample[edge])
 
     def plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Parts (n, n_parts) and normals (n, dimension) of boundary points that are in no corner."""
         names = self.part_names
         parts = np.zeros((len(points), len(names)), dtype=bool)
         normals = np.zeros_like(points)
-        gaps = np.array([np.abs(domain.rough_distance(points)) for domain in self._operands])
+        gaps = np.abs(self._gaps(points))
         limit = np.maximum(self._tolerance, gaps.min(axis=0))
         for which, domain in reversed(list(enumerate(self._operands))):
             rows = np.flatnonzero(gaps[which] <= limit)
@@ -320,25 +294,21 @@ class Combination(Domain):
         points = self.check_points(points)
         foot = self.project(points)
         parts, normals = self.plain(foot)
-        gaps = np.array([np.abs(domain.rough_distance(foot)) for domain in self._operands])
-        rows = np.flatnonzero(((gaps <= self._tolerance).sum(axis=0) > 1) | (parts.sum(axis=1) > 1))
+        rows = np.flatnonzero(((np.abs(self._gaps(foot)) <= self._tolerance).sum(axis=0) > 1) | (parts.sum(axis=1) > 1))
         if len(rows):
             parts[rows], of_parts = look_around(self, foot[rows])
             normals[rows] = of_first(parts[rows], of_parts)
         return parts, normals
 
     def parts(self, points) -> np.ndarray:
-        """Which named parts each boundary point lies on: (n, n_parts) bool."""
         return self._resolved(points)[0]
 
     def normal(self, points) -> np.ndarray:
         """Outward unit normal; at a corner, of a side that belongs to the first part there: (n, dimension)."""
         return self._resolved(points)[1]
 
-    def arcs(self) -> tuple[Arc, ...]:
+    def _arcs(self) -> tuple[Arc, ...]:
         """The operands' arcs, cut where they leave the combined boundary, and joined where they go on smoothly."""
-        if self.dimension != 2:
-            return super().arcs()
         return tuple(join(self._pieces[0], 1e-9 * self.size))
 
     @cached_property
@@ -349,14 +319,11 @@ class Combination(Domain):
             raise self._empty
         return pieces, owners
 
-    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
-        """What is left of the operands' clouds, and points along the edges between them: (m, 3)."""
-        spacing = check_positive(spacing, "spacing")
-        if self.dimension == 2:
-            return super().boundary_cloud(spacing, rng)
-        return self._cloud(spacing, rng)[0]
+    def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+        return self._owned_cloud(spacing, rng)[0]
 
-    def _cloud(self, spacing: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _owned_cloud(self, spacing: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """What is left of the operands' clouds, points along the edges between them, and whose they are (m, 2)."""
         clouds, owners = [], []
         for which, domain in enumerate(self._flat[0]):
             if not domain.part_names:
@@ -382,6 +349,8 @@ class Combination(Domain):
         return points, np.repeat(owners, [len(cloud) for cloud in clouds], axis=0)
 
 
-def _normal(points: np.ndarray, domain: Domain) -> np.ndarray:
-    """Normals at points of the boundary: (n, dimension)."""
-    return domain.beside(points)[1]
+def _sampled(domain: Domain, size: float) -> np.ndarray:
+    """Points all over the boundary of a domain, dense against `size`: (m, dimension)."""
+    if domain.dimension == 2:
+        return np.concatenate([arc.points for arc in domain.arcs()])
+    return domain.boundary_cloud(min(size, domain.size) / 32, np.random.default_rng(0))

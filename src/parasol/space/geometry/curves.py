@@ -113,11 +113,9 @@ class Loop(Domain):
         return foot, normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         return self.distance(points) <= 1e-12 * self.size
 
     def distance(self, points) -> np.ndarray:
-        """Signed distance to the curve, negative inside: (n,)."""
         points = self.check_points(points)
         foot, normal = self._feet(points)
         away = points - foot
@@ -125,32 +123,24 @@ class Loop(Domain):
         return np.copysign(np.linalg.norm(away, axis=1), np.sum(away * normal, axis=1))
 
     def project(self, points) -> np.ndarray:
-        """Nearest point of the curve: (n, 2)."""
         return self._feet(self.check_points(points))[0]
 
     def normal(self, points) -> np.ndarray:
-        """Outward unit normal at the nearest point of the curve: (n, 2)."""
         return self._feet(self.check_points(points))[1]
 
-    def arcs(self) -> tuple[Arc, ...]:
-        """The curve, as one closed arc."""
+    def _arcs(self) -> tuple[Arc, ...]:
         return (Arc(self._table[1].copy(), closed=True),)
 
-    def _quadrature(self) -> tuple[np.ndarray, float]:
-        """Nodes and their common weight; the trapezoidal rule is spectrally accurate on a smooth closed curve."""
-        t = self._table[0]
-        return t, self._period / len(t)
-
     def volume(self) -> float:
-        """Area 1/2 of the integral of x dy - y dx."""
-        t, weight = self._quadrature()
+        """Area 1/2 of the integral of x dy - y dx, like the length by the trapezoidal rule, which is spectrally accurate."""
+        t = self._table[0]
         c, d, _ = self._curve(t)
-        return float(0.5 * np.sum(cross(c - c.mean(axis=0), d)) * weight)
+        return float(0.5 * np.sum(cross(c - c.mean(axis=0), d)) * (self._period / len(t)))
 
     def perimeter(self) -> float:
         """Length of the curve."""
-        t, weight = self._quadrature()
-        return float(np.sum(np.linalg.norm(self._curve(t)[1], axis=1)) * weight)
+        t = self._table[0]
+        return float(np.sum(np.linalg.norm(self._curve(t)[1], axis=1)) * (self._period / len(t)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +225,6 @@ class Star(Loop):
         return c, d, dd
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         away = self.check_points(points) - self.center
         angle = np.mod(np.arctan2(away[:, 1], away[:, 0]), 2 * np.pi)
         return np.hypot(away[:, 0], away[:, 1]) <= self._polar[0](angle) + 1e-12 * self.size

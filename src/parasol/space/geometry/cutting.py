@@ -126,23 +126,16 @@ def join(pieces: list[Arc], tolerance: float) -> list[Arc]:
     open_arcs = [arc.points for arc in pieces if not arc.closed]
     while open_arcs:
         points = open_arcs.pop()
-        joined = True
-        while joined:
-            joined = False
-            for k, other in enumerate(open_arcs):
-                if _goes_on(points, other, tolerance):
-                    points = np.concatenate([points[:-1], other])
-                elif _goes_on(other, points, tolerance):
-                    points = np.concatenate([other[:-1], points])
-                else:
-                    continue
-                open_arcs.pop(k)
-                joined = True
-                break
-        if len(points) > 8 and _goes_on(points, points, tolerance):
-            done.append(Arc(points[:-1], closed=True))
-        else:
-            done.append(Arc(points, closed=False))
+        k = 0
+        while k < len(open_arcs):
+            if _goes_on(points, open_arcs[k], tolerance):
+                points, k = np.concatenate([points[:-1], open_arcs.pop(k)]), 0
+            elif _goes_on(open_arcs[k], points, tolerance):
+                points, k = np.concatenate([open_arcs.pop(k)[:-1], points]), 0
+            else:
+                k += 1
+        closed = len(points) > 8 and _goes_on(points, points, tolerance)
+        done.append(Arc(points[:-1] if closed else points, closed))
     return done
 
 

@@ -24,7 +24,6 @@ class Images(Domain):
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates."""
         return self.base.dimension
 
     @property
@@ -34,12 +33,10 @@ class Images(Domain):
 
     @property
     def periods(self) -> np.ndarray:
-        """Period along each axis, 0 where it does not repeat: (dimension,)."""
         return self.wraps
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """Names of the parts, the same in every period."""
         return self.base.part_names
 
     def _home(self, points) -> np.ndarray:
@@ -54,24 +51,19 @@ class Images(Domain):
         return images[np.argmin(away, axis=0), np.arange(len(points))] if len(points) else home
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary of any copy: (n,) bool."""
         return self.base.contains(self._home(points))
 
     def distance(self, points) -> np.ndarray:
-        """Signed distance to the nearest copy, negative inside: (n,)."""
         return self.base.distance(self._home(points))
 
     def project(self, points) -> np.ndarray:
-        """Nearest boundary point of the nearest copy: (n, dimension)."""
         home = self._home(points)
         return self.base.project(home) + (self.check_points(points) - home)
 
     def normal(self, points) -> np.ndarray:
-        """Outward unit normal at that point: (n, dimension)."""
         return self.base.normal(self._home(points))
 
     def parts(self, points) -> np.ndarray:
-        """Which named parts each boundary point lies on: (n, n_parts) bool."""
         return self.base.parts(self._home(points))
 
 

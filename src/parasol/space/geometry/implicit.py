@@ -12,9 +12,11 @@ import numpy as np
 import sympy
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_positive, check_shape
-from parasol.expressions import as_function, parse
-from parasol.space.geometry.domain import AXES, Arc, Domain, axis_symbols
+from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.expressions import as_function
+from parasol.space.geometry.axes import AXES, axis_symbols, parse_in_axes
+from parasol.space.geometry.domain import Arc, Domain
+from parasol.space.geometry.nearest import from_samples, slide
 
 _CELLS = {1: 4096, 2: 400, 3: 64}  # lattice cells per axis of the first look at the boundary
 
@@ -50,31 +52,23 @@ class Implicit(Domain):
                 f"the lower bounds {bounds[0].tolist()} are not below the upper bounds {bounds[1].tolist()}."
             )
         object.__setattr__(self, "bounds", bounds)
-        names = AXES[: bounds.shape[1]]
-        function = self.function
-        if isinstance(function, str):
-            function = parse(function, {name: sympy.Symbol(name, real=True) for name in names})
+        names = ", ".join(AXES[: self.dimension])
+        function = parse_in_axes(self.function, self.dimension) if isinstance(self.function, str) else self.function
         if isinstance(function, sympy.Basic):
             if not isinstance(function, sympy.Expr):
-                raise ParasolError(
-                    f"{function} is no function g of {', '.join(names)}. Give g where g < 0 is the inside."
-                )
-            axis_symbols(function, len(names), f"g = {function}")
+                raise ParasolError(f"{function} is no function g of {names}. Give g where g < 0 is the inside.")
+            axis_symbols(function, self.dimension, f"g = {function}")
         elif not callable(function):
-            raise ParasolError(
-                f"g is a {type(function).__name__}. Use a formula in {', '.join(names)} or a function of points."
-            )
+            raise ParasolError(f"g is a {type(function).__name__}. Use a formula in {names} or a function of points.")
         object.__setattr__(self, "function", function)
         _ = self._sample  # so that a domain without interior is refused here
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates."""
         return np.shape(self.bounds)[1]
 
     @property
     def symbols(self) -> frozenset[sympy.Basic]:
-        """Symbols and letters that stand for axes in g."""
         return frozenset(getattr(self.function, "free_symbols", ()))
 
     @cached_property
@@ -115,24 +109,22 @@ class Implicit(Domain):
         gradient[~gradient.any(axis=1), 0] = 1e-150  # its square is still a number
         return gradient
 
-    def _crossings(self, cells: int) -> np.ndarray:
-        """Boundary points on the edges of a lattice, which reaches a little beyond the bounds: (m, dimension)."""
-        lattice = np.stack(np.meshgrid(*self._ticks(cells), indexing="ij"), axis=-1)
-        inside = self._inside(lattice.reshape(-1, self.dimension)).reshape(lattice.shape[:-1])
-        points = []
-        for axis in range(self.dimension):
-            low, high = _ends(lattice, axis)
-            flips = np.logical_xor(*_ends(inside, axis))
-            points.append(self._bisect(low[flips], high[flips]))
-        return np.concatenate(points)
-
-    def _ticks(self, cells: int) -> list[np.ndarray]:
+    @cached_property
+    def _ticks(self) -> list[np.ndarray]:
+        """Coordinates of a lattice that reaches a little beyond the bounds."""
         lower, upper = np.asarray(self.bounds)
         below, above = np.where(self._faces[0], 0.0, 1.03e-2) * (upper - lower)
+        cells = _CELLS[self.dimension]
         return [np.linspace(a, b, cells + 1) for a, b in zip(lower - below, upper + above, strict=True)]
 
-    def _bisect(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Zeros of g between points of different sign: (n, dimension)."""
+    def _flips(self, lattice: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Which points of a lattice (..., dimension) are inside, and which of its edges along each axis cross the boundary."""
+        inside = self._inside(lattice.reshape(-1, self.dimension)).reshape(lattice.shape[:-1])
+        return inside, [np.logical_xor(*_ends(inside, axis - self.dimension)) for axis in range(self.dimension)]
+
+    def _zeros(self, lattice: np.ndarray, axis: int, flips: np.ndarray) -> np.ndarray:
+        """Boundary points on those edges of a lattice along an axis that cross the boundary: (n, dimension)."""
+        low, high = (ends[flips] for ends in _ends(lattice, axis - self.dimension - 1))
         inside = self._inside(low)
         for _ in range(52):
             middle = 0.5 * (low + high)
@@ -141,14 +133,21 @@ class Implicit(Domain):
         return 0.5 * (low + high)
 
     @cached_property
+    def _crossings(self) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+        """Lattice points inside, and for each axis the lattice edges that cross the boundary and the places where."""
+        lattice = np.stack(np.meshgrid(*self._ticks, indexing="ij"), axis=-1)
+        inside, flips = self._flips(lattice)
+        return inside, flips, [self._zeros(lattice, axis, cut) for axis, cut in enumerate(flips)]
+
+    @cached_property
     def _sample(self) -> np.ndarray:
         """Boundary points for a first guess: (m, dimension)."""
-        found = self._crossings(_CELLS[self.dimension])
-        if not len(found):
+        points = np.concatenate(self._crossings[2])
+        if not len(points):
             raise ParasolError(
                 "a domain with no interior: g < 0 nowhere within the bounds, or everywhere. Check g and bounds."
             )
-        return found
+        return points
 
     @cached_property
     def _faces(self) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +177,6 @@ class Implicit(Domain):
         return float(np.median(np.linalg.norm(self._gradient(self._sample), axis=1)))
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         points = self.check_points(points)
         lower, upper = np.asarray(self.bounds)
         near = ((points >= lower - 1e-9 * self.size) & (points <= upper + 1e-9 * self.size)).all(axis=1)
@@ -215,12 +213,12 @@ class Implicit(Domain):
         if self.dimension == 1:
             return self._sample[self._tree.query(points)[1]]
         reach = 4 * float(np.max(np.ptp(np.asarray(self.bounds), axis=0))) / _CELLS[self.dimension]
-        first, rows, second = two_valleys(self._tree, points, apart=reach)
-        feet = slide(points, self._sample[first], self.onto, self._unit, reach=reach, size=self.size)
-        if len(rows):
-            other = slide(points[rows], self._sample[second], self.onto, self._unit, reach=reach, size=self.size)
-            feet[rows] = nearer(points[rows], feet[rows], other)
-        return feet
+
+        def refine(x: np.ndarray, index: np.ndarray) -> np.ndarray:
+            start = self._sample[index]
+            return slide(x, start, self.onto, lambda p: self._unit(p)[:, None], reach=reach, size=self.size)
+
+        return from_samples(self._tree, points, refine, apart=reach)
 
     def _unit(self, points: np.ndarray) -> np.ndarray:
         gradient = self._gradient(points)
@@ -234,19 +232,14 @@ class Implicit(Domain):
         return np.where(beyond > 1e-9 * self.size, np.maximum(np.abs(value), beyond), value)
 
     def beside(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Signed distance g / |grad g| (n,) and normal (n, dimension) of points close to the boundary."""
         gradient = self._gradient(points)
         steepness = np.linalg.norm(gradient, axis=1)
         return self._value(points) / steepness, gradient / steepness[:, None]
 
     def normal(self, points) -> np.ndarray:
-        """Outward unit normal grad g / |grad g| at the nearest boundary point: (n, dimension)."""
         return self._unit(self.project(points))
 
-    def arcs(self) -> tuple[Arc, ...]:
-        """Curves found by marching squares, closed but for those that go beyond the bounds."""
-        if self.dimension != 2:
-            return super().arcs()
+    def _arcs(self) -> tuple[Arc, ...]:
         return tuple(Arc(self._fill(line, closed), closed) for line, closed in self._lines)
 
     def _fill(self, line: np.ndarray, closed: bool) -> np.ndarray:
@@ -265,20 +258,15 @@ class Implicit(Domain):
 
     @cached_property
     def _lines(self) -> list[tuple[np.ndarray, bool]]:
-        """Marching squares: boundary points on lattice edges, joined within cells into polylines, most of them closed."""
-        x, y = self._ticks(_CELLS[2])
-        lattice = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1)
-        inside = self._inside(lattice.reshape(-1, 2)).reshape(lattice.shape[:-1])
-        number, points = [], []
-        for axis in range(2):
-            low, high = _ends(lattice, axis)
-            flips = np.logical_xor(*_ends(inside, axis))
-            numbers = np.full(flips.shape, -1)
-            numbers[flips] = np.arange(flips.sum()) + sum(map(len, points))
-            number.append(numbers)
-            points.append(self._bisect(low[flips], high[flips]))
+        """Marching squares: boundary points on lattice edges, joined within cells into polylines.
+
+        All are closed but those that go beyond the bounds.
+        """
+        x, y = self._ticks
+        inside, flips, points = self._crossings
         # the four edges of each cell: bottom, right, top, left, as numbers of their boundary point or -1
-        across, up = number
+        across, up = (np.where(cut, np.cumsum(cut).reshape(cut.shape) - 1, -1) for cut in flips)
+        up[flips[1]] += len(points[0])
         cells = np.stack([across[:, :-1], up[1:], across[:, 1:], up[:-1]], axis=-1).reshape(-1, 4)
         cut = (cells >= 0).sum(axis=1)
         two = cells[cut == 2]
@@ -286,20 +274,17 @@ class Implicit(Domain):
         saddle = np.flatnonzero(cut == 4)
         if len(saddle):
             i, j = np.divmod(saddle, len(y) - 1)
-            middle = self._value(0.5 * (lattice[i, j] + lattice[i + 1, j + 1])) < 0
+            middle = self._value(0.5 * np.stack([x[i] + x[i + 1], y[j] + y[j + 1]], axis=1)) < 0
             # a middle like the lower left corner joins it to the upper right one: bottom goes with right, top with left
             like = (middle == inside[i, j])[:, None]
             b, r, t, left = cells[saddle].T
             one = np.where(like, np.stack([b, r], 1), np.stack([b, left], 1))
             other = np.where(like, np.stack([t, left], 1), np.stack([r, t], 1))
             pairs = np.concatenate([pairs, one, other])
-        return _link(np.concatenate(points), pairs)
+        return _link(self._sample, pairs)
 
-    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+    def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """Boundary points on the edges of a fine lattice: (m, 3). In 1 dimension: the end points."""
-        spacing = check_positive(spacing, "spacing")
-        if self.dimension == 2:
-            return super().boundary_cloud(spacing, rng)
         if self.dimension == 1:
             return self._sample.copy()
         # points of a curved surface on the edges of a lattice are at most one cell from the next [measured]
@@ -308,9 +293,8 @@ class Implicit(Domain):
 
     def _divided(self, finer: np.ndarray) -> np.ndarray:
         """Boundary points on the edges of the lattice `finer` (3,) times as fine, looked for near the boundary: (m, 3)."""
-        ticks = self._ticks(_CELLS[3])
-        step = np.array([t[1] - t[0] for t in ticks])
-        corners = np.array([t[0] for t in ticks])
+        corners = np.array([t[0] for t in self._ticks])
+        step = np.array([t[1] for t in self._ticks]) - corners
         # every cell a point of the boundary lies in, and their neighbours: what is nearer to the boundary than a cell
         home = np.unique(np.floor((self._sample - corners) / step).astype(int), axis=0)
         around = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -319,92 +303,17 @@ class Implicit(Domain):
         points = []
         for some in np.array_split(cells, 1 + len(cells) * np.prod(finer + 1) // 2_000_000):  # some tens of megabytes
             lattice = (corners + some * step)[:, None, None, None] + inner
-            inside = self._inside(lattice.reshape(-1, 3)).reshape(lattice.shape[:-1])
-            for axis in range(3):
-                low, high = _ends(lattice, axis + 1)
-                flips = np.logical_xor(*_ends(inside, axis + 1))
+            for axis, flips in enumerate(self._flips(lattice)[1]):
                 for side in {0, 1, 2} - {axis}:  # the next cell begins with this face
                     flips[(slice(None),) * (side + 1) + (-1,)] = False
-                points.append(self._bisect(low[flips], high[flips]))
+                points.append(self._zeros(lattice, axis, flips))
         return np.concatenate(points)
-
-
-def slide(
-    points: np.ndarray,
-    start: np.ndarray,
-    onto: Callable[[np.ndarray], np.ndarray],
-    normal: Callable[[np.ndarray], np.ndarray],
-    *,
-    reach: float,
-    size: float,
-    limit: float = np.inf,
-) -> np.ndarray:
-    """Move `start` along a surface to the nearest point p: the tangential part of x - p is followed until it vanishes.
-
-    Minimises |x - p|^2 over the surface; the step length is that of Barzilai and Borwein (1988). `onto` returns points
-    near the surface to it, `normal` is (m, dimension) or, for an edge where surfaces meet, (m, n_normals, dimension).
-    A point that has come further than `limit` is left where it is.
-    """
-
-    def tangential(x: np.ndarray, p: np.ndarray) -> np.ndarray:
-        normals = normal(p)
-        normals = normals[:, None] if normals.ndim == 2 else normals
-        return (x - p) - np.einsum("nk,nkd->nd", np.einsum("nd,nkd->nk", x - p, normals), normals)
-
-    best = onto(start)
-    # what could not be put back on the surface stays where it started
-    lost = np.linalg.norm(best - start, axis=1) > 2 * reach
-    best[lost] = start[lost]
-    residual = tangential(points, best)
-    away = np.linalg.norm(points - best, axis=1)
-    factor = np.full(len(points), 0.5)
-    active = np.arange(len(points))
-    for _ in range(100):
-        active = active[np.linalg.norm(residual[active], axis=1) > 1e-12 * (size + away[active])]
-        if not len(active):
-            break
-        x, p, r = points[active], best[active], residual[active]
-        step = factor[active, None] * r
-        step *= np.minimum(1.0, reach / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300))
-        q = onto(p + step)
-        gap = np.linalg.norm(x - q, axis=1)
-        better = gap <= away[active] * (1 + 1e-13) + 1e-15 * size  # rounding must not reject the last steps
-        rq = tangential(x, q)
-        s, y = q - p, rq - r
-        bend = -np.sum(s * y, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            new = np.where(bend > 0, np.sum(s * s, axis=1) / bend, 2 * factor[active])
-        factor[active] = np.where(better, np.clip(new, 1e-4, 1e4), 0.25 * factor[active])
-        moved = active[better]
-        best[moved], residual[moved], away[moved] = q[better], rq[better], gap[better]
-        active = active[(factor[active] > 1e-8) & (np.linalg.norm(best[active] - start[active], axis=1) <= limit)]
-    return best
-
-
-def two_valleys(tree: KDTree, points: np.ndarray, *, apart: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of the sample nearest to each point (n,); rows with a rival further than `apart` from it; the rivals.
-
-    Where two pieces of boundary are almost equally near, the nearer sample need not lie on the nearer piece.
-    """
-    count = min(8, tree.n)
-    near = tree.query(points, k=count)[1].reshape(len(points), count)
-    gaps = np.linalg.norm(tree.data[near] - tree.data[near[:, :1]], axis=2)
-    rows = np.flatnonzero(gaps.max(axis=1) > apart)
-    return near[:, 0], rows, near[rows, np.argmax(gaps[rows] > apart, axis=1)]
-
-
-def nearer(points: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Whichever of two candidates is nearer to each point: (n, dimension)."""
-    closer = np.sum((other - points) ** 2, axis=1) < np.sum((one - points) ** 2, axis=1)
-    return np.where(closer[:, None], other, one)
 
 
 def _ends(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """Values at the two ends of each lattice edge along an axis."""
-    before: list = [slice(None)] * values.ndim
-    after = before.copy()
-    before[axis], after[axis] = slice(None, -1), slice(1, None)
-    return values[tuple(before)], values[tuple(after)]
+    along = np.moveaxis(values, axis, 0)
+    return np.moveaxis(along[:-1], 0, axis), np.moveaxis(along[1:], 0, axis)
 
 
 def _link(points: np.ndarray, pairs: np.ndarray) -> list[tuple[np.ndarray, bool]]:

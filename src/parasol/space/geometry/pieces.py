@@ -43,9 +43,10 @@ def arc_lengths(line: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
 
 
-def points_along(line: np.ndarray, lengths) -> np.ndarray:
-    """Points of a polyline (m, 2) at lengths (n,) along it: (n, 2)."""
-    return np.stack([np.interp(lengths, arc_lengths(line), x) for x in line.T], axis=1)
+def points_along(line: np.ndarray, at, places: np.ndarray | None = None) -> np.ndarray:
+    """Points of a polyline (m, dimension) at lengths (n,) along it, or by other `places` (m,) of its points: (n, dimension)."""
+    places = arc_lengths(line) if places is None else places
+    return np.stack([np.interp(at, places, x) for x in line.T], axis=1)
 
 
 def pieces(domain: Domain) -> tuple[Pieces, ...]:
@@ -63,7 +64,7 @@ def pieces(domain: Domain) -> tuple[Pieces, ...]:
 
 def _cut(domain: Domain, arc: Arc) -> Pieces:
     """Cut an arc where its parts change; what is shorter than a 2000th of it and not at an end may go unseen."""
-    points = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
+    points = arc.line
     if len(domain.part_names) == 1:
         return Pieces(points, arc.closed, np.array([0, len(points) - 1]), np.ones((1, 1), dtype=bool))
     at = (np.arange(_SAMPLES) + 0.5) / _SAMPLES * (len(points) - 1)
@@ -73,7 +74,7 @@ def _cut(domain: Domain, arc: Arc) -> Pieces:
         at = np.concatenate([near[:1], at, len(points) - 1 - near[1:]])
 
     def place(at: np.ndarray) -> np.ndarray:
-        return np.stack([np.interp(at, np.arange(len(points)), x) for x in points.T], axis=1)
+        return points_along(points, at, np.arange(len(points)))
 
     parts = domain.plain(place(at))[0]
     if arc.closed:

@@ -34,7 +34,6 @@ class Polygon(Domain):
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Bounding box (2, 2)."""
         return np.array([np.min(self.vertices, axis=0), np.max(self.vertices, axis=0)])
 
     @cached_property
@@ -43,17 +42,14 @@ class Polygon(Domain):
         return start, np.roll(start, -1, axis=0)
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         return self.distance(points) <= 1e-12 * self.size
 
     def distance(self, points) -> np.ndarray:
-        """Signed distance to the sides, negative inside: (n,)."""
         points = self.check_points(points)
         away = np.linalg.norm(points - nearest_on_segments(points, *self._sides)[0], axis=1)
         return np.where(_even_odd(points, *self._sides), -away, away)
 
     def project(self, points) -> np.ndarray:
-        """Nearest point of the sides: (n, 2)."""
         return nearest_on_segments(self.check_points(points), *self._sides)[0]
 
     def normal(self, points) -> np.ndarray:
@@ -66,7 +62,7 @@ class Polygon(Domain):
         """Area by the shoelace formula."""
         return area(np.asarray(self.vertices))
 
-    def arcs(self) -> tuple[Arc, ...]:
+    def _arcs(self) -> tuple[Arc, ...]:
         """One arc per side, counterclockwise."""
         return tuple(Arc(np.array(ends), closed=False) for ends in zip(*self._sides, strict=True))
 
@@ -81,9 +77,8 @@ def nearest_on_segments(points: np.ndarray, start: np.ndarray, end: np.ndarray) 
     length2 = np.sum(along**2, axis=1)
     feet = np.empty_like(points)
     number = np.empty(len(points), dtype=int)
-    chunk = max(1, 2_000_000 // len(start))  # keeps the (points, segments) tables to some tens of megabytes
-    for first in range(0, len(points), chunk):
-        x = points[first : first + chunk]
+    for part in _chunks(points, start):
+        x = points[part]
         share = ((x @ along.T) - np.sum(start * along, axis=1)) / length2
         share = np.clip(share, 0.0, 1.0)
         gap_x = start[:, 0] + share * along[:, 0] - x[:, :1]
@@ -92,25 +87,29 @@ def nearest_on_segments(points: np.ndarray, start: np.ndarray, end: np.ndarray) 
         least = gap.min(axis=1, keepdims=True)
         # a corner belongs to both its sides up to rounding: the side listed first is to win, not the luckier one
         best = np.argmax(gap <= least + 1e-13 * (least + np.sqrt(length2.max())), axis=1)
-        rows = np.arange(len(x))
-        s = share[rows, best][:, None]
+        s = np.take_along_axis(share, best[:, None], axis=1)
         # start and end are hit exactly, so that a corner is the same point from either side
-        feet[first : first + chunk] = np.where(s < 1, start[best] + s * along[best], end[best])
-        number[first : first + chunk] = best
+        feet[part] = np.where(s < 1, start[best] + s * along[best], end[best])
+        number[part] = best
     return feet, number
 
 
 def _even_odd(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Whether a ray to the right crosses the sides an odd number of times: (n,) bool."""
     inside = np.zeros(len(points), dtype=bool)
-    chunk = max(1, 2_000_000 // len(start))
     rise = end[:, 1] - start[:, 1]
     slope = (end[:, 0] - start[:, 0]) / np.where(rise == 0, 1.0, rise)
-    for first in range(0, len(points), chunk):
-        x, y = points[first : first + chunk, :1], points[first : first + chunk, 1:]
+    for part in _chunks(points, start):
+        x, y = points[part, :1], points[part, 1:]
         spans = (start[:, 1] > y) != (end[:, 1] > y)
-        inside[first : first + chunk] = np.sum(spans & (x < start[:, 0] + (y - start[:, 1]) * slope), axis=1) % 2 == 1
+        inside[part] = np.sum(spans & (x < start[:, 0] + (y - start[:, 1]) * slope), axis=1) % 2 == 1
     return inside
+
+
+def _chunks(points: np.ndarray, segments: np.ndarray) -> list[slice]:
+    """Pieces of the points that keep tables of (points, segments) to some tens of megabytes."""
+    size = max(1, 2_000_000 // len(segments))
+    return [slice(first, first + size) for first in range(0, len(points), size)]
 
 
 def check_loop(points, name: str) -> np.ndarray:

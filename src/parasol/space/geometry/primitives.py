@@ -10,7 +10,8 @@ import numpy as np
 import sympy
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
-from parasol.space.geometry.domain import AXES, Arc, Domain, axis_of
+from parasol.space.geometry.axes import AXES, axis_of
+from parasol.space.geometry.domain import Arc, Domain
 
 _FACES = (("left", "right"), ("bottom", "top"), ("back", "front"))
 
@@ -45,37 +46,35 @@ class Box(Domain):
             given = (self.periodic,) if isinstance(self.periodic, int) else tuple(self.periodic)  # "xy" counts as x, y
         except TypeError:
             raise ParasolError(f"periodic={self.periodic!r} names no axes. Use for example periodic=('x',).") from None
-        axes = {}
+        axes, symbols = set(), set()
         for axis in given:
-            letter = sympy.Symbol(axis) if isinstance(axis, str) else axis
-            number = axis_of(letter) if isinstance(letter, sympy.Symbol) else axis
+            number = axis
+            if isinstance(axis, str | sympy.Symbol):
+                symbols.add(sympy.Symbol(axis) if isinstance(axis, str) else axis)
+                number = axis_of(axis)
             if number is None or isinstance(number, bool) or number not in range(len(lower)):
                 raise ParasolError(f"periodic axis {axis!r} is unknown. Use one of: {', '.join(AXES[: len(lower)])}.")
-            axes[int(number)] = AXES[int(number)]
+            axes.add(int(number))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
-        object.__setattr__(self, "periodic", tuple(axes[k] for k in sorted(axes)))
-        said = {sympy.Symbol(axis) if isinstance(axis, str) else axis for axis in given}
-        object.__setattr__(self, "_said", frozenset(axis for axis in said if isinstance(axis, sympy.Symbol)))
+        object.__setattr__(self, "periodic", tuple(AXES[axis] for axis in sorted(axes)))
+        object.__setattr__(self, "_symbols", frozenset(symbols))
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates."""
         return len(self.bounds[0])
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Lower and upper corner (2, dimension)."""
         return np.array([self.lower, self.upper])
 
     @property
     def symbols(self) -> frozenset[sympy.Basic]:
         """Symbols and letters by which the periodic axes were given."""
-        return getattr(self, "_said", frozenset())  # not in a pickle, which was checked before
+        return getattr(self, "_symbols", frozenset())  # not in a pickle, which was checked before
 
     @cached_property
     def periods(self) -> np.ndarray:
-        """Period along each axis, 0 where not periodic: (dimension,)."""
         wraps = np.array([axis in self.periodic for axis in AXES[: self.dimension]])
         return np.where(wraps, self.bounds[1] - self.bounds[0], 0.0)
 
@@ -95,7 +94,6 @@ class Box(Domain):
         return np.stack([inner - lower, upper - inner], axis=2).reshape(len(points), 2 * len(self._axes))
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         return np.all(self._depths(self.check_points(points)) >= -1e-12 * self.size, axis=1)
 
     def distance(self, points) -> np.ndarray:
@@ -124,7 +122,6 @@ class Box(Domain):
         return feet
 
     def parts(self, points) -> np.ndarray:
-        """Which faces each boundary point lies on: (n, n_parts) bool."""
         points = self.check_points(points)
         if not len(self._axes):
             return np.zeros((len(points), 0), dtype=bool)
@@ -140,13 +137,10 @@ class Box(Domain):
         return normals
 
     def volume(self) -> float:
-        """Product of the side lengths."""
         return float(np.prod(self.bounds[1] - self.bounds[0]))
 
-    def arcs(self) -> tuple[Arc, ...]:
+    def _arcs(self) -> tuple[Arc, ...]:
         """Sides, counterclockwise; a side along a periodic axis is open where it wraps."""
-        if self.dimension != 2:
-            return super().arcs()
         (a, b), (c, d) = self.bounds
         sides = {
             "bottom": [[a, b], [c, b]],
@@ -156,11 +150,8 @@ class Box(Domain):
         }
         return tuple(Arc(np.array(ends), closed=False) for name, ends in sides.items() if name in self.part_names)
 
-    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+    def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """Lattices on the faces, edges included: (m, 3). In 1 dimension: the end points."""
-        spacing = check_positive(spacing, "spacing")
-        if self.dimension == 2:
-            return super().boundary_cloud(spacing, rng)
         lower, upper = self.bounds
         ticks = [np.linspace(a, b, 1 + int(np.ceil(4 * (b - a) / spacing))) for a, b in zip(lower, upper, strict=True)]
         faces = [np.zeros((0, self.dimension))]
@@ -190,25 +181,20 @@ class Ball(Domain):
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates."""
         return len(self.bounds[0])
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Bounding box (2, dimension)."""
         center = np.asarray(self.center)
         return np.array([center - self.radius, center + self.radius])
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         return self.distance(points) <= 1e-12 * self.size
 
     def distance(self, points) -> np.ndarray:
-        """Signed distance |x - center| - radius: (n,)."""
         return np.linalg.norm(self.check_points(points) - self.center, axis=1) - self.radius
 
     def project(self, points) -> np.ndarray:
-        """Nearest point of the sphere: (n, dimension)."""
         return self.center + self.radius * self.normal(points)
 
     def normal(self, points) -> np.ndarray:
@@ -221,21 +207,15 @@ class Ball(Domain):
         """2 r, pi r^2 or 4/3 pi r^3."""
         return (2.0, np.pi, 4 / 3 * np.pi)[self.dimension - 1] * self.radius**self.dimension
 
-    def arcs(self) -> tuple[Arc, ...]:
-        """The circle, as one closed arc."""
-        if self.dimension != 2:
-            return super().arcs()
+    def _arcs(self) -> tuple[Arc, ...]:
         angle = 2 * np.pi * np.arange(4096) / 4096
         circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         return (Arc(self.center + self.radius * circle, closed=True),)
 
-    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+    def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """A golden-angle spiral on the sphere: (m, 3). In 1 dimension: the end points."""
-        spacing = check_positive(spacing, "spacing")
         if self.dimension == 1:
             return self.bounds.copy()
-        if self.dimension == 2:
-            return super().boundary_cloud(spacing, rng)
         # neighbours on the spiral are at most 3.6 / sqrt(n) apart, no place is further than 2.5 / sqrt(n) [measured]
         count = 16 + int(np.ceil((14.5 * self.radius / spacing) ** 2))
         k = np.arange(count)

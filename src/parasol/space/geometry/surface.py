@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.space.geometry.domain import Domain
 
 
@@ -50,7 +50,6 @@ class Surface(Domain):
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Bounding box (2, 3)."""
         return np.array([self.vertices.min(axis=0), self.vertices.max(axis=0)])
 
     @cached_property
@@ -70,28 +69,23 @@ class Surface(Domain):
         return np.atleast_1d(signed), np.atleast_1d(face), np.reshape(foot, points.shape)
 
     def contains(self, points) -> np.ndarray:
-        """Whether each point is inside or, up to rounding, on the boundary: (n,) bool."""
         return self._nearest(points)[0] <= 1e-12 * self.size
 
     def distance(self, points) -> np.ndarray:
-        """Signed distance to the surface, negative inside: (n,)."""
         return self._nearest(points)[0]
 
     def project(self, points) -> np.ndarray:
-        """Nearest point of the surface: (n, 3)."""
         return self._nearest(points)[2]
 
     def normal(self, points) -> np.ndarray:
-        """Outward unit normal of the nearest triangle: (n, 3)."""
         return self._face_normals[self._nearest(points)[1]]
 
     def volume(self) -> float:
         """Volume by the divergence theorem."""
         return _volume(self.vertices, self.triangles)
 
-    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+    def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """Lattices on the triangles, their edges and corners included: (m, 3)."""
-        spacing = check_positive(spacing, "spacing")
         corners = self.vertices[self.triangles]
         edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
         # a lattice with `parts` steps per side has no two neighbours further apart than the longest side / parts

@@ -140,29 +140,29 @@ def reduced_system(
 def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
     """The θ_q of A and of f as quotients of polynomials, or the reason why no network here represents A and f."""
     check_provable(model.problem)
-    if model.nonlinear:
+    if model.terms.nonlinear:
         raise ParasolError(
             f"{model.problem.name or 'the problem'} is nonlinear in its unknown: the theorem is about A(mu) u = f(mu). "
             "Learn it instead: ps.learn(problem, tolerance=1e-3)."
         )
     symbols = model.problem.parameter_symbols[0]
-    for part in (*model.varying_operator, *[part for part in model.varying_load if part.function is None]):
+    for part in (*model.terms.varying_operator, *[part for part in model.terms.varying_load if part.function is None]):
         raise ParasolError(
             f"the coefficient {part.coefficient.function.expression} mixes coordinates and parameters, so A(mu) and f(mu) are "  # type: ignore[union-attr]
             "no finite sums of functions of mu: no network here represents them. Write it as a sum of products."
         )
-    for part in model.varying_load:
+    for part in model.terms.varying_load:
         depends = part.coefficient.function.expression.free_symbols & set(symbols)  # type: ignore[union-attr]
         if depends:
             raise ParasolError(
                 f"the function parameter {part.function} is multiplied with {', '.join(map(str, depends))}: values of a "
                 "function are not bounded, so no network here represents the product."
             )
-    operator = [rational(t, symbols, "the operator") for t in model.operator_thetas]
-    load = [rational(t, symbols, "the right-hand side") for t in model.load_thetas]
-    if model.varying_load and not all(f.constant for f in operator):
+    operator = [rational(t, symbols, "the operator") for t in model.terms.operator_thetas]
+    load = [rational(t, symbols, "the right-hand side") for t in model.terms.load_thetas]
+    if model.terms.varying_load and not all(f.constant for f in operator):
         raise ParasolError(
-            f"the values of {model.varying_load[0].function} are not bounded while the operator depends on "
+            f"the values of {model.terms.varying_load[0].function} are not bounded while the operator depends on "
             f"{', '.join(model.parameters.names)}: the theorem needs a bound of the right-hand side."
         )
     for function in [f for f in (*operator, *load) if not f.polynomial]:
@@ -175,7 +175,7 @@ def _compressed(model: Model, form: AffineForm, modes, basis: Basis, middle, pre
     factors = model.factors(middle) if precondition == "solve" else None
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        scale = np.sqrt(model.unknown_weights(basis.weights))
+        scale = np.sqrt(model.layout.weights(basis.weights))
     if compress:
         builder = ResidualBuilder(form, middle, factors, np.ones(model.n_unknowns), scale)
         for mode in modes.T:
@@ -198,8 +198,8 @@ def _assembled(model: Model, functions, blocks: np.ndarray, loads: np.ndarray, b
     operators = _by_coordinate(functions[0], blocks, model.n_parameters, curved)
     right = _by_coordinate(functions[1], loads, model.n_parameters, curved)
     start = len(functions[1])
-    for part in model.varying_load:  # one term per value of a function
-        places = model.function_places(part.function, part.nodes)
+    for part in model.terms.varying_load:  # one term per value of a function
+        places = model.inputs.places(part.function, part.nodes)
         factors = part.coefficient(model.vector(), 0.0)
         for place, factor, load in zip(places.tolist(), factors, loads[start:], strict=False):  # type: ignore[union-attr]
             right[place] = right.get(place, 0.0) + factor * load

@@ -1,0 +1,257 @@
+"""What the server computes, without HTTP: requests as plain data are checked and bounded, then answered with arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, check_count
+from parasol.delivery.server.formats import JSON, Refusal, numbers
+from parasol.runtime.surrogate import Answer, Surrogate
+
+SELECTORS = ("nodes", "points", "times")
+_TYPES = {"float64": np.float64, "float32": np.float32}
+_MOST_NUMBERS = 2**23  # rows times modes, in one selection and in all cached ones: 64 MiB in float64
+_MOST_SELECTIONS = 32
+_LIGHT = 2**13  # numbers that are computed and written in about a millisecond
+_JSON_BYTES = 24  # of one number, at most
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may cost; a request above a limit of size is refused with status 413 before it is computed."""
+
+    body: int = 8 * 2**20  # bytes of a request
+    response: int = 64 * 2**20  # bytes of an answer
+    batch: int = 10_000  # parameter vectors
+    points: int = 10_000  # selected points, nodes or times
+    seconds: int = 30  # for a head to arrive, and then for a body; not for the answer
+    requests: int = 256  # answered at a time; each may hold a body
+
+    def __post_init__(self):
+        for name, value in vars(self).items():
+            check_count(value, f"the limit {name!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A checked request: parameters, the surrogate restricted to the selection, and what else is asked for."""
+
+    mus: np.ndarray  # (n_parameters,) or (n_samples, n_parameters)
+    surrogate: Surrogate
+    dtype: type
+    bounds: bool
+    quantities: bool
+    extrapolate: bool
+
+    @property
+    def n_samples(self) -> int:
+        """Number of parameter vectors."""
+        return 1 if self.mus.ndim == 1 else len(self.mus)
+
+    def answer(self) -> Answer:
+        """The surrogate's answer."""
+        return self.surrogate(self.mus, dtype=self.dtype, extrapolate=self.extrapolate)
+
+
+class Service:
+    """A surrogate with limits and a cache of recent selections of nodes, points and times."""
+
+    def __init__(self, surrogate: Surrogate, limits: Limits, extrapolate: bool = False):
+        self.surrogate, self.limits, self.extrapolate = surrogate, limits, extrapolate
+        self._cache: OrderedDict[bytes, Surrogate] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @cached_property
+    def middle(self) -> np.ndarray:
+        """A parameter vector inside the box, for examples: the middle of every range, functions that vanish."""
+        scalars = self.surrogate.parameters.vector({})
+        return np.pad(scalars, (0, self.surrogate.n_parameters - len(scalars)))
+
+    def question(self, given: Mapping[str, Any], allowed: tuple[str, ...]) -> Question:
+        """The checked question in a JSON object (or in query and npy body), else 4xx with the reason."""
+        for name in given:
+            if name not in allowed:
+                raise Refusal(422, f"unknown name {name[:40]!r}. This route knows: {', '.join(allowed)}.")
+        if "mus" not in given:
+            raise Refusal(422, 'there are no parameters. Send "mus": a vector, a list of vectors, or named values.')
+        mus = given["mus"] if isinstance(given["mus"], np.ndarray) else self._vectors(given["mus"])
+        if mus.ndim == 2 and len(mus) > self.limits.batch:
+            raise Refusal(
+                413, f"{len(mus)} parameters are more than {self.limits.batch} at once. Send several requests."
+            )
+        dtype = given.get("dtype", "float64")
+        if not isinstance(dtype, str) or dtype not in _TYPES:
+            raise Refusal(422, f"dtype must be float64 or float32, got {dtype!r}.")
+        flags = {name: self.flag(given, name) for name in ("bounds", "quantities", "extrapolate")}
+        return Question(mus, self.selected(given), _TYPES[dtype], **flags)
+
+    def _vectors(self, value: Any) -> np.ndarray:
+        if isinstance(value, dict):
+            return self._named(value)
+        if isinstance(value, list) and value and all(type(item) is dict for item in value):
+            return np.array([self._named(item) for item in value])
+        mus = numbers(value, "mus", (1, 2))
+        if mus.shape[-1] != self.surrogate.n_parameters:
+            names = ", ".join(self.surrogate.parameters.names) or "values of functions"
+            raise Refusal(
+                422,
+                f"a parameter vector has length {mus.shape[-1]}, expected {self.surrogate.n_parameters}: {names}.",
+            )
+        return mus
+
+    def _named(self, values: dict[str, Any]) -> np.ndarray:
+        names = self.surrogate.parameters.names
+        if len(names) != self.surrogate.n_parameters:
+            raise Refusal(422, "this surrogate has functions among its parameters. Send vectors, functions by values.")
+        if set(values) != set(names):
+            got = ", ".join(values) or "nothing"
+            raise Refusal(422, f"named parameters must be {', '.join(names)}, got {got[:80]}.")
+        return numbers([values[name] for name in names], "mus", (1,))
+
+    def flag(self, given: Mapping[str, Any], name: str) -> bool:
+        """Whether a request asks for bounds, quantities or extrapolation, which there may not be."""
+        value = given.get(name, False)
+        if type(value) is not bool:
+            raise Refusal(422, f"{name} must be true or false, got {value!r}.")
+        if value and name == "extrapolate" and not self.extrapolate:
+            raise Refusal(422, "this server does not extrapolate. Ask inside the box, or start it with --extrapolate.")
+        if value and name == "bounds" and not self.surrogate.has_bounds:
+            raise Refusal(422, "nothing is known about the errors of this surrogate. Ask without bounds.")
+        if value and name == "quantities" and self.surrogate.quantities is None:
+            raise Refusal(422, "this surrogate has no quantities of interest. Ask without them.")
+        return value
+
+    def selected(self, given: Mapping[str, Any]) -> Surrogate:
+        """The surrogate restricted to the selected nodes, points and times."""
+        cached = self._cached(given)
+        if cached is not None:
+            return cached
+        restricted = self._restricted({name: given[name] for name in SELECTORS if name in given})
+        with self._lock:
+            self._cache[_key(given)] = restricted
+            while len(self._cache) > _MOST_SELECTIONS or sum(map(_size, self._cache.values())) > _MOST_NUMBERS:
+                self._cache.popitem(last=False)
+        return restricted
+
+    def _cached(self, given: Mapping[str, Any]) -> Surrogate | None:
+        if not any(name in given for name in SELECTORS):
+            return self.surrogate
+        key = _key(given)
+        with self._lock:
+            if key in self._cache:
+                self._cache.move_to_end(key)
+            return self._cache.get(key)
+
+    def _restricted(self, selection: dict[str, Any]) -> Surrogate:
+        if "nodes" in selection and "points" in selection:
+            raise Refusal(422, "nodes and points are both given. Select by one of them.")
+        chosen = {name: numbers(value, name, (2 if name == "points" else 1,)) for name, value in selection.items()}
+        longest = max(map(len, chosen.values()))
+        if longest > self.limits.points:
+            raise Refusal(413, f"{longest} places are more than {self.limits.points} at once. Select fewer.")
+        if "nodes" in chosen:
+            nodes = chosen["nodes"]
+            if np.any(nodes != np.rint(nodes)) or np.any(np.abs(nodes) > 2**53):
+                raise Refusal(422, "nodes must be whole numbers: places in /v1/nodes, from 0.")
+            chosen["nodes"] = nodes.astype(np.int64)
+        places = chosen.get("nodes", chosen.get("points", range(n_places(self.surrogate))))
+        times = chosen.get("times", range(self.surrogate.layout.n_times))
+        n_values = len(times) * len(self.surrogate.layout.names) * len(places)
+        if n_values * self.surrogate.basis.n_modes > _MOST_NUMBERS:
+            raise Refusal(
+                413, f"{n_values} values for each parameter are too many to select. Select fewer points or times."
+            )
+        return self.surrogate.restricted(**chosen)
+
+    def check_size(self, n_numbers: int, kind: str = JSON, dtype: type = np.float64) -> None:
+        """Refuse an answer that would be too long, before it is computed."""
+        size = n_numbers * (_JSON_BYTES if kind == JSON else np.dtype(dtype).itemsize)
+        if size > self.limits.response:
+            raise Refusal(
+                413,
+                f"the answer would have about {size >> 20} MiB, more than {self.limits.response >> 20}. Send fewer "
+                "parameters, or select nodes, points or times.",
+            )
+
+    def is_light(self, given: Mapping[str, Any]) -> bool:
+        """Whether a question is answered faster than it is handed to another thread."""
+        mus, surrogate = given.get("mus"), self._cached(given)
+        n = len(mus) if isinstance(mus, list | np.ndarray) else 1
+        return surrogate is not None and n * max(64, surrogate.n_values) <= _LIGHT
+
+    def predict(self, question: Question, kind: str) -> dict[str, Any]:
+        """Fields, with bounds and quantities where asked for."""
+        surrogate, layout = question.surrogate, question.surrogate.layout
+        self.check_size(question.n_samples * surrogate.n_values, kind, question.dtype)
+        answer = question.answer()
+        _check_finite("values", answer.values)
+        out = {
+            "values": answer.values,
+            "unknowns": list(layout.names),
+            "shape": [layout.n_times, len(layout.names), n_places(surrogate)],
+            "times": layout.times,
+            "extrapolated": answer.extrapolated,
+        }
+        bounds = {"bounds": _bounds(answer)} if question.bounds else {}
+        return out | bounds | (_quantities(question, answer) if question.quantities else {})
+
+    def gradient(self, question: Question, kind: str) -> dict[str, Any]:
+        """Derivatives of the values with respect to the parameters."""
+        surrogate = question.surrogate
+        self.check_size(question.n_samples * surrogate.n_values * surrogate.n_parameters, kind)
+        gradient = surrogate.gradient(question.mus, extrapolate=question.extrapolate)
+        _check_finite("derivatives", gradient)
+        return {"gradient": gradient, "extrapolated": question.answer().extrapolated}
+
+    def bounds(self, question: Question, kind: str) -> dict[str, Any]:
+        """Bounds of the errors of whole fields."""
+        self.check_size(3 * question.n_samples, kind)
+        answer = question.answer()
+        return _bounds(answer) | {"extrapolated": answer.extrapolated}
+
+    def quantities(self, question: Question, kind: str) -> dict[str, Any]:
+        """Quantities of interest without the fields."""
+        rows = self.surrogate.quantities.rows  # type: ignore[union-attr]
+        self.check_size(2 * question.n_samples * rows.shape[0] * rows.shape[1], kind)
+        answer = question.answer()
+        return _quantities(question, answer) | {"extrapolated": answer.extrapolated}
+
+
+def n_places(surrogate: Surrogate) -> int:
+    """Number of nodes or points of each unknown at each time."""
+    return surrogate.n_values // (surrogate.layout.n_times * len(surrogate.layout.names))
+
+
+def _bounds(answer: Answer) -> dict[str, Any]:
+    bounds = answer.bounds
+    named = {"relative": bounds.relative, "absolute": bounds.values, "rigorous": bounds.rigorous}
+    return {name: values[0] if answer.single else values for name, values in named.items()}
+
+
+def _quantities(question: Question, answer: Answer) -> dict[str, Any]:
+    _check_finite("quantities", *answer.quantities.values())
+    bounds = {"quantity_bounds": answer.quantity_bounds} if question.bounds else {}
+    return {"quantities": answer.quantities, **bounds}
+
+
+def _check_finite(name: str, *arrays: np.ndarray) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ParasolError(f"the {name} are not finite. Ask inside the box.")
+
+
+def _size(surrogate: Surrogate) -> int:
+    return 0 if surrogate.readout is None else surrogate.readout.size
+
+
+def _key(given: Mapping[str, Any]) -> bytes:
+    selection = {name: given[name] for name in SELECTORS if name in given}
+    return hashlib.sha256(json.dumps(selection).encode()).digest()
