@@ -15,6 +15,7 @@ from parasol.delivery.datasets import to_xarray, write_netcdf
 from parasol.delivery.files import FIELD_SUFFIXES, free_name, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.pde.evolution import Evolution
+from parasol.pde.layout import FieldLayout
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.steady import Solution
 from parasol.runtime.answer import Answer
@@ -135,14 +136,15 @@ class Answering:
         """Number of nodes."""
         return len(self.points)
 
-    def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """The unknown functions by name, each (..., n_nodes)."""
-        return dict(zip(self.problem.names, np.split(values, len(self.problem.names), axis=-1), strict=True))
+    @property
+    def layout(self) -> FieldLayout:
+        """The unknown functions one after the other."""
+        return FieldLayout(self.problem.names, self.n_nodes, 0)
 
     @property
     def quantities(self) -> QuantityRows:
         """None: `answer.quantities` has them."""
-        return QuantityRows((), np.empty((0, len(self.problem.names) * self.n_nodes)))
+        return QuantityRows((), np.empty((0, self.layout.n_unknowns)))
 
     def exact(self, mu, t: float | None = None) -> None:
         """A surrogate does not know it."""
