@@ -120,8 +120,8 @@ def test_saved_and_loaded_it_answers_the_same(affine, tmp_path):
     loaded = ps.load(ps.save(surrogate, tmp_path / "theorem.parasol"))
     mus = model.sample(20)
     np.testing.assert_array_equal(loaded.coefficients(mus), surrogate.coefficients(mus))
-    assert loaded.map.accuracy == 1e-2
-    assert loaded.map.levels == surrogate.map.levels
+    assert loaded.map.facts["accuracy"] == 1e-2
+    assert loaded.map.facts["levels"] == surrogate.map.levels
     answer = loaded(mus)
     truth = np.array([model.solve(mu).values for mu in mus])
     errors = np.linalg.norm(answer.values - truth, axis=1) / np.linalg.norm(truth, axis=1)

@@ -5,6 +5,7 @@ from parasol.fitting.fit import calibrated as calibrated
 from parasol.fitting.gaussian_process import GaussianProcess as GaussianProcess
 from parasol.fitting.last_layer import solve_last_layer as solve_last_layer
 from parasol.fitting.layouts import layout_of as layout_of
+from parasol.fitting.linear import FittedLinear as FittedLinear
 from parasol.fitting.linear import Linear as Linear
 from parasol.fitting.maps import check_data as check_data
 from parasol.fitting.network import Network as Network

@@ -40,7 +40,7 @@ def _of_network(name: str) -> Callable[..., StoredMap]:
 
     def read(network: Program, **facts: Any) -> StoredMap:
         error = facts.get("error", facts.get("validation_error"))
-        return StoredMap(network, name, None if error is None else float(error))
+        return StoredMap(network, name, None if error is None else float(error), facts)
 
     return read
 

@@ -6,7 +6,7 @@ NumPy runs it, here; files hold it; its derivatives and its float32 form come fr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -170,21 +170,30 @@ class ProgramMap:
 
 @dataclass(frozen=True, eq=False)
 class StoredMap(ProgramMap):
-    """A map as files hold it whose kind they need not know: its program, the name of its kind, the error it was chosen by."""
+    """A map as files hold it: its program, the name of its kind, and the numbers and texts its kind knew about it.
+
+    `error` is the one it was chosen by, where there is one.
+    """
 
     program: Program
     name: str = "StoredMap"
     error: float | None = None
+    facts: dict[str, Any] = field(default_factory=dict, metadata={"optional": True})
 
     def __post_init__(self):
         if not isinstance(self.program, Program):
             raise ParasolError(f"the program of a map is a {type(self.program).__name__}.")
+        if not isinstance(self.facts, dict):
+            raise ParasolError(f"the facts of a map are a {type(self.facts).__name__}.")
 
     @classmethod
     def of(cls, fitted: Any) -> StoredMap:
         """What a file keeps of a map that has a program."""
         error = getattr(fitted, "error", getattr(fitted, "validation_error", None))
-        return cls(fitted.program, map_name(fitted), None if error is None else float(error))
+        names = [f.name for f in fields(type(fitted))] if is_dataclass(type(fitted)) else []
+        facts = {name: getattr(fitted, name) for name in names}
+        facts = {name: value for name, value in facts.items() if isinstance(value, bool | int | float | str)}
+        return cls(fitted.program, map_name(fitted), None if error is None else float(error), facts)
 
 
 def check_inputs(x: ArrayLike, n_inputs: int) -> np.ndarray:

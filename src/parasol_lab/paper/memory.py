@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,16 @@ import numpy as np
 from parasol import __version__
 from parasol.cache import content_hash
 from parasol.checks import ParasolError
-from parasol.fitting import Adam
+from parasol.fitting import Adam, FittedLinear, Network, TrainedNetwork
 from parasol.report import Facts, write_json
 from parasol.runtime import ReducedModel, pack, unpack
 from parasol_lab.paper.operator_nets import TrainedOperator
 
 _FORM = "parasol-memory"
-_OPERATOR = ("branch", "values", "shift", "best_epoch", "validation_error")  # what is kept of a trained operator
+_KEPT: dict[str, Any] = {
+    kind.__name__: kind for kind in (TrainedNetwork, FittedLinear, TrainedOperator)
+}  # with networks in them
+_LEFT_OUT: dict[str, Any] = {"history": (), "trunk": None}  # and what stands there instead
 _MOST_BYTES = 2**28  # larger maps are fitted again: the network without POD of a problem in time has 0.7 GB
 
 
@@ -129,8 +132,9 @@ def _write(path: Path, fitted, fitting: Fitting) -> None:
     if network is not None and network.dtype.itemsize * sum(w.size for w in network.weights) > _MOST_BYTES:
         return
     kept: Any = fitted
-    if isinstance(fitted, TrainedOperator):
-        kept = {name: getattr(fitted, name) for name in _OPERATOR}
+    if type(fitted).__name__ in _KEPT:
+        parts = {f.name: getattr(fitted, f.name) for f in fields(fitted) if f.name not in _LEFT_OUT}
+        kept = {"kind": type(fitted).__name__} | {name: _plain(part) for name, part in parts.items()}
     pack(kept, path, form=_FORM, facts={"seconds": fitting.seconds, "device": fitting.device})
 
 
@@ -138,7 +142,15 @@ def _read(path: Path) -> tuple[Any, Fitting]:
     def made(kept: Any, facts: Facts) -> tuple[Any, Fitting]:
         fitting = Fitting(facts["seconds"], facts["device"], True)
         if isinstance(kept, dict):
-            kept = TrainedOperator(trunk=None, history=(), seconds=fitting.seconds, device=fitting.device, **kept)
+            kind = _KEPT[kept.pop("kind")]
+            kept = {name: Network(**part) if isinstance(part, dict) else part for name, part in kept.items()}
+            absent = {f.name: _LEFT_OUT[f.name] for f in fields(kind) if f.name in _LEFT_OUT}
+            kept = kind(**kept, **absent)
         return kept, fitting
 
     return unpack(path, made, form=_FORM)
+
+
+def _plain(part: Any) -> Any:
+    """A network as the mapping of its parts, anything else as it is."""
+    return {f.name: getattr(part, f.name) for f in fields(part)} if isinstance(part, Network) else part
