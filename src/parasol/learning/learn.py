@@ -13,6 +13,7 @@ import numpy as np
 
 from parasol.cache.disk import claim
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
+from parasol.errors import Exhausted, NoCertificate, SolveFailed
 from parasol.fitting.descent import require_jax
 from parasol.fitting.fit import fit_snapshots
 from parasol.fitting.maps import fit_map
@@ -21,7 +22,7 @@ from parasol.fitting.training import NetworkRecipe
 from parasol.learning.nodes import Discretised, choose_nodes, estimated, rebuilding
 from parasol.learning.proven import PROVEN, Outcome, check_box, learn_proven
 from parasol.learning.sampled import LEVEL, learn_sampled
-from parasol.learning.solves import Book, Exhausted, Limits, Stage
+from parasol.learning.solves import Book, Limits, Stage
 from parasol.learning.store import read_data, stored_nodes, write_nodes
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -140,15 +141,10 @@ def learn(
             if book.not_reused:
                 warnings.warn(book.not_reused, ParasolWarning, stacklevel=2)
         with _gathered() as more:
-            try:
-                if found is None or book is None:
-                    outcome = _from_data(data, problem, tolerance, recipe, rng, stage)
-                else:
-                    outcome = _outcome(found, _share(tolerance, found, total), book, recipe, rng)
-            except Exhausted as end:
-                raise ParasolError(
-                    f"the {end.what} allowed are used up before anything was learned. Allow more."
-                ) from None
+            if found is None or book is None:
+                outcome = _from_data(data, problem, tolerance, recipe, rng, stage)
+            else:
+                outcome = _outcome(found, _share(tolerance, found, total), book, recipe, rng)
     return _told(outcome, found, book, tolerance, total, limits, [*notes, *more])
 
 
@@ -292,11 +288,11 @@ def _outcome(found: Discretised, tolerance: float, book: Book, recipe, rng: int)
         if proven.met or book.affordable(20) < 20:
             return proven
         reason = f"the bound from the residual is {proven.bound:.1e}"
-    except ParasolError as error:  # no certificate for this operator
+    except (NoCertificate, SolveFailed) as error:  # no bound for this operator, or no solution somewhere
         reason = str(error)
     try:
         other = learn_sampled(found.model, tolerance, book, recipe=recipe, rng=rng)
-    except (ParasolError, Exhausted):
+    except (SolveFailed, Exhausted):
         if proven is None:
             raise
         return proven  # what there is comes back, whatever ends the search for better

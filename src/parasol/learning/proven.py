@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolWarning
+from parasol.errors import Exhausted
 from parasol.fitting.fit import accuracy, fit
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.nodes import box_corners, probes
-from parasol.learning.solves import Book, Exhausted
+from parasol.learning.solves import Book
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.certificate import middle_of

@@ -25,7 +25,7 @@ class Outputs:
 
     >>> Outputs(solution=(Path("u.csv"),), facts=Path("./u.csv"))
     Traceback (most recent call last):
-    parasol.checks.ParasolError: two outputs have the same file name. Give each its own.
+    parasol.errors.ParasolError: two outputs have the same file name. Give each its own.
     """
 
     solution: tuple[Path, ...] = ()

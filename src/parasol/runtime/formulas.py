@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from parasol.checks import ParasolError
+from parasol.errors import FormulaError
 
 _LONGEST = 20_000  # characters
 _DEEPEST = 200
@@ -81,7 +82,7 @@ class Formula:
     @cached_property
     def _tree(self):
         if len(self.text) > _LONGEST:
-            raise ParasolError(f"a formula of {len(self.text)} characters is too long. Allowed are {_LONGEST}.")
+            raise FormulaError(f"a formula of {len(self.text)} characters is too long. Allowed are {_LONGEST}.")
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -139,7 +140,7 @@ class Formula:
         return out
 
     def _refused(self, why: str) -> ParasolError:
-        return ParasolError(f"the formula {self.text[:80]!r} cannot be used: {why}.")
+        return FormulaError(f"the formula {self.text[:80]!r} cannot be used: {why}.")
 
     def __call__(self, *columns) -> np.ndarray:
         """Values, broadcast over the columns: one array or number per name."""

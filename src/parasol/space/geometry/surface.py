@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.errors import NotInstalled
 from parasol.space.geometry.domain import Domain
 
 
@@ -108,7 +109,7 @@ def _tools():
         import igl
         import trimesh
     except ImportError:
-        raise ParasolError(
+        raise NotInstalled(
             "surfaces need libigl and trimesh. Install them: pip install 'parasol-pde[geometry]'."
         ) from None
     return igl, trimesh
