@@ -174,10 +174,11 @@ def solve_many(
     done here, by `jobs` processes, or by any executor of `concurrent.futures`: the numbers are the same to the last bit.
     With a `store` (a folder) every finished chunk is on disk at once, and a run that was stopped, however, goes on where
     it was when called again; more parameters may follow those it began with. A parameter at which the solver fails is
-    recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise `ps.errors.SolveFailed`,
-    and for a solver of your own another ValueError (such as a LinAlgError), an ArithmeticError or a RuntimeError; anything
-    else, other errors of parasol included, is a mistake and stops the run. `progress` is called with the fraction that is done. A store belongs to one solver, known by its code and
-    what it holds; `fingerprint`, a text, says so instead, for solvers that change while they work.
+    recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise `ps.errors.SolveFailed`;
+    a solver of your own may also raise another ValueError (such as a LinAlgError), an ArithmeticError or a RuntimeError.
+    Anything else is a mistake and stops the run, as are parasol's InputError and FileError. `progress` is called with the
+    fraction that is done. A store belongs to one solver, known by its code and what it holds; `fingerprint`, a text, says
+    so instead, for solvers that change while they work.
 
     >>> snapshots = solve_many(lambda mu: mu[0] * np.arange(3), [[1.0], [2.0]])
     >>> snapshots.solutions

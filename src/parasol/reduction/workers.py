@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parasol.checks import ParasolError, ParasolWarning
-from parasol.errors import SolveFailed, WorkerDied
+from parasol.errors import FileError, InputError, NotInstalled, SolveFailed, WorkerDied
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
 from parasol.reduction.store import Chunk, StoredChunk, write_chunk
@@ -28,8 +28,8 @@ from parasol.reduction.store import Chunk, StoredChunk, write_chunk
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
 # what somebody's solver may raise where the mathematics fails; anything else is a mistake in it and stops the run
-_FAILURES = (ValueError, ArithmeticError, RuntimeError)  # a LinAlgError is a ValueError
-_MISTAKES = (NotImplementedError, RecursionError, ParasolError)
+_FAILURES = (ValueError, ArithmeticError, RuntimeError)  # a ParasolError and a LinAlgError are ValueErrors
+_MISTAKES = (NotImplementedError, RecursionError, InputError, FileError, NotInstalled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, n
         solve: Callable = getattr(solver, "solve", solver)  # type: ignore[assignment]
         found = solve(mu.copy(), **options)
     except _FAILURES as error:
-        if not isinstance(error, SolveFailed) and (ours or isinstance(error, _MISTAKES)):
+        if isinstance(error, _MISTAKES) or (ours and not isinstance(error, SolveFailed)):
             raise
         text = str(error) or type(error).__name__
         return nothing, nothing, text[:_LONGEST].encode("utf-8", "replace").decode()

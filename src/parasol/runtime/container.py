@@ -135,7 +135,7 @@ def unpack(path: str | Path, made: Callable[[Any, dict[str, Any]], Any], *, form
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RecursionError, OSError, RuntimeError) as error:
         raise FileError(f"{str(path)!r} is not a surrogate, or is damaged: {error}.") from None
     except (TypeError, ValueError, AttributeError, LookupError, MemoryError, ArithmeticError) as error:
-        raise FileError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}.") from None
+        raise FileError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}.") from error
 
 
 class Damaged(ParasolError):
