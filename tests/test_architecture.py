@@ -80,3 +80,28 @@ def test_one_version_everywhere():
     citation = (ROOT / "CITATION.cff").read_text()
     assert project["version"] == ps.__version__
     assert f"version: {ps.__version__}\n" in citation
+
+
+# ---- sizes and types -----------------------------------------------------------------------------------------------
+def functions(*rooms):
+    """Every function of some rooms with its file; of all rooms where none is named."""
+    for path in sorted(path for room in rooms or ("",) for path in (ROOT / "src" / "parasol" / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = node.args
+                some = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+                yield path, node, [a for a in some if a is not None and a.arg not in ("self", "cls")]
+
+
+def test_functions_are_short_and_take_few_parameters():
+    for path, node, parameters in functions():
+        assert node.end_lineno - node.lineno < 80, f"{path.name}: {node.name} is too long"
+        if path.parent.name != "cli" and node.name != "learn":
+            assert len(parameters) <= 10, f"{path.name}: {node.name} takes {len(parameters)} parameters"
+
+
+def test_what_answers_is_typed():
+    for path, node, parameters in functions("runtime"):
+        missing = [a.arg for a in parameters if a.annotation is None]
+        assert not missing, f"{path.name}: {node.name} does not say what {', '.join(missing)} may be"
+        assert node.returns is not None or node.name in ("__init__", "__post_init__"), f"{path.name}: {node.name}"

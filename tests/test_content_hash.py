@@ -21,7 +21,9 @@ from sympy import exp, sin
 
 import parasol as ps
 from parasol.cache.content import content_hash
-from parasol.fitting.maps import GaussianProcess, Linear, Polynomial, RandomFeatures
+from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.linear import Linear
+from parasol.fitting.polynomial import Polynomial
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.reduction.fingerprints import fingerprint
 from parasol.runtime.basis import Basis
@@ -88,7 +90,7 @@ def examples():
             ps.space.Matern(3, 2.0),
             ps.space.Wendland(2, 2.0),
         ],
-        *[GaussianProcess(), Linear(), Polynomial(), RandomFeatures()],
+        *[GaussianProcess(), Linear(), Polynomial()],
         Basis(np.eye(4)[:, :2]),
     ]
     try:

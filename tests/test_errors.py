@@ -26,13 +26,13 @@ from parasol.errors import (
     Unhashable,
     UnsuitableNodes,
 )
-from parasol.fitting.kernel import GaussianProcess
+from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
 from parasol.learning import labels
 from parasol.learning.labels import teacher_for
 from parasol.learning.nodes import compare
 from parasol.learning.sampled import learn_sampled
-from parasol.learning.solves import Book, Limits
+from parasol.learning.solves import Limits, SolveCache
 from parasol.reduction.snapshots import NothingSolved
 from parasol.report.budget.check import other_kernel
 from parasol.runtime import container
@@ -132,12 +132,12 @@ def test_a_problem_without_reduced_steps_has_no_certificate():
 
 
 def test_a_budget_that_is_used_up(heated):
-    book = Book(heated, Limits(solves=8))
-    book.solve(ps.sample(heated, 8))
+    cache = SolveCache(heated, Limits(solves=8))
+    cache.solve(ps.sample(heated, 8))
     with pytest.raises(Exhausted, match=r"^the solves allowed are used up before anything was learned. Allow more.$"):
-        book.unknowns(heated, np.array([0.123]))
+        cache.unknowns(heated, np.array([0.123]))
     with pytest.raises(Exhausted, match="too few full solves are allowed"):
-        learn_sampled(heated, 1e-3, book)
+        learn_sampled(heated, 1e-3, cache)
 
 
 def test_files_and_stores(tmp_path, surrogate):
@@ -203,7 +203,7 @@ broken = pytest.mark.parametrize("broken", [mistake, bug])
 
 @broken
 def test_learn_does_not_answer_by_another_method_because_of_a_mistake(heated, monkeypatch, broken):
-    monkeypatch.setattr(import_module("parasol.learning.learn"), "learn_proven", broken)
+    monkeypatch.setattr(import_module("parasol.learning.run"), "learn_proven", broken)
     with pytest.raises(ValueError, match="on purpose"):
         ps.learn(heated, 1e-2, recipe="polynomial")
 
@@ -212,14 +212,14 @@ def test_learn_answers_by_another_method_where_there_is_no_certificate(heated, m
     def none(*arguments, **options):
         raise NoCertificate("there is none")
 
-    monkeypatch.setattr(import_module("parasol.learning.learn"), "learn_proven", none)
+    monkeypatch.setattr(import_module("parasol.learning.run"), "learn_proven", none)
     notes = ps.learn(heated, 1e-2, recipe="polynomial").facts["learn"]["notes"]
     assert "instead of a bound from the residual a conformal one: there is none" in notes
 
 
 @broken
 def test_an_unmet_bound_is_not_returned_because_of_a_mistake_in_the_search_for_better(heated, monkeypatch, broken):
-    module = import_module("parasol.learning.learn")
+    module = import_module("parasol.learning.run")
     proven = module.learn_proven
     monkeypatch.setattr(module, "learn_proven", lambda *given, **options: replace(proven(*given, **options), met=False))
     monkeypatch.setattr(module, "learn_sampled", broken)
@@ -284,7 +284,7 @@ def test_the_projections_in_time_are_not_left_out_because_of_a_mistake(monkeypat
 def test_a_process_chooses_its_trend_by_the_number_of_samples_alone(monkeypatch):
     few = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0]])
     assert GaussianProcess().fit(few, few).predict(few).shape == (2, 3)
-    monkeypatch.setattr(import_module("parasol.fitting.kernel"), "Polynomial", mistake)
+    monkeypatch.setattr(import_module("parasol.fitting.gaussian_process"), "Polynomial", mistake)
     with pytest.raises(InputError, match="on purpose"):
         GaussianProcess().fit(few, few)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.learning import LearnReport
 
 VERSIONS = sorted(path.parent for path in Path(__file__).parent.glob("kept_files/*/answers.json"))
 ANSWERS = {folder: json.loads((folder / "answers.json").read_text()) for folder in VERSIONS}
@@ -31,6 +32,9 @@ def test_a_surrogate_answers_as_it_did(folder, name):
     gradient = np.asarray(then["gradient"])
     assert np.abs(surrogate.gradient(then["mus"][0]) - gradient).max() <= 1e-5 * np.abs(gradient).max()
     assert set(then["facts"]) <= set(surrogate.facts)
+    if "learn" in surrogate.facts:
+        report = LearnReport.of(surrogate).to_dict()
+        assert json.dumps(report, sort_keys=True) == json.dumps(surrogate.facts["learn"], sort_keys=True)
     if then["bound"] is not None:  # a later version may know a reason for a larger one, never for a smaller one
         assert np.all(answer.bound >= np.asarray(then["bound"]) * (1 - 1e-6))
 

@@ -23,7 +23,7 @@ _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next vers
         "parasol.pde": "Parameter",
         "parasol.runtime": "Basis ReducedModel",
         "parasol.reduction": "Snapshots as_snapshots value_weights Greedy interpolate split space_basis pod_greedy",
-        "parasol.fitting": "Network choose Linear Polynomial GaussianProcess RandomFeatures Adam VariableProjection calibrated",
+        "parasol.fitting": "Network Linear Polynomial GaussianProcess Adam VariableProjection calibrated",
         "parasol.delivery": "make_app as_solution write_answer write_page",
         "parasol.report": "draw_budget draw_spectrum",
         "parasol_lab.theorem": "construct plan_construction examine draw_theorem",
@@ -31,6 +31,10 @@ _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next vers
         "parasol_lab.paper": "DirectNetwork DeepONet PodDeepONet",
     }.items()
     for name in names.split()
+}
+_GONE = {  # names of 0.1.0 that are no more
+    "choose": "compare maps with parasol.accuracy on snapshots kept aside",
+    "RandomFeatures": "use parasol.fitting.Polynomial or parasol.fitting.GaussianProcess",
 }
 _REPLACED = {  # names of 0.1.0 that another does the work of now; they go with the next version
     "serving": ("parasol.delivery.server.app", "parasol.serve(surrogate, background=True)"),
@@ -40,6 +44,8 @@ _REPLACED = {  # names of 0.1.0 that another does the work of now; they go with 
 
 
 def __getattr__(name: str):
+    if name in _GONE:
+        raise AttributeError(f"parasol.{name} was removed in version 0.2: {_GONE[name]}.")
     if name not in _MOVED and name not in _REPLACED:
         return _find(name)
     from importlib import import_module

@@ -19,13 +19,13 @@ from parasol.delivery.page.explore import explore as explore
 from parasol.delivery.server.app import serve as serve
 from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
+from parasol.fitting.data import fit_snapshots as fit_snapshots
 from parasol.fitting.fit import accuracy as accuracy
 from parasol.fitting.fit import fit as fit
-from parasol.fitting.fit import fit_snapshots as fit_snapshots
 from parasol.fitting.training import NetworkRecipe as NetworkRecipe
-from parasol.learning.learn import learn as learn
-from parasol.learning.learn import plan as plan
 from parasol.learning.nodes import discretisation_error as discretisation_error
+from parasol.learning.run import learn as learn
+from parasol.learning.run import plan as plan
 from parasol.pde.catalogue import load_problem as load_problem
 from parasol.pde.catalogue import problem_names as problem_names
 from parasol.pde.discretize import discretize as discretize

@@ -20,6 +20,7 @@ from sympy import sin
 import parasol as ps
 from adversary.families import Draw, family
 from adversary.problems import require
+from hidden_layer import HiddenLayer
 from parasol.runtime.layout import Layout
 from parasol.runtime.quantities import quantities_of
 
@@ -133,7 +134,7 @@ def _of_data(draw: Draw, recipe) -> ps.Surrogate:
 
 def _recipe(draw: Draw):
     kind = draw.turn(
-        ["polynomial", "gaussian process", "linear", "random features", "network", "polynomial", "gaussian process"]
+        ["polynomial", "gaussian process", "linear", HiddenLayer(), "network", "polynomial", "gaussian process"]
     )
     if kind != "network" or not find_spec("jax"):
         return "polynomial" if kind == "network" else kind

@@ -349,7 +349,7 @@ def estimated(problem, exact, coordinates, parameter, limit: float = 1e-3, **opt
     `plan` holds the estimate that `learn` and `check` go by; an error above the limit needs a ParasolWarning beside the answer.
     """
     plan = ps.plan(problem, 1e-3, **options)
-    model, off = plan.found.model, 0.0
+    model, off = plan.discretised.model, 0.0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         again = ps.discretize(problem, model.nodes)
@@ -357,8 +357,8 @@ def estimated(problem, exact, coordinates, parameter, limit: float = 1e-3, **opt
             wanted = values(exact.subs(parameter, value), coordinates, model.nodes.points.T)
             found = again.solve([value]).values
             off = max(off, float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted)))
-    said = f"error {off:.1e}, estimated {plan.found.error:.1e} at {model.n_nodes} nodes"
-    require(off <= max(limit / 3, 3 * plan.found.error), f"{said}: the estimate does not see it")
+    said = f"error {off:.1e}, estimated {plan.discretised.error:.1e} at {model.n_nodes} nodes"
+    require(off <= max(limit / 3, 3 * plan.discretised.error), f"{said}: the estimate does not see it")
     spoken = any(issubclass(w.category, ps.ParasolWarning) for w in caught)
     require(off <= limit or spoken, f"{said}: discretize and solve say nothing")
     return said

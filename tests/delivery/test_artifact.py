@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from hidden_layer import HiddenLayer
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +18,10 @@ def surrogate(reduced):
     return ps.fit(reduced, "polynomial", n_labels=300)
 
 
-RECIPES = ["polynomial", "linear", "gaussian process", "random features", ps.NetworkRecipe.compact(iterations=20)]
+RECIPES = ["polynomial", "linear", "gaussian process", HiddenLayer(), ps.NetworkRecipe.compact(iterations=20)]
 
 
-NAMES = ["polynomial", "linear", "gaussian process", "random features", "network"]
+NAMES = ["polynomial", "linear", "gaussian process", "hidden layer", "network"]
 
 
 @pytest.fixture(scope="module", params=RECIPES, ids=NAMES)
@@ -137,7 +138,7 @@ def test_sparse_layers(reduced, tmp_path):
 
     from scipy import sparse
 
-    surrogate = ps.fit(reduced, "random features", n_labels=200)
+    surrogate = ps.fit(reduced, HiddenLayer(), n_labels=200)
     network = surrogate.map.network
     thin = replace(network, weights=tuple(sparse.csr_array(w) for w in network.weights))
     path = ps.save(replace(surrogate, map=replace(surrogate.map, network=thin)), tmp_path / "model.parasol")

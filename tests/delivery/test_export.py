@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from scipy import sparse
 
 import parasol as ps
+from hidden_layer import HiddenLayer
 from parasol.delivery import onnx_export
 from parasol.fitting.linear import FittedLinear
 from parasol.fitting.network import Network
@@ -34,9 +35,9 @@ RECIPES = {
     "linear": ps.fitting.Linear(),
     "matern52": ps.fitting.GaussianProcess("matern52"),
     "inverse multiquadric": ps.fitting.GaussianProcess("inverse multiquadric"),
-    "tanh features": ps.fitting.RandomFeatures(60),
-    "silu features": ps.fitting.RandomFeatures(60, activation="silu"),
-    "gelu features": ps.fitting.RandomFeatures(60, activation="gelu"),
+    "tanh": HiddenLayer(),
+    "silu": HiddenLayer(activation="silu"),
+    "gelu": HiddenLayer(activation="gelu"),
 }
 
 
@@ -114,7 +115,7 @@ def test_many_inputs_and_data_of_others(tmp_path):
     assert made.n_parameters == 14
 
 
-@pytest.mark.parametrize("recipe", [ps.fitting.Linear(), ps.fitting.RandomFeatures(40)], ids=["linear", "features"])
+@pytest.mark.parametrize("recipe", [ps.fitting.Linear(), HiddenLayer(40)], ids=["linear", "network"])
 def test_one_parameter_loses_nothing(recipe, tmp_path):
     # ONNX Runtime fuses a single factor into the product that follows, in single precision
     mus = np.linspace(0.3, 1.7, 40)[:, None]

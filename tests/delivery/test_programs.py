@@ -11,16 +11,18 @@ import pytest
 from scipy import sparse
 
 import parasol as ps
+from hidden_layer import HiddenLayer
 from parasol.delivery import onnx_export, onnx_graph, page
 from parasol.delivery.page.contents import contents
 from parasol.delivery.page.pack import Pack
-from parasol.fitting.linear import ConstructedNetwork, FittedLinear
+from parasol.fitting.linear import FittedLinear
 from parasol.fitting.network import Network
 from parasol.fitting.polynomial import lower_set
 from parasol.fitting.training import TrainedNetwork
 from parasol.runtime import Activation, Affine, Chebyshev, Program, ProgramMap, Scale, Sum, container
 from parasol.runtime.description import description
 from parasol.runtime.operations import OPERATIONS
+from parasol_lab.theorem.construction.construct import ConstructedNetwork
 
 NUMBERS = (Path(page.__file__).parent / "numbers.js").read_text()
 
@@ -40,7 +42,7 @@ class BentRecipe:
 
     def fit(self, x, y):
         shift, scale = x.mean(axis=0), 1.0 / np.ptp(x, axis=0)
-        indices = lower_set("total", np.ones(x.shape[1]), 1000, self.degree)[0]
+        indices = lower_set(np.ones(x.shape[1]), 1000, self.degree)[0]
         inner = np.random.default_rng(0).standard_normal((12, len(indices))) / len(indices)
         start = (Chebyshev(indices), Affine(inner), Activation("tanh"))
         t = Scale(scale, shift)(x)
@@ -71,7 +73,7 @@ RECIPES = {
         for k in ("gaussian", "matern52", "matern32")
     },
     "process imq": ps.fitting.GaussianProcess("inverse multiquadric", nugget=1e-4, trend_degree=0),
-    "features": ps.fitting.RandomFeatures(8, scale=2.0),
+    "hidden layer": HiddenLayer(8),
     "a new kind": BentRecipe(),
 }
 MADE = {

@@ -113,7 +113,6 @@ def kinds():
         "polynomial": of_recipe(reduced, "polynomial"),
         "linear": of_recipe(reduced, "linear"),
         "gaussian-process": of_recipe(reduced, "gaussian process"),
-        "random-features": of_recipe(reduced, "random features"),
         "network": of_recipe(reduced, network),
         "function-parameter": function_parameter,
         "in-time": in_time,

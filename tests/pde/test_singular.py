@@ -10,7 +10,7 @@ from scipy import sparse
 
 import parasol as ps
 from parasol.checks import ParasolError
-from parasol.learning.learn import learn
+from parasol.learning.run import learn
 from parasol.pde.sparse_direct import Pattern, factorize
 
 (x,) = ps.coordinates("x")

@@ -218,7 +218,7 @@ def test_wrong_input_is_one_line(arguments, message):
 
 
 def test_an_interrupted_command_says_how_to_go_on(own, tmp_path, monkeypatch):
-    from parasol.learning import learn as learning
+    from parasol.learning import run as learning
 
     def stop(*given, **options):
         raise KeyboardInterrupt

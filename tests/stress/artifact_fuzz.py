@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import parasol as ps
+from hidden_layer import HiddenLayer
 
 MOST_SECONDS, MOST_BYTES = 20.0, 200e6  # of one file; the files are smaller than 0.3 MB
 TEXTS = ("", "x" * 3000, "9**9**9**9", "(" * 500 + "a" + ")" * 500, "-" * 5000 + "a", "a" + "*a" * 5000, "9" * 10000)
@@ -38,7 +39,7 @@ def surrogates():
     yield ps.fit(ps.reduce(model, basis, n_anchors=3), "linear", n_labels=40)
     mus = np.random.default_rng(0).random((60, 2))
     solutions = np.sin(mus @ np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]]))
-    yield ps.fit_snapshots(mus, solutions, "random features", quantities={"sum": np.ones(3)}, n_modes=2)
+    yield ps.fit_snapshots(mus, solutions, HiddenLayer(), quantities={"sum": np.ones(3)}, n_modes=2)
 
 
 def entries(data):

@@ -10,12 +10,14 @@ import pytest
 
 import parasol as ps
 from parasol.fitting.fit import Accuracy
-from parasol.learning import learn as learning
-from parasol.learning import nodes, sampled, solves
-from parasol.learning.learn import learn
+from parasol.learning import nodes, run, sampled, solves
 from parasol.learning.nodes import box_corners, choose_nodes
-from parasol.learning.proven import Outcome, _measured
-from parasol.learning.solves import Book, Limits
+from parasol.learning.proven import _measured
+from parasol.learning.report import Evidence, Outcome
+from parasol.learning.request import Request
+from parasol.learning.run import learn
+from parasol.learning.solves import Limits, SolveCache
+from parasol.learning.verdict import _resonance, with_report
 from parasol.pde.model import Model
 from parasol.runtime.conformal import calibrate, highest_level
 
@@ -51,16 +53,16 @@ def test_the_level_holds_although_the_set_is_chosen_by_passing(monkeypatch, abov
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))  # the tests are always passed
     monkeypatch.setattr(sampled, "joined", lambda one, other: one)
     monkeypatch.setattr(sampled, "accuracy", lambda *_, **__: Accuracy(rng.random(39), np.zeros(39)))
-    monkeypatch.setattr(Book, "solve", lambda *_: some)
+    monkeypatch.setattr(SolveCache, "solve", lambda *_: some)
     bounds, met = [], []
     for _ in range(400):
-        book = Book(Wave(), Limits())
-        course = sampled._Course(Wave(), 1 - above, book, None, False, 0, Wave.parameters, some, best=surrogate)
-        outcome = sampled._learned(course)
+        cache = SolveCache(Wave(), Limits())
+        state = sampled._State(Wave(), 1 - above, cache, None, False, 0, Wave.parameters, some, best=surrogate)
+        outcome = sampled._learned(state)
         bounds.append(outcome.surrogate.conformal.quantile)
         met.append(outcome.met)
-        assert outcome.facts["level"] == outcome.surrogate.conformal.level == 0.95
-        assert course.n_fresh_sets <= 2
+        assert outcome.evidence.level == outcome.surrogate.conformal.level == 0.95
+        assert state.n_fresh_sets <= 2
     assert np.mean(bounds) > 0.95  # the probability that a new error is below the bound, over all that is random
     assert 0 < np.mean(met) < 1
 
@@ -80,17 +82,17 @@ def test_the_level_holds_although_the_box_is_cut_where_fresh_solves_fail(monkeyp
     batch = ps.reduction.as_snapshots(some.mus, some.solutions)  # where maps disagree no solve fails
     monkeypatch.setattr(sampled, "_batch", lambda *_: batch)
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))
-    monkeypatch.setattr(sampled, "_shrunk", lambda course, new: new is some and n_failed[-1] > 0)
+    monkeypatch.setattr(sampled, "_shrunk", lambda state, new: new is some and n_failed[-1] > 0)
     monkeypatch.setattr(sampled, "joined", lambda one, other: one)
     monkeypatch.setattr(sampled, "accuracy", lambda *_, **__: Accuracy(rng.random(39 - n_failed[-1]), np.zeros(1)))
-    monkeypatch.setattr(Book, "solve", solve)
-    monkeypatch.setattr(Book, "n_failed", lambda *_: n_failed[-1])
+    monkeypatch.setattr(SolveCache, "solve", solve)
+    monkeypatch.setattr(SolveCache, "n_failed", lambda *_: n_failed[-1])
     missed, allowed = [], []
     for _ in range(600):
         n_failed.clear()
-        book = Book(Wave(), Limits())
-        course = sampled._Course(Wave(), 1 - above, book, None, False, 0, Wave.parameters, some, best=surrogate)
-        outcome = sampled._learned(course)
+        cache = SolveCache(Wave(), Limits())
+        state = sampled._State(Wave(), 1 - above, cache, None, False, 0, Wave.parameters, some, best=surrogate)
+        outcome = sampled._learned(state)
         conformal = outcome.surrogate.conformal
         if conformal is not None:
             covered = min(conformal.quantile, 1.0) * (1 - failing)
@@ -150,27 +152,27 @@ def test_total_counts_both_errors():
     account = surrogate.facts["learn"]
     assert account["bound"] <= 2e-3 < account["bound"] + account["discretisation_error"]
     assert not account["met"]
+    request = Request(layer, 0.99, total=True)
     for part in (0.4, 0.7):  # each below the tolerance, together above it
-        found = learning.Discretised(None, part)
         with pytest.warns(ps.ParasolWarning, match="is not met"):
-            told = learning._told(Outcome(surrogate, True, 0.7), found, None, 1.0, True, Limits(), [])
-        assert not told.facts["learn"]["met"]
-    told = learning._told(Outcome(surrogate, True, 0.7), learning.Discretised(None, 0.2), None, 1.0, True, Limits(), [])
-    assert told.facts["learn"]["met"]
+            again = with_report(Outcome(surrogate, True, 0.7), request, nodes.Discretised(None, part), None, [])
+        assert not again.facts["learn"]["met"]
+    again = with_report(Outcome(surrogate, True, 0.7), request, nodes.Discretised(None, 0.2), None, [])
+    assert again.facts["learn"]["met"]
 
 
 def test_guessed_bounds_must_agree_with_full_solves():
     layer = ps.load_problem("reaction-layer")
     surrogate = learn(layer, 1e-2, n_nodes=60, **quick)
-    model, book = surrogate.solver, Book(surrogate.solver, Limits())
-    error = _measured(Outcome(surrogate, True, 1.0, facts={"proven": 1.0}), model, book, 0).facts["measured"]["max"]
+    model, cache = surrogate.solver, SolveCache(surrogate.solver, Limits())
+    error = _measured(Outcome(surrogate, True, 1.0, evidence=Evidence(proven=1.0)), model, cache, 0).measured.max
     assert error > 0
     for proven, bound, met in [(0.5, 100 * error, True), (0.5, error / 2, False), (1.0, error / 2, True)]:
-        outcome = _measured(Outcome(surrogate, True, bound, facts={"proven": proven}), model, book, 0)
+        outcome = _measured(Outcome(surrogate, True, bound, evidence=Evidence(proven=proven)), model, cache, 0)
         assert outcome.met == met
         assert outcome.limit == ("" if outcome.met else "confirmation")
-    none_left = Book(model, Limits(seconds=1e-9))
-    assert not _measured(Outcome(surrogate, True, 1.0, facts={"proven": 0.5}), model, none_left, 0).met
+    none_left = SolveCache(model, Limits(seconds=1e-9))
+    assert not _measured(Outcome(surrogate, True, 1.0, evidence=Evidence(proven=0.5)), model, none_left, 0).met
 
 
 # ---- discretisation -------------------------------------------------------------------------------------------------
@@ -220,10 +222,10 @@ def test_a_resonance_is_called_so():
     pole = lambda mu: 1 / ((mu[0] - 2.03) ** 2 + 1e-4)  # noqa: E731
     space = Wave.parameters
     for size, near in ((pole, "a=2, "), (lambda mu: np.exp(9 * mu[0]), "")):  # large at one end is not a resonance
-        book = Book(Wave(size=size), Limits())
-        book.solve(space.grid(15, 2))
-        assert learning._resonance(book, space).startswith(near)
-        assert bool(learning._resonance(book, space)) == bool(near)
+        cache = SolveCache(Wave(size=size), Limits())
+        cache.solve(space.grid(15, 2))
+        assert _resonance(cache, space).startswith(near)
+        assert bool(_resonance(cache, space)) == bool(near)
     with pytest.warns(ps.ParasolWarning, match=r"limited by resonance\. The solutions grow near a=.*Narrow"):
         learn(Wave(size=lambda mu: 1 / (mu[0] - 2.03 + 0.1 * mu[1])), 1e-4, solves=100, **quick)
 
@@ -268,21 +270,21 @@ def test_a_total_error_of_which_a_part_is_unknown_is_not_met():
 
 def test_a_solver_that_becomes_slow_does_not_hold_everybody_up():
     solver = Wave()
-    book = Book(solver, Limits(seconds=0.4), expected=0.001)
+    cache = SolveCache(solver, Limits(seconds=0.4), expected=0.001)
     solver.seconds = 0.05
     start = time.perf_counter()
-    found = book.solve(np.column_stack([np.linspace(3, 1, 400), np.zeros(400)]))
+    found = cache.solve(np.column_stack([np.linspace(3, 1, 400), np.zeros(400)]))
     assert time.perf_counter() - start < 1.5
     assert 0 < len(found) < 60
     assert np.all(np.diff(found.mus[:, 0]) < 0)  # the first that were asked for, not the smallest
-    assert book.n_solves == len(found)
+    assert cache.n_solves == len(found)
 
 
 def test_what_was_proven_comes_back_if_the_search_for_better_ends_in_an_error(monkeypatch):
     def nothing(*_, **__):
         raise ps.errors.Exhausted("too few full solves are allowed")
 
-    monkeypatch.setattr(learning, "learn_sampled", nothing)
+    monkeypatch.setattr(run, "learn_sampled", nothing)
     with pytest.warns(ps.ParasolWarning, match="not met"):
         surrogate = learn(ps.load_problem("reaction-layer"), 1e-9, n_nodes=40, recipe="linear")
     assert surrogate.reduced is not None

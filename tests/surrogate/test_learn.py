@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +15,18 @@ from sympy import exp, sin
 
 import parasol as ps
 from parasol.cache.disk import claim
-from parasol.fitting.maps import GaussianProcess, Polynomial
+from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.polynomial import Polynomial
 from parasol.learning.labels import teacher_for
-from parasol.learning.learn import account_rows, failures_text, learn, plan
 from parasol.learning.nodes import choose_nodes, indicated_spacing
 from parasol.learning.region import between, cuts, shortened
+from parasol.learning.report import LearnReport
+from parasol.learning.run import account_rows, learn, plan
 from parasol.learning.sampled import learn_sampled
-from parasol.learning.solves import Book, Limits
+from parasol.learning.solves import Limits, SolveCache
+from parasol.learning.store import NodesKey
 from parasol.learning.store import _path as nodes_path
+from parasol.learning.verdict import failures_text
 from parasol.pde.discretize import discretize_with
 from parasol.reduction.fingerprints import difference, parts_of, problem_fingerprint
 
@@ -69,6 +74,10 @@ def test_proven_below_the_tolerance_on_solves_nobody_has_seen(layer, learned):
     assert np.max(errors) <= account["bound"] <= 1e-3
     assert np.all(errors <= learned.certify(truth.mus).relative)
     assert learned.facts["measured"]["max"] <= account["bound"]
+    report = LearnReport.of(learned)
+    assert report.to_dict() == account
+    assert report.measured.n == learned.facts["measured"]["n"]
+    assert len(report.history) == account["solves"] - report.measured.n
     # far fewer full solves than a table would need
     assert account["solves"] <= 30
     assert len(account["history"]) == learned.basis.n_modes
@@ -329,9 +338,9 @@ class Gap(Wave):
 
 
 def test_failures_inside_the_box_are_named():
-    book = Book(Gap(), Limits())
-    book.solve(np.array([[1.0, 0.0], [2.0, 0.5]]))
-    text = failures_text(Gap.parameters, book)
+    cache = SolveCache(Gap(), Limits())
+    cache.solve(np.array([[1.0, 0.0], [2.0, 0.5]]))
+    text = failures_text(Gap.parameters, cache)
     assert text.startswith("1 full solves failed, at a=2, b=0.5 (singular).")
     assert "Around 1 of them it answers all the same" in text
 
@@ -427,9 +436,9 @@ def test_data_instead_of_a_solver(tmp_path):
 
 def test_a_plan_learns_nothing(layer):
     found = plan(layer, 1e-3)
-    assert found.facts()["n_nodes"] == found.found.model.n_nodes
+    assert found.facts()["n_nodes"] == found.discretised.model.n_nodes
     assert found.n_solves[0] < found.n_solves[1]
-    assert found.found.error <= 1e-3
+    assert found.discretised.error <= 1e-3
     assert "residual" in found.method
     assert "conformal" in plan(Wave()).method
 
@@ -460,19 +469,19 @@ def test_model_and_nodes_are_one_choice(layer):
         learn(ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), 1), ps.Dirichlet(0)))
 
 
-def test_a_book_solves_once_and_remembers_failures():
+def test_a_cache_solves_once_and_remembers_failures():
     solver = Fold()
-    book = Book(solver, Limits(solves=10))
+    cache = SolveCache(solver, Limits(solves=10))
     mus = np.array([[0.1], [0.5], [0.9]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(book.solve(mus, "test")) == 2
-        assert len(book.solve(mus, "test")) == 2
-    assert (book.n_solves, book.n_new) == (3, 3)
-    assert book.failures().tolist() == [[0.9]]
-    assert book.affordable(20) == 7
+        assert len(cache.solve(mus, "test")) == 2
+        assert len(cache.solve(mus, "test")) == 2
+    assert (cache.n_solves, cache.n_new) == (3, 3)
+    assert cache.failures().tolist() == [[0.9]]
+    assert cache.affordable(20) == 7
     with pytest.raises(ps.ParasolError, match="none of the 1"):
-        book.solve(mus[2:], "test")
+        cache.solve(mus[2:], "test")
 
 
 # ---- what a store may be used for -----------------------------------------------------------------------------------
@@ -530,7 +539,7 @@ def test_whatever_changes_an_answer_changes_the_names_in_the_store(tmp_path, aft
     problems = [plate(), plate(), plate(**after)]
     chosen = [ps.Settings(n_nodes=100), ps.Settings(n_nodes=100), ps.Settings(n_nodes=100, **after.get("settings", {}))]
     models = [discretize_with(problem, settings) for problem, settings in zip(problems, chosen, strict=True)]
-    paths = [nodes_path(tmp_path, problem, {"aim": 1e-2}) for problem in problems]
+    paths = [nodes_path(tmp_path, problem, NodesKey(1e-2)) for problem in problems]
     assert paths[0] == paths[1] != paths[2]
     parts = [parts_of(model) for model in models]
     assert parts[0] == parts[1]
@@ -538,7 +547,7 @@ def test_whatever_changes_an_answer_changes_the_names_in_the_store(tmp_path, aft
     if "settings" not in after:
         found = [problem_fingerprint(problem) for problem in problems]
         assert found[0] == found[1] != found[2]
-    assert nodes_path(tmp_path, problems[0], {"aim": 1e-3}) != paths[0]
+    assert nodes_path(tmp_path, problems[0], NodesKey(1e-3)) != paths[0]
 
 
 def test_the_distribution_of_a_function_is_part_of_the_nodes_that_are_kept(tmp_path):
@@ -548,7 +557,7 @@ def test_the_distribution_of_a_function_is_part_of_the_nodes_that_are_kept(tmp_p
     for degree in (2, 2, 6):
         g = ps.FunctionParameter("g", ps.SphereField(degree))
         problem = ps.Problem(ps.Ball((0, 0, 0), 1.0), ps.Eq(-ps.laplacian(u), 0), ps.Dirichlet(g))
-        paths.add(nodes_path(tmp_path, problem, {"aim": 1e-2}))
+        paths.add(nodes_path(tmp_path, problem, NodesKey(1e-2)))
     assert len(paths) == 2
 
 
@@ -584,9 +593,9 @@ class Counting(Wave):
 
 def test_a_solver_that_changes_says_what_it_is_known_by(tmp_path):
     def opened(store, runs=0, **options):
-        book = Book(Counting(runs), Limits(), store=tmp_path / store, **options)
-        book.solve(MUS)
-        return book
+        cache = SolveCache(Counting(runs), Limits(), store=tmp_path / store, **options)
+        cache.solve(MUS)
+        return cache
 
     assert opened("a").not_reused == ""
     silent = opened("a", runs=3)
@@ -603,11 +612,11 @@ def test_a_solver_that_changes_says_what_it_is_known_by(tmp_path):
     # parameters that change places make another solver, whatever it says
     swapped = Counting()
     swapped.parameters = ps.ParameterSpace(ps.parameters(b=(0.0, 1.0), a=(1.0, 3.0)))
-    assert "parameters differs" in Book(swapped, Limits(), store=tmp_path / "b", fingerprint="wave 1").not_reused
+    assert "parameters differs" in SolveCache(swapped, Limits(), store=tmp_path / "b", fingerprint="wave 1").not_reused
 
 
 def test_learning_says_what_it_does_not_reuse(tmp_path):
-    Book(Counting(), Limits(), store=tmp_path).solve(MUS)
+    SolveCache(Counting(), Limits(), store=tmp_path).solve(MUS)
     with pytest.warns(ps.ParasolWarning, match="holds 3 full solves of Counting"):
         learn(Counting(5), 0.5, store=tmp_path, fingerprint="wave", **quick)
     with warnings.catch_warnings():
@@ -620,25 +629,25 @@ def test_a_batch_that_was_stopped_is_resumed_by_a_solver_that_has_changed(tmp_pa
     solver = Counting()
     solver.stop_after = 2
     with pytest.raises(KeyboardInterrupt):
-        Book(solver, Limits(), store=tmp_path, fingerprint="wave").solve(MUS)
+        SolveCache(solver, Limits(), store=tmp_path, fingerprint="wave").solve(MUS)
     second = Counting(runs=5)
-    Book(second, Limits(), store=tmp_path, fingerprint="wave").solve(MUS)
+    SolveCache(second, Limits(), store=tmp_path, fingerprint="wave").solve(MUS)
     assert second.calls == 1
 
 
 def test_solves_of_an_earlier_version_are_left_alone_and_said_to_be(tmp_path):
-    Book(Wave(), Limits(), store=tmp_path).solve(MUS)
+    SolveCache(Wave(), Limits(), store=tmp_path).solve(MUS)
     (folder,) = tmp_path.glob("solves-*")
     old = folder.rename(tmp_path / "solves-0123456789abcdef")
     (old / "about.json").unlink()  # version 0.1.0 wrote none
     names = sorted(str(p) for p in old.rglob("*"))
-    book = Book(Wave(), Limits(), store=tmp_path)
+    cache = SolveCache(Wave(), Limits(), store=tmp_path)
     assert (
-        "holds 3 full solves of another solver, which are not reused: written by an earlier version" in book.not_reused
+        "holds 3 full solves of another solver, which are not reused: written by an earlier version" in cache.not_reused
     )
     assert sorted(str(p) for p in old.rglob("*")) == names
-    Book(Counting(), Limits(), store=tmp_path).solve(MUS)
-    nearest = Book(Counting(3), Limits(), store=tmp_path).not_reused
+    SolveCache(Counting(), Limits(), store=tmp_path).solve(MUS)
+    nearest = SolveCache(Counting(3), Limits(), store=tmp_path).not_reused
     assert re.search(r"3 full solves of Counting \(and solves of 1 others\), .*: attribute runs differs", nearest)
 
 
@@ -679,12 +688,12 @@ def test_a_recipe_is_obeyed_for_functions_too_or_refused_before_the_first_solve(
     u, g = ps.unknown("u", x, y, z), ps.FunctionParameter("g", ps.SphereField(1))
     problem = ps.Problem(ps.Ball((0, 0, 0), 1.0), ps.Eq(ps.laplacian(u), u**3), ps.Dirichlet(g))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=120), degree=2, stencil_size=30)
-    book = Book(model, Limits(solves=40))
+    cache = SolveCache(model, Limits(solves=40))
     with pytest.raises(ps.ParasolError, match="too few for a polynomial"):
-        learn_sampled(model, 1e-1, book, recipe=Polynomial())
-    assert book.n_solves == 0
-    outcome = learn_sampled(model, 1e-1, book, recipe=GaussianProcess())
-    assert {row["map"] for row in outcome.history} == {"GaussianProcess"}
+        learn_sampled(model, 1e-1, cache, recipe=Polynomial())
+    assert cache.n_solves == 0
+    outcome = learn_sampled(model, 1e-1, cache, recipe=GaussianProcess())
+    assert {row.map for row in outcome.history} == {"GaussianProcess"}
     assert outcome.surrogate.facts["recipe"] == "GaussianProcess"
 
 
@@ -692,3 +701,21 @@ def test_a_recipe_is_obeyed_when_there_is_no_time_for_a_round():
     with pytest.warns(ps.ParasolWarning, match="not met"):
         surrogate = learn(Wave(), 1e-9, solves=16, **quick)
     assert surrogate.facts["recipe"] == "Polynomial"
+
+
+def test_without_jax_there_are_maps_that_need_no_training(monkeypatch, layer):
+    monkeypatch.setattr("parasol.learning.proven.find_spec", lambda name: None)
+    for problem, options, kind in ((layer, {"n_nodes": 60}, "Polynomial"), (Wave(), {}, "GaussianProcess")):
+        report = LearnReport.of(learn(problem, 1e-2, **options))
+        assert (report.met, report.map) == (True, kind)
+
+
+def test_no_module_hides_a_public_name():
+    """`parasol.learning.learn` is the function, whatever was imported before."""
+    code = (
+        "import parasol, parasol.learning, parasol.fitting; parasol.learn; parasol.fit; parasol.learning.learn.__call__"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for package in (ps.learning, ps.fitting):
+        modules = {path.stem for path in Path(package.__file__).parent.glob("*.py")}
+        assert {name for name in dir(package) if name in modules} <= {"descent"}  # which is public as a module

@@ -6,25 +6,22 @@ from scipy.optimize import approx_fprime, check_grad
 from scipy.stats import qmc
 
 from parasol.checks import ParasolError
-from parasol.fitting.kernel import KERNELS, _Likelihood
-from parasol.fitting.linear import RidgePath
-from parasol.fitting.maps import GaussianProcess, Linear, Polynomial, RandomFeatures, choose, fit_map
-from parasol.fitting.polynomial import lower_set, terms
+from parasol.fitting.gaussian_process import KERNELS, GaussianProcess, _Likelihood
+from parasol.fitting.linear import Linear
+from parasol.fitting.maps import fit_map, predictions
+from parasol.fitting.polynomial import Polynomial, lower_set, terms
+from parasol.fitting.recipes import recipe_named
+from parasol.fitting.ridge import RidgePath
 
 RECIPES = [
     Linear(),
     Polynomial(),
-    Polynomial(index="hyperbolic"),
     GaussianProcess(),
     GaussianProcess("matern52"),
     GaussianProcess("matern32"),
     GaussianProcess("inverse multiquadric"),
-    RandomFeatures(),
-    RandomFeatures(60, activation="silu"),
 ]
-NAMES = [
-    f"{type(r).__name__} {getattr(r, 'kernel', getattr(r, 'index', getattr(r, 'activation', '')))}" for r in RECIPES
-]
+NAMES = [f"{type(r).__name__} {getattr(r, 'kernel', '')}" for r in RECIPES]
 
 
 def smooth(x):
@@ -119,16 +116,12 @@ def test_a_wrong_number_of_inputs_is_refused(recipe, data):
     ("recipe", "message"),
     [
         (Linear(ridge=-1.0), "ridge=-1.0 must be zero, positive"),
-        (Polynomial(index="round"), "index='round' is unknown"),
         (Polynomial(degree=-1), "degree=-1 must be a whole number"),
         (Polynomial(degree=30), "more terms than the 80 samples"),
         (Polynomial(share=2.0), "share=2.0 must be above 0"),
         (Polynomial(weights=(1.0,)), "weights must be 2 positive numbers"),
         (GaussianProcess("cubic"), "kernel='cubic' is unknown"),
         (GaussianProcess(nugget=0.0), "nugget=0.0 must be positive"),
-        (RandomFeatures(n_features=0), "n_features must be a whole number"),
-        (RandomFeatures(scale=-1), "scale must be positive"),
-        (RandomFeatures(activation="sign"), "activation='sign' is unknown"),
     ],
 )
 def test_bad_settings_are_refused(recipe, message, data):
@@ -176,7 +169,8 @@ def test_a_ridge_is_worth_it_where_outputs_are_noisy_and_leaving_one_out_is_what
     for i in range(40):
         kept = np.arange(40) != i
         one_by_one.append(np.linalg.norm(Linear(chosen.ridge).fit(x[kept], y[kept]).predict(x[[i]]) - y[i]))
-    assert RidgePath(x, y).leave_one_out(chosen.ridge) == pytest.approx(np.mean(one_by_one), rel=1e-8)
+    left_out = RidgePath(x, y).left_out(chosen.ridge)
+    assert np.linalg.norm(left_out, axis=1) == pytest.approx(one_by_one, rel=1e-8)
     assert chosen.error == pytest.approx(np.mean(one_by_one), rel=1e-8)
 
 
@@ -203,12 +197,9 @@ def test_one_input_at_chebyshev_points_is_interpolated():
 
 
 def test_index_sets_are_counted_right():
-    assert len(lower_set("total", np.ones(10), 10**6, 3)[0]) == 286  # C(13, 3)
-    assert (
-        len(lower_set("hyperbolic", np.ones(2), 10**6, 7)[0]) == 20
-    )  # Σ_{j ≤ 8} ⌊8 / j⌋ pairs with (1 + k)(1 + l) ≤ 8
+    assert len(lower_set(np.ones(10), 10**6, 3)[0]) == 286  # C(13, 3)
     for weights in (np.ones(3), np.array([1.0, 2.5, 0.4])):
-        found = {tuple(k) for k in lower_set("total", weights, 60)[0].tolist()}
+        found = {tuple(k) for k in lower_set(weights, 60)[0].tolist()}
         assert len(found) == 60
         assert all(tuple(np.subtract(k, e)) in found for k in found for i, e in enumerate(np.eye(3, dtype=int)) if k[i])
 
@@ -253,7 +244,7 @@ def test_too_many_inputs_for_a_polynomial_is_said():
 def test_gradients_of_the_likelihood(kernel, data):
     x, y = data[0][:25], data[1][:25]
     y = y + 0.01 * np.random.default_rng(0).standard_normal(y.shape)
-    search = _Likelihood(KERNELS[kernel], x, y, lower_set("total", np.ones(2), 10, 1)[0], None)
+    search = _Likelihood(KERNELS[kernel], x, y, lower_set(np.ones(2), 10, 1)[0], None)
     theta = np.log([0.6, 1.5, 1e-3])
     assert search(theta)[1] == pytest.approx(approx_fprime(theta, lambda t: search(t)[0], 1e-6), rel=1e-4, abs=1e-5)
     assert check_grad(lambda t: search(t)[0], lambda t: search(t)[1], theta) < 1e-4
@@ -313,7 +304,7 @@ def test_many_samples_share_what_few_have_settled(data):
     assert len(fitted.centres) == 400
     assert np.mean(np.abs(fitted.predict(data[2]) - data[3])) < 1e-6
     many = np.lib.stride_tricks.as_strided(np.arange(2.0), (20_000, 1), (0, 8))
-    with pytest.raises(ParasolError, match=r"20000 samples needs 13 GB. Use Polynomial or RandomFeatures"):
+    with pytest.raises(ParasolError, match=r"20000 samples needs 13 GB. Use Polynomial"):
         GaussianProcess().fit(np.linspace(0, 1, 20_000)[:, None], many)
 
 
@@ -325,32 +316,7 @@ def test_many_inputs_share_one_length():
     assert np.mean(np.abs(fitted.predict(x) - x[:, :2])) < 0.1
 
 
-# --- random features --------------------------------------------------------------------------------------------------
-
-
-def test_random_features_are_a_network_and_accurate(data):
-    x, y, new, exact = data
-    fitted = RandomFeatures().fit(x, y)
-    network = fitted.network
-    assert network.widths == (2, 400, 3)
-    assert np.array_equal(network(new), fitted.predict(new))
-    assert np.mean(np.abs(fitted.predict(new) - exact)) < 1e-6
-    by_hand = np.tanh((new - network.input_shift) * network.input_scale @ network.weights[0].T + network.biases[0])
-    by_hand = by_hand @ network.weights[1].T + (new - network.input_shift) * network.input_scale @ network.skip.T
-    assert by_hand + network.biases[1] == pytest.approx(fitted.predict(new), abs=1e-9)
-
-
-def test_many_samples_are_judged_by_one_split_and_validation_is_used(data):
-    rng = np.random.default_rng(12)
-    x = rng.uniform(-1, 1, (1500, 2))
-    fitted = RandomFeatures(100).fit(x, smooth(x))
-    assert np.mean(np.abs(fitted.predict(data[2]) - data[3])) < 1e-6
-    noisy = smooth(x) + rng.standard_normal((1500, 3))
-    checked = RandomFeatures(100).fit(x, noisy, validation=data[2:])
-    assert checked.error == pytest.approx(np.mean(np.linalg.norm(checked.predict(data[2]) - data[3], axis=1)), rel=0.5)
-
-
-# --- choosing ---------------------------------------------------------------------------------------------------------
+# --- anybody's --------------------------------------------------------------------------------------------------------
 
 
 class Nearest:
@@ -364,55 +330,23 @@ class Nearest:
         return self.y_[np.argmin(np.linalg.norm(x[:, None] - self.x_, axis=2), axis=1)]
 
 
-class Broken:
-    def fit(self, x, y):
-        raise RuntimeError("no luck\nand more")
-
-
-def test_recipes_are_ranked_and_foreign_ones_plug_in(data):
-    x, y, _, _ = data
+def test_a_regressor_that_learns_in_itself_is_left_as_it_was(data):
     nearest = Nearest()
-    heard = []
-    result = choose(x, y, [Linear(), nearest, Polynomial(), Broken()], progress=heard.append)
-    assert [t.name for t in result.trials] == ["Polynomial", "Nearest", "Linear", "Broken"] or [
-        t.name for t in result.trials
-    ] == ["Polynomial", "Linear", "Nearest", "Broken"]
+    fit_map(nearest, *data[:2])
     assert not hasattr(nearest, "x_")
-    assert heard == [0.25, 0.5, 0.75, 1.0]
-    assert result.best.error < 1e-3 < result["Nearest"].error < 1 < result["Broken"].error == np.inf
-    assert result["Broken"].reason == "RuntimeError: no luck"
-    assert result["Linear"].seconds > 0
-    assert "Polynomial beats Nearest" in result.verdict("Nearest")
-    assert result.verdict("Polynomial").startswith("Polynomial is the best of 4")
-    assert result.verdict("Broken").startswith("Broken failed (RuntimeError: no luck)")
-    assert len(str(result).splitlines()) == 5
-    with pytest.raises(ParasolError, match="no recipe is called 'Oracle'"):
-        result["Oracle"]
+    for recipe in (3, lambda x, y: y):
+        with pytest.raises(ParasolError, match="is no recipe"):
+            fit_map(recipe, *data[:2])
 
 
-def test_the_error_is_that_of_samples_left_out(data):
-    """With as many folds as samples the choice of folds does not matter, and a neighbour's error is a known number."""
-    x, y = np.arange(6.0)[:, None], np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])[:, None]
-    # ties go to the smaller input: predictions 2, 1, 2, 4, 8, 16
-    result = choose(x, y, {"a neighbour": Nearest()}, folds=6)
-    assert result.best.error == pytest.approx((1 + 5 * 0.5) / 6)
-    assert "compared with nothing" in result.verdict("a neighbour")
-    assert choose(x, 0 * y, [Linear()]).best.error < 1e-12  # outputs that are zero divide nothing
+def test_what_is_gone_is_said_to_be_gone():
+    import parasol as ps
 
-
-def test_recipes_of_one_kind_get_different_names_and_wrong_arguments_one_line(data):
-    x, y, _, _ = data
-    names = {t.name for t in choose(x, y, [Linear(), Linear(1.0), Linear(2.0)]).trials}
-    assert names == {"Linear", "Linear 2", "Linear 3"}
-    for recipes, folds, message in [
-        ([], 5, "no recipes to choose from"),
-        ([Linear()], 1, "folds=1 must be between 2 and"),
-        ([Linear()], 81, "folds=81 must be between 2 and"),
-    ]:
-        with pytest.raises(ParasolError, match=message):
-            choose(x, y, recipes, folds=folds)
-    with pytest.raises(ParasolError, match="is no recipe"):
-        fit_map(3, x, y)
+    for name in ("choose", "RandomFeatures"):
+        with pytest.raises(AttributeError, match=f"parasol.{name} was removed in version 0.2"):
+            getattr(ps, name)
+    with pytest.raises(ParasolError, match=r"was removed in version 0.2. Use \"polynomial\""):
+        recipe_named("random features")
 
 
 def test_options_go_where_they_are_known(data):
@@ -428,10 +362,10 @@ def test_scikit_learn_regressors_plug_in(data):
     from sklearn.linear_model import Ridge
     from sklearn.neighbors import KNeighborsRegressor
 
-    x, y, _, _ = data
-    result = choose(x, y[:, :1], {"ridge": Ridge(0.5), "neighbours": KNeighborsRegressor(3), "ours": Linear(0.5)})
-    assert result["ridge"].error == pytest.approx(result["ours"].error, rel=1e-9)  # the same penalty, the same map
-    assert np.isfinite(result["neighbours"].error)
+    x, y, new, _ = data
+    ridge = predictions(fit_map(Ridge(0.5), x, y[:, :1]), new, 1)
+    assert ridge == pytest.approx(Linear(0.5).fit(x, y[:, :1]).predict(new), rel=1e-9)  # the same penalty, the same map
+    assert np.all(np.isfinite(predictions(fit_map(KNeighborsRegressor(3), x, y), new, 3)))
 
 
 @pytest.mark.parametrize(
@@ -465,7 +399,7 @@ def test_derivatives_of_a_process_with_large_weights_keep_six_digits(kernel):
     assert np.abs(fitted.weights).sum() > 1e8
     new = np.array([0.3, -0.4])
     with mpmath.workdps(40):
-        t = [mpmath.mpf(v) for v in fitted._scaled(new[None])[0].tolist()]
+        t = [mpmath.mpf(v) for v in ((new - fitted.trend.shift) * fitted.trend.scale).tolist()]
         slopes = [mpmath.mpf(0), mpmath.mpf(0)]
         for centre, (weight,) in zip(fitted.centres.tolist(), fitted.weights.tolist(), strict=True):
             gaps = [(a - b) / length for a, b, length in zip(t, centre, fitted.lengths.tolist(), strict=True)]

@@ -84,9 +84,7 @@ def test_gradient_of_variable_projection_against_differences():
     with pytest.MonkeyPatch.context() as patch, descent.computing("float64", "cpu"):
         patch.setattr("scipy.optimize.minimize", spy)
         stage, watch = VariableProjection(1, ridge=1e-30), descent.Watch()
-        descent.variable_projection(
-            hidden, x, y, stage, "tanh", skip=True, more=(x, y), validation=(x, y), watch=watch, total=1
-        )
+        descent.variable_projection(hidden, x, y, stage, "tanh", skip=True, more=(x, y), validation=(x, y), watch=watch)
         flat, shaped = jax.flatten_util.ravel_pytree(hidden)
         assert seen["value"] == pytest.approx(loss(hidden), rel=1e-9)
         for k in (0, 9, 20, 33):

@@ -20,7 +20,6 @@ import numpy as np
 import sympy
 from sympy.core.function import UndefinedFunction
 
-from parasol.checks import ParasolError
 from parasol.errors import Unhashable
 
 VERSION = 2  # of the encoding: a hash of another version says nothing about the content
@@ -247,7 +246,7 @@ class _Encoder:
         parts = [make, arguments, state, None if items is None else list(items), None if pairs is None else dict(pairs)]
         return _join("object", "", [kind, *[self.digest(part) for part in parts]])
 
-    def _refused(self, value) -> ParasolError:
+    def _refused(self, value) -> Unhashable:
         where = f" in {'.'.join(self.path)}" if self.path else ""
         return Unhashable(
             f"a {type(value).__qualname__}{where} cannot be hashed by its content, so its results cannot be stored. "

@@ -80,7 +80,7 @@ def learn(
     1 the model could not be written to FILE (it says where it is instead).
     """
     from parasol.checks import ParasolError
-    from parasol.learning import learn as learning
+    from parasol.learning import run as learning
     from parasol.pde.catalogue import load_problem
     from parasol.runtime.files import save
 

@@ -2,17 +2,14 @@
 
 from parasol.fitting import descent as descent
 from parasol.fitting.fit import calibrated as calibrated
+from parasol.fitting.gaussian_process import GaussianProcess as GaussianProcess
 from parasol.fitting.last_layer import solve_last_layer as solve_last_layer
 from parasol.fitting.layouts import layout_of as layout_of
-from parasol.fitting.linear import ConstructedNetwork as ConstructedNetwork
-from parasol.fitting.linear import NetworkMap as NetworkMap
-from parasol.fitting.linear import check_data as check_data
-from parasol.fitting.maps import GaussianProcess as GaussianProcess
-from parasol.fitting.maps import Linear as Linear
-from parasol.fitting.maps import Polynomial as Polynomial
-from parasol.fitting.maps import RandomFeatures as RandomFeatures
-from parasol.fitting.maps import choose as choose
+from parasol.fitting.linear import Linear as Linear
+from parasol.fitting.maps import check_data as check_data
 from parasol.fitting.network import Network as Network
+from parasol.fitting.network import NetworkMap as NetworkMap
+from parasol.fitting.polynomial import Polynomial as Polynomial
 from parasol.fitting.recipes import recipe_named as recipe_named
 from parasol.fitting.scaling import Scaling as Scaling
 from parasol.fitting.scaling import mean_relative_error as mean_relative_error

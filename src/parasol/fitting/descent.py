@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -61,6 +61,7 @@ class Watch:
 
     patience: int | None = None  # epochs without a better validation error
     progress: Callable[[float], Any] | None = None
+    total: int = 1  # epochs of all stages
     history: list[dict[str, float]] = field(default_factory=list)
     best: Any = None
     best_epoch: int = 0
@@ -68,14 +69,14 @@ class Watch:
     epoch: int = 0
     interrupted: bool = False
 
-    def see(self, epoch: int, total: int, training: float, validation: float, weights) -> bool:
+    def see(self, epoch: int, training: float, validation: float, weights) -> bool:
         """Note the errors (RMS, in units of the output scale) after an epoch; True if the stage should end."""
         self.epoch = epoch
         self.history.append({"epoch": epoch, "training": float(training), "validation": float(validation)})
         if validation < self.best_error:
             self.best, self.best_epoch, self.best_error = weights, epoch, float(validation)
         if self.progress is not None:
-            self.progress(min(epoch / total, 1.0))
+            self.progress(min(epoch / self.total, 1.0))
         if not np.isfinite(training):
             warnings.warn("training diverged; the best weights so far are kept.", ParasolWarning, stacklevel=4)
             return True
@@ -96,7 +97,7 @@ class Watch:
 
 
 def activation_of(name: str):
-    """The activation as a JAX function; the same formulas as in surrogate/operations.py."""
+    """The activation as a JAX function; the same formulas as in runtime/operations.py."""
     jax = require_jax()
     return {"relu": jax.nn.relu, "tanh": jax.numpy.tanh, "silu": jax.nn.silu, "gelu": jax.nn.gelu}[name]
 
@@ -111,96 +112,117 @@ def perceptron(layers, x, activation: str, *, last_active: bool = False):
     return x
 
 
-def adam(forward, weights, x, y, shift, scale, stage, *, validation, seed, device, watch: Watch, total: int, rows=None):
-    """Minimise the mean of (forward(weights, x) − (y − shift)/scale)² over shuffled batches of `rows` (all) by Adam.
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Inputs (n, p) and targets (n, d), which are trained as (y − shift) / scale; `rows` are those to use (all)."""
 
-    An epoch is a scan over its batches, a chunk of epochs one compiled loop; between chunks the validation error is
-    taken, weights are kept if best, and the caller may interrupt. Targets too large for the device stay in the host's
-    memory and travel a batch at a time. The best weights end up in `watch`.
+    x: np.ndarray
+    y: np.ndarray
+    shift: Any = 0.0
+    scale: Any = 1.0
+    rows: np.ndarray | None = None
+
+
+def adam(forward, weights, samples: Samples, stage, *, validation, seed: int, device, watch: Watch):
+    """Minimise the mean of (forward(weights, x) − (y − shift)/scale)² over shuffled batches by Adam.
+
+    Between chunks of epochs the validation error is taken, weights are kept if best, and the caller may interrupt. The
+    best weights end up in `watch`. Targets too large for the device stay in the host's memory and travel a batch at a time.
     """
     import jax
     import jax.numpy as jnp
     import optax
 
     dtype = jax.tree.leaves(weights)[0].dtype
-    rows = np.arange(len(x)) if rows is None else rows
-    n, batch = len(rows), min(stage.batch_size, len(rows))
-    steps = n // batch
+    rows = np.arange(len(samples.x)) if samples.rows is None else samples.rows
+    batch = min(stage.batch_size, len(rows))
     rate = stage.learning_rate
     if stage.schedule == "cosine":
-        rate = optax.cosine_decay_schedule(rate, steps * stage.epochs, alpha=1e-3)
+        rate = optax.cosine_decay_schedule(rate, len(rows) // batch * stage.epochs, alpha=1e-3)
     optimiser = optax.adam(rate)
-    shift, scale = jnp.asarray(shift, dtype), jnp.asarray(scale, dtype)
+    shift, scale = jnp.asarray(samples.shift, dtype), jnp.asarray(samples.scale, dtype)
 
-    def loss(weights, xb, yb):
-        return jnp.mean((forward(weights, xb) - (yb - shift) / scale) ** 2)
+    def squares(weights, xb, yb):
+        return (forward(weights, xb) - (yb - shift) / scale) ** 2
 
     def step(weights, state, xb, yb):
-        value, slope = jax.value_and_grad(loss)(weights, xb, yb)
+        value, slope = jax.value_and_grad(lambda *a: jnp.mean(squares(*a)))(weights, xb, yb)
         change, state = optimiser.update(slope, state, weights)
         return optax.apply_updates(weights, change), state, value
 
-    square = jax.jit(lambda weights, xb, yb: jnp.sum((forward(weights, xb) - (yb - shift) / scale) ** 2))
+    total = jax.jit(lambda *a: jnp.sum(squares(*a)))
 
-    def error(weights, data):
-        step = max(1, min(len(data[0]), 2**26 // max(data[1].shape[1], 1)))
-        parts = [
-            square(weights, jnp.asarray(data[0][i : i + step], dtype), jnp.asarray(data[1][i : i + step], dtype))
-            for i in range(0, len(data[0]), step)
-        ]
-        return float(np.sqrt(sum(float(p) for p in parts) / data[1].size))
+    def error(weights, x, y):
+        n = max(1, min(len(x), 2**26 // max(y.shape[1], 1)))
+        pairs = [(x[i : i + n], y[i : i + n]) for i in range(0, len(x), n)]
+        parts = [float(total(weights, jnp.asarray(xb, dtype), jnp.asarray(yb, dtype))) for xb, yb in pairs]
+        return float(np.sqrt(sum(parts) / y.size))
 
-    resident = (
-        y.size * np.dtype(dtype).itemsize <= _RESIDENT[device.platform if device.platform in _RESIDENT else "gpu"]
-    )
-    state = optimiser.init(weights)
-    chunk = max(1, stage.epochs // 100)
+    kind = device.platform if device.platform in _RESIDENT else "gpu"
+    resident = samples.y.size * np.dtype(dtype).itemsize <= _RESIDENT[kind]
+    loop = _resident_epochs if resident else _streamed_epochs
     start = watch.epoch
-    if resident:
-        xs, ys = jnp.asarray(x[rows], dtype), jnp.asarray(y[rows], dtype)
-
-        def many(weights, state, key, xs, ys, count):
-            def one(carry, batch):
-                weights, state, value = step(carry[0], carry[1], xs[batch], ys[batch])
-                return (weights, state), value
-
-            def epoch(i, carry):
-                weights, state, key, _ = carry
-                key, use = jax.random.split(key)
-                order = jax.random.permutation(use, n)[: steps * batch].reshape(steps, batch)
-                (weights, state), values = jax.lax.scan(one, (weights, state), order)
-                return weights, state, key, jnp.mean(values)
-
-            return jax.lax.fori_loop(0, count, epoch, (weights, state, key, jnp.zeros((), dtype)))
-
-        run = jax.jit(many)
-        key = jax.random.key(seed)
-        with watch.interruptible():
-            done = 0
-            while done < stage.epochs:
-                count = min(chunk, stage.epochs - done)
-                weights, state, key, value = run(weights, state, key, xs, ys, count)
-                done += count
-                if watch.see(start + done, total, float(jnp.sqrt(value)), error(weights, validation), weights):
-                    break
-    else:
-        rng = np.random.default_rng(seed)
-        run = jax.jit(step, donate_argnums=(0, 1))
-        keep = jax.jit(lambda weights: jax.tree.map(jnp.copy, weights))
-        weights = keep(weights)
-        with watch.interruptible():
-            for done in range(1, stage.epochs + 1):
-                value = 0.0
-                for some in rows[rng.permutation(n)[: steps * batch]].reshape(steps, batch):
-                    weights, state, value = run(
-                        weights, state, jnp.asarray(x[some], dtype), jnp.asarray(y[some], dtype)
-                    )
-                if done % chunk == 0 or done == stage.epochs:
-                    found = error(weights, validation)
-                    held = keep(weights) if found < watch.best_error else None
-                    if watch.see(start + done, total, float(jnp.sqrt(value)), found, held):
-                        break
+    with watch.interruptible():
+        chunks = loop(step, weights, optimiser.init(weights), samples, rows, batch, stage.epochs, seed)
+        for done, value, weights in chunks:
+            missed = error(weights, *validation)
+            best = jax.tree.map(jnp.copy, weights) if missed < watch.best_error else None  # the loop reuses its memory
+            if watch.see(start + done, float(jnp.sqrt(value)), missed, best):
+                break
     return watch.best
+
+
+def _resident_epochs(step, weights, state, samples: Samples, rows, batch: int, epochs: int, seed: int) -> Iterator:
+    """Epochs done, the mean loss of the last one and the weights, after each chunk of epochs: one compiled loop.
+
+    An epoch is a scan over its batches.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    dtype = jax.tree.leaves(weights)[0].dtype
+    n, steps = len(rows), len(rows) // batch
+    xs, ys = jnp.asarray(samples.x[rows], dtype), jnp.asarray(samples.y[rows], dtype)
+
+    @jax.jit
+    def run(weights, state, key, xs, ys, count):
+        def one(carry, batch):
+            weights, state, value = step(carry[0], carry[1], xs[batch], ys[batch])
+            return (weights, state), value
+
+        def epoch(i, carry):
+            weights, state, key, _ = carry
+            key, use = jax.random.split(key)
+            order = jax.random.permutation(use, n)[: steps * batch].reshape(steps, batch)
+            (weights, state), values = jax.lax.scan(one, (weights, state), order)
+            return weights, state, key, jnp.mean(values)
+
+        return jax.lax.fori_loop(0, count, epoch, (weights, state, key, jnp.zeros((), dtype)))
+
+    key, done, chunk = jax.random.key(seed), 0, max(1, epochs // 100)
+    while done < epochs:
+        count = min(chunk, epochs - done)
+        weights, state, key, value = run(weights, state, key, xs, ys, count)
+        done += count
+        yield done, value, weights
+
+
+def _streamed_epochs(step, weights, state, samples: Samples, rows, batch: int, epochs: int, seed: int) -> Iterator:
+    """The same with the loss of the last batch; batches are sent to the device one after the other."""
+    import jax
+    import jax.numpy as jnp
+
+    dtype = jax.tree.leaves(weights)[0].dtype
+    rng, steps, chunk = np.random.default_rng(seed), len(rows) // batch, max(1, epochs // 100)
+    run = jax.jit(step, donate_argnums=(0, 1))
+    weights, value = jax.tree.map(jnp.copy, weights), 0.0
+    for done in range(1, epochs + 1):
+        for some in rows[rng.permutation(len(rows))[: steps * batch]].reshape(steps, batch):
+            weights, state, value = run(
+                weights, state, jnp.asarray(samples.x[some], dtype), jnp.asarray(samples.y[some], dtype)
+            )
+        if done % chunk == 0 or done == epochs:
+            yield done, value, weights
 
 
 @cache
@@ -241,7 +263,7 @@ def _projection(shapes: tuple[tuple[int, int], ...], activation: str, skip: bool
     return value_and_slope, judged
 
 
-def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, validation, watch: Watch, total: int):
+def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, validation, watch: Watch):
     """Train the hidden layers with the last one eliminated: minimise log min_W ‖[H(θ), x, 1] W − Y‖² + ridge ‖W‖².
 
     L-BFGS in float64 on the samples (x, y). Weights are judged by the last layer solved on `more` = (x, y), a larger
@@ -276,7 +298,7 @@ def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, val
         error = float(judged(latest["vector"], seen, unseen, ridge))
         layers = [(np.asarray(w), np.asarray(b)) for w, b in shaped(jnp.asarray(latest["vector"]))]
         training = float(np.exp(latest["value"])) / np.sqrt(ys.shape[1])
-        return watch.see(start + iteration, total, training, error, layers)
+        return watch.see(start + iteration, training, error, layers)
 
     count = 0
 
@@ -293,13 +315,8 @@ def variable_projection(hidden, x, y, stage, activation: str, *, skip, more, val
         evaluate(np.asarray(flat))
         if np.isfinite(latest["value"]):  # −∞: the targets are met exactly, there is nothing to train
             look(0)
-            options = {
-                "maxiter": stage.iterations,
-                "maxfun": 2 * stage.iterations,
-                "maxcor": 30,
-                "ftol": 0.0,
-                "gtol": 0.0,
-            }
+            counts = {"maxiter": stage.iterations, "maxfun": 2 * stage.iterations, "maxcor": 30}
+            options = {**counts, "ftol": 0.0, "gtol": 0.0}
             try:
                 optimize.minimize(
                     evaluate, np.asarray(flat), jac=True, method="L-BFGS-B", callback=callback, options=options

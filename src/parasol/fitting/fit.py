@@ -13,29 +13,27 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from parasol import __version__
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
-from parasol.fitting.groups import drawn_at_random, group_labels
+from parasol.checks import ParasolError, ParasolWarning, check_count, check_progress, check_shape
+from parasol.fitting.groups import drawn_at_random
 from parasol.fitting.layouts import layout_of
 from parasol.fitting.maps import fit_map, predictions
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.recipes import recipe_named
-from parasol.fitting.units import field_errors, field_labels, field_weights, warn_of_fields, warn_of_units
+from parasol.fitting.units import field_errors, field_labels, warn_of_fields
 from parasol.pde.model import Model
 from parasol.pde.text import problem_words
-from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
-from parasol.reduction.snapshots import Snapshots, as_snapshots
+from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import calibrate
 from parasol.runtime.features import Features, features_of
-from parasol.runtime.parameters import ParameterRange, ParameterSpace, named_columns
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
 _N_VALIDATION = 512
-_CHANCE = 1e-3  # of a gap between the samples and the end of a range, below which it is not by chance
 _FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
@@ -102,7 +100,7 @@ def fit(
     warn_of_fields(model, basis, labels.coefficients)
     # the certificate speaks of the reduced model's own basis
     reduced = source if isinstance(source, ReducedModel) and basis is source.basis else None
-    surrogate = _surrogate(recipe, basis, parameters, labels, unseen, origin, rng, progress)
+    surrogate = surrogate_of(recipe, basis, parameters, labels, unseen, origin, rng, progress)
     surrogate = replace(_with_model(surrogate, model), reduced=reduced)
     return surrogate if calibration is None else calibrated(surrogate, calibration, level=level)
 
@@ -123,144 +121,14 @@ def fit_labels(
     check_progress(progress)
     labels = Labels(mus, check_shape(coefficients, (len(mus), basis.n_modes), "coefficients"))
     warn_of_fields(model, basis, labels.coefficients)
-    surrogate = _surrogate(recipe, basis, parameters, labels, None, origin, rng, progress)
+    surrogate = surrogate_of(recipe, basis, parameters, labels, None, origin, rng, progress)
     return _with_model(surrogate, model)
 
 
-def fit_snapshots(
-    mus,
-    solutions,
-    recipe="best",
-    *,
-    tolerance: float | None = None,
-    n_modes: int | None = None,
-    ranges: Mapping[str, tuple] | None = None,
-    weights: np.ndarray | None = None,
-    quantities: Mapping[str, Any] | None = None,
-    level: float | None = 0.95,
-    groups=None,
-    fields=None,
-    rng: int = 0,
-    progress: Callable[[float], None] | None = None,
-) -> Surrogate:
-    """A surrogate of other people's data: solutions (n_samples, n_values) at parameters (n_samples, n_parameters).
-
-    `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
-    out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
-    `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`. A fifth of the
-    samples, chosen at random, is kept aside for a conformal bound at the `level`, which holds for parameters from the
-    distribution of the samples, if these were drawn at random: of Sobol points or a Latin hypercube it is an estimate.
-    None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels
-    in `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
-    `quantities` names what is wanted of a solution: weights (n_values,) each.
-
-    Values of different units, displacements and stresses for instance, have labels in `fields` (n_values,), equal in
-    values of one field; solutions (n_samples, n_nodes, n_fields) need none. Each field is then scaled by its root mean
-    square over the samples, the tolerance is that of all fields so scaled, and the bound is one of the relative error of
-    each field. Answers have the values in the order given, as one row.
-    """
-    check_progress(progress)
-    columns = named_columns(mus)
-    if columns is not None:
-        ranges = _ranges_of(columns, ranges)
-        mus = np.column_stack([columns[name] for name in ranges])
-    mus = check_finite(check_shape(mus, (None, None), "mus"), "mus")
-    if np.ndim(solutions) == 3 and fields is None:
-        fields = np.broadcast_to(np.arange(np.shape(solutions)[2]), np.shape(solutions)[1:]).ravel()
-        solutions = np.asarray(solutions).reshape(len(solutions), -1)
-    solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
-    labels_of_fields = field_labels(fields, solutions.shape[1])
-    if len(mus) < 4:
-        raise ParasolError(f"{len(mus)} samples are too few to learn from. Give at least 4.")
-    parameters = space_of(mus, ranges)
-    parameters.check(mus)
-    parameters = _within_samples(parameters, mus)
-    if level is not None and not (isinstance(level, float) and 0 < level < 1):
-        raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
-    group = None if level is None else group_labels(mus, groups)
-    n_aside, is_aside = 0, np.zeros(len(mus), dtype=bool)
-    if group is not None and level is not None:
-        n_groups = int(group.max()) + 1
-        n_aside = _n_aside(n_groups, level)
-        is_aside = np.isin(group, np.random.default_rng(rng).permutation(n_groups)[:n_aside])
-    aside, train = np.flatnonzero(is_aside), np.flatnonzero(~is_aside)
-    if labels_of_fields is not None:
-        weights = field_weights(solutions[train], labels_of_fields, weights)
-    warn_of_units(solutions, weights)
-    if tolerance is None and n_modes is None:
-        tolerance = 1e-4
-    basis = pod(solutions[train], tolerance=tolerance, n_modes=n_modes, weights=weights)
-    labels = Labels(mus[train], basis.project(solutions[train]))
-    surrogate = _surrogate(recipe, basis, parameters, labels, None, "data", rng, progress)
-    if quantities:
-        rows = [check_shape(w, (basis.n_values,), f"weights of the quantity {n!r}") for n, w in quantities.items()]
-        surrogate = replace(
-            surrogate, quantities=quantities_of(tuple(quantities), np.array(rows), basis.modes, weights)
-        )
-    if n_aside == 0 or level is None or group is None:
-        return surrogate
-    errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside]), fields=fields).errors
-    worst = np.zeros(int(group.max()) + 1)
-    np.maximum.at(worst, group[aside], errors)
-    drawn = drawn_at_random(mus, parameters, group)
-    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level, drawn=drawn))
-
-
-def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | None) -> Mapping[str, tuple]:
-    """The ranges of named columns: as given, every column once, or those of the data."""
-    if ranges is None:
-        return {name: (float(np.min(values)), float(np.max(values))) for name, values in columns.items()}
-    if set(ranges) != set(columns):
-        raise ParasolError(
-            f"ranges names {', '.join(ranges)}, the table has the columns {', '.join(columns)}. Name each column once."
-        )
-    return ranges
-
-
-def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpace:
-    """The box, answered only where there are samples: beyond them, inside the box, a level says nothing.
-
-    A gap at the end of a range that n samples drawn from all of it would leave once in a thousand times is no chance.
-    """
-    unit = parameters.to_unit(mus)
-    ends, beyond = [], []
-    for j, p in enumerate(parameters.scalars):
-        low, high = float(mus[:, j].min()), float(mus[:, j].max())
-        # a value that comes again, as those of one trajectory do, was drawn once
-        largest = min(0.1, 1 - _CHANCE ** (1 / len(np.unique(mus[:, j]))))
-        short = (unit[:, j].min() > largest, unit[:, j].max() < 1 - largest)
-        cut = low < high  # one value alone leaves no range to answer in
-        ends.append((low if cut and short[0] else p.low, high if cut and short[1] else p.high))
-        if any(short):
-            beyond.append(f"from {low:g} to {high:g} in {p.name}, its range is [{p.low:g}, {p.high:g}]")
-    if not beyond:
-        return parameters
-    warnings.warn(
-        f"the samples reach {'; '.join(beyond)}: beyond the samples neither answers nor bounds can be trusted, and the "
-        "surrogate refuses unless extrapolate=True.",
-        ParasolWarning,
-        stacklevel=3,
-    )
-    return replace(parameters, solved=tuple(ends))
-
-
-def _n_aside(n: int, level: float) -> int:
-    """A fifth of the samples, or as many as the level needs; none where that would leave too few to learn from."""
-    needed = max(n // 5, int(np.ceil(level / (1 - level) - 1e-9)))
-    if 2 * needed <= n:
-        return needed
-    warnings.warn(
-        f"{n} samples are too few to keep aside the {needed} that a bound at level {level:g} needs: there will be none. "
-        "Give more samples, or a lower level.",
-        ParasolWarning,
-        stacklevel=3,
-    )
-    return 0
-
-
-def _surrogate(
+def surrogate_of(
     recipe, basis, parameters, labels: Labels, unseen: Labels | None, origin: str, rng, progress
 ) -> Surrogate:
+    """Fit a recipe to labels of that origin, those `unseen` decide when training has gone far enough."""
     recipe = recipe_named(recipe)
     if len(labels.mus) < basis.n_modes:
         warnings.warn(
@@ -390,27 +258,6 @@ def project_all(basis: Basis, snapshots: Snapshots) -> np.ndarray:
     return np.concatenate([basis.project(block) for block in snapshots.blocks()])
 
 
-def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> ParameterSpace:
-    """The box of parameters named by `ranges`, or that the data span."""
-    n = mus.shape[1]
-    if ranges is not None:
-        if not isinstance(ranges, Mapping) or not all(isinstance(r, tuple | list) for r in ranges.values()):
-            raise ParasolError(f"ranges must name the parameters, like {{'a': (0.1, 4.0)}}, got {ranges!r}.")
-        if len(ranges) != n:
-            raise ParasolError(f"ranges names {len(ranges)} parameters, mus has {n} columns. Name each column once.")
-        return ParameterSpace(
-            tuple(
-                ParameterRange(name, *given[:2], scale=given[2] if len(given) > 2 else "linear")
-                for name, given in ranges.items()
-            )
-        )
-    low, high = mus.min(axis=0), mus.max(axis=0)
-    if np.any(low == high):
-        column = int(np.argmax(low == high))
-        raise ParasolError(f"column {column} of mus has the same value {low[column]:g} in all samples. Leave it out.")
-    return ParameterSpace(tuple(ParameterRange(f"p{j + 1}", low[j], high[j]) for j in range(n)))
-
-
 def _fitted(recipe, features: Features, labels: Labels, unseen: Labels | None, rng: int, progress):
     """Fit the recipe; a regressor from elsewhere gets features and coefficients only."""
     x, y = features(labels.mus), labels.coefficients
@@ -436,3 +283,24 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
     return replace(surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts)
+
+
+def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> ParameterSpace:
+    """The box of parameters named by `ranges`, or that the data span."""
+    n = mus.shape[1]
+    if ranges is not None:
+        if not isinstance(ranges, Mapping) or not all(isinstance(r, tuple | list) for r in ranges.values()):
+            raise ParasolError(f"ranges must name the parameters, like {{'a': (0.1, 4.0)}}, got {ranges!r}.")
+        if len(ranges) != n:
+            raise ParasolError(f"ranges names {len(ranges)} parameters, mus has {n} columns. Name each column once.")
+        return ParameterSpace(
+            tuple(
+                ParameterRange(name, *given[:2], scale=given[2] if len(given) > 2 else "linear")
+                for name, given in ranges.items()
+            )
+        )
+    low, high = mus.min(axis=0), mus.max(axis=0)
+    if np.any(low == high):
+        column = int(np.argmax(low == high))
+        raise ParasolError(f"column {column} of mus has the same value {low[column]:g} in all samples. Leave it out.")
+    return ParameterSpace(tuple(ParameterRange(f"p{j + 1}", low[j], high[j]) for j in range(n)))

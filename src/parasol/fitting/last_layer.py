@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parasol.fitting.ridge import RidgePath
+
 _STRENGTHS = np.logspace(-16, 1, 35)  # √ridge over the largest singular value
 _SLACK = 1.02  # the strongest ridge within 2 % of the smallest error is taken: small weights are worth a little error
 _LINEAR_WEIGHTS = (1.0, 1e2, 1e4)  # how much cheaper the linear path may be than the neurons, where both fit the data
@@ -48,7 +50,7 @@ def solve_last_layer(
     weights = (1.0,) if like is None else (like.linear_weight,)
     if inputs is not None and like is None and n < 3 * (n_hidden + inputs.shape[1]):
         weights = _LINEAR_WEIGHTS
-    found = []
+    solutions = []
     for weight in weights:
         columns = hidden if inputs is None else np.hstack([hidden, weight * inputs])
         unseen = None
@@ -57,46 +59,18 @@ def solve_last_layer(
         ridge = None if like is None else n * like.ridge
         solved, bias, ridge, error = _ridge(columns, targets, unseen, validation and validation[-1], noise, ridge)
         skip = None if inputs is None else weight * solved[n_hidden:]
-        found.append(LastLayer(np.ascontiguousarray(solved[:n_hidden]), bias, skip, ridge / n, weight, error))
-    return min(found, key=lambda last: last.error)
+        solutions.append(LastLayer(np.ascontiguousarray(solved[:n_hidden]), bias, skip, ridge / n, weight, error))
+    return min(solutions, key=lambda last: last.error)
 
 
 def _ridge(columns, targets, unseen, unseen_targets, noise, ridge):
     """Weights, bias, ridge and RMS error on unseen data of the best ridge regression."""
-    from scipy import linalg
-
-    n = len(columns)
-    centre, mean = columns.mean(axis=0), targets.mean(axis=0)
-    columns, targets = columns - centre, targets - mean
-    if n > columns.shape[1]:  # the singular values of R are those of the columns, at a fraction of the work
-        q, r = linalg.qr(columns, mode="economic", check_finite=False)
-        u, s, vt = linalg.svd(r, check_finite=False)
-        u = q @ u
-    else:
-        u, s, vt = linalg.svd(columns, full_matrices=False, check_finite=False)
-    if s[0] == 0:  # constant columns: nothing but the bias can be learned
-        return np.zeros((columns.shape[1], targets.shape[1])), mean, 0.0, float(np.sqrt(np.mean(targets**2)))
-    kept = s > np.finfo(float).eps * s[0]  # the rest is rounding; the mean taken off is among it
-    u, s, vt = u[:, kept], s[kept], vt[kept]
-    known = u.T @ targets
-    least = n * noise**2
-    ridges = np.unique(np.maximum((s[0] * _STRENGTHS) ** 2 if ridge is None else [ridge], least))
-    if unseen is None:
-        rest = targets - u @ known  # what no ridge reaches
-        leverage = np.maximum(1 - 1 / n - np.sum(u**2, axis=1), 0.0)
-        if len(s) >= n - 1:
-            rest, leverage = 0 * rest, 0 * leverage
-
-        def residuals(ridge):
-            left = ridge / (s**2 + ridge)
-            return (rest + u @ (left[:, None] * known)) / np.maximum(leverage + u**2 @ left, 1e-300)[:, None]
-    else:
-        rotated, expected = (unseen - centre) @ vt.T, unseen_targets - mean
-
-        def residuals(ridge):
-            return rotated @ ((s / (s**2 + ridge))[:, None] * known) - expected
-
+    n, path = len(columns), RidgePath(columns, targets)
+    if not len(path.s):  # constant columns: nothing but the bias can be learned
+        error = float(np.sqrt(np.mean((targets - path.y_mean) ** 2)))
+        return np.zeros((columns.shape[1], targets.shape[1])), path.y_mean, 0.0, error
+    ridges = np.unique(np.maximum((path.largest * _STRENGTHS) ** 2 if ridge is None else [ridge], n * noise**2))
+    residuals = path.left_out if unseen is None else path.residuals(unseen, unseen_targets)
     errors = np.array([np.sqrt(np.mean(residuals(ridge) ** 2)) for ridge in ridges])
     chosen = int(np.flatnonzero(errors <= _SLACK * errors.min())[-1])
-    solved = vt.T @ ((s / (s**2 + ridges[chosen]))[:, None] * known)
-    return solved, mean - centre @ solved, float(ridges[chosen]), float(errors[chosen])
+    return *path.coefficients(ridges[chosen]), float(ridges[chosen]), float(errors[chosen])

@@ -1,4 +1,4 @@
-"""Linear least squares with a ridge chosen by leaving one sample out; the other maps end in it."""
+"""Linear least squares with a ridge chosen by leaving one sample out."""
 
 from __future__ import annotations
 
@@ -6,127 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.fitting.network import Network
-from parasol.runtime.program import Program, ProgramMap
+from parasol.checks import ParasolError
+from parasol.fitting.maps import check_data
+from parasol.fitting.network import Network, NetworkMap
+from parasol.fitting.ridge import RidgePath
 
-_EPS = np.finfo(float).eps
 _CANCELLED = 1e-10  # of the outputs: what rounding may take from a sum, if it never averages out
-_SAFE = 1e-12  # below it rounding spoils the leverages of samples that the fit hangs on
-RELATIVE_RIDGES = np.logspace(0.0, np.log10(_EPS), 33)  # √λ over the largest singular value
+_STRENGTHS = np.logspace(0.0, -12.0, 25)  # √λ over the largest singular value; below, rounding spoils leverages
 _NEARLY_BEST = 1.05  # of all ridges this close to the best, the largest: smaller coefficients, less cancellation
-
-
-def check_data(x, y, validation=None) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
-    """Inputs (n, p) and outputs (n, d) as finite floats of at least two different samples; validation alike."""
-    x = check_finite(check_shape(x, (None, None), "x"), "x")
-    y = check_finite(check_shape(y, (None, None), "y"), "y")
-    if len(x) != len(y):
-        raise ParasolError(
-            f"x has {len(x)} samples and y has {len(y)}. Pass one row of outputs for each row of inputs."
-        )
-    if not x.shape[1] or not y.shape[1]:
-        raise ParasolError(f"x has shape {x.shape} and y has shape {y.shape}. A map needs an input and an output.")
-    if len(x) < 2:
-        raise ParasolError(f"a map cannot be fitted to {len(x)} sample{'' if len(x) else 's'}. Pass at least 2.")
-    if not np.any(np.ptp(x, axis=0)):
-        raise ParasolError(f"all {len(x)} rows of x are the same. Pass samples of different parameters.")
-    if validation is None:
-        return x, y, None
-    try:
-        x_val, y_val = validation
-    except (TypeError, ValueError):
-        raise ParasolError("validation must be a pair (x, y) of inputs and outputs.") from None
-    x_val = check_finite(check_shape(x_val, (None, x.shape[1]), "validation x"), "validation x")
-    y_val = check_finite(check_shape(y_val, (len(x_val), y.shape[1]), "validation y"), "validation y")
-    if not len(x_val):
-        raise ParasolError("validation has no samples. Pass some, or validation=None to leave one out instead.")
-    return x, y, (x_val, y_val)
-
-
-class RidgePath:
-    """Solutions C and c of min Σ |y − c − C a|² + λ |C|² for every λ ≥ 0, from one singular value decomposition.
-
-    With centred A = U S Vᵀ the residuals are U D Uᵀ Y + (I − U Uᵀ) Y, D = λ / (S² + λ), and leaving sample i out makes
-    them 1 / (1 − h_i) times as large, 1 − h = diag(U D Uᵀ + I − U Uᵀ) − 1/n.
-    """
-
-    def __init__(self, a: np.ndarray, y: np.ndarray):
-        from scipy.linalg import svd  # here and in the other maps: a fitted one answers without SciPy
-
-        self.a_mean, self.y_mean = a.mean(axis=0), y.mean(axis=0)
-        y = y - self.y_mean
-        u, s, vt = svd(a - self.a_mean, full_matrices=False, check_finite=False)
-        keep = s > _EPS * s[0] if len(s) and s[0] > 0 else np.zeros(len(s), dtype=bool)
-        keep[len(a) - 1 :] = False  # centred rows have rank n − 1 at most; what is beyond is rounding
-        self.u, self.s, self.vt = u[:, keep], s[keep], vt[keep]
-        self.uty = self.u.T @ y
-        fills = len(self.s) == len(a) - 1  # nothing is left over but rounding
-        self.rest = np.zeros_like(y) if fills else y - self.u @ self.uty
-        free = 1.0 - 1.0 / len(a) - np.sum(self.u**2, axis=1)
-        self.free = np.zeros(len(a)) if fills else np.maximum(free, 0.0)
-
-    @property
-    def ridges(self) -> np.ndarray:
-        """λ worth trying, from rounding to the largest singular value, the largest first."""
-        largest = self.s[0] if len(self.s) else 1.0
-        return (largest * RELATIVE_RIDGES) ** 2
-
-    def coefficients(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        """C (n_columns, n_outputs) and c (n_outputs,)."""
-        c = self.vt.T @ ((self.s / (self.s**2 + ridge))[:, None] * self.uty)
-        return c, self.y_mean - self.a_mean @ c
-
-    def leave_one_out(self, ridge: float) -> float:
-        """Mean over samples of the error (Euclidean over outputs) when a sample is left out; right for λ > (1e-12 S₁)²."""
-        shrink = ridge / (self.s**2 + ridge)
-        left = (self.u**2) @ shrink + self.free
-        residual = (self.u * shrink) @ self.uty + self.rest
-        return float(np.mean(np.linalg.norm(residual, axis=1) / np.maximum(left, np.finfo(float).tiny)))
-
-    def error(self, ridge: float, a: np.ndarray, y: np.ndarray) -> float:
-        """The same measure for samples (A, y) that were not used; infinite where the sum is one of terms that cancel.
-
-        Such coefficients fit these samples too, in this order of summation; another program, or a derivative, would show
-        that their last digits mean nothing.
-        """
-        c, shift = self.coefficients(ridge)
-        terms, size = (float(np.sqrt(np.mean(np.sum(v, axis=1)))) for v in (a**2 @ c**2, y**2))
-        return mean_error(a @ c + shift, y) if _EPS * terms <= _CANCELLED * size else np.inf
-
-
-def mean_error(fitted: np.ndarray, y: np.ndarray) -> float:
-    """Mean over samples of the Euclidean distance."""
-    return float(np.mean(np.linalg.norm(fitted - y, axis=1)))
-
-
-def nearly_best(errors: np.ndarray) -> int:
-    """The first of errors, given in the order of preference, that is as good as the best."""
-    return int(np.argmax(errors <= _NEARLY_BEST * errors.min()))
-
-
-class NetworkMap(ProgramMap):
-    """A fitted map that is a network."""
-
-    network: Network
-
-    @property
-    def program(self) -> Program:  # type: ignore[override]
-        """That of the network."""
-        return self.network.program
-
-
-@dataclass(frozen=True, eq=False)
-class ConstructedNetwork(NetworkMap):
-    """A network that was not trained but built, and what was proven about it: its error is at most accuracy · `largest`."""
-
-    network: Network
-    accuracy: float
-    largest: float  # the largest ||c|| seen in the box
-    powers: str
-    levels: int
-    kappa: float  # α / β
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +30,7 @@ class Linear:
     """y = C x + c by least squares with a penalty λ |C|²; λ is chosen by leaving one sample out, or by validation.
 
     Where samples are fewer than inputs, or lie in a subspace, the smallest C is taken, so a linear map is met to rounding.
+    The best map where solutions depend linearly on a function, and the quickest to answer.
 
     >>> line = Linear().fit([[0.0], [1.0], [2.0]], [[1.0], [3.0], [5.0]])
     >>> bool(abs(line.predict([[10.0]])[0, 0] - 21.0) < 1e-9)
@@ -157,10 +45,25 @@ class Linear:
             raise ParasolError(f"ridge={self.ridge!r} must be zero, positive, or None to have it chosen.")
         x, y, validation = check_data(x, y, validation)
         path = RidgePath(x, y)
-        ridges = path.ridges[RELATIVE_RIDGES >= _SAFE] if self.ridge is None else np.array([float(self.ridge)])
-        errors = [path.leave_one_out(r) if validation is None else path.error(r, *validation) for r in ridges]
-        pick = nearly_best(np.array(errors))
+        ridges = (path.largest * _STRENGTHS) ** 2 if self.ridge is None else np.array([float(self.ridge)])
+        if validation is None:
+            errors = [float(np.mean(np.linalg.norm(path.left_out(ridge), axis=1))) for ridge in ridges]
+        else:
+            errors = [_error(*path.coefficients(ridge), *validation) for ridge in ridges]
+        pick = int(np.argmax(np.array(errors) <= _NEARLY_BEST * min(errors)))
         c, shift = path.coefficients(ridges[pick])
         if progress is not None:
             progress(1.0)
         return FittedLinear(Network((np.ascontiguousarray(c.T),), (shift,), "tanh"), float(ridges[pick]), errors[pick])
+
+
+def _error(c: np.ndarray, shift: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """The mean distance of x C + c from y; infinite where the sum is one of terms that cancel.
+
+    Such coefficients fit these samples too, in this order of summation; another program, or a derivative, would show
+    that their last digits mean nothing.
+    """
+    terms, size = (float(np.sqrt(np.mean(np.sum(v, axis=1)))) for v in (x**2 @ c**2, y**2))
+    if np.finfo(float).eps * terms > _CANCELLED * size:
+        return np.inf
+    return float(np.mean(np.linalg.norm(x @ c + shift - y, axis=1)))

@@ -11,7 +11,7 @@ import numpy as np
 from parasol.checks import ParasolError, check_choice
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import ACTIVATIONS, Activation, Affine, Scale, Sum
-from parasol.runtime.program import Program
+from parasol.runtime.program import Program, ProgramMap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,6 +186,17 @@ class Network:
         return self.program.jacobian(inputs)
 
 
+class NetworkMap(ProgramMap):
+    """A fitted map that is a network."""
+
+    network: Network
+
+    @property
+    def program(self) -> Program:  # type: ignore[override]
+        """That of the network."""
+        return self.network.program
+
+
 def _is_sparse(matrix) -> bool:
-    """Whether a matrix is a sparse one, told without importing SciPy: dense networks need NumPy alone."""
+    """Whether a matrix is a sparse one, without importing SciPy to know: dense networks need NumPy alone."""
     return not isinstance(matrix, np.ndarray)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import ParasolError
 from parasol.errors import TooFewSamples
-from parasol.fitting.linear import check_data
+from parasol.fitting.maps import check_data
 from parasol.runtime.expansions import Chebyshev
 from parasol.runtime.operations import Affine, Scale
 from parasol.runtime.program import Program, ProgramMap
 
-INDEX_SETS = ("total", "hyperbolic")
 _MOST_TERMS = 800
 _ENOUGH = 1000  # samples that settle the weights of the inputs; the coefficients use all
 _RANK = 1e-12  # a term this close to the span of those before it cannot be told from them
@@ -50,11 +50,13 @@ class FittedPolynomial(ProgramMap):
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Chebyshev products whose weighted degree Σ w_i k_i (index="total") or Π (1 + k_i)^{w_i} − 1 ("hyperbolic") is at most `degree`.
+    """Chebyshev products whose weighted degree Σ w_i k_i is at most `degree`.
 
     What is None is chosen by leaving one sample out, or by validation: the degree so that at most `share` terms per sample
     are used; then the weights, powers of √2, one input after the other, since few functions are equally smooth
     in all of them. A given degree with no weights means equal weights.
+
+    The quickest to fit, and as accurate as any map of many samples of a smooth function: 1000 in one to four parameters.
 
     >>> square = Polynomial().fit(np.linspace(-1, 1, 9)[:, None], np.linspace(-1, 1, 9)[:, None] ** 2)
     >>> square.degree, square.predict([[0.5]]).round(12)
@@ -62,13 +64,11 @@ class Polynomial:
     """
 
     degree: int | None = None
-    index: str = "total"
     weights: tuple[float, ...] | None = None
     share: float = 0.5
 
     def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedPolynomial:
         """Fit inputs (n, p) to outputs (n, d)."""
-        check_choice(self.index, INDEX_SETS, "index")
         if not 0 < self.share <= 1:
             raise ParasolError(f"share={self.share!r} must be above 0 and at most 1: terms per sample.")
         x, y, validation = check_data(x, y, validation)
@@ -81,7 +81,7 @@ class Polynomial:
         if self.degree is not None:
             if isinstance(self.degree, bool) or not isinstance(self.degree, int | np.integer) or self.degree < 0:
                 raise ParasolError(f"degree={self.degree!r} must be a whole number of at least 0, or None.")
-            indices, _ = lower_set(self.index, weights, len(x) + 1, self.degree)
+            indices, _ = lower_set(weights, len(x) + 1, self.degree)
             if len(indices) > len(x):
                 raise ParasolError(
                     f"degree={self.degree} in {x.shape[1]} inputs has more terms than the {len(x)} samples. "
@@ -132,7 +132,7 @@ class Polynomial:
 
     def _trial(self, t, y, weights, check, most: int = _MOST_TERMS) -> _Trial:
         most = min(int(self.share * len(t)), most)
-        indices, levels = lower_set(self.index, weights, most + 1)
+        indices, levels = lower_set(weights, most + 1)
         ends = np.flatnonzero(np.diff(levels) > 1e-9) + 1  # whole levels only: equal inputs are treated equally
         if not len(ends) or ends[-1] == 1:
             raise TooFewSamples(
@@ -146,8 +146,6 @@ class _Trial:
     """Least squares with the first terms of an index set, how many of them by the error of samples left out."""
 
     def __init__(self, t: np.ndarray, y: np.ndarray, indices: np.ndarray, ends, check):
-        from scipy.linalg import qr, solve_triangular
-
         q, r = qr(terms(t, indices), mode="economic", check_finite=False)
         size = np.sqrt(np.cumsum(r**2, axis=0)[-1])
         clear = np.abs(np.diag(r)) > _RANK * size
@@ -177,8 +175,6 @@ class _Trial:
 
     def coefficients(self) -> np.ndarray:
         """(n_terms, d)."""
-        from scipy.linalg import solve_triangular
-
         return solve_triangular(self._r, self._qty)
 
 
@@ -187,25 +183,22 @@ def terms(t: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return Chebyshev(indices)(t)
 
 
-def lower_set(index: str, weights: np.ndarray, most: int, degree: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
+def lower_set(weights: np.ndarray, most: int, degree: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
     """The `most` smallest degrees (n_terms, p) up to the given weighted degree, and their levels; a prefix is a lower set.
 
-    >>> lower_set("total", np.ones(2), 10, 1)[0].tolist()
+    >>> lower_set(np.ones(2), 10, 1)[0].tolist()
     [[0, 0], [0, 1], [1, 0]]
     """
-    hyperbolic = index == "hyperbolic"
-    limit = np.log1p(degree) if hyperbolic else degree
-    level = lambda k: sum(w * (np.log1p(j) if hyperbolic else j) for w, j in zip(weights, k, strict=True) if j)  # noqa: E731
     p = len(weights)
-    heap, found = [(0.0, (0,) * p)], []
-    while heap and len(found) < most:
+    heap, smallest = [(0.0, (0,) * p)], []
+    while heap and len(smallest) < most:
         here, k = heapq.heappop(heap)
-        found.append((here, k))
+        smallest.append((here, k))
         last = max((i for i in range(p) if k[i]), default=0)
         for i in range(last, p):  # only from the last input on: every index is then reached once
             if np.isfinite(weights[i]):
                 child = (*k[:i], k[i] + 1, *k[i + 1 :])
-                higher = level(child)
-                if higher <= limit + 1e-9:
+                higher = sum(w * j for w, j in zip(weights, child, strict=True) if j)
+                if higher <= degree + 1e-9:
                     heapq.heappush(heap, (higher, child))
-    return np.array([k for _, k in found], dtype=int), np.array([here for here, _ in found])
+    return np.array([k for _, k in smallest], dtype=int), np.array([here for here, _ in smallest])

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from parasol.checks import ParasolError
+from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.linear import Linear
+from parasol.fitting.polynomial import Polynomial
+from parasol.fitting.training import NetworkRecipe
+
+RECIPES = {
+    "best": NetworkRecipe.best,
+    "compact": NetworkRecipe.compact,
+    "paper": NetworkRecipe.paper,
+    "polynomial": Polynomial,
+    "gaussian process": GaussianProcess,
+    "linear": Linear,
+}
 
 
 def recipe_named(recipe):
@@ -11,56 +24,15 @@ def recipe_named(recipe):
     >>> type(recipe_named("linear")).__name__
     'Linear'
     """
+    names = ", ".join(RECIPES)
     if not isinstance(recipe, str):
         if callable(getattr(recipe, "fit", None)):
             return recipe
-        raise ParasolError(f"recipe is {type(recipe).__name__}, which has no fit. Use one of: {', '.join(RECIPES)}.")
-    if recipe not in RECIPES:
+        raise ParasolError(f"recipe is {type(recipe).__name__}, which has no fit. Use one of: {names}.")
+    if recipe == "random features":
         raise ParasolError(
-            f"recipe={recipe!r} is unknown. Use one of: {', '.join(RECIPES)}, or an object with fit and predict."
+            'recipe="random features" was removed in version 0.2. Use "polynomial" or "gaussian process".'
         )
+    if recipe not in RECIPES:
+        raise ParasolError(f"recipe={recipe!r} is unknown. Use one of: {names}, or an object with fit and predict.")
     return RECIPES[recipe]()
-
-
-def _linear():
-    from parasol.fitting.linear import Linear
-
-    return Linear()
-
-
-def _polynomial():
-    from parasol.fitting.polynomial import Polynomial
-
-    return Polynomial()
-
-
-def _process():
-    from parasol.fitting.kernel import GaussianProcess
-
-    return GaussianProcess()
-
-
-def _features():
-    from parasol.fitting.random_features import RandomFeatures
-
-    return RandomFeatures()
-
-
-def _network(preset: str):
-    def make():
-        from parasol.fitting.training import NetworkRecipe
-
-        return getattr(NetworkRecipe, preset)()
-
-    return make
-
-
-RECIPES = {
-    "best": _network("best"),
-    "compact": _network("compact"),
-    "paper": _network("paper"),
-    "random features": _features,
-    "polynomial": _polynomial,
-    "gaussian process": _process,
-    "linear": _linear,
-}

@@ -58,8 +58,8 @@ class Scaling:
         return Network(weights, biases, activation, path, *scalings)
 
 
-def mean_relative_error(found: np.ndarray, expected: np.ndarray) -> float:
-    """Mean over samples of ‖found − expected‖ / ‖expected‖; samples that are zero count with the norm of the largest."""
+def mean_relative_error(outputs: np.ndarray, expected: np.ndarray) -> float:
+    """Mean over samples of ‖outputs − expected‖ / ‖expected‖; samples that are zero count with the norm of the largest."""
     size = np.linalg.norm(expected, axis=1)
     size = np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
-    return float(np.mean(np.linalg.norm(found - expected, axis=1) / size))
+    return float(np.mean(np.linalg.norm(outputs - expected, axis=1) / size))

@@ -1,4 +1,4 @@
-"""Networks fitted to coefficients by gradients: settings as data, training in two presets, the paper's and ours."""
+"""Networks fitted to coefficients by gradients: settings as data, training in presets, the paper's and better ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, check_choice, check_count, check_positive
+from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.last_layer import solve_last_layer
-from parasol.fitting.linear import NetworkMap, check_data
-from parasol.fitting.network import ACTIVATIONS, Network
+from parasol.fitting.maps import check_data
+from parasol.fitting.network import ACTIVATIONS, Network, NetworkMap
 from parasol.fitting.scaling import Scaling, mean_relative_error
 
 _SPREADS = (0.25, 0.5, 0.7, 1.0, 1.4)  # sizes of initial weights worth trying
@@ -129,20 +130,12 @@ class NetworkRecipe:
         """The paper's: two hidden layers of 500 ReLU, Adam at 1e-4, mean squares, single precision."""
         stage = Adam(epochs, batch_size, 1e-4, "constant")
         scaling = "z-score" if z_score else "global"
-        return cls(
-            (500, 500),
-            (stage,),
-            "relu",
-            "float32",
-            skip=False,
-            output_scaling=scaling,
-            last_layer="trained",
-            device=device,
-        )
+        options = {"skip": False, "output_scaling": scaling, "last_layer": "trained", "device": device}
+        return cls((500, 500), (stage,), "relu", "float32", **options)
 
     @classmethod
     def best(cls, *, widths: tuple[int, ...] | None = None, iterations: int = 150, dtype: str = "float64"):
-        """Ours: two hidden layers of tanh by variable projection, a linear path, the last layer solved; on the CPU."""
+        """The default: two hidden layers of tanh by variable projection, a linear path, the last layer solved; on the CPU."""
         return cls(widths, (VariableProjection(iterations),), dtype=dtype, teacher=True, patience=75, device="cpu")
 
     @classmethod
@@ -153,7 +146,7 @@ class NetworkRecipe:
     def fit(
         self, x, y, *, validation=None, progress: Callable[[float], Any] | None = None, rng: int = 0
     ) -> TrainedNetwork:
-        """Train on inputs (n, p) and outputs (n, d); `validation` = (x, y), `progress` is told the fraction done."""
+        """Train on inputs (n, p) and outputs (n, d); `validation` = (x, y), `progress` is called with the fraction done."""
         start = time.perf_counter()
         x, y, validation = check_data(x, y, validation)
         scaling = Scaling.of(x, y, self.output_scaling)
@@ -174,11 +167,11 @@ class NetworkRecipe:
         layers, skip = self._initial(data, generator), np.zeros((x.shape[1], y.shape[1]))
         history, watch, device = [], None, "cpu"
         for stage in self.stages:
-            watch = descent.Watch(self.patience, progress, epoch=0 if watch is None else watch.epoch)
+            watch = descent.Watch(self.patience, progress, total, epoch=0 if watch is None else watch.epoch)
             if isinstance(stage, Adam):
-                layers, skip, device = self._adam(stage, layers, skip, data, rng, watch, total)
+                layers, skip, device = self._adam(stage, layers, skip, data, rng, watch)
             else:
-                layers = self._projected(stage, layers, data, watch, total)
+                layers = self._projected(stage, layers, data, watch)
             history += watch.history
             if watch.interrupted:
                 break
@@ -189,7 +182,7 @@ class NetworkRecipe:
         network = scaling.network(layers, skip if self.skip else None, self.activation, self.dtype)
         pairs = [(scaling.outputs(network(scaling.inputs_back(data.aside[0]))), data.aside[1]), *data.judged]
         error = max(mean_relative_error(*(scaling.outputs_back(u) for u in pair)) for pair in pairs)
-        if self.last_layer == "solved" and data.ours:  # judged; now the samples kept aside may help as well
+        if self.last_layer == "solved" and data.reusable:  # judged; now the samples kept aside may help as well
             last = self._last(layers, data.all, None, like=last)
             layers = [*layers[:-1], (last.weights, last.bias)]
             network = scaling.network(layers, last.skip if self.skip else None, self.activation, self.dtype)
@@ -205,21 +198,19 @@ class NetworkRecipe:
 
     def _taught(self, data: Data, generator) -> Data:
         """With few samples: labels between them by a Gaussian process, if it errs less on the samples kept aside."""
-        from scipy.stats import qmc
-
-        from parasol.fitting.kernel import GaussianProcess
+        from scipy.stats import qmc  # here: it takes a second to import
 
         process = GaussianProcess().fit(*data.seen)
-        found = process.predict(data.aside[0])
-        error = np.sqrt(np.mean((found - data.aside[1]) ** 2))
+        predicted = process.predict(data.aside[0])
+        error = np.sqrt(np.mean((predicted - data.aside[1]) ** 2))
         if error >= self._last(self._initial(data, generator), data.seen, data.aside).error:
             return data
-        if data.ours:
+        if data.reusable:
             process = GaussianProcess().fit(*data.all)
         n_inputs = data.seen[0].shape[1]
         drawn = qmc.Sobol(n_inputs, rng=generator).random(_TAUGHT) * 2.1 - 1.05  # the samples' box, and a little more
         taught = Data.of(drawn, process.predict(drawn), None, generator)
-        return replace(taught, judged=((found, data.aside[1]),))
+        return replace(taught, judged=((predicted, data.aside[1]),))
 
     def _initial(self, data: Data, generator) -> list[tuple[np.ndarray, np.ndarray]]:
         """Layers drawn at random: He's for relu and its kind. For tanh and few samples, as spread as a solved last layer
@@ -259,7 +250,7 @@ class NetworkRecipe:
             self._hidden(layers, seen[0]), seen[1], inputs=inputs, validation=held, like=like, noise=noise
         )
 
-    def _adam(self, stage, layers, skip, data: Data, rng, watch, total):
+    def _adam(self, stage, layers, skip, data: Data, rng, watch):
         from parasol.fitting import descent
 
         with descent.computing(self.dtype, self.device) as device:
@@ -272,13 +263,13 @@ class NetworkRecipe:
                 return out + x @ weights["skip"] if self.skip else out
 
             best = descent.adam(
-                forward, weights, *data.seen, 0.0, 1.0, stage,
-                validation=data.aside, seed=rng, device=device, watch=watch, total=total,
+                forward, weights, descent.Samples(*data.seen), stage,
+                validation=data.aside, seed=rng, device=device, watch=watch,
             )  # fmt: skip
             layers = [(np.asarray(w), np.asarray(b)) for w, b in best["layers"]]
             return layers, np.asarray(best["skip"]) if self.skip else skip, device.platform
 
-    def _projected(self, stage, layers, data: Data, watch, total):
+    def _projected(self, stage, layers, data: Data, watch):
         from parasol.fitting import descent
 
         some, more = ((data.seen[0][:n], data.seen[1][:n]) for n in (stage.n_samples, 6 * stage.n_samples))
@@ -290,7 +281,7 @@ class NetworkRecipe:
         with descent.computing("float64", "cpu"):
             hidden = descent.variable_projection(
                 layers[:-1], *some, replace(stage, ridge=ridge), self.activation,
-                skip=self.skip, more=more, validation=aside, watch=watch, total=total,
+                skip=self.skip, more=more, validation=aside, watch=watch,
             )  # fmt: skip
         return [*hidden, layers[-1]]
 
@@ -301,13 +292,13 @@ class Data:
 
     seen: tuple[np.ndarray, np.ndarray]
     aside: tuple[np.ndarray, np.ndarray]
-    ours: bool  # those aside are ours to use in the end, not the caller's validation data
-    judged: tuple[tuple[np.ndarray, np.ndarray], ...] = ()  # found and true outputs that tell a teacher's error
+    reusable: bool  # those aside may be used in the end: they are not the caller's validation data
+    judged: tuple[tuple[np.ndarray, np.ndarray], ...] = ()  # predicted and true outputs that tell a teacher's error
 
     @property
     def all(self) -> tuple[np.ndarray, np.ndarray]:
         """What may be used for the last layer."""
-        if not self.ours:
+        if not self.reusable:
             return self.seen
         return np.concatenate([self.seen[0], self.aside[0]]), np.concatenate([self.seen[1], self.aside[1]])
 

@@ -1,4 +1,4 @@
-"""LEARNING: plan, sample, fit, judge, stop, with an account of what was done."""
+"""LEARNING: plan, sample, fit, judge, stop, with a report of what was done."""
 
 from parasol.faces import face
 

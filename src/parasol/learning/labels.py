@@ -66,9 +66,9 @@ def _steady(model: Model, train, test, most: float, tolerance: float, mus: np.nd
     reduced = reduce_nonlinear(model, train, basis)
     if not _trusted(_errors(reduced.solve(test.mus).values, test), most):
         return None
-    found = reduced.solve(mus)
-    good = found.converged
-    return Teacher(mus[good], found.coefficients[good], basis) if np.mean(good) > 0.9 else None
+    labels = reduced.solve(mus)
+    good = labels.converged
+    return Teacher(mus[good], labels.coefficients[good], basis) if np.mean(good) > 0.9 else None
 
 
 def _in_time(model: Model, train, test, most: float, tolerance: float, mus: np.ndarray) -> Teacher | None:
@@ -90,11 +90,6 @@ def _compact(reduced: TimeReducedModel, mus: np.ndarray, tolerance: float) -> Te
     small = pod(c.reshape(len(mus), -1), tolerance=tolerance)
     shaped = small.modes.reshape(reduced.n_times, reduced.n_modes, small.n_modes)
     modes = np.einsum("nd,tdk->tnk", reduced.basis.modes, shaped, optimize=True).reshape(-1, small.n_modes)
-    basis = Basis(
-        modes,
-        singular_values=small.singular_values,
-        total_energy=small.total_energy,
-        n_snapshots=len(mus),
-        method="svd",
-    )
+    spectrum = {"singular_values": small.singular_values, "total_energy": small.total_energy}
+    basis = Basis(modes, **spectrum, n_snapshots=len(mus), method="svd")
     return Teacher(mus, small.project(c.reshape(len(mus), -1)), basis)

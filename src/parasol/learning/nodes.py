@@ -14,6 +14,7 @@ from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.errors import Exhausted, FileError, SolveFailed, UnsuitableNodes
+from parasol.learning.report import Comparison
 from parasol.learning.solves import Limits, Stage, used_up
 from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
 from parasol.pde.model import Model
@@ -40,14 +41,19 @@ _COST = 3.0  # twice the nodes take about so many times as long, and finer steps
 
 @dataclass(frozen=True, eq=False)
 class Discretised:
-    """A model, the estimate of its relative discretisation error (None: not known), and how it was found."""
+    """A model, the estimate of its relative discretisation error (None: not known), and the comparisons that led to it."""
 
     model: Any
     error: float | None
-    history: tuple[dict[str, Any], ...] = ()
+    history: tuple[Comparison, ...] = ()
     refined: bool = False  # nodes follow an indicator of the error
     seconds: float = 0.0  # of one full solve
     short: bool = False  # the seconds allowed ended the comparison
+
+    @property
+    def n_nodes(self) -> int | None:
+        """Nodes of the model; None of a solver of one's own that has none."""
+        return getattr(self.model, "n_nodes", None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,45 +120,45 @@ def _choices(
         coarse, fine = build(n), build(2 * n)
         _require(left, limits.spent - began if rough else 0.0)
         other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
-        found = _difference(coarse, fine, other, rng=rng, left=left)
-        error = max(_COARSE, 1 / (1 - _ratio(found, before))) * found.error
-        history.append({"n_nodes": coarse.n_nodes, "error": error, "refined": spacing is not None})
-        yield Discretised(coarse, error, tuple(history), spacing is not None, found.seconds, found.short)
+        gap = _difference(coarse, fine, other, rng=rng, left=left)
+        error = max(_COARSE, 1 / (1 - _ratio(gap, before))) * gap.error
+        history.append(Comparison(coarse.n_nodes, error, spacing is not None))
+        yield Discretised(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short)
         if n_nodes is not None or error <= aim:
             return
         if level == 0 and settings.method == "fill" and limits.left > 3 * (limits.spent - began):
             _require(left, limits.spent - began)
             stage(f"moving {n} nodes to where they are needed")
-            wanted = indicated_spacing(coarse, found.local)
+            wanted = indicated_spacing(coarse, gap.local)
             moved = _build(problem, settings, n, wanted, rng)
             again = _difference(moved, fine, other, rng=rng, left=left)
-            history.append({"n_nodes": moved.n_nodes, "error": _COARSE * again.error, "refined": True})
-            if again.error <= _WORTH * found.error:
-                spacing, found = wanted, again
+            history.append(Comparison(moved.n_nodes, _COARSE * again.error, True))
+            if again.error <= _WORTH * gap.error:
+                spacing, gap = wanted, again
                 models[n, True] = moved
                 yield Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds, again.short)
                 if _COARSE * again.error <= aim:
                     return
-        last = level == _MOST_DOUBLINGS or limits.left < 20 * found.seconds
+        last = level == _MOST_DOUBLINGS or limits.left < 20 * gap.seconds
         # the next comparison takes about three times as long: half of the time is for what is learned then
         last |= limits.left - 3 * (limits.spent - began) < (limits.seconds or 0.0) / 2
         # at best a rough problem's error falls like the spacing: no use to double if that is not enough
         doublings = _MOST_DOUBLINGS + 1 - level
-        last |= rough and _COARSE * found.error * 2 ** (-doublings / problem.domain.dimension) > aim
-        if _FINE * found.error <= aim or last:
+        last |= rough and _COARSE * gap.error * 2 ** (-doublings / problem.domain.dimension) > aim
+        if _FINE * gap.error <= aim or last:
             fine = build(2 * n)
             if rough:
                 error = _COARSE * _difference(fine, build(n), other, rng=rng, left=left).error
             else:
                 with suppress(UnsuitableNodes, SolveFailed):  # half as many nodes may be too few
                     before = before or _difference(build(n // 2), build(n), rng=rng, left=left)
-                ratio = _ratio(found, before)
-                error = max(_FINE, ratio / (1 - ratio)) * found.error
+                ratio = _ratio(gap, before)
+                error = max(_FINE, ratio / (1 - ratio)) * gap.error
             if error <= aim or last:
-                history.append({"n_nodes": fine.n_nodes, "error": error, "refined": spacing is not None})
-                yield Discretised(fine, error, tuple(history), spacing is not None, 2.5 * found.seconds, found.short)
+                history.append(Comparison(fine.n_nodes, error, spacing is not None))
+                yield Discretised(fine, error, tuple(history), spacing is not None, 2.5 * gap.seconds, gap.short)
                 return
-        n, before = 2 * n, None if rough else found
+        n, before = 2 * n, None if rough else gap
 
 
 def _left_of(limits: Limits) -> Callable[[], float]:
@@ -171,23 +177,23 @@ def _difference(model: Model, *others: Model | None, rng: int, mus=None, left=la
     If all errors are multiples a, b, c of one function, then |a − b||a − c| = (|a − b|² + |a − c|² − |b − c|²) / 2,
     which is a² on the average where b and c have either sign, however large they are.
     """
-    found = [compare(model, other, rng=rng, mus=mus, left=left) for other in others if other is not None]
-    mean = float(np.exp(np.mean([np.log(max(d.error, 1e-300)) for d in found])))
-    return replace(found[0], errors=found[0].errors * (mean / max(found[0].error, 1e-300)))
+    gaps = [compare(model, other, rng=rng, mus=mus, left=left) for other in others if other is not None]
+    mean = float(np.exp(np.mean([np.log(max(gap.error, 1e-300)) for gap in gaps])))
+    return replace(gaps[0], errors=gaps[0].errors * (mean / max(gaps[0].error, 1e-300)))
 
 
-def _ratio(found: Difference, before: Difference | None) -> float:
+def _ratio(gap: Difference, before: Difference | None) -> float:
     """The factor q by which differences fall with each doubling: the last one then leaves the error q / (1 − q) of it."""
-    return 0.0 if before is None else min(found.error / max(before.error, 1e-300), _SLOWEST)
+    return 0.0 if before is None else min(gap.error / max(before.error, 1e-300), _SLOWEST)
 
 
 def estimated(model: Model, *, limits: Limits, rng: int = 0) -> Discretised:
     """A given model with an estimate of its discretisation error, if half of the seconds allowed suffice for one."""
     try:
-        found = estimate(model, rng=rng, left=_left_of(limits))
+        gap = estimate(model, rng=rng, left=_left_of(limits))
     except Exhausted:
         return Discretised(model, None, short=True)
-    return Discretised(model, found.error, seconds=found.seconds, short=found.short)
+    return Discretised(model, gap.error, seconds=gap.seconds, short=gap.short)
 
 
 def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False, left=lambda: np.inf) -> Difference:
@@ -206,8 +212,8 @@ def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False, lef
         return _build(model.problem, chosen, round(times * model.n_nodes), spacing, seed)
 
     other = finer(2 * _OTHER, rng + 1) if rough_places(model.problem, model.nodes) else None
-    found = _difference(model, finer(2, rng), other, rng=rng, mus=mus, left=left)
-    return replace(found, errors=_COARSE * found.errors)
+    gap = _difference(model, finer(2, rng), other, rng=rng, mus=mus, left=left)
+    return replace(gap, errors=_COARSE * gap.errors)
 
 
 def discretisation_error(model: Model, mu=None, *, rng: int = 0) -> float:
@@ -275,11 +281,11 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
         except SolveFailed as error:
             reason = str(error)
             continue
-        ours = looked[at].reshape(-1, n_fields, coarse.n_nodes)
-        theirs = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(ours.shape)
-        size = np.linalg.norm(theirs) or 1.0
-        errors.append(np.linalg.norm(ours - theirs) / size)
-        local += np.sum((ours - theirs) ** 2, axis=(0, 1)) / size**2
+        coarse_values = looked[at].reshape(-1, n_fields, coarse.n_nodes)
+        fine_values = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(coarse_values.shape)
+        size = np.linalg.norm(fine_values) or 1.0
+        errors.append(np.linalg.norm(coarse_values - fine_values) / size)
+        local += np.sum((coarse_values - fine_values) ** 2, axis=(0, 1)) / size**2
         if len(errors) >= _enough(seconds, 3, 2, len(pairs)):
             break
     if not errors:
@@ -421,7 +427,7 @@ def rebuilding(model: Model) -> dict[str, Any]:
 
 
 def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme, held: dict[str, Any]) -> Model:
-    """The model of which `rebuilding` told, for the same problem."""
+    """The model that `rebuilding` describes, for the same problem."""
     n, given = len(points) - n_interior, held["boundary"]
     try:
         normals = np.array(given["normals"], dtype=float).reshape(n, points.shape[1])

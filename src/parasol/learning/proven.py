@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from parasol.errors import Exhausted
 from parasol.fitting.fit import accuracy, fit
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.nodes import box_corners, probes
-from parasol.learning.solves import Book
+from parasol.learning.report import PROVEN, Evidence, Measured, Outcome, Step
+from parasol.learning.solves import SolveCache
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.certificate import middle_of
@@ -28,30 +28,23 @@ _SHARES = (0.4, 0.1)  # of the tolerance, for the basis: the rest is the map's
 _N_LABELS = (1024, 4096)
 _N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
 _N_MEASURED, _N_MEASURED_GUESSED = 12, 40
-PROVEN = 0.99  # part of the fresh parameters with proven constants, below which measurements have to agree
 _MOST_SOLVES = 400
 _N_ANCHORS, _FEWEST_ANCHORS = 100, 8
 _LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and counts in the unit of the largest
 TRAINING = 20.0  # seconds that must be left for a network
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """A surrogate, whether it meets the tolerance, what kept it from that, and how it came about."""
+def maps_to_try(model, *, few: bool = False) -> tuple[str, ...]:
+    """Names of recipes, the preferred one first: a matrix for functions, a network for numbers where JAX can train one.
 
-    surrogate: Surrogate
-    met: bool
-    bound: float  # what was checked against the tolerance
-    limit: str = ""
-    history: tuple[dict[str, Any], ...] = ()
-    facts: dict[str, Any] | None = None
-
-
-def maps_to_try(model) -> tuple[str, ...]:
-    """Names of recipes, the preferred one first: a matrix for functions, a network for numbers."""
-    networks = ("best",) if find_spec("jax") and find_spec("optax") else ("random features",)
-    functions = getattr(model.parameters, "functions", ())
-    return ("linear", *networks) if functions else (*networks, "polynomial")
+    Where it cannot, a polynomial, or of `few` labels a Gaussian process.
+    """
+    trains = bool(find_spec("jax") and find_spec("optax"))
+    if getattr(model.parameters, "functions", ()):
+        return ("linear", "best") if trains else ("linear",)
+    if trains:
+        return ("best", "polynomial")
+    return ("gaussian process",) if few else ("polynomial", "gaussian process")
 
 
 def named(recipe) -> str:
@@ -59,7 +52,7 @@ def named(recipe) -> str:
     return recipe if isinstance(recipe, str) else type(recipe).__name__
 
 
-def learn_proven(model: Model, tolerance: float, book: Book, *, recipe=None, rng: int = 0) -> Outcome:
+def learn_proven(model: Model, tolerance: float, cache: SolveCache, *, recipe=None, rng: int = 0) -> Outcome:
     """Stop when the bound of the map's answers is below the tolerance at all of 2000 parameters nobody has seen.
 
     The basis takes four tenths of the tolerance, the map the rest. If no map is good enough, it gets more labels, another
@@ -67,28 +60,32 @@ def learn_proven(model: Model, tolerance: float, book: Book, *, recipe=None, rng
     """
     fresh = fresh_parameters(model, rng)
     recipes = maps_to_try(model) if recipe is None else (recipe,)
-    if recipe is None and book.limits.left < TRAINING and not model.parameters.functions:
+    if recipe is None and cache.limits.left < TRAINING and not model.parameters.functions:
         recipes = ("polynomial",)  # a network would not be done in time
     best: Outcome | None = None
     for share in _SHARES:
         try:
-            found = _greedy(model, share * tolerance, book)
+            chosen = _greedy(model, share * tolerance, cache)
         except Exhausted:
             if best is None:
                 raise
             break
-        history = tuple({"solves": i + 1, "bound": bound} for i, bound in enumerate(found.history))
-        surrogate, worst, proven = _best_map(found, recipes, tolerance, fresh, book, rng)
-        facts = {"basis_bound": found.history[-1], "proven": proven, "n_fresh": len(fresh)}
-        facts |= {"n_factorizations": found.n_factorizations}
-        limit = "" if worst <= tolerance else "projection" if found.history[-1] > 0.5 * tolerance else "map"
-        outcome = Outcome(surrogate, worst <= tolerance, worst, limit, history, facts)
+        history = tuple(Step(i + 1, bound) for i, bound in enumerate(chosen.history))
+        surrogate, worst, proven = _best_map(chosen, recipes, tolerance, fresh, cache, rng)
+        evidence = Evidence(
+            basis_bound=chosen.history[-1],
+            proven=proven,
+            n_fresh=len(fresh),
+            n_factorizations=chosen.n_factorizations,
+        )
+        limit = "" if worst <= tolerance else "projection" if chosen.history[-1] > 0.5 * tolerance else "map"
+        outcome = Outcome(surrogate, worst <= tolerance, worst, limit, history, evidence)
         if best is None or outcome.bound < best.bound:
             best = outcome
-        if best.met or book.affordable(1) < 1:
+        if best.met or cache.affordable(1) < 1:
             break
     assert best is not None
-    return _measured(best, model, book, rng)
+    return _measured(best, model, cache, rng)
 
 
 def check_box(model: Model, rng: int) -> None:
@@ -116,26 +113,26 @@ def fresh_parameters(model, rng: int) -> np.ndarray:
     return sample(model, n, design="random", rng=np.random.default_rng([rng, 71]))
 
 
-def _greedy(model: Model, tolerance: float, book: Book) -> Greedy:
+def _greedy(model: Model, tolerance: float, cache: SolveCache) -> Greedy:
     """The greedy search; where it runs out of solves or time, what there is until then."""
     solved: list[np.ndarray] = []
 
     def solve(mu: np.ndarray) -> np.ndarray:
-        out = book.unknowns(model, mu)
+        out = cache.unknowns(model, mu)
         solved.append(mu)
         return out
 
-    most = max(book.affordable(_MOST_SOLVES, reserve=min(_N_MEASURED, 3)), 1)
-    progress = book.stage("greedy search: full solves where the bound is largest")
-    spent, left = book.limits.spent, max(book.limits.left, 0.0)
+    most = max(cache.affordable(_MOST_SOLVES, reserve=min(_N_MEASURED, 3)), 1)
+    progress = cache.stage("greedy search: full solves where the bound is largest")
+    spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
 
     def stop(part: float) -> Callable[[], bool] | None:
         """Whether a part of the time is used up."""
-        return None if book.limits.seconds is None else (lambda: book.limits.spent - spent >= part * left)
+        return None if cache.limits.seconds is None else (lambda: cache.limits.spent - spent >= part * left)
 
     weights = None
     try:
-        weights = _weights(model, book)
+        weights = _weights(model, cache)
         prepared = prepare(model, weights=weights, n_anchors=_N_ANCHORS, stop=stop(0.25))
         return search(prepared, aim=tolerance, most=most, solve=solve, progress=progress, stop=stop(0.6))
     except Exhausted:
@@ -143,10 +140,10 @@ def _greedy(model: Model, tolerance: float, book: Book) -> Greedy:
             raise
         known = list(solved)
         shorter = {"n_modes": len(known), "n_anchors": _FEWEST_ANCHORS, "weights": weights}
-        return greedy(model, known, solve=lambda mu: book.unknowns(model, mu), **shorter)
+        return greedy(model, known, solve=lambda mu: cache.unknowns(model, mu), **shorter)
 
 
-def _weights(model: Model, book: Book) -> np.ndarray | None:
+def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:
     """For several unknowns an inner product in which all are of one size, whatever their units; None for one unknown.
 
     Their sizes are those of the solution in the middle of the box, the first that the greedy search asks for.
@@ -155,52 +152,48 @@ def _weights(model: Model, book: Book) -> np.ndarray | None:
     if labels is None:
         return None
     mus = candidates_for(model)
-    solution = model.layout.at_nodes(book.unknowns(model, mus[middle_of(model, mus)]))
+    solution = model.layout.at_nodes(cache.unknowns(model, mus[middle_of(model, mus)]))
     return field_weights(solution[None], labels, least=_LEAST)
 
 
 def _best_map(
-    found: Greedy, recipes: tuple, tolerance: float, fresh: np.ndarray, book: Book, rng: int
+    chosen: Greedy, recipes: tuple, tolerance: float, fresh: np.ndarray, cache: SolveCache, rng: int
 ) -> tuple[Surrogate, float, float]:
     """The first map good enough, or the best one; its largest bound on fresh parameters, and the part that is proven."""
     best: tuple[Surrogate, float, float] | None = None
     for n_labels in _N_LABELS:
         for recipe in recipes:
-            if best is not None and recipe == "best" and book.limits.left < TRAINING:
+            if best is not None and recipe == "best" and cache.limits.left < TRAINING:
                 continue  # a network would not be done in time
-            stage = book.stage(f"fitting {named(recipe)} to {n_labels} labels")
+            stage = cache.stage(f"fitting {named(recipe)} to {n_labels} labels")
             try:
-                watched = stage if best is None else book.watched(stage)  # what there is would be lost with the first
-                surrogate = fit(found.reduced, recipe, n_labels=n_labels, rng=rng, progress=watched)
+                watched = stage if best is None else cache.watched(stage)  # what there is would be lost with the first
+                surrogate = fit(chosen.reduced, recipe, n_labels=n_labels, rng=rng, progress=watched)
             except Exhausted:
                 break
             bounds = surrogate.certify(fresh)
             worst = float(np.max(bounds.relative))
             if best is None or worst < best[1]:
                 best = (surrogate, worst, float(np.mean(bounds.rigorous)))
-            if worst <= tolerance or book.limits.left <= 0:
+            if worst <= tolerance or cache.limits.left <= 0:
                 return best
-        if book.limits.left <= 0 or (best is not None and best[1] <= 1.5 * found.history[-1]):
+        if cache.limits.left <= 0 or (best is not None and best[1] <= 1.5 * chosen.history[-1]):
             break  # the basis is the limit: no map would help
     assert best is not None
     return best
 
 
-def _measured(outcome: Outcome, model: Model, book: Book, rng: int) -> Outcome:
+def _measured(outcome: Outcome, model: Model, cache: SolveCache, rng: int) -> Outcome:
     """With the errors measured on a few full solves that nothing was made from; on more where little is proven.
 
     A bound that rests on guessed constants at more than a hundredth of the parameters has to agree with these solves.
     """
-    facts = outcome.facts or {}
-    guessed = facts["proven"] < PROVEN
-    n = book.affordable(_N_MEASURED_GUESSED if guessed else _N_MEASURED)
+    guessed = (outcome.evidence.proven or 0.0) < PROVEN
+    n = cache.affordable(_N_MEASURED_GUESSED if guessed else _N_MEASURED)
     if not n:
         return replace(outcome, met=False, limit=outcome.limit or "confirmation") if guessed else outcome
     mus = sample(model, n, design="random", rng=np.random.default_rng([rng, 72]))
-    truth = book.solve(mus, "to measure the error")
-    found = accuracy(outcome.surrogate, truth)
-    worst = float(np.max(found.errors))
-    measured = {"n": len(truth), "mean": found.mean, "max": worst, "projection": found.projection}
-    kept = not guessed or bool(np.all(found.errors <= outcome.bound))
+    measured = Measured.of(accuracy(outcome.surrogate, cache.solve(mus, "to measure the error")))
+    kept = not guessed or measured.max <= outcome.bound
     limit = outcome.limit if kept else "confirmation"
-    return replace(outcome, met=outcome.met and kept, limit=limit, facts={**facts, "measured": measured})
+    return replace(outcome, met=outcome.met and kept, limit=limit, measured=measured)

@@ -26,6 +26,7 @@ class Cut:
 def cuts(space: ParameterSpace, solved: np.ndarray, failed: np.ndarray) -> list[Cut]:
     """Shortened ranges without failures that lose few of the solved parameters (n, n_scalars).
 
+    >>> from parasol.runtime.parameters import ParameterRange
     >>> space = ParameterSpace((ParameterRange("a", 0.0, 1.0),))
     >>> cut = cuts(space, np.array([[0.1], [0.5], [0.7]]), np.array([[0.8], [0.9]]))[0]
     >>> cut.value, cut.failed, cut.below
@@ -60,11 +61,11 @@ def _options(good: np.ndarray, bad: np.ndarray) -> list[tuple[float, Cut]]:
     return options
 
 
-def between(space: ParameterSpace, found: list[Cut], solved: np.ndarray) -> np.ndarray:
+def between(space: ParameterSpace, borders: list[Cut], solved: np.ndarray) -> np.ndarray:
     """Parameters half-way between what was solved and what was not, one for each border that is not known well."""
     n = len(space.scalars)
     rows = []
-    for cut in found:
+    for cut in borders:
         if abs(cut.failed - cut.value) <= _CLOSE:
             continue
         units = space.to_unit(solved[:, :n])
@@ -75,10 +76,10 @@ def between(space: ParameterSpace, found: list[Cut], solved: np.ndarray) -> np.n
     return np.array(rows).reshape(len(rows), solved.shape[1])
 
 
-def shortened(space: ParameterSpace, found: list[Cut]) -> ParameterSpace:
+def shortened(space: ParameterSpace, borders: list[Cut]) -> ParameterSpace:
     """The box after the cuts."""
     low, high = np.zeros(len(space.scalars)), np.ones(len(space.scalars))
-    for cut in found:
+    for cut in borders:
         (high if cut.below else low)[cut.axis] = cut.value
     if np.any(low >= high):
         narrow = [p.name for p, a, b in zip(space.scalars, low, high, strict=True) if a >= b]

@@ -70,7 +70,7 @@ class Solved:
     reason: str = ""
 
 
-class Book:
+class SolveCache:
     """All full solves of one solver by parameter; asked twice, a parameter is solved once.
 
     With a `store` (a folder) each solve is on disk as soon as it is done, below the fingerprint of the solver: a
@@ -107,7 +107,7 @@ class Book:
         for path in sorted(file.parent for file in folder.glob("batch-*/manifest.json")):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ParasolWarning)
-                self._learn(open_snapshots(path))
+                self._keep(open_snapshots(path))
         if not self._known:
             self.not_reused = _holds(folder.parent, self.parts, asks=not isinstance(self.solver, Model))
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class Book:
 
     @property
     def n_solves(self) -> int:
-        """Full solves this learning asked for, found in the store or not."""
+        """Full solves this learning asked for, whether the store had them or not."""
         return len(self._asked)
 
     @property
@@ -140,21 +140,19 @@ class Book:
         """
         mus = np.ascontiguousarray(mus, dtype=float)
         new = np.array(list({mu.tobytes(): mu for mu in mus if mu.tobytes() not in self._known}.values()))
-        told = self.stage(f"{len(new)} full solves: {purpose}") if purpose and len(new) else None
+        progress = self.stage(f"{len(new)} full solves: {purpose}") if purpose and len(new) else None
         done = 0
         while done < len(new) and (done < at_least or self.limits.left > 0):
             size = self._piece(len(new) - done)
-            self._solve(new[done : done + size], _scaled(told, done / len(new), size / len(new)))
+            self._solve(new[done : done + size], _scaled(progress, done / len(new), size / len(new)))
             done += size
-        found = [(mu, self._known[mu.tobytes()]) for mu in mus if mu.tobytes() in self._known]
-        self._asked.update(mu.tobytes() for mu, _ in found)
-        kept = [(mu, one) for mu, one in found if one.values is not None]
-        if not kept:
-            raise NothingSolved(f"none of the {len(mus)} parameters could be solved: {found[0][1].reason}")
-        solutions = np.array([one.values for _, one in kept])
-        return as_snapshots(
-            np.array([mu for mu, _ in kept]), solutions, hidden=np.array([one.hidden for _, one in kept])
-        )
+        known = [(mu, self._known[mu.tobytes()]) for mu in mus if mu.tobytes() in self._known]
+        self._asked.update(mu.tobytes() for mu, _ in known)
+        solved = [(mu, one.values, one.hidden) for mu, one in known if one.values is not None]
+        if not solved:
+            raise NothingSolved(f"none of the {len(mus)} parameters could be solved: {known[0][1].reason}")
+        rows, solutions, hidden = (np.array(column) for column in zip(*solved, strict=True))
+        return as_snapshots(rows, solutions, hidden=hidden)
 
     def failures(self) -> np.ndarray:
         """Parameters that were asked for and could not be solved, (n, n_parameters)."""
@@ -203,8 +201,8 @@ class Book:
         first = self.n_solves == 0 and self.limits.seconds is not None and self.limits.seconds > self.cost
         if self.affordable(1) < 1 and mu.tobytes() not in self._known and not first:
             raise used_up("seconds" if self.limits.left <= 0 else "solves")
-        found = self.solve(mu[None])
-        return model.layout.unknowns(found.solutions[0], found.hidden[0])
+        solved = self.solve(mu[None])
+        return model.layout.unknowns(solved.solutions[0], solved.hidden[0])
 
     def _solve(self, mus: np.ndarray, progress: Callable[[float], None] | None) -> None:
         path = None
@@ -212,9 +210,9 @@ class Book:
             path = self.folder / f"batch-{len(self._known):06d}-{content_hash(mus)[:12]}"
         start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ParasolWarning)  # failures are told once, at the end
+            warnings.simplefilter("ignore", ParasolWarning)  # failures are named once, at the end
             try:
-                found = solve_many(
+                solved = solve_many(
                     self.solver,
                     mus,
                     store=path,
@@ -225,14 +223,14 @@ class Book:
                     fingerprint=self.parts,  # of the solver as it was before the first solve
                 )
             except NothingSolved as error:
-                found = None
+                solved = None
                 self._fail(error.failures)
         self.n_new += len(mus)
         self.new_seconds += time.perf_counter() - start
-        if found is not None:
-            self._learn(found)
+        if solved is not None:
+            self._keep(solved)
 
-    def _learn(self, snapshots: Snapshots) -> None:
+    def _keep(self, snapshots: Snapshots) -> None:
         hidden = snapshots.hidden
         for i, mu in enumerate(snapshots.mus):
             self._known[mu.tobytes()] = Solved(snapshots.solutions[i], hidden[i])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from parasol.cache.disk import publish
 from parasol.checks import ParasolError
 from parasol.errors import FileError
 from parasol.learning.nodes import Discretised, discretize_on
+from parasol.learning.report import Comparison
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import open_snapshots
 from parasol.reduction.store import read_manifest
@@ -26,15 +28,25 @@ from parasol.space.nodes import Nodes
 _ARRAYS = ("points", "normals", "part", "on_part", "spacing", "part_normals")
 
 
-def _path(store, problem: Problem, key: dict[str, Any]) -> Path:
-    """One file for each problem, each wish and each version: whatever the choice of nodes may depend on."""
-    return Path(store).expanduser().absolute() / f"nodes-{content_hash([__version__, problem, key])[:16]}.npz"
+@dataclass(frozen=True)
+class NodesKey:
+    """What the choice of nodes depends on, besides the problem."""
+
+    aim: float  # the discretisation error asked for
+    n_nodes: int | None = None
+    rng: int = 0
+    fingerprint: object = None
 
 
-def write_nodes(store, problem: Problem, key: dict[str, Any], found: Discretised) -> None:
+def _path(store, problem: Problem, key: NodesKey) -> Path:
+    """One file for each problem, each key and each version."""
+    return Path(store).expanduser().absolute() / f"nodes-{content_hash([__version__, problem, vars(key)])[:16]}.npz"
+
+
+def write_nodes(store, problem: Problem, key: NodesKey, chosen: Discretised) -> None:
     """Keep the nodes and the estimate; the file appears complete or not at all."""
-    nodes = found.model.nodes
-    about = {"error": found.error, "history": list(found.history), "refined": found.refined, "seconds": found.seconds}
+    nodes, history = chosen.model.nodes, [asdict(row) for row in chosen.history]
+    about = {"error": chosen.error, "history": history, "refined": chosen.refined, "seconds": chosen.seconds}
     content: dict[str, Any] = {name: np.asarray(getattr(nodes, name)) for name in _ARRAYS}
     content |= {"n_interior": nodes.n_interior, "about": np.array(json.dumps(about))}
 
@@ -45,8 +57,8 @@ def write_nodes(store, problem: Problem, key: dict[str, Any], found: Discretised
     publish(_path(store, problem, key), fill)
 
 
-def stored_nodes(store, problem: Problem, key: dict[str, Any]) -> Discretised | None:
-    """The discretisation that was chosen for the same problem and wish before."""
+def stored_nodes(store, problem: Problem, key: NodesKey) -> Discretised | None:
+    """The discretisation that was chosen for the same problem and key before."""
     path = _path(store, problem, key)
     if not path.is_file():
         return None
@@ -57,7 +69,8 @@ def stored_nodes(store, problem: Problem, key: dict[str, Any]) -> Discretised | 
     arrays = {name: held[name] for name in _ARRAYS}
     nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
     model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
-    return Discretised(model, about["error"], tuple(about["history"]), about["refined"], about["seconds"])
+    history = tuple(Comparison(**row) for row in about["history"])
+    return Discretised(model, about["error"], history, about["refined"], about["seconds"])
 
 
 def read_data(data) -> tuple[Any, np.ndarray]:

@@ -17,6 +17,7 @@ from parasol.runtime.certificate import Certificate
 _STEPS = 26  # of the bidiagonalisation; more cost two triangular solves each and narrow the margin
 _RISK = 1e-6  # probability that one norm exceeds its margin, over the random start vector
 _ROUNDING = 1e-6  # margin of norms that are exact up to rounding
+_MOST = 16  # preconditioners
 _TOO_SMALL = 0.3  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
 
 
@@ -112,7 +113,6 @@ def cover(
     free: np.ndarray,
     rows: np.ndarray | None = None,
     n_anchors: int = 100,
-    n_preconditioners: int = 16,
     target: float = 0.15,
     progress: Callable[[float], None] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -148,7 +148,7 @@ def cover(
             if preconditioners:
                 near = int(np.argmin(np.sum((places[preconditioners] - places[index]) ** 2, axis=1)))
                 found[near] = 1.0 / norm_after(factors, weightings[near], scale, free)
-            if not preconditioners or (max(found.values()) < _TOO_SMALL and len(preconditioners) < n_preconditioners):
+            if not preconditioners or (max(found.values()) < _TOO_SMALL and len(preconditioners) < _MOST):
                 found[len(preconditioners)] = 1.0 - _ROUNDING  # of the identity
                 preconditioners.append(index)
                 weightings.append(sparse.csr_array(model.operator(mu) @ unscaled))

@@ -67,14 +67,14 @@ class NonlinearReducedModel:
     n_parameters: int
     operator_theta: Theta
     load_theta: Theta
-    frame: WeightedResidual  # its loads are those of the model, then the collateral modes
+    residual: WeightedResidual  # its loads are those of the model, then the collateral modes
     sampled: tuple[SampledRows, ...]
     start_mus: np.ndarray  # (n_snapshots, n_parameters)
     start_coefficients: np.ndarray  # (n_snapshots, n_modes)
     interpolation_error: float  # largest relative error of the fit of N over all vectors it was made from
 
     def __repr__(self) -> str:
-        rows = self.frame.triangle.shape[0]
+        rows = self.residual.triangle.shape[0]
         return f"<NonlinearReducedModel {self.n_modes} modes, {rows} rows, N at {self.n_points} points>"
 
     @property
@@ -89,12 +89,12 @@ class NonlinearReducedModel:
 
     def truncated(self, n_modes: int) -> NonlinearReducedModel:
         """The reduced model of the first modes: nothing is computed anew."""
-        basis, frame = self.basis.truncated(n_modes), self.frame.truncated(n_modes)
+        basis, residual = self.basis.truncated(n_modes), self.residual.truncated(n_modes)
         return replace(
             self,
             basis=basis,
-            frame=frame,
-            sampled=tuple(part.truncated(n_modes, len(frame.triangle)) for part in self.sampled),
+            residual=residual,
+            sampled=tuple(part.truncated(n_modes, len(residual.triangle)) for part in self.sampled),
             start_coefficients=self.start_coefficients[:, :n_modes],
         )
 
@@ -125,7 +125,7 @@ class NonlinearReducedModel:
         n = len(mus)
         coefficients = np.zeros((n, self.n_modes))
         converged, norms, n_steps = np.zeros(n, dtype=bool), np.full(n, np.inf), np.zeros(n, dtype=int)
-        n_points = max(self.n_points, len(self.frame.triangle))
+        n_points = max(self.n_points, len(self.residual.triangle))
         for rows in slices(n, max(1, _BATCH // (n_points * self.n_modes))):
             here = np.arange(n)[rows]
             for start in self._starts(mus[rows]):
@@ -152,17 +152,17 @@ class _Batch:
     """Gauss-Newton for some parameters at once."""
 
     def __init__(self, reduced: NonlinearReducedModel, mus: np.ndarray):
-        self.frame, self.sampled, self.mus = reduced.frame, reduced.sampled, mus
+        self.residual, self.sampled, self.mus = reduced.residual, reduced.sampled, mus
         phi = reduced.load_theta(mus)
         self.theta = reduced.operator_theta(mus)
-        self.phi = np.hstack([phi, np.zeros((len(mus), self.frame.n_loads - phi.shape[1]))])
+        self.phi = np.hstack([phi, np.zeros((len(mus), self.residual.n_loads - phi.shape[1]))])
         # modes before rows, so that all samples together are one tall matrix
-        self.operator = np.ascontiguousarray(self.frame.operators(self.theta).transpose(0, 2, 1))
+        self.operator = np.ascontiguousarray(self.residual.operators(self.theta).transpose(0, 2, 1))
         self.least = 1e-8 * float(np.max(np.linalg.norm(reduced.start_coefficients, axis=1), initial=0.0))
 
     def residual(self, at: np.ndarray, c: np.ndarray) -> np.ndarray:
         """P (A V c + N(V c) − f) of the samples `at`, (n_at, n_rows)."""
-        out = -self.frame.residuals(self.theta[at], self.phi[at], c)
+        out = -self.residual.residuals(self.theta[at], self.phi[at], c)
         for part in self.sampled:
             out += part.values(self.mus[at], c) @ part.lift
         return out
@@ -310,8 +310,8 @@ class _Offline:
         builder = ResidualBuilder(form, self.centre, self.factors, np.ones_like(self.scale), self.scale)
         for mode in self.modes.T:
             builder.add(mode)
-        frame = builder.residual()
-        columns = frame.triangle[:, n_known : frame.n_loads]
+        residual = builder.residual()
+        columns = residual.triangle[:, n_known : residual.n_loads]
         sampled = []
         for (part, modes, points), start, stop in zip(found, ends[:-1], ends[1:], strict=True):
             if len(points):
@@ -324,7 +324,7 @@ class _Offline:
             n_parameters=self.model.n_parameters,
             operator_theta=form.operator_theta,
             load_theta=form.load_theta,
-            frame=frame,
+            residual=residual,
             sampled=tuple(sampled),
             start_mus=self.start_mus,
             start_coefficients=self.start_coefficients,

@@ -30,7 +30,7 @@ def sample(
     scrambled Halton sequence, "random" independent and uniform; "lattice" takes all combinations of equidistant values,
     ends included, first parameter slowest, of a whole power n_samples or of a count for every parameter. Distances are
     measured on each parameter's own scale, or on `scale`: "linear" or "log" for all, or by name. Function parameters of
-    a model are drawn from their laws, whatever the design.
+    a model are drawn from their distributions, whatever the design.
 
     >>> from parasol.pde.parameters import ParameterSpace, parameters
     >>> space = ParameterSpace(parameters(a=(1, 100, "log"), k=(0, 2)))
@@ -122,7 +122,7 @@ def _unit(n: int, dimension: int, design: str, rng: np.random.Generator) -> np.n
         )
     # the start of a longer sequence: balanced where n is a power of two, still well spread elsewhere
     points = qmc.Sobol(dimension, rng=rng).random_base2((n - 1).bit_length())[:n]
-    # half-way to the law of Chebyshev points, which alone would thin out the middle
+    # half-way to the distribution of Chebyshev points, which alone would thin out the middle
     return points if design == "sobol" else 0.5 * points + 0.25 * (1 - np.cos(np.pi * points))
 
 

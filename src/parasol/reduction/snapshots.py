@@ -219,7 +219,7 @@ def solve_many(
 
 
 def _identity(solver, own, *, needed: bool) -> Parts:
-    """What the solver is known by; nothing where nothing is kept and it cannot be told."""
+    """What the solver is known by; nothing where nothing is kept and it cannot be identified."""
     try:
         return parts_of(solver, own)
     except Unhashable:

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from parasol.cache import disk
-from parasol.checks import ParasolError
 from parasol.errors import FileError
 from parasol.reduction.fingerprints import difference
 
@@ -208,7 +207,7 @@ def read_chunk(path: Path, index: int, fingerprint: str, *, arrays: bool = True)
     return chunk
 
 
-def _damaged(path: Path, why: str) -> ParasolError:
+def _damaged(path: Path, why: str) -> FileError:
     return FileError(
         f"the snapshot store is damaged: {path}: {why}. Delete this file and run again: only its parameters are solved anew."
     )
@@ -286,8 +285,8 @@ def claim(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Hold the store for one run; a folder with other things in it is refused."""
 
     def check(names: list[str]) -> None:
-        ours = [name for name in names if name == disk.LOCK or disk.TEMPORARY.fullmatch(name)]
-        if MANIFEST not in names and len(ours) < len(names):
+        known = [name for name in names if name == disk.LOCK or disk.TEMPORARY.fullmatch(name)]
+        if MANIFEST not in names and len(known) < len(names):
             raise FileError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
     return disk.claim(folder, "snapshot store", check)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import ParasolError, check_count, check_finite, check_shape
 from parasol.runtime.above import borrowed
@@ -75,7 +76,7 @@ class Basis:
         """Length of a solution."""
         return self.modes.shape[0]
 
-    def project(self, solutions) -> np.ndarray:
+    def project(self, solutions: ArrayLike) -> np.ndarray:
         """Coefficients Vᵀ X u, (n, n_modes) of (n, n_values); (n_modes,) of one solution."""
         solutions = self._check(solutions, self.n_values, "solutions")
         if self.weights is None:
@@ -87,16 +88,16 @@ class Basis:
             out[rows] = (solutions[rows] * self.weights) @ self.modes
         return out
 
-    def lift(self, coefficients) -> np.ndarray:
+    def lift(self, coefficients: ArrayLike) -> np.ndarray:
         """Solutions V c, (n, n_values) of (n, n_modes); (n_values,) of one vector of coefficients."""
         return self._check(coefficients, self.n_modes, "coefficients") @ self.modes.T
 
-    def norm(self, solutions) -> np.ndarray:
+    def norm(self, solutions: ArrayLike) -> np.ndarray:
         """||u|| in the basis' inner product, (n,) of (n, n_values); a number of one solution."""
         solutions = self._check(solutions, self.n_values, "solutions")
         return np.sqrt(energies(solutions, self.weights))
 
-    def projection_errors(self, solutions) -> np.ndarray:
+    def projection_errors(self, solutions: ArrayLike) -> np.ndarray:
         """||u − V Vᵀ X u|| / ||u||, (n,) of (n, n_values), the least any coefficients can leave; 0 where u is 0."""
         solutions = self._check(solutions, self.n_values, "solutions")
         if solutions.ndim == 1:
@@ -135,14 +136,14 @@ class Basis:
         return slices(n, max(1, _BLOCK // self.n_values))
 
     @staticmethod
-    def _check(values, length: int, name: str) -> np.ndarray:
+    def _check(values: ArrayLike, length: int, name: str) -> np.ndarray:
         """One vector (length,) or several (n, length), as floats."""
         if np.ndim(values) == 1:
             return check_shape(values, (length,), name)
         return check_shape(values, (None, length), name)
 
 
-def check_weights(weights, n_values: int) -> np.ndarray:
+def check_weights(weights: ArrayLike, n_values: int) -> np.ndarray:
     """Weights (n_values,) of an inner product as positive floats, or a clear error."""
     weights = check_finite(check_shape(weights, (n_values,), "weights"), "weights")
     bad = int(np.count_nonzero(weights <= 0))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import ParasolError, check_count, check_shape
 
@@ -57,7 +58,7 @@ class ConformalBound:
             "this does not hold for each single parameter."
         )
 
-    def bound(self, difficulty=None) -> float | np.ndarray:
+    def bound(self, difficulty: ArrayLike | None = None) -> float | np.ndarray:
         """The bound: one number, or (n,) of them for the difficulties (n,) of new parameters if normalised."""
         if self.normalised != (difficulty is not None):
             raise ParasolError(
@@ -71,7 +72,9 @@ class ConformalBound:
         return float(out) if out.ndim == 0 else out
 
 
-def calibrate(errors, *, level: float = 0.95, difficulty=None, tries: int = 1, drawn: bool = True) -> ConformalBound:
+def calibrate(
+    errors: ArrayLike, *, level: float = 0.95, difficulty: ArrayLike | None = None, tries: int = 1, drawn: bool = True
+) -> ConformalBound:
     """Bound the error of a new parameter by an order statistic of errors (n,) at parameters not used in training.
 
     The bound is the ⌈(n + 1) level⌉-th smallest error. Nothing is assumed but that the new parameter is drawn from the
@@ -146,7 +149,7 @@ def _quantile(probability: float, rank: int, n: int) -> float:
     return (low + high) / 2
 
 
-def _rank(level, n: int, tries: int = 1) -> int:
+def _rank(level: Any, n: int, tries: int = 1) -> int:
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
     exact = 1 - (1 - _exactly(float(level))) / check_count(tries, "tries")

@@ -178,7 +178,7 @@ def _read(file: zipfile.ZipFile, path: Path, form: str) -> tuple[Any, dict[str, 
     return _decode(manifest["content"], arrays), _decode({"dict": manifest["facts"]}, [])
 
 
-def _check_version(manifest, path: Path, form: str) -> None:
+def _check_version(manifest: Any, path: Path, form: str) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != form:
         raise FileError(f"{str(path)!r} is not a surrogate of parasol.")
     version = manifest["version"]
@@ -338,7 +338,7 @@ def _fits(value: Any, declared: str) -> bool:
     return any(type(value) in _SIMPLE.get(name, ()) or type(value).__name__ == name for name in names)
 
 
-def _sparse(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple[int, ...]):
+def _sparse(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple[int, ...]) -> Any:
     """A sparse matrix, if its rows and columns are what they should be: SciPy would read beyond its arrays otherwise."""
     n_rows, n_columns = shape
     whole = indices.dtype.kind == "i" and indptr.dtype.kind == "i" and all(type(n) is int and n >= 0 for n in shape)

@@ -116,12 +116,12 @@ class RadialKernel:
     slope: Callable[[np.ndarray], np.ndarray]
 
 
-def _matern52(s):
+def _matern52(s: np.ndarray) -> np.ndarray:
     r = _SQRT5 * np.sqrt(s)
     return (1.0 + r + r * r / 3.0) * np.exp(-r)
 
 
-def _matern52_slope(s):
+def _matern52_slope(s: np.ndarray) -> np.ndarray:
     r = _SQRT5 * np.sqrt(s)
     return -5.0 / 6.0 * (1.0 + r) * np.exp(-r)
 

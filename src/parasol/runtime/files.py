@@ -21,7 +21,7 @@ def save(surrogate: Surrogate, path: str | Path) -> Path:
     """Write a surrogate to one file, which appears complete or not at all; the full solver is not part of it.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from parasol.fitting.fit import fit_snapshots
+    >>> from parasol.fitting.data import fit_snapshots
     >>> mus = np.linspace(0, 1, 9)[:, None]
     >>> line = fit_snapshots(mus, mus * [1.0, 2.0], "linear", level=None)
     >>> with TemporaryDirectory() as folder:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError
 from parasol.errors import FormulaError
 
 _LONGEST = 20_000  # characters
@@ -80,7 +81,7 @@ class Formula:
         return not _has_columns(self._tree)
 
     @cached_property
-    def _tree(self):
+    def _tree(self) -> Any:
         if len(self.text) > _LONGEST:
             raise FormulaError(f"a formula of {len(self.text)} characters is too long. Allowed are {_LONGEST}.")
         try:
@@ -89,7 +90,7 @@ class Formula:
             raise self._refused("the syntax is wrong") from None
         return self._read(tree, 0)
 
-    def _read(self, node: ast.AST, depth: int):
+    def _read(self, node: ast.AST, depth: int) -> Any:
         """The tree as nested tuples: a number, a place among the columns, or a function and its arguments."""
         if depth > _DEEPEST:
             raise self._refused("it is too deeply nested")
@@ -125,7 +126,7 @@ class Formula:
             return function, *given
         raise self._refused(f"{type(node).__name__} is not arithmetic")
 
-    def _read_pieces(self, node: ast.Call, depth: int):
+    def _read_pieces(self, node: ast.Call, depth: int) -> Any:
         """Piecewise((value, condition), ..., (value, True)) as choices one after the other; NaN where none applies."""
         if len(node.args) > _DEEPEST:
             raise self._refused("it has too many pieces")
@@ -139,10 +140,10 @@ class Formula:
             out = inner if always else (np.where, self._read(condition, depth + 1), inner, out)
         return out
 
-    def _refused(self, why: str) -> ParasolError:
+    def _refused(self, why: str) -> FormulaError:
         return FormulaError(f"the formula {self.text[:80]!r} cannot be used: {why}.")
 
-    def __call__(self, *columns) -> np.ndarray:
+    def __call__(self, *columns: ArrayLike) -> np.ndarray:
         """Values, broadcast over the columns: one array or number per name."""
         shape = np.broadcast_shapes(*[np.shape(c) for c in columns])
         with np.errstate(all="ignore"):
@@ -150,11 +151,11 @@ class Formula:
         return np.array(np.broadcast_to(values, shape), dtype=float)
 
 
-def _has_columns(tree) -> bool:
+def _has_columns(tree: Any) -> bool:
     return any(_has_columns(part) for part in tree[1:]) if isinstance(tree, tuple) else isinstance(tree, int)
 
 
-def _evaluate(tree, columns):
+def _evaluate(tree: Any, columns: Any) -> Any:
     if isinstance(tree, tuple):
         return tree[0](*[_evaluate(part, columns) for part in tree[1:]])
     return columns[tree] if isinstance(tree, int) else tree

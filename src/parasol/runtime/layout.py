@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.runtime.outline import Outline
@@ -75,7 +76,7 @@ class Layout:
                 f"{n_values} values do not fit {len(self.names)} functions, {self.n_times} times{nodes}."
             )
 
-    def time_indices(self, times) -> np.ndarray:
+    def time_indices(self, times: ArrayLike) -> np.ndarray:
         """Places of the given times among the stored ones, or a clear error."""
         if self.times is None:
             raise ParasolError("times are for problems in time; this one is steady.")
@@ -92,7 +93,7 @@ class Layout:
         return found
 
 
-def check_nodes(nodes, n_nodes: int) -> np.ndarray:
+def check_nodes(nodes: ArrayLike, n_nodes: int) -> np.ndarray:
     """Indices of nodes as an array, refused where they are none."""
     found = np.asarray(nodes)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found) or np.any((found < 0) | (found >= n_nodes)):

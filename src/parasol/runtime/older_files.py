@@ -14,7 +14,13 @@ from parasol.runtime.operations import Activation, Affine, Scale, Sum
 from parasol.runtime.program import Program, StoredMap
 
 
-def _network(weights, biases, activation, skip=None, **scalings) -> Program:
+def _network(
+    weights: tuple[Any, ...],
+    biases: tuple[np.ndarray, ...],
+    activation: str,
+    skip: np.ndarray | None = None,
+    **scalings: np.ndarray | None,
+) -> Program:
     """Layers with an activation between them, a linear path beside them, scalings before and after."""
     if not weights or len(weights) != len(biases):
         raise ParasolError(f"{len(weights)} matrices and {len(biases)} biases: a layer has one of each.")
@@ -32,19 +38,23 @@ def _network(weights, biases, activation, skip=None, **scalings) -> Program:
 def _of_network(name: str) -> Callable[..., StoredMap]:
     """The reader of a kind that is a network and facts about it."""
 
-    def read(network, **facts) -> StoredMap:
+    def read(network: Program, **facts: Any) -> StoredMap:
         error = facts.get("error", facts.get("validation_error"))
         return StoredMap(network, name, None if error is None else float(error))
 
     return read
 
 
-def _polynomial(indices, coefficients, shift, scale, error) -> StoredMap:
+def _polynomial(
+    indices: np.ndarray, coefficients: np.ndarray, shift: np.ndarray, scale: np.ndarray, error: float
+) -> StoredMap:
     operations = (Scale(scale, shift), Chebyshev(indices), Affine(coefficients.T))
     return StoredMap(Program(operations), "FittedPolynomial", float(error))
 
 
-def _process(kernel, centres, lengths, weights, trend, **others) -> StoredMap:
+def _process(
+    kernel: str, centres: np.ndarray, lengths: np.ndarray, weights: np.ndarray, trend: StoredMap, **others: Any
+) -> StoredMap:
     before, *polynomial = trend.program.operations
     kernels = (Radial(kernel, centres, lengths), Affine(weights.T))
     return StoredMap(Program((before, Sum((tuple(polynomial), kernels)))), "FittedProcess")

@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from parasol.checks import ParasolError
 
@@ -49,7 +50,7 @@ class Operation(ABC):
         """What people may want to know of it, as plain values."""
         return {}
 
-    def astype(self, dtype) -> Operation:
+    def astype(self, dtype: DTypeLike) -> Operation:
         """The same operation with numbers of another type."""
         changed = {f.name: cast(getattr(self, f.name), dtype) for f in fields(self)}  # type: ignore[arg-type]
         return replace(self, **changed)  # type: ignore[type-var]
@@ -83,7 +84,7 @@ def chained_slopes(slopes: Slopes, partials: Iterator[tuple[int, np.ndarray]], x
     return out
 
 
-def cast(value: Any, dtype) -> Any:
+def cast(value: Any, dtype: DTypeLike) -> Any:
     """A part of an operation with its real numbers in another type."""
     if isinstance(value, Operation):
         return value.astype(dtype)

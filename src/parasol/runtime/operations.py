@@ -136,7 +136,7 @@ class Affine(Operation):
 
     @cached_property
     def is_sparse(self) -> bool:
-        """Whether the matrix is stored as a sparse one; told without importing SciPy."""
+        """Whether the matrix is stored as a sparse one, decided without importing SciPy."""
         return not isinstance(self.weights, np.ndarray)
 
     @property
@@ -299,7 +299,7 @@ OPERATIONS: tuple[type[Operation], ...] = (Log, Scale, Affine, Activation, Cheby
 
 
 # ---- lists of operations ---------------------------------------------------------------------------------------------
-def check_operations(operations) -> None:
+def check_operations(operations: Any) -> None:
     """Refuse what is no operation."""
     for operation in operations:
         if type(operation) not in OPERATIONS:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
 from parasol.runtime.random_fields import RandomField
@@ -24,7 +25,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def named_columns(table) -> dict[str, np.ndarray] | None:
+def named_columns(table: Any) -> dict[str, np.ndarray] | None:
     """The columns of a data frame or structured array, the entries of a series, by name; None of what has no names."""
     if isinstance(table, np.ndarray) and table.dtype.names is not None:
         return {name: table[name] for name in table.dtype.names}
@@ -46,7 +47,7 @@ def named_columns(table) -> dict[str, np.ndarray] | None:
     return {label: np.asarray(table[label]) for label in labels}
 
 
-def check_range(name: str, low, high, scale: str) -> tuple[float, float]:
+def check_range(name: str, low: Any, high: Any, scale: str) -> tuple[float, float]:
     """Return the ends of a range as floats if they are one."""
     check_choice(scale, ("linear", "log"), f"scale of parameter {name!r}")
     try:
@@ -181,7 +182,7 @@ class ParameterSpace:
         """Named values as a vector inside the box; without any, the middle of every range (of its part with solutions)."""
         return self.check(self._named(values)[None])[0]
 
-    def ordered(self, given):
+    def ordered(self, given: Any) -> Any:
         """Parameters given by name, as an array with one column per parameter in this space's order; all else unchanged.
 
         Names come with a mapping (numbers, or columns of them), with the columns of a data frame, the index of a series,
@@ -224,7 +225,7 @@ class ParameterSpace:
         except (TypeError, ValueError):
             raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
 
-    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
         mus = check_finite(np.asarray(self.ordered(mus), dtype=float), "parameter")
         if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
@@ -253,7 +254,9 @@ class ParameterSpace:
                     )
         return mus
 
-    def check_vectors(self, mus, n_parameters: int, *, extrapolate: bool = False) -> np.ndarray:
+    def check_vectors(
+        self, mus: ArrayLike | Mapping[str, Any], n_parameters: int, *, extrapolate: bool = False
+    ) -> np.ndarray:
         """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
         mus = np.asarray(self.ordered(mus), dtype=object if isinstance(mus, str) else float)
         if mus.ndim == 1 and len(mus) == n_parameters:

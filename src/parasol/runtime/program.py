@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from parasol.checks import ParasolError, check_shape
 from parasol.runtime.operation import Operation
@@ -110,16 +111,16 @@ class Program:
         """Weights, biases and coordinates of centres that are not zero; scalings do not count."""
         return sum(op.n_numbers for op in self.all_operations)
 
-    def __call__(self, x) -> np.ndarray:
+    def __call__(self, x: ArrayLike) -> np.ndarray:
         """Outputs (n, n_outputs) of inputs (n, n_inputs)."""
         return self._in_blocks(self._checked(x), self._values, self.widest)
 
-    def jacobian(self, x) -> np.ndarray:
+    def jacobian(self, x: ArrayLike) -> np.ndarray:
         """Derivatives (n, n_outputs, n_inputs) of the outputs by the inputs; at kinks of relu the one from the right."""
         width = 2 * self.widest * self.n_inputs  # slopes before and after an operation
         return self._in_blocks(self._checked(x), partial(jacobian, self.operations), width)
 
-    def astype(self, dtype) -> Program:
+    def astype(self, dtype: DTypeLike) -> Program:
         """The same program with numbers of another type."""
         return self if self.dtype == dtype else Program(tuple(op.astype(dtype) for op in self.operations))
 
@@ -137,7 +138,7 @@ class Program:
     def _values(self) -> Callable[[np.ndarray], np.ndarray]:
         return partial(run, steps(self.operations))
 
-    def _checked(self, x) -> np.ndarray:
+    def _checked(self, x: ArrayLike) -> np.ndarray:
         x = np.asarray(x)
         if x.ndim != 2 or x.shape[1] != self.n_inputs:
             check_shape(x, (None, self.n_inputs), "inputs")
@@ -158,11 +159,11 @@ class ProgramMap:
 
     program: Program
 
-    def predict(self, x) -> np.ndarray:
+    def predict(self, x: ArrayLike) -> np.ndarray:
         """Outputs (n, d) of inputs (n, p)."""
         return self.program(check_inputs(x, self.program.n_inputs))
 
-    def jacobian(self, x) -> np.ndarray:
+    def jacobian(self, x: ArrayLike) -> np.ndarray:
         """Derivatives (n, d, p)."""
         return self.program.jacobian(check_inputs(x, self.program.n_inputs))
 
@@ -186,7 +187,7 @@ class StoredMap(ProgramMap):
         return cls(fitted.program, map_name(fitted), None if error is None else float(error))
 
 
-def check_inputs(x, n_inputs: int) -> np.ndarray:
+def check_inputs(x: ArrayLike, n_inputs: int) -> np.ndarray:
     """Inputs (n, n_inputs) of a fitted map as floats."""
     if np.ndim(x) == 2 and np.shape(x)[1] != n_inputs:
         raise ParasolError(f"x has {np.shape(x)[1]} columns, but the map was fitted to {n_inputs} inputs.")

@@ -19,7 +19,7 @@ class RandomField(ABC):
     def modes(self, points: np.ndarray) -> np.ndarray:
         """The functions m_k at the points, (n_modes, n_points); their squared sum is the pointwise variance."""
 
-    def sample(self, n_samples: int, points: np.ndarray, rng) -> np.ndarray:
+    def sample(self, n_samples: int, points: np.ndarray, rng: int | np.random.Generator | None) -> np.ndarray:
         """Draw fields at the points, (n_samples, n_points)."""
         modes = self.modes(points)
         return np.random.default_rng(rng).standard_normal((n_samples, len(modes))) @ modes

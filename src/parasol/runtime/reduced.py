@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import ParasolError, check_finite, check_shape
 from parasol.runtime.above import borrowed
@@ -80,12 +81,14 @@ class ReducedModel:
         basis = self.basis.truncated(n_modes)
         return replace(self, basis=basis, residuals=tuple(residual.truncated(n_modes) for residual in self.residuals))
 
-    def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
         return self.solve(mus, extrapolate=extrapolate, bounds=False).coefficients
 
-    def solve(self, mus, *, extrapolate: bool = False, bounds: bool = True) -> ReducedSolutions:
-        """Coefficients, and unless told otherwise bounds of their errors, for (n_samples, n_parameters)."""
+    def solve(
+        self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, bounds: bool = True
+    ) -> ReducedSolutions:
+        """Coefficients, and unless `bounds` is False bounds of their errors, for (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
         out = np.empty((len(mus), self.n_modes))
         found = _empty_bounds(len(mus)) if bounds else None
@@ -97,7 +100,9 @@ class ReducedModel:
                     self._bound_into(found, rows.start + here, k, theta[here], phi[here], c, constants, here)
         return ReducedSolutions(self.basis, mus, check_finite(out, "coefficients"), found)
 
-    def certify(self, mus, coefficients, *, extrapolate: bool = False) -> Bounds:
+    def certify(
+        self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, *, extrapolate: bool = False
+    ) -> Bounds:
         """Bounds of ||u_μ − V c|| for any coefficients c (n_samples, n_modes), whoever computed them."""
         mus = self.check(mus, extrapolate=extrapolate)
         coefficients = check_finite(check_shape(coefficients, (len(mus), self.n_modes), "coefficients"), "coefficients")
@@ -108,7 +113,17 @@ class ReducedModel:
                 self._bound_into(found, at, k, theta[here], phi[here], coefficients[at], constants, here)
         return found
 
-    def _bound_into(self, found: Bounds, at, k: int, theta, phi, c, constants: Constants, here) -> None:
+    def _bound_into(
+        self,
+        found: Bounds,
+        at: np.ndarray,
+        k: int,
+        theta: np.ndarray,
+        phi: np.ndarray,
+        c: np.ndarray,
+        constants: Constants,
+        here: np.ndarray,
+    ) -> None:
         weighting = self.residuals[k]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             residual = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1)
@@ -120,17 +135,17 @@ class ReducedModel:
         found.relative[at] = np.divide(bound, size, out=np.full(len(bound), np.inf), where=size > 0)
         found.rigorous[at] = constants.rigorous[here]
 
-    def operator(self, mu) -> np.ndarray:
+    def operator(self, mu: ArrayLike) -> np.ndarray:
         """B_μ = P_k A_μ V in the few rows of its preconditioner, (n_rows, n_modes)."""
         theta, _, residual = self._at(mu)
         return residual.operators(theta)[0]
 
-    def load(self, mu) -> np.ndarray:
+    def load(self, mu: ArrayLike) -> np.ndarray:
         """P_k f_μ in the few rows of its preconditioner, (n_rows,)."""
         _, phi, residual = self._at(mu)
         return residual.load(phi)[0]
 
-    def _at(self, mu) -> tuple[np.ndarray, np.ndarray, WeightedResidual]:
+    def _at(self, mu: ArrayLike) -> tuple[np.ndarray, np.ndarray, WeightedResidual]:
         mus = self.check([np.atleast_1d(mu)])
         theta = self.operator_theta(mus)
         return theta, self.load_theta(mus), self.residuals[self.certificate.constants(theta).choice[0]]
@@ -143,7 +158,7 @@ class ReducedModel:
             constants.rigorous[:] &= self.parameters.inside(mus[rows])
             yield rows, theta, self.load_theta(mus[rows]), constants
 
-    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
         return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
 

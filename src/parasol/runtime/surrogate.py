@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import ParasolError, check_finite, check_positive, check_shape
 from parasol.runtime.above import borrowed
@@ -111,12 +113,12 @@ class Surrogate:
 
     def __call__(
         self,
-        mus=None,
+        mus: ArrayLike | Mapping[str, Any] | None = None,
         *,
         dtype: type = np.float64,
         extrapolate: bool = False,
         tolerance: float | None = None,
-        **named,
+        **named: ArrayLike,
     ) -> Answer:
         """Answers for one parameter vector (n_parameters,) or several (n_samples, n_parameters), in float64 or float32.
 
@@ -140,7 +142,7 @@ class Surrogate:
         answer = Answer(self, mus, self._coefficients(mus), single, outside)
         return self._repaired(answer, check_positive(tolerance, "tolerance"))
 
-    def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """c(μ), (n_samples, n_modes) or (n_modes,)."""
         mus, _, single = self._checked(mus, extrapolate)
         out = self._coefficients(mus)
@@ -191,7 +193,9 @@ class Surrogate:
         """From parameters to coefficients in float64, folded: what Python runs."""
         return Program(tuple(op.astype(np.float64) for op in self.operations)).folded()
 
-    def _checked(self, mus, extrapolate: bool) -> tuple[np.ndarray, np.ndarray | None, bool]:
+    def _checked(
+        self, mus: ArrayLike | Mapping[str, Any], extrapolate: bool
+    ) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """Parameter vectors on axis 0 as floats, which of them lie outside the box (None: none), and whether it was one."""
         try:
             mus = np.asarray(self.parameters.ordered(mus), dtype=float)
@@ -235,7 +239,7 @@ class Surrogate:
         """V c, (n_samples, n_values), in the type of the coefficients, into `out` where given."""
         return np.matmul(coefficients, self._transposed[coefficients.dtype.type], out=out)
 
-    def jacobian(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def jacobian(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
         mus, _, single = self._checked(mus, extrapolate)
         if program_of(self.map) is not None:
@@ -245,11 +249,13 @@ class Surrogate:
             out = slopes(self.features(mus)) * self.features.slope(mus)[:, None, :]
         return out[0] if single else out
 
-    def gradient(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def gradient(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the values by the parameters, (n_samples, n_values, n_parameters), or of one vector."""
         return self._modes @ self.jacobian(mus, extrapolate=extrapolate)
 
-    def certify(self, mus, coefficients=None, *, extrapolate: bool = False) -> Bounds:
+    def certify(
+        self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike | None = None, *, extrapolate: bool = False
+    ) -> Bounds:
         """Bounds of the errors: from the residual where there is a reduced model (`rigorous` says which are proven), else conformal."""
         mus, outside, _ = self._checked(mus, extrapolate)
         c = self._coefficients(mus) if coefficients is None else np.asarray(coefficients, dtype=float)
@@ -270,7 +276,9 @@ class Surrogate:
             "nothing is known about the errors of this surrogate. Fit it from a reduced model, or give it a calibration set."
         )
 
-    def restricted(self, *, nodes=None, points=None, times=None) -> Surrogate:
+    def restricted(
+        self, *, nodes: ArrayLike | None = None, points: ArrayLike | None = None, times: ArrayLike | None = None
+    ) -> Surrogate:
         """A surrogate of values at some nodes (indices), at any points (n_points, dimension), or at some stored times only.
 
         Its cost does not depend on the number of nodes; bounds remain those of the whole field.
@@ -324,7 +332,7 @@ class Surrogate:
         return Answer(self, mus, c, answer.single, answer.outside, method, solved)
 
 
-def _single(predict, mus: np.ndarray) -> np.ndarray:
+def _single(predict: Callable[[np.ndarray], np.ndarray], mus: np.ndarray) -> np.ndarray:
     """Predictions rounded to single precision."""
     with np.errstate(over="ignore"):
         return predict(mus).astype(np.float32)

@@ -138,17 +138,17 @@ def _helmholtz(run: _Run) -> Facts:
         lattice = run.solve(model, sample(model, (10, 10), design="lattice", scale="linear"), "helmholtz-lattice")
     seventeen = pod(lattice, tolerance=1e-6)
     n_solves = len(lattice) + len(train) + len(validation)
-    recipes = _recipes(run, NetworkRecipe.paper(), "best", "compact", "random features", "polynomial", "linear")
+    recipes = _recipes(run, NetworkRecipe.paper(), "best", "compact", "polynomial", "linear")
     options = {"model": model, "validation": validation}
     run.maps("paper's data, the paper's basis", recipes, train, truth, n_solves, basis=seventeen, **options)
     compact = fit(train, "compact", basis=seventeen, **options)
     rich = pod(train, n_modes=min(60, len(train) // 2))
-    recipes = _recipes(run, NetworkRecipe.paper(), "best", "random features", "polynomial")
+    recipes = _recipes(run, NetworkRecipe.paper(), "best", "polynomial")
     run.maps("paper's data, more modes", recipes, train, truth, len(train) + len(validation), basis=rich, **options)
     for count, modes in ((30, 30), (100, 50)):
         snapshots = run.solve(model, sample(model, count, design="edges", rng=0), f"helmholtz-{count}")
         reduced = reduce(model, pod(snapshots, n_modes=modes))
-        for name in ("best", "compact", "random features", "polynomial"):
+        for name in ("best", "compact", "polynomial"):
             told = run.progress(f"{count} full solves: {name}")
             run.add(f"{count} full solves in all", name, fit(reduced, name, progress=told), truth, count)
     run.progress("timing")
@@ -273,7 +273,7 @@ def _schrodinger(run: _Run) -> Facts:
         data = run.solve(model, model.sample(run.few(500), rng=30), "schrodinger-data")
         basis_set = run.solve(model, model.sample(run.few(300), rng=31), "schrodinger-pod")
     train, validation, truth = _parts(data, (0.6, 0.2, 0.2))
-    recipes = _recipes(run, NetworkRecipe.paper(batch_size=10), "best", "linear", "random features")
+    recipes = _recipes(run, NetworkRecipe.paper(batch_size=10), "best", "linear")
     n_solves = len(basis_set) + len(train) + len(validation)
     basis = pod(basis_set, tolerance=0.03)
     run.maps("paper's tolerance", recipes, train, truth, n_solves, basis=basis, model=model, validation=validation)

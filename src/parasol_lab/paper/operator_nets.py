@@ -236,11 +236,11 @@ def _train(recipe, forward, initial, x, y, validation, progress, rng) -> _Run:
             nothing = jax.tree.map(np.zeros_like, initial(generator))
             return _Run(nothing, scaling, rows, validation, (), device.platform, 0, False)
         weights = jax.tree.map(lambda a: jax.numpy.asarray(a, recipe.dtype), initial(generator))
-        watch = descent.Watch(recipe.patience, progress)
+        watch = descent.Watch(recipe.patience, progress, recipe.stage.epochs)
+        samples = descent.Samples(scaling.inputs(x), y, mean, scaling.output_scale[0], rows)
         best = descent.adam(
-            lambda weights, t: forward(descent, weights, t), weights, scaling.inputs(x), y, mean, scaling.output_scale[0],
-            recipe.stage, validation=(scaling.inputs(validation[0]), validation[1]), seed=rng, device=device, watch=watch,
-            total=recipe.stage.epochs, rows=rows,
+            lambda weights, t: forward(descent, weights, t), weights, samples, recipe.stage,
+            validation=(scaling.inputs(validation[0]), validation[1]), seed=rng, device=device, watch=watch,
         )  # fmt: skip
         best = jax.tree.map(np.asarray, best)
         device = device.platform

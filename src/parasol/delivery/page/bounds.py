@@ -84,7 +84,7 @@ def _certificate(reduced: ReducedModel, spans: list[Span], pack: Pack) -> dict:
         "exact": bool(known.exact),
         "least": LEAST,  # one home for the rule by which a constant counts as proven
         "safety": SAFETY,
-        "frames": [_frame(frame, reduced.load_theta, spanned, spans, pack) for frame in reduced.residuals],
+        "residuals": [_residual(residual, reduced.load_theta, spanned, spans, pack) for residual in reduced.residuals],
     }
 
 
@@ -120,9 +120,11 @@ def _groups(theta: Theta, spanned: dict[int, Spanned], pack: Pack) -> list[dict]
     return out
 
 
-def _frame(frame: WeightedResidual, theta: Theta, spanned: dict[int, Spanned], spans: list[Span], pack: Pack) -> dict:
+def _residual(
+    residual: WeightedResidual, theta: Theta, spanned: dict[int, Spanned], spans: list[Span], pack: Pack
+) -> dict:
     """The triangle, its columns one after the other; columns of spanned functions become those of their modes."""
-    triangle, n_loads = frame.triangle, frame.n_loads
+    triangle, n_loads = residual.triangle, residual.n_loads
     if spanned:
         start = len(theta.formulas)
         loads = [triangle[:, :start]]
@@ -134,14 +136,14 @@ def _frame(frame: WeightedResidual, theta: Theta, spanned: dict[int, Spanned], s
                 part = (part * known.factors) @ span.modes[:, known.places - span.place].T
             loads.append(part)
         n_loads = sum(part.shape[1] for part in loads)
-        triangle = np.linalg.qr(np.hstack([*loads, triangle[:, frame.n_loads :]]))[1]
+        triangle = np.linalg.qr(np.hstack([*loads, triangle[:, residual.n_loads :]]))[1]
     n_rows, n_columns = triangle.shape
     columns = [triangle[: min(j + 1, n_rows), j] for j in range(n_columns)]
     return {
         "n_rows": n_rows,
         "n_loads": n_loads,
         "triangle": pack.add(np.concatenate(columns)),
-        "load_noise": pack.add(frame.noise[: frame.n_loads]),
-        "noise": pack.add(frame.noise[frame.n_loads :]),
-        "precision": frame.precision,
+        "load_noise": pack.add(residual.noise[: residual.n_loads]),
+        "noise": pack.add(residual.noise[residual.n_loads :]),
+        "precision": residual.precision,
     }

@@ -32,8 +32,8 @@ class PageFunction:
     on: str
     span: Span
     samples: np.ndarray
-    given: bool  # by the caller, not drawn from a law
-    largest_square: float  # of its coordinates, where a bound that was calibrated on the law still counts
+    given: bool  # by the caller, not drawn from a distribution
+    largest_square: float  # of its coordinates, where a bound that was calibrated on the distribution still counts
 
 
 def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
@@ -64,11 +64,11 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         # a value is off by no more than the field is, over the root of its weight
         "least_weight": None if surrogate.readout is not None else 1.0 if weights is None else float(weights.min()),
     }
-    readings = surrogate.quantities
-    data["quantities"] = readings and {
-        "names": list(readings.names),
-        "rows": pack.add(readings.rows),
-        "norms": pack.add(readings.norms),
+    quantities = surrogate.quantities
+    data["quantities"] = quantities and {
+        "names": list(quantities.names),
+        "rows": pack.add(quantities.rows),
+        "norms": pack.add(quantities.norms),
     }
     spans = [function.span for function in functions]
     data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)

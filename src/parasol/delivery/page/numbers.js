@@ -163,16 +163,16 @@ const Numbers = (() => {
     certificate(model, bound, inputs, mu, c) {
       const theta = thetas(model, bound.operators, inputs, mu).values;
       const { values: phi, noise: loadNoise } = thetas(model, bound.loads, inputs, mu);
-      const known = constants(bound, theta), frame = bound.frames[known.frame], residual = residualOf(frame, theta, phi, c);
-      let allowance = loadNoise(frame.load_noise) + frame.precision * norm(c);
-      const terms = theta.length, noise = frame.noise.data;
+      const known = constants(bound, theta), weighted = bound.residuals[known.choice], residual = residualOf(weighted, theta, phi, c);
+      let allowance = loadNoise(weighted.load_noise) + weighted.precision * norm(c);
+      const terms = theta.length, noise = weighted.noise.data;
       for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
         allowance += Math.abs(c[k] * theta[q]) * noise[k * terms + q];
       }
       return relative((norm(residual) + allowance) / known.sigma, norm(c), known.rigorous);
     },
     conformal(model, bound, inputs, mu, c) {
-      // the level holds for functions as their law draws them
+      // the level holds for functions as their distribution draws them
       const usual = model.functions.every((f) => norm(inputs.slice(f.input, f.input + f.modes.shape[0])) ** 2 <= f.largest_square);
       const quantile = usual ? bound.quantile : Infinity;
       const value = quantile < 1 ? (norm(c) * quantile) / (1 - quantile) : Infinity;
@@ -222,55 +222,55 @@ const Numbers = (() => {
   }
 
   function constants(bound, theta) {
-    const [anchors, terms] = bound.thetas.shape, frames = bound.sigmas.shape[1];
+    const [anchors, terms] = bound.thetas.shape, choices = bound.sigmas.shape[1];
     let best = { lower: -Infinity }, nearest = { distance: Infinity };
     for (let j = 0; j < anchors; j++) {
-      let frame = 0, distance = 0;
-      for (let k = 1; k < frames; k++) if (bound.sigmas.data[j * frames + k] > bound.sigmas.data[j * frames + frame]) frame = k;
-      const sigma = bound.sigmas.data[j * frames + frame];
+      let choice = 0, distance = 0;
+      for (let k = 1; k < choices; k++) if (bound.sigmas.data[j * choices + k] > bound.sigmas.data[j * choices + choice]) choice = k;
+      const sigma = bound.sigmas.data[j * choices + choice];
       for (let q = 0; q < terms; q++) distance += Math.abs(theta[q] - bound.thetas.data[j * terms + q]) * bound.norms.data[j * terms + q];
       const lower = sigma * (1 - distance);
-      if (lower > best.lower) best = { lower, frame, sigma };
-      if (distance < nearest.distance) nearest = { distance, frame, sigma };
+      if (lower > best.lower) best = { lower, choice, sigma };
+      if (distance < nearest.distance) nearest = { distance, choice, sigma };
     }
-    if (best.lower >= bound.least * best.sigma) return { frame: best.frame, sigma: best.lower, rigorous: bound.exact };
+    if (best.lower >= bound.least * best.sigma) return { choice: best.choice, sigma: best.lower, rigorous: bound.exact };
     const guess = (bound.safety * nearest.sigma) / (1 + nearest.distance);
-    const smallest = bound.safety * smallestSingularValue(bound.frames[nearest.frame], theta);
-    return { frame: nearest.frame, sigma: Math.min(guess, smallest), rigorous: false };
+    const smallest = bound.safety * smallestSingularValue(bound.residuals[nearest.choice], theta);
+    return { choice: nearest.choice, sigma: Math.min(guess, smallest), rigorous: false };
   }
 
-  function column(frame, j) {
+  function column(residual, j) {
     // columns of an upper triangle, one after the other, without the zeros below
-    const rows = frame.n_rows, whole = Math.min(j, rows);
+    const rows = residual.n_rows, whole = Math.min(j, rows);
     const start = (whole * (whole + 1)) / 2 + (j - whole) * rows;
     return [start, Math.min(j + 1, rows)];
   }
 
-  function addColumn(frame, j, factor, out) {
-    const [start, length] = column(frame, j), triangle = frame.triangle.data;
+  function addColumn(residual, j, factor, out) {
+    const [start, length] = column(residual, j), triangle = residual.triangle.data;
     for (let i = 0; i < length; i++) out[i] += factor * triangle[start + i];
   }
 
-  function residualOf(frame, theta, phi, c) {
-    const out = new Float64Array(frame.n_rows), terms = theta.length;
-    phi.forEach((value, j) => addColumn(frame, j, value, out));
+  function residualOf(residual, theta, phi, c) {
+    const out = new Float64Array(residual.n_rows), terms = theta.length;
+    phi.forEach((value, j) => addColumn(residual, j, value, out));
     for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
-      addColumn(frame, phi.length + k * terms + q, -c[k] * theta[q], out);
+      addColumn(residual, phi.length + k * terms + q, -c[k] * theta[q], out);
     }
     return out;
   }
 
-  function smallestSingularValue(frame, theta) {
-    const d = frame.noise.data.length / theta.length, columns = [];
+  function smallestSingularValue(residual, theta) {
+    const d = residual.noise.data.length / theta.length, columns = [];
     for (let k = 0; k < d; k++) {
-      const out = new Float64Array(frame.n_rows);
-      theta.forEach((value, q) => addColumn(frame, frame.n_loads + k * theta.length + q, value, out));
+      const out = new Float64Array(residual.n_rows);
+      theta.forEach((value, q) => addColumn(residual, residual.n_loads + k * theta.length + q, value, out));
       columns.push(out);
     }
     const gram = new Float64Array(d * d);
     for (let i = 0; i < d; i++) for (let j = 0; j <= i; j++) {
       let sum = 0;
-      for (let r = 0; r < frame.n_rows; r++) sum += columns[i][r] * columns[j][r];
+      for (let r = 0; r < residual.n_rows; r++) sum += columns[i][r] * columns[j][r];
       gram[i * d + j] = gram[j * d + i] = sum;
     }
     return Math.sqrt(Math.max(smallestEigenvalue(gram, d), 0));

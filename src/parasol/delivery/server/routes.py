@@ -1,4 +1,4 @@
-"""The server's routes: bodies are read within limits, answers written in the accepted form, errors told in JSON."""
+"""The server's routes: bodies are read within limits, answers written in the accepted form, errors said in JSON."""
 
 from __future__ import annotations
 

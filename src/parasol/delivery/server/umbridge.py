@@ -62,7 +62,7 @@ def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, A
     if (
         not extrapolate and surrogate.distributions.unlike(mu[None])[0]
     ):  # the protocol has no place to say so in an answer
-        raise Refusal(422, "a function among the parameters is unlike its law. Ask for one as the law draws them.")
+        raise Refusal(422, "a function among the parameters is unlike its distribution. Ask for one drawn from it.")
     if verb in ("Evaluate", "ApplyJacobian"):
         service.check_size(len(matrix))
     if verb == "Evaluate":

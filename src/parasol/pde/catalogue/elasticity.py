@@ -29,9 +29,9 @@ def _traction(a, b):
 problem = ps.Problem(
     name="elasticity",
     domain=ps.Box((-1.0, -1.0), (1.0, 1.0)) - ps.Disc(radius=0.4).named("hole"),
-    equation=[ps.Eq(ours, known) for ours, known in zip(_force(p, q), _force(*_exact.values()), strict=True)],
+    equation=[ps.Eq(side, known) for side, known in zip(_force(p, q), _force(*_exact.values()), strict=True)],
     boundary={
-        "hole": [ps.Eq(ours, known) for ours, known in zip(_traction(p, q), _traction(*_exact.values()), strict=True)],
+        "hole": [ps.Eq(side, known) for side, known in zip(_traction(p, q), _traction(*_exact.values()), strict=True)],
         "*": [ps.Dirichlet(value) for value in _exact.values()],
     },
     exact=_exact,

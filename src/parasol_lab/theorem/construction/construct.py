@@ -14,7 +14,7 @@ import numpy as np
 
 from parasol import Model, Surrogate
 from parasol.checks import ParasolError, check_choice
-from parasol.fitting import ConstructedNetwork, Network, layout_of
+from parasol.fitting import Network, NetworkMap, layout_of
 from parasol.runtime import Basis, Features, ReducedModel
 from parasol_lab.theorem.construction.chain import Chain, error_chain
 from parasol_lab.theorem.construction.network import Builder, Counter, assemble, assemble_linear
@@ -144,6 +144,19 @@ class Plan:
         if self.chain is None:
             return assemble_linear(kit, self.scaled, self.accuracy * self.stability.size)
         return assemble(kit, self.scaled, self.chain, self.design.powers, symmetric=self.design.symmetric)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstructedNetwork(NetworkMap):
+    """A network that was not trained but built, and what was proven about it: its error is at most accuracy · `largest`."""
+
+    network: Network
+    accuracy: float
+    largest: float  # the largest ||c|| seen in the box
+    powers: str
+    levels: int
+    kappa: float  # α / β
+    seconds: float
 
 
 def check_accuracy(accuracy) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
@@ -10,9 +11,11 @@ from scipy.optimize import minimize
 
 from parasol.checks import ParasolError, check_choice, check_count
 from parasol.errors import TooFewSamples
-from parasol.fitting.linear import check_data
+from parasol.fitting.maps import check_data
 from parasol.fitting.polynomial import FittedPolynomial, Polynomial, terms
-from parasol.fitting.process import KERNELS, MOST_LENGTHS, FittedProcess, RadialKernel, distances, reflect
+from parasol.runtime.expansions import KERNELS, MOST_LENGTHS, Radial, RadialKernel, distances
+from parasol.runtime.operations import Affine, Sum
+from parasol.runtime.program import Program, ProgramMap, check_inputs
 
 _ENOUGH = 300  # samples that settle length scales; the weights use all
 _LENGTHS = (0.03, 300.0)  # of inputs scaled to [−1, 1]
@@ -20,10 +23,52 @@ _NUGGETS = (1e-15, 1e-2)  # of a kernel with k(x, x) = 1
 _LIGHT = 1e5  # sum of the weights of an output over the largest sample: what cancellation costs is then no matter
 _AS_GOOD = 1.05  # by which the error may grow for the sake of smaller weights
 _MOST_BYTES = 8e9
-_STARTS = (
-    (0.7, 1e-13),
-    (3.0, 1e-4),
-)  # length, nugget: the likelihood may have two hills, rough and exact, smooth and noisy
+# length, nugget: the likelihood may have two hills, rough and exact, smooth and noisy
+_STARTS = ((0.7, 1e-13), (3.0, 1e-4))
+_LEAST_SQUARE = 1e-15  # of a deviation over that of the prior: rounding
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProcess(ProgramMap):
+    """y = P(x) β + k(x, z) α with the trend P β a polynomial; `variance` is one number for all outputs together."""
+
+    kernel: str
+    centres: np.ndarray  # (n, p) scaled samples z
+    lengths: np.ndarray  # (p,) of scaled inputs
+    nugget: float
+    variance: float
+    weights: np.ndarray  # (n, d) α
+    trend: FittedPolynomial
+    reflectors: np.ndarray  # QR of the trend's terms, as LAPACK packs it
+    taus: np.ndarray
+    factor: np.ndarray  # (n − m, n − m) lower Cholesky factor of the covariance across the trend
+
+    def __post_init__(self):
+        _ = self.program  # which checks the parts
+
+    @cached_property
+    def program(self) -> Program:  # type: ignore[override]
+        """Scaled inputs, then the trend beside the kernels of all samples."""
+        before, *trend = self.trend.program.operations
+        kernels = (Radial(self.kernel, self.centres, self.lengths), Affine(self.weights.T))
+        return Program((before, Sum((tuple(trend), kernels))))
+
+    def deviation(self, x) -> np.ndarray:
+        """Standard deviation (n,) of the outputs together (Euclidean), the error of the trend included; never zero."""
+        t = (check_inputs(x, len(self.lengths)) - self.trend.shift) * self.trend.scale
+        z = self.centres / self.lengths
+        value = KERNELS[self.kernel].value
+        m = self.reflectors.shape[1]
+        covariance = value(distances(z, z))
+        k = value(distances(z, t / self.lengths))
+        u = solve_triangular(self.reflectors[:m], terms(t, self.trend.indices).T, trans="T")
+        u = _reflect(self.reflectors, self.taus, np.vstack([u, np.zeros((len(z) - m, len(t)))]), transpose=False)
+        ku = covariance @ u
+        across = _reflect(self.reflectors, self.taus, k - ku)[m:]
+        gain = solve_triangular(self.factor, across, lower=True)
+        square = 1.0 - 2.0 * np.sum(u * k, axis=0) + np.sum(u * ku, axis=0) - np.sum(gain**2, axis=0)
+        square += self.nugget * np.sum(u * u, axis=0)
+        return np.sqrt(self.variance * np.maximum(square, _LEAST_SQUARE))
 
 
 @dataclass(frozen=True)
@@ -35,6 +80,9 @@ class GaussianProcess:
     the trend. The trend is the polynomial of total degree `trend_degree`, or the one that leaving one sample out prefers:
     best where samples fill the box. It is then taken as known, so deviations are too small, and it goes astray where
     samples are missing; trend_degree=0 or 1 is safer there.
+
+    The best map of few samples: 12 to 200 in one to six parameters. Where solutions bend sharply, "matern52" with
+    trend_degree=1 errs four times less than "gaussian" (400 samples of a kink in two parameters).
 
     >>> x = np.linspace(-1, 1, 12)[:, None]
     >>> wave = GaussianProcess().fit(x, np.sin(3 * x))
@@ -56,7 +104,7 @@ class GaussianProcess:
         x, y, _ = check_data(x, y, validation)
         if 8 * 4 * len(x) ** 2 > _MOST_BYTES:
             raise ParasolError(
-                f"a Gaussian process of {len(x)} samples needs {32e-9 * len(x) ** 2:.0f} GB. Use Polynomial or RandomFeatures."
+                f"a Gaussian process of {len(x)} samples needs {32e-9 * len(x) ** 2:.0f} GB. Use Polynomial."
             )
         trend = self._trend(x, y)
         t = (x - trend.shift) * trend.scale
@@ -88,7 +136,7 @@ class _Likelihood:
         p = terms(t, indices)
         self.reflectors, self.taus, _, _ = lapack.dgeqrf(p)
         self.m = p.shape[1]
-        self.z = reflect(self.reflectors, self.taus, y)[self.m :]
+        self.z = _reflect(self.reflectors, self.taus, y)[self.m :]
         self.shared = t.shape[1] > MOST_LENGTHS
         self.squares = [] if self.shared else [(column[:, None] - column) ** 2 for column in t.T]
 
@@ -100,8 +148,8 @@ class _Likelihood:
 
     def across(self, k: np.ndarray) -> np.ndarray:
         """Q₂ᵀ K Q₂."""
-        k = reflect(self.reflectors, self.taus, k)
-        return reflect(self.reflectors, self.taus, np.ascontiguousarray(k[self.m :].T))[self.m :].T
+        k = _reflect(self.reflectors, self.taus, k)
+        return _reflect(self.reflectors, self.taus, np.ascontiguousarray(k[self.m :].T))[self.m :].T
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         lengths, nugget = self.lengths(theta), self.nugget(theta)
@@ -120,8 +168,8 @@ class _Likelihood:
         slope_nugget = nugget * np.trace(g)
         lifted = np.zeros((len(self.t), len(self.t)))
         lifted[self.m :, self.m :] = g
-        lifted = reflect(self.reflectors, self.taus, lifted, transpose=False)
-        lifted = reflect(self.reflectors, self.taus, np.ascontiguousarray(lifted.T), transpose=False)
+        lifted = _reflect(self.reflectors, self.taus, lifted, transpose=False)
+        lifted = _reflect(self.reflectors, self.taus, np.ascontiguousarray(lifted.T), transpose=False)
         lifted *= -2.0 * self.kernel.slope(s)  # dk / d log ℓ_i = −2 k'(s) (Δ_i / ℓ_i)²
         if self.shared:
             slopes = [np.sum(lifted * s)]
@@ -173,8 +221,8 @@ class _Likelihood:
             factor = _factor(across, nugget)
             inverse = np.zeros((len(self.t), len(self.t)))
             inverse[self.m :, self.m :] = cho_solve((factor, True), np.eye(len(self.z)))
-            inverse = reflect(self.reflectors, self.taus, inverse, transpose=False)
-            inverse = reflect(self.reflectors, self.taus, np.ascontiguousarray(inverse.T), transpose=False)
+            inverse = _reflect(self.reflectors, self.taus, inverse, transpose=False)
+            inverse = _reflect(self.reflectors, self.taus, np.ascontiguousarray(inverse.T), transpose=False)
             weights = inverse @ self.y
             error = float(np.linalg.norm(weights / np.diag(inverse)[:, None]))  # of each sample from all others
             if error > _AS_GOOD * least:
@@ -193,8 +241,8 @@ class _Likelihood:
         variance = float(np.sum(self.z * b)) / max(len(self.z), 1)
         above = np.zeros_like(self.y)
         above[self.m :] = b
-        weights = reflect(self.reflectors, self.taus, above, transpose=False)
-        gap = reflect(self.reflectors, self.taus, self.y - k @ weights)[: self.m]
+        weights = _reflect(self.reflectors, self.taus, above, transpose=False)
+        gap = _reflect(self.reflectors, self.taus, self.y - k @ weights)[: self.m]
         beta = solve_triangular(self.reflectors[: self.m], gap)
         mean = FittedPolynomial(trend.indices, beta, trend.shift, trend.scale, trend.error)
         return FittedProcess(
@@ -210,3 +258,11 @@ def _factor(a: np.ndarray, nugget: float) -> np.ndarray:
         except np.linalg.LinAlgError:
             continue
     raise np.linalg.LinAlgError("not positive definite")
+
+
+def _reflect(reflectors: np.ndarray, taus: np.ndarray, a: np.ndarray, transpose: bool = True) -> np.ndarray:
+    """Qᵀ A, or Q A, of a QR decomposition kept as reflectors."""
+    a = np.asfortranarray(a)
+    work = max(1, a.shape[1]) * 64
+    out, _, _ = lapack.dormqr("L", "T" if transpose else "N", reflectors, taus, a, work)
+    return out

@@ -1,0 +1,172 @@
+"""A surrogate of other people's data: what belongs together, what is kept aside, and where the samples reach."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning, check_finite, check_progress, check_shape
+from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
+from parasol.fitting.groups import drawn_at_random, group_labels
+from parasol.fitting.units import field_labels, field_weights, warn_of_units
+from parasol.reduction.pod import pod
+from parasol.reduction.snapshots import as_snapshots
+from parasol.runtime.conformal import calibrate
+from parasol.runtime.parameters import ParameterSpace, named_columns
+from parasol.runtime.quantities import quantities_of
+from parasol.runtime.surrogate import Surrogate
+
+_CHANCE = 1e-3  # of a gap between the samples and the end of a range, below which it is not by chance
+
+
+class AboutData(TypedDict, total=False):
+    """What may be known of data; `fit_snapshots` says what each means."""
+
+    ranges: Mapping[str, tuple] | None
+    weights: np.ndarray | None
+    quantities: Mapping[str, Any] | None
+    groups: Any
+    fields: Any
+
+
+def fit_snapshots(
+    mus,
+    solutions,
+    recipe="best",
+    *,
+    tolerance: float | None = None,
+    n_modes: int | None = None,
+    level: float | None = 0.95,
+    rng: int = 0,
+    progress: Callable[[float], None] | None = None,
+    **about: Unpack[AboutData],
+) -> Surrogate:
+    """A surrogate of other people's data: solutions (n_samples, n_values) at parameters (n_samples, n_parameters).
+
+    `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
+    out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
+    `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`, in the inner product with `weights` (n_values,).
+    A fifth of the samples, chosen at random, is kept aside for a conformal bound at the `level`, which holds for parameters
+    from the distribution of the samples, if these were drawn at random: of Sobol points or a Latin hypercube it is an
+    estimate. None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels in
+    `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
+    `quantities` names what is wanted of a solution: weights (n_values,) each.
+
+    Values of different units, displacements and stresses for instance, have labels in `fields` (n_values,), equal in
+    values of one field; solutions (n_samples, n_nodes, n_fields) need none. Each field is then scaled by its root mean
+    square over the samples, the tolerance is that of all fields so scaled, and the bound is one of the relative error of
+    each field. Answers have the values in the order given, as one row.
+    """
+    check_progress(progress)
+    unknown = about.keys() - AboutData.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"fit_snapshots() got an unexpected keyword argument {min(unknown)!r}")
+    if level is not None and not (isinstance(level, float) and 0 < level < 1):
+        raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
+    mus, ranges = _columns(mus, about.get("ranges"))
+    solutions, fields = _rows(solutions, about.get("fields"), len(mus))
+    parameters = space_of(mus, ranges)
+    parameters.check(mus)
+    parameters = _within_samples(parameters, mus)
+    group = None if level is None else group_labels(mus, about.get("groups"))
+    aside = np.zeros(len(mus), dtype=bool)
+    if group is not None and level is not None:
+        n_groups = int(group.max()) + 1
+        aside = np.isin(group, np.random.default_rng(rng).permutation(n_groups)[: _n_aside(n_groups, level)])
+    weights, quantities = about.get("weights"), about.get("quantities")
+    if fields is not None:
+        weights = field_weights(solutions[~aside], fields, weights)
+    warn_of_units(solutions, weights)
+    if tolerance is None and n_modes is None:
+        tolerance = 1e-4
+    basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
+    labels = Labels(mus[~aside], basis.project(solutions[~aside]))
+    surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
+    if quantities:
+        rows = [check_shape(w, (basis.n_values,), f"weights of the quantity {n!r}") for n, w in quantities.items()]
+        wanted = quantities_of(tuple(quantities), np.array(rows), basis.modes, weights)
+        surrogate = replace(surrogate, quantities=wanted)
+    if group is None or level is None or not aside.any():
+        return surrogate
+    errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside]), fields=fields).errors
+    worst = np.zeros(int(group.max()) + 1)
+    np.maximum.at(worst, group[aside], errors)
+    drawn = drawn_at_random(mus, parameters, group)
+    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level, drawn=drawn))
+
+
+def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mapping[str, tuple] | None]:
+    """Parameters (n_samples, n_parameters) in the order of the ranges, and the ranges."""
+    columns = named_columns(mus)
+    if columns is not None:
+        ranges = _ranges_of(columns, ranges)
+        mus = np.column_stack([columns[name] for name in ranges])
+    return check_finite(check_shape(mus, (None, None), "mus"), "mus"), ranges
+
+
+def _rows(solutions, fields, n_samples: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Solutions (n_samples, n_values) and the labels of their fields, (n_values,) or None."""
+    if np.ndim(solutions) == 3 and fields is None:
+        fields = np.broadcast_to(np.arange(np.shape(solutions)[2]), np.shape(solutions)[1:]).ravel()
+        solutions = np.asarray(solutions).reshape(len(solutions), -1)
+    solutions = check_finite(check_shape(solutions, (n_samples, None), "solutions"), "solutions")
+    labels = field_labels(fields, solutions.shape[1])
+    if n_samples < 4:
+        raise ParasolError(f"{n_samples} samples are too few to learn from. Give at least 4.")
+    return solutions, labels
+
+
+def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | None) -> Mapping[str, tuple]:
+    """The ranges of named columns: as given, every column once, or those of the data."""
+    if ranges is None:
+        return {name: (float(np.min(values)), float(np.max(values))) for name, values in columns.items()}
+    if set(ranges) != set(columns):
+        raise ParasolError(
+            f"ranges names {', '.join(ranges)}, the table has the columns {', '.join(columns)}. Name each column once."
+        )
+    return ranges
+
+
+def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpace:
+    """The box, answered only where there are samples: beyond them, inside the box, a level says nothing.
+
+    A gap at the end of a range that n samples drawn from all of it would leave once in a thousand times is no chance.
+    """
+    unit = parameters.to_unit(mus)
+    ends, beyond = [], []
+    for j, p in enumerate(parameters.scalars):
+        low, high = float(mus[:, j].min()), float(mus[:, j].max())
+        # a value that comes again, as those of one trajectory do, was drawn once
+        largest = min(0.1, 1 - _CHANCE ** (1 / len(np.unique(mus[:, j]))))
+        short = (unit[:, j].min() > largest, unit[:, j].max() < 1 - largest)
+        cut = low < high  # one value alone leaves no range to answer in
+        ends.append((low if cut and short[0] else p.low, high if cut and short[1] else p.high))
+        if any(short):
+            beyond.append(f"from {low:g} to {high:g} in {p.name}, its range is [{p.low:g}, {p.high:g}]")
+    if not beyond:
+        return parameters
+    warnings.warn(
+        f"the samples reach {'; '.join(beyond)}: beyond the samples neither answers nor bounds can be trusted, and the "
+        "surrogate refuses unless extrapolate=True.",
+        ParasolWarning,
+        stacklevel=3,
+    )
+    return replace(parameters, solved=tuple(ends))
+
+
+def _n_aside(n: int, level: float) -> int:
+    """A fifth of the samples, or as many as the level needs; none where that would leave too few to learn from."""
+    needed = max(n // 5, int(np.ceil(level / (1 - level) - 1e-9)))
+    if 2 * needed <= n:
+        return needed
+    warnings.warn(
+        f"{n} samples are too few to keep aside the {needed} that a bound at level {level:g} needs: there will be none. "
+        "Give more samples, or a lower level.",
+        ParasolWarning,
+        stacklevel=3,
+    )
+    return 0

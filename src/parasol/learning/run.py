@@ -1,0 +1,252 @@
+"""One call from an equation to a surrogate that meets a tolerance, with a report of what it took."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parasol.checks import ParasolError, ParasolWarning, check_count
+from parasol.errors import Exhausted, NoCertificate, SolveFailed
+from parasol.fitting.data import fit_snapshots
+from parasol.fitting.descent import require_jax
+from parasol.fitting.maps import fit_map
+from parasol.fitting.recipes import recipe_named
+from parasol.fitting.training import NetworkRecipe
+from parasol.learning.nodes import Discretised
+from parasol.learning.proven import check_box, learn_proven
+from parasol.learning.report import LEVEL, Evidence, LearnReport, Outcome, Step
+from parasol.learning.request import Request, discretised
+from parasol.learning.sampled import learn_sampled
+from parasol.learning.solves import Limits, SolveCache, Stage
+from parasol.learning.store import read_data
+from parasol.learning.verdict import with_report
+from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
+from parasol.runtime.surrogate import Surrogate
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What learning would do, before it does: the discretisation, the cost of a solve, the method, and a rough total."""
+
+    discretised: Discretised
+    tolerance: float
+    method: str
+    n_solves: tuple[int, int]  # from, to
+
+    @property
+    def found(self) -> Discretised:
+        """The name of `discretised` until version 0.2."""
+        warnings.warn("plan.found is now plan.discretised.", DeprecationWarning, stacklevel=2)
+        return self.discretised
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Seconds of the full solves, from, to."""
+        return tuple(n * self.discretised.seconds for n in self.n_solves)  # type: ignore[return-value]
+
+    def facts(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        chosen = self.discretised
+        return {
+            "tolerance": self.tolerance,
+            "n_nodes": chosen.n_nodes,
+            "discretisation_error": chosen.error,
+            "refined": chosen.refined,
+            "method": self.method,
+            "seconds_per_solve": chosen.seconds,
+            "solves": list(self.n_solves),
+            "seconds": list(self.seconds),
+            "comparisons": [asdict(row) for row in chosen.history],
+        }
+
+    def rows(self) -> dict[str, str]:
+        """The plan as a table of two columns."""
+        chosen, (low, high), (least, most) = self.discretised, self.n_solves, self.seconds
+        rows = {"tolerance": f"{self.tolerance:g}", "method": self.method}
+        if chosen.error is not None:
+            rows["nodes"] = f"{chosen.n_nodes}, with a discretisation error of about {chosen.error:.1e}"
+        rows["one full solve"] = f"{chosen.seconds:.2g} s"
+        rows["full solves"] = f"{low} to {high} by a rough guess, {least:.2g} to {most:.2g} s on one core"
+        return rows
+
+
+def learn(
+    problem=None,
+    tolerance: float = 1e-3,
+    *,
+    total: bool = False,
+    solves: int | None = None,
+    seconds: float | None = None,
+    model: Model | None = None,
+    n_nodes: int | None = None,
+    recipe=None,
+    data=None,
+    store=None,
+    fingerprint: object = None,
+    rng: int = 0,
+    jobs: int | None = None,
+    progress: Stage | None = None,
+) -> Surrogate:
+    """From a problem to a surrogate whose relative error is below `tolerance` on parameters it has not seen.
+
+    Nodes are chosen so that the estimated discretisation error is below the tolerance too; the tolerance itself is
+    against the discrete solution, and `total=True` asks that both errors together stay below it. Linear steady problems
+    get a bound from the residual, proven where its constants are, at every one of 2000 fresh parameters; others a
+    conformal bound that holds 95 times in 100. The report is `surrogate.facts["learn"]`. If the tolerance is not met
+    within `solves` full solves or `seconds`, the best surrogate is returned with a warning that says how far it got and
+    what limits it.
+
+    `model` or `n_nodes` is the user's discretisation, `recipe` the map of the user's choice (as in `fit`). `problem` may also
+    be a solver of one's own: an object with `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with
+    these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
+    call that was stopped goes on, and one with a smaller tolerance uses what there is. Solves are reused where everything
+    that can change an answer is the same; a solver of one's own whose attributes change while it works says by
+    `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
+
+    >>> import parasol as ps
+    >>> x, y = ps.coordinates("x y")
+    >>> u, (a,) = ps.unknown("u", x, y), ps.parameters(a=(1.0, 2.0))
+    >>> plate = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u), 4), ps.Dirichlet(0))  # u = (1 − r²) / a
+    >>> surrogate = learn(plate, 1e-3, n_nodes=200, recipe="polynomial")
+    >>> surrogate.facts["learn"]["met"], surrogate.basis.n_modes
+    (True, 1)
+    """
+    request = Request(
+        problem, tolerance, total, model, n_nodes, rng, store, fingerprint, Limits(solves, seconds), progress
+    )
+    if jobs is not None:
+        check_count(jobs, "jobs")
+    recipe = None if recipe is None else _usable(recipe)
+    chosen, cache = None, None
+    with request.held():
+        with _gathered() as notes:
+            if data is None:
+                chosen = discretised(request)
+            else:
+                outcome = _from_data(data, request, recipe)
+        if chosen is not None:
+            options = {"expected": chosen.seconds, "stage": request.stage, "fingerprint": fingerprint}
+            cache = SolveCache(chosen.model, request.limits, store=store, jobs=jobs, **options)
+            if cache.not_reused:
+                warnings.warn(cache.not_reused, ParasolWarning, stacklevel=2)
+            with _gathered() as more:
+                outcome = _from_solves(chosen, request, cache, recipe)
+            notes += more
+    return with_report(outcome, request, chosen, cache, notes)
+
+
+def plan(
+    problem,
+    tolerance: float = 1e-3,
+    *,
+    total: bool = False,
+    model=None,
+    n_nodes=None,
+    rng: int = 0,
+    store=None,
+    progress=None,
+) -> Plan:
+    """What `learn` would do: it chooses the nodes and times a solve, nothing more."""
+    request = Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress)
+    with request.held(), _gathered():
+        chosen = discretised(request)
+    # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
+    work = max(len(chosen.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
+    if chosen.model.parameters.functions:
+        work *= 8
+    proven = _provable(chosen.model)
+    method = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
+    guess = (14, int(14 + 5 * work)) if proven else (45, int(45 + 20 * work))
+    return Plan(chosen, tolerance, method, guess)
+
+
+def _usable(recipe):
+    """The recipe, if it is one: known before the first solve, not after the last."""
+    recipe = recipe_named(recipe)
+    if isinstance(recipe, NetworkRecipe):
+        require_jax()
+    elif not type(recipe).__module__.startswith("parasol."):  # somebody's regressor: two outputs for three inputs
+        x = np.random.default_rng(0).uniform(-1, 1, (24, 3))
+        fit_map(recipe, x, np.stack([x.sum(axis=1), x[:, 0] ** 2], axis=1))
+    return recipe
+
+
+def _provable(model) -> bool:
+    return isinstance(model, Model) and model.problem.time is None and model.problem.linear
+
+
+def _from_solves(chosen: Discretised, request: Request, cache: SolveCache, recipe) -> Outcome:
+    tolerance, rng = request.share(chosen), request.rng
+    if _provable(chosen.model):
+        return _with_bound_from_residual(chosen.model, tolerance, cache, recipe, rng)
+    return learn_sampled(chosen.model, tolerance, cache, recipe=recipe, rng=rng)
+
+
+def _with_bound_from_residual(model: Model, tolerance: float, cache: SolveCache, recipe, rng: int) -> Outcome:
+    """A bound from the residual where that meets the tolerance, else the better of it and a conformal one."""
+    check_box(model, rng)
+    proven = None
+    try:
+        proven = learn_proven(model, tolerance, cache, recipe=recipe, rng=rng)
+        if proven.met or cache.affordable(20) < 20:
+            return proven
+        reason = f"the bound from the residual is {proven.bound:.1e}"
+    except (NoCertificate, SolveFailed) as error:  # no bound for this operator, or no solution somewhere
+        reason = str(error)
+    try:
+        other = learn_sampled(model, tolerance, cache, recipe=recipe, rng=rng)
+    except (SolveFailed, Exhausted):
+        if proven is None:
+            raise
+        return proven  # what there is comes back, whatever ends the search for better
+    if proven is not None and not other.met and other.bound >= proven.bound:
+        return proven
+    return replace(other, notes=(f"instead of a bound from the residual a conformal one: {reason}", *other.notes))
+
+
+def _from_data(data, request: Request, recipe) -> Outcome:
+    mus, solutions = read_data(data)
+    space = getattr(request.problem, "parameters", None)
+    ranges = None
+    if isinstance(space, ParameterSpace) and not space.functions:
+        mus = np.asarray(space.ordered(mus), dtype=float)
+        if mus.ndim != 2 or mus.shape[1] != len(space.scalars):
+            raise ParasolError(
+                f"the parameters of the data have the shape {mus.shape}, expected (n_samples, {len(space.scalars)}): "
+                f"{', '.join(space.names)}."
+            )
+        ranges = {p.name: (p.low, p.high, p.scale) for p in space.scalars}
+    progress = request.stage("fitting a network to the data")
+    options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
+    surrogate = fit_snapshots(mus, solutions, recipe or "best", **options)
+    conformal = surrogate.conformal
+    bound = float("inf") if conformal is None else conformal.quantile
+    evidence = Evidence(level=None if conformal is None or not conformal.drawn else LEVEL)
+    met = bound <= request.tolerance
+    limit = "" if met else "level" if conformal is None else "map"
+    return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence)
+
+
+# ---- the report -----------------------------------------------------------------------------------------------------
+@contextmanager
+def _gathered() -> Iterator[list[str]]:
+    """Warnings on the way are kept for the report, once each, not shown: they are about attempts."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ParasolWarning)
+        yield notes
+    notes += dict.fromkeys(" ".join(str(w.message).split()) for w in caught if issubclass(w.category, ParasolWarning))
+    for other in caught:
+        if not issubclass(other.category, ParasolWarning):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+
+
+def account_rows(surrogate: Surrogate) -> dict[str, str]:
+    """The report of a learned surrogate as a table of two columns."""
+    return LearnReport.of(surrogate).rows()

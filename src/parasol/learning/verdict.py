@@ -1,0 +1,158 @@
+"""Whether the tolerance is met and what limits it: the report of a surrogate that was learned."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from parasol.checks import ParasolWarning
+from parasol.learning.nodes import Discretised, rebuilding
+from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome
+from parasol.learning.request import Request
+from parasol.learning.solves import SolveCache
+from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
+from parasol.pde.text import problem_words
+from parasol.reduction.fingerprints import problem_fingerprint
+from parasol.runtime.surrogate import Surrogate
+
+_RESONANCE = 10.0  # times the size that the others would suggest: so large are solutions near a singular problem
+_QUOTED, _LONGEST = 3, 120  # failures named in a warning, characters of a reason
+_ADVICE = {
+    "solves": "Allow more full solves.",
+    "seconds": "Allow more time; with a store the solves made so far are kept.",
+    "discretisation": "Give more nodes with n_nodes, or accept a larger error.",
+    "projection": "The solutions need more modes than the solves made so far have: narrow the ranges of the parameters.",
+    "confirmation": "The bound rests on guessed constants that full solves did not confirm.",
+    "level": f"A bound at the level {LEVEL:g} takes more fresh solves at parameters drawn at random: allow more.",
+    "failed solves": "Too many of the fresh solves for the bound failed: narrow the ranges to where there are solutions.",
+    "resonance": "Narrow the ranges to one side of it.",
+    "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or allow more solves.",
+}
+
+
+def with_report(
+    outcome: Outcome, request: Request, chosen: Discretised | None, cache: SolveCache | None, notes: list[str]
+) -> Surrogate:
+    """The surrogate with its report; a warning where the tolerance is not met."""
+    surrogate, tolerance = outcome.surrogate, request.tolerance
+    error = None if chosen is None else chosen.error
+    met = outcome.met and (not request.total or (error is not None and outcome.bound + error <= tolerance))
+    resonance = "" if met else _resonance(cache, surrogate.parameters)
+    limit = "" if met else _limit(outcome, request, error, cache, resonance)
+    failures = "" if cache is None else failures_text(surrogate.parameters, cache)
+    report = LearnReport(
+        met=met,
+        tolerance=tolerance,
+        total=request.total,
+        bound=outcome.bound,
+        certificate=_certificate(surrogate, outcome.evidence),
+        limit=limit,
+        discretisation_error=error,
+        n_nodes=None if chosen is None else chosen.n_nodes,
+        refined_nodes=chosen is not None and chosen.refined,
+        comparisons=() if chosen is None else chosen.history,
+        solves=None if cache is None else cache.n_solves,
+        new_solves=None if cache is None else cache.n_new,
+        seconds_per_solve=None if cache is None else cache.cost,
+        n_modes=surrogate.basis.n_modes,
+        labels=surrogate.facts["labels"],
+        map=surrogate.facts["recipe"],
+        seconds=request.limits.spent,
+        history=outcome.history,
+        notes=(*([failures] if failures else []), *[*outcome.notes, *notes][:8]),
+        evidence=outcome.evidence,
+        resonance=resonance if "resonance" in limit else None,
+        measured=outcome.measured,
+    )
+    if failures:
+        warnings.warn(failures, ParasolWarning, stacklevel=3)
+    if not met:
+        warnings.warn(_unmet(report), ParasolWarning, stacklevel=3)
+    if error is not None and error > tolerance and not (request.total and not met):
+        warnings.warn(
+            f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
+            f"equation, and the tolerance {tolerance:g} is against the full solver. {_ADVICE['discretisation']}",
+            ParasolWarning,
+            stacklevel=3,
+        )
+    facts = {**surrogate.facts, "tolerance": tolerance, "learn": report.to_dict()}
+    if report.measured is not None:
+        facts["measured"] = asdict(report.measured)
+    if chosen is not None and isinstance(chosen.model, Model):
+        problem = chosen.model.problem
+        facts |= problem_words(problem)
+        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": rebuilding(chosen.model)}
+    return replace(surrogate, facts=facts)
+
+
+def _certificate(surrogate: Surrogate, evidence: Evidence) -> str:
+    """What kind of bound it is, as in `LearnReport`."""
+    if surrogate.reduced is None:
+        return "conformal" if surrogate.conformal is None or surrogate.conformal.drawn else "estimated"
+    return "proven" if (evidence.proven or 0.0) >= PROVEN else "residual"
+
+
+def _unmet(report: LearnReport) -> str:
+    """Why the tolerance is not met, how far from it the bound is, and what to do."""
+    bound, error, level = report.bound, report.discretisation_error, report.evidence.level
+    parts = report.limit.split(", then ")
+    text = f"the bound is {bound:.1e}" if np.isfinite(bound) else "there is no bound"
+    if "confirmation" in parts:
+        text += " but not confirmed"
+    elif bound <= report.tolerance and ("level" in parts or "failed solves" in parts):
+        text = f"the bound {bound:.1e} is below it, but at the level {level:.2g} instead of {LEVEL:g}"
+    if report.total:
+        text += " and the discretisation error " + ("not known" if error is None else f"about {error:.1e}")
+    near = f" The solutions grow near {report.resonance}." if "resonance" in parts else ""
+    return (
+        f"the tolerance {report.tolerance:g} is not met: {text}, limited by {report.limit}.{near} {_ADVICE[parts[0]]}"
+    )
+
+
+def _resonance(cache: SolveCache | None, space: ParameterSpace) -> str:
+    """Where a solution is out of all proportion to the others, not just larger at one end of a range; else empty."""
+    if cache is None or not space.scalars:
+        return ""
+    mus, sizes = cache.sizes()
+    if len(sizes) < 2 * len(space.scalars) + 6 or np.min(sizes) <= 0:
+        return ""
+    trend = np.column_stack([np.ones(len(mus)), space.to_unit(mus[:, : len(space.scalars)])])
+    logs = np.log(sizes)
+    excess = logs - trend @ np.linalg.lstsq(trend, logs)[0]
+    if np.max(excess) <= np.log(_RESONANCE):
+        return ""
+    return ", ".join(f"{p.name}={v:.6g}" for p, v in zip(space.scalars, mus[np.argmax(excess)], strict=False))
+
+
+def _limit(outcome: Outcome, request: Request, error: float | None, cache: SolveCache | None, resonance: str) -> str:
+    """What keeps the error above the tolerance: a budget first, then the part of the error that is too large."""
+    inner, limits = outcome.limit or "map", request.limits
+    if resonance and inner in ("map", "projection"):  # more time or solves would not help
+        return "resonance"
+    if request.total and (error is None or error > request.tolerance / 2):
+        return "discretisation"
+    if limits.left <= (0.0 if cache is None else 2 * cache.cost):
+        return f"seconds, then {inner}"
+    if cache is not None and limits.solves is not None and cache.affordable(4) < 4:
+        return f"solves, then {inner}"
+    return inner
+
+
+def failures_text(space: ParameterSpace, cache: SolveCache) -> str:
+    """Which full solves failed and why, and what that means for the surrogate; empty where none did."""
+    failed = cache.failures()
+    if not len(failed):
+        return ""
+    values = [", ".join(f"{n}={v:.6g}" for n, v in zip(space.names, mu, strict=False)) for mu in failed]
+    named = [f"{at or 'a function'} ({cache.reason(mu)[:_LONGEST]})" for at, mu in zip(values, failed, strict=True)]
+    more = f" and {len(named) - _QUOTED} more" if len(named) > _QUOTED else ""
+    text = f"{len(failed)} full solves failed, at {'; '.join(named[:_QUOTED])}{more}."
+    if space.solved:
+        pairs = zip(space.scalars, space.solved, strict=True)
+        ranges = [f"{p.name} in [{a:.4g}, {b:.4g}]" for p, (a, b) in pairs if (a, b) != (p.low, p.high)]
+        text += f" The surrogate answers for {', '.join(ranges)}; elsewhere it refuses unless extrapolate=True."
+    inside = int(np.count_nonzero(space.inside(failed)))
+    return text + (f" Around {inside} of them it answers all the same, without a solve to rely on." if inside else "")
