@@ -11,7 +11,8 @@ import pytest
 import parasol as ps
 import served
 from parasol.pde.text import equation_latex
-from parasol.report.notebook import card, is_plain_latex, spectrum_svg
+from parasol.report.notebook import is_plain_latex, spectrum_svg
+from parasol.report.render import card
 
 
 class _Reader(HTMLParser):
@@ -58,7 +59,7 @@ def test_a_problem_is_its_equation_its_domain_and_its_parameters():
     shown = _Reader(system._repr_html_())
     assert len(shown.texts) == 3
     assert shown.rows["domain"].endswith("periodic in x, y")
-    assert shown.rows["in time"] == "order 1, 11 times, 0 to 200"
+    assert shown.rows["in time"] == "order 1, 11 stored times from 0 to 200"
     assert system._repr_latex_().count(r" \\ ") == 1
 
 
@@ -110,7 +111,8 @@ def test_answers_are_short(surrogate):
     assert shown.texts == ["answer at a=0.9, k=1.7"]
     assert shown.rows["u"] == f"from {one.values.min():.6g} to {one.values.max():.6g}"
     assert shown.rows["relative error"] == f"at most {one.bound:.1e} against its solver, proven"
-    assert shown.rows["mean"] == f"{one.quantities['mean']:.6g}"
+    off = f"off by at most {one.quantity_bounds['mean']:.1e}"
+    assert shown.rows["mean"] == f"{one.quantities['mean']:.6g}, {off}"
     shown = _Reader(many._repr_html_())
     assert shown.rows == {"values": "3 × 250", "outside the box": "1 of 3: nothing is promised there", "by": "map"}
     assert "values" not in vars(many)  # nothing was computed for it
@@ -123,10 +125,11 @@ def test_solutions_are_short():
     shown = _Reader(film._repr_html_())
     assert shown.texts == ["burgers at nu=0.1"]
     assert shown.rows["u"] == f"from {film.values.min():.6g} to {film.values.max():.6g}"
-    assert shown.rows["times"] == "2 from 0 to 0.25"
+    assert shown.rows["time"].startswith("2 stored times from 0 to 0.25, ")
     shown = _Reader(film.at(0.25)._repr_html_())
     assert shown.texts == ["burgers at nu=0.1, t=0.25"]
-    assert "against the exact solution" in shown.rows["error"]
+    assert "against the exact solution" in shown.rows["relative error"]
+    assert "relative residual" not in shown.rows  # a moment of an evolution has none of its own
 
 
 def test_nothing_from_a_file_becomes_a_tag_or_a_link(surrogate):

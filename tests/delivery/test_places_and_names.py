@@ -8,8 +8,7 @@ import pytest
 import parasol as ps
 from parasol.delivery.answers import write_answer
 from parasol.delivery.datasets import to_xarray
-from parasol.report.surrogates import surrogate_rows
-from parasol.runtime.description import description
+from parasol.runtime.description import SurrogateReport
 from parasol.runtime.layout import AXES, Layout
 from parasol.space.outline import OutlinedDomain, outline_of
 from parasol.space.stencils import Scheme
@@ -202,7 +201,7 @@ def test_points_from_a_file_are_found_by_the_names_of_the_coordinates(diffusion,
     (tmp_path / "wrong.csv").write_text("x,y\n0.25,1.5\n")
     with pytest.raises(ps.ParasolError, match="no column 'r'"):
         _restricted(diffusion, str(tmp_path / "wrong.csv"), None)
-    assert "(r, s), at 3 times tau" in surrogate_rows(description(diffusion))["answers"]
+    assert "(r, s), at 3 times tau" in SurrogateReport(diffusion).rows()["answers"]
 
 
 def test_names_that_differ_by_a_mark_do_not_overwrite_each_other(tmp_path):

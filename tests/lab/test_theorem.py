@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import parasol as ps
 from parasol.cli import app
-from parasol.report.plain import as_json
+from parasol.report.render import as_json
 from parasol_lab import theorem
 from parasol_lab.theorem import examination
 from parasol_lab.theorem.growth import BOUNDS

@@ -185,8 +185,8 @@ def test_coefficients_minimise_the_weighted_residual_of_the_full_model():
     reduced = reduce_nonlinear(model, snapshots, basis, tolerance=1e-11)
     mu = np.array([1.234])
     c = reduced.coefficients([mu])[0]
-    system, centre = model.system(mu), model.system(reduced.frame.mu)
-    u_centre = model.solve(reduced.frame.mu).unknowns
+    system, centre = model.system(mu), model.system(reduced.residual.mu)
+    u_centre = model.solve(reduced.residual.mu).unknowns
     weighting = centre.factorize(centre.stiffness + centre.jacobian(u_centre, 0.0))
 
     def weighted(c):
@@ -229,7 +229,7 @@ def test_the_reduced_model_travels_without_the_model():
     reduced = reduce_nonlinear(model, snapshots, pod(snapshots, n_modes=4))
     sent = pickle.dumps(reduced)
     np.testing.assert_array_equal(pickle.loads(sent).coefficients([[1.1]]), reduced.coefficients([[1.1]]))
-    size = sum(a.nbytes for a in (reduced.basis.modes, reduced.frame.triangle, reduced.start_mus))
+    size = sum(a.nbytes for a in (reduced.basis.modes, reduced.residual.triangle, reduced.start_mus))
     assert len(sent) < size + 200_000  # nothing of the length of the model's matrices
 
 

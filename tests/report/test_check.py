@@ -80,7 +80,7 @@ def test_parts_add_up_and_are_what_they_say(learned, path):
     exact = max(learned.solver.solve([nu]).error for nu in (1e-3, 0.03, 1.0))
     assert 0.2 * exact <= budget.kernel <= 20 * exact
     assert exact <= budget.discretisation <= 20 * exact
-    assert budget.facts()["error"]["max"] == np.max(budget.errors)
+    assert budget.to_dict()["error"]["max"] == np.max(budget.errors)
 
 
 def test_fresh_parameters_change_with_the_seed_alone(learned):

@@ -10,7 +10,7 @@ from scipy.stats import qmc
 
 import parasol as ps
 from parasol.fitting.groups import _evenness, spread_evenly
-from parasol.learning.run import account_rows
+from parasol.learning.report import LearnReport
 from parasol.runtime.description import bound_words, description
 
 ranges = {"a": (0.2, 1.0), "b": (1.0, 50.0, "log")}
@@ -57,7 +57,7 @@ def test_the_word_survives_a_file_and_stands_in_the_account(tmp_path):
     assert account["certificate"] == "estimated"
     assert account["level"] is None
     assert any("evenly" in note for note in account["notes"])
-    assert account_rows(learned)["bound"].endswith("estimated")
+    assert LearnReport.of(learned).rows()["bound"].endswith("estimated")
 
 
 def test_evenness_is_seen_without_the_ranges_and_on_either_scale():

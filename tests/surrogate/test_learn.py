@@ -21,7 +21,7 @@ from parasol.learning.labels import teacher_for
 from parasol.learning.nodes import choose_nodes, indicated_spacing
 from parasol.learning.region import between, cuts, shortened
 from parasol.learning.report import LearnReport
-from parasol.learning.run import account_rows, learn, plan
+from parasol.learning.run import learn, plan
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache
 from parasol.learning.store import NodesKey
@@ -81,7 +81,7 @@ def test_proven_below_the_tolerance_on_solves_nobody_has_seen(layer, learned):
     # far fewer full solves than a table would need
     assert account["solves"] <= 30
     assert len(account["history"]) == learned.basis.n_modes
-    assert "met" in account_rows(learned)["tolerance"]
+    assert "met" in LearnReport.of(learned).rows()["tolerance"]
 
 
 def test_discretisation_estimate_is_above_the_true_error_and_not_far(learned):

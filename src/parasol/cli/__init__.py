@@ -4,7 +4,6 @@ Other packages add commands by entry points of the group `parasol.commands`, eac
 here for them too.
 """
 
-from parasol.cli import check, explore, export, info, learn, predict, problems, serve, solve  # noqa: F401  importing a command adds it
 from parasol.cli.app import add_command, app, main
 from parasol.cli.terminal import (
     catalogue_names,

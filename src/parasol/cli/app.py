@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -17,11 +19,11 @@ import parasol
 from parasol.errors import ParasolError
 
 # the commands as the help shows them: in the order in which they are needed
-_PATH = {
+_OWN = {
     "From an equation to a model": ("problems", "solve", "learn"),
     "What a model is for": ("predict", "check", "info", "explore", "serve", "export"),
-    "What is behind it": ("theorem", "paper", "bench"),  # of parasol_lab
 }
+_PANELS = {**_OWN, "What is behind it": ("theorem", "paper", "bench")}  # the last of parasol_lab
 _HELP = """Write down a parametric PDE, learn a model that answers any parameter at once and says how wrong it can be.
 
 [bold]parasol problems[/bold]                                      [dim]what there is[/dim]
@@ -53,6 +55,14 @@ def _names_elsewhere() -> list[str]:
     return list(dict.fromkeys([*_ADDED, *entry_points(group=_GROUP).names]))
 
 
+@cache
+def _own_command(name: str) -> Any:
+    """The command of ours by this name; the others are not imported."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command()(getattr(import_module(f"parasol.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
+
 def _command_elsewhere(name: str) -> Any:
     """The command of another package by this name, or None."""
     from importlib.metadata import entry_points
@@ -68,16 +78,20 @@ class Terminated(SystemExit):
 class _Group(TyperGroup):
     """Shows the commands in their order, and turns what goes wrong into one line on stderr and an exit status."""
 
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.commands = {name: None for names in _OWN.values() for name in names}  # type: ignore[assignment]  for "did you mean"
+
     def list_commands(self, ctx) -> list[str]:  # for the help and for tab completion
-        order = [name for names in _PATH.values() for name in names]
+        order = [name for names in _PANELS.values() for name in names]
         there = {*self.commands, *_names_elsewhere()}
         return [name for name in dict.fromkeys([*order, *sorted(there)]) if name in there]
 
     def get_command(self, ctx, cmd_name: str) -> Any:
-        command = super().get_command(ctx, cmd_name) or _command_elsewhere(cmd_name)
+        command = _own_command(cmd_name) if cmd_name in self.commands else _command_elsewhere(cmd_name)
         if command is not None:
             command.name = cmd_name
-            panels = [panel for panel, names in _PATH.items() if cmd_name in names]
+            panels = [panel for panel, names in _PANELS.items() if cmd_name in names]
             command.rich_help_panel = panels[0] if panels else "Added by other packages"  # type: ignore[attr-defined]
         return command
 

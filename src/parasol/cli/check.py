@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from parasol.cli.app import app
+from parasol.cli.options import Jobs, JsonFile, Model, Quiet
 from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
 
 
-@app.command()
 def check(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
+    model: Model,
     problem: Annotated[
         str | None,
         typer.Option(
@@ -26,12 +25,10 @@ def check(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the budget: .png .svg .pdf.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes for the full solves.")] = None,
+    jobs: Jobs = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed draws other fresh parameters.")] = 1,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the budget as JSON; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """Where the error of MODEL comes from, on full solves it has never seen, and whether its promise holds.
 
@@ -52,7 +49,6 @@ def check(
         found = budget.check(load(model), problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
         if out is not None:
             draw_budget(found, out)
-    facts = {"model": model, **found.facts()}
-    tell(facts, json_file, quiet, found.rows().items(), wrote=(out,))
+    tell({"model": model, **found.to_dict()}, json_file, quiet, found.rows().items(), wrote=(out,))
     if not found.holds:
         raise typer.Exit(1)

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from parasol.cli.app import app
+from parasol.cli.options import JsonFile, Model, Quiet
 from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
 
 
-@app.command()
 def explore(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
+    model: Model,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", metavar="FILE", help="The page, .html; left out, it has the name of the model."),
@@ -24,10 +23,8 @@ def explore(
     samples: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="For function parameters: how many drawn ones to offer.")
     ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write name and size of the page there; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """One self-contained HTML page: sliders for the parameters, the field in colour, its error bound live.
 

@@ -6,23 +6,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from parasol.cli.app import app
+from parasol.cli.options import JsonFile, Model, Quiet
 from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
 
 
-@app.command()
 def export(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
+    model: Model,
     to: Annotated[
         str, typer.Option("--to", "--out", "-o", metavar="FILE", help="Where the ONNX model goes, like model.onnx.")
     ],
     dtype: Annotated[
         Literal["float64", "float32"], typer.Option(help="Type of mu and u; float32 halves the file.")
     ] = "float64",
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the facts of the table as JSON; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write the whole map from parameters to fields as an ONNX model, compared with Python before it is kept.
 
@@ -33,7 +30,6 @@ def export(
     """
     from parasol.delivery.onnx_export import EXPORT_SUFFIXES
     from parasol.delivery.onnx_export import export as export_onnx
-    from parasol.report.models import export_facts, export_rows
     from parasol.runtime.files import load
 
     check_place(to, EXPORT_SUFFIXES)
@@ -42,5 +38,5 @@ def export(
         stage("reading the model")
         surrogate = load(model)
         stage("writing and comparing")
-        facts = export_facts(export_onnx(surrogate, to, dtype=dtype))
-    tell(facts, json_file, quiet, export_rows(facts).items(), wrote=(to,))
+        written = export_onnx(surrogate, to, dtype=dtype)
+    tell(written.to_dict(), json_file, quiet, written.rows().items(), wrote=(to,))

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from parasol.cli.app import Terminated, app
+from parasol.cli.app import Terminated
+from parasol.cli.options import Jobs, JsonFile, OptionalProblem, Quiet
 from parasol.cli.terminal import (
-    catalogue_names,
     check_json,
     check_place,
     one_line_warnings,
@@ -22,17 +22,8 @@ from parasol.cli.terminal import (
 _ELSEWHERE, _NOT_MET = 1, 3  # exit statuses
 
 
-@app.command()
 def learn(
-    problem: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="Name in the catalogue, or path/to/file.py[:name].",
-            show_default=False,
-            autocompletion=catalogue_names,
-        ),
-    ] = None,
+    problem: OptionalProblem = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
     ] = 1e-3,
@@ -62,12 +53,10 @@ def learn(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell the plan and the cost of a solve, learn nothing.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes for the full solves.")] = None,
+    jobs: Jobs = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed draws other samples and other first weights.")] = 0,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the account as JSON; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """From PROBLEM to a model that answers any parameter with an error below the tolerance.
 
@@ -80,7 +69,9 @@ def learn(
     1 the model could not be written to FILE (it says where it is instead).
     """
     from parasol.checks import ParasolError
-    from parasol.learning import run as learning
+    from parasol.learning.report import LearnReport
+    from parasol.learning.run import learn as learn_surrogate
+    from parasol.learning.run import plan
     from parasol.pde.catalogue import load_problem
     from parasol.runtime.files import save
 
@@ -97,24 +88,24 @@ def learn(
             stage("reading the problem")
             declared = None if problem is None else load_problem(problem)
             if dry_run:
-                found = learning.plan(declared, **wish, progress=stage)
+                found = plan(declared, **wish, progress=stage)
                 facts, rows = found.facts(), found.rows()
             else:
                 limits = {"solves": solves, "seconds": seconds, "data": data, "jobs": jobs, "recipe": recipe}
-                surrogate = learning.learn(declared, **wish, **limits, progress=stage)
+                surrogate = learn_surrogate(declared, **wish, **limits, progress=stage)
                 stage("writing the model")
                 path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
                 kept = ("problem", "equation", "tolerance", "measured", "learn")
                 facts = {k: surrogate.facts[k] for k in kept if k in surrogate.facts}
                 facts = {"file": str(path), **facts, "warnings": said}
-                rows = learning.account_rows(surrogate)
+                rows = LearnReport.of(surrogate).rows()
     except (KeyboardInterrupt, Terminated):  # here the line of progress is gone
         _say_how_to_go_on(store, solved_before)
         raise
     tell(facts, json_file, quiet, rows.items(), wrote=() if surrogate is None else (path,))
     if not as_asked:
         raise typer.Exit(_ELSEWHERE)
-    if surrogate is not None and not surrogate.facts["learn"]["met"]:
+    if surrogate is not None and not surrogate.provenance.met:
         raise typer.Exit(_NOT_MET)
 
 

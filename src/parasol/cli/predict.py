@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from parasol.cli.app import app
-from parasol.cli.solve import assignments
-from parasol.cli.terminal import one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.options import JsonFile, Model, Quiet, Values, assignments
+from parasol.cli.terminal import one_line_warnings, stages, tell
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     import numpy as np
@@ -17,17 +16,9 @@ if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --he
     from parasol.runtime.surrogate import Surrogate
 
 
-@app.command()
 def predict(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
-    values: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME=VALUE",
-            help="Parameters: all of them, or none for the middle of every range.",
-            show_default=False,
-        ),
-    ] = None,
+    model: Model,
+    values: Values = None,
     mus: Annotated[
         str | None,
         typer.Option(
@@ -58,10 +49,8 @@ def predict(
         bool, typer.Option("--extrapolate", help="Answer outside the ranges too, where nothing is promised.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="For parameters that are random functions.")] = 0,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the facts of the table as JSON; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """Ask a surrogate: one parameter, or many; no equation is solved.
 
@@ -72,37 +61,33 @@ def predict(
     Of one parameter, files are those of parasol solve. Of many: .npy (parameters, values);
     .npz, .nc by names; .csv a table with the number and the parameters of each sample first.
     """
-    from parasol.report.predictions import answer_facts, answer_rows
+    from parasol.report.answers import AnswerReport
     from parasol.runtime.files import load
 
     given = assignments(values or [])
     targets = None
     if out or json_file not in (None, "-"):  # an answer on the screen needs NumPy alone
-        from parasol.report.answer_files import check_answer_outputs, write_answers
+        from parasol.report.outputs import answer_outputs, write_outputs
 
-        targets = check_answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)
+        targets = answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)
     with one_line_warnings() as said, stages(quiet) as stage:
         stage("reading the model")
         surrogate = load(model)
         asked = _asked(surrogate, given, mus, seed)
         surrogate = _restricted(surrogate, points, times)
         if targets is not None:
-            targets.check_fit(surrogate)
+            targets.check_surrogate(surrogate)
         stage("answering")
         start = time.perf_counter()
         answer = surrogate(asked, extrapolate=extrapolate)
         answer.values  # noqa: B018  computed when first asked for
         seconds = time.perf_counter() - start
-        files = [] if targets is None else [str(path) for path in targets.answer]
-        facts = answer_facts(answer, bounds=bounds, seconds=seconds, files=files, warnings=said)
+        files = [] if targets is None else [str(path) for path in targets.fields]
+        report = AnswerReport(answer, bounds, seconds, files, said)
+        data, rows = report.to_dict(), report.rows()
         if targets is not None:
-            write_answers(answer, facts, targets, bounds=bounds, stage=stage)
-    if json_file == "-":
-        print_json(facts)
-    elif not quiet:
-        show_rows(answer_rows(facts).items())
-        for path in () if targets is None else targets.paths:
-            say(f"wrote {path}")
+            write_outputs(report, targets, stage=stage)
+    tell(data, "-" if json_file == "-" else None, quiet, rows.items(), wrote=() if targets is None else targets.paths)
 
 
 def _asked(surrogate: Surrogate, given: dict[str, float], mus: str | None, seed: int) -> np.ndarray:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from parasol.cli.app import app
+from parasol.cli.options import JsonFile, Quiet
 from parasol.cli.terminal import check_json, tell
 
 
-@app.command()
 def problems(
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the list as JSON; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """List the catalogue: equations, domains, parameters.
 
@@ -24,9 +17,10 @@ def problems(
     What is not in it is a file that declares a ps.Problem: wherever a command wants a PROBLEM, give path/to/file.py.
     """
     from parasol.pde.catalogue import load_problem, problem_names
-    from parasol.report.facts import problem_facts, problem_lines
+    from parasol.report.problems import ProblemReport
 
     check_json(json_file)
-    facts = [problem_facts(name, load_problem(name)) for name in problem_names()]
-    rows = [(fact["name"], "\n".join(problem_lines(fact))) for fact in facts]
-    tell(facts, json_file, quiet, rows, "problem", "equation, domain and parameters")
+    reports = [ProblemReport(load_problem(name), name) for name in problem_names()]
+    rows = [(report.name, "\n".join(report.lines())) for report in reports]
+    data = [report.to_dict() for report in reports]
+    tell(data, json_file, quiet, rows, "problem", "equation, domain and parameters")

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from parasol.cli.app import app
+from parasol.cli.options import JsonFile, Model, Quiet
 from parasol.cli.terminal import check_json, one_line_warnings, print_json, say
 
 
-@app.command()
 def serve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)],
+    model: Model,
     port: Annotated[int, typer.Option(metavar="PORT", help="Where to listen; 0 takes any free port.")] = 8000,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="This machine only by default; 0.0.0.0 listens to everybody.")
@@ -24,10 +23,8 @@ def serve(
     max_body: Annotated[int, typer.Option(min=1, metavar="MIB", help="Largest request.")] = 8,
     max_response: Annotated[int, typer.Option(min=1, metavar="MIB", help="Largest answer.")] = 64,
     max_batch: Annotated[int, typer.Option(min=1, metavar="N", help="Most parameters in one request.")] = 10_000,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the addresses there; - is stdout.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """Answer over HTTP: fields, gradients, bounds, as JSON or NumPy, and UM-Bridge for samplers. Ctrl-C ends it.
 
@@ -36,7 +33,7 @@ def serve(
     [dim]curl -H 'Content-Type: application/json' -d '{"mus": {"a": 0.9, "k": 1.7}, "bounds": true}' http://127.0.0.1:8000/v1/predict[/dim]
     """
     from parasol.delivery.server.app import Limits, serve
-    from parasol.report.plain import write_json
+    from parasol.report.render import write_json
     from parasol.runtime.files import load
 
     check_json(json_file)

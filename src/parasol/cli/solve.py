@@ -8,32 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from parasol.cli.app import app
-from parasol.cli.terminal import catalogue_names, check_place, one_line_warnings, print_json, say, show_rows, stages
+from parasol.cli.options import JsonFile, Problem, Quiet, Values, assignments
+from parasol.cli.terminal import check_place, one_line_warnings, stages, tell
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
-    from parasol.pde.problem import Problem, Settings
+    from parasol.pde.model import Model
+    from parasol.pde.problem import Problem as PdeProblem
+    from parasol.pde.problem import Settings
 
 
-@app.command()
 def solve(
-    problem: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="Name in the catalogue, or path/to/file.py[:name].",
-            show_default=False,
-            autocompletion=catalogue_names,
-        ),
-    ],
-    values: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME=VALUE",
-            help="Parameters: all of them, or none for the middle of every range.",
-            show_default=False,
-        ),
-    ] = None,
+    problem: Problem,
+    values: Values = None,
     out: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,9 +32,7 @@ def solve(
     nodes_out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Draw the nodes and their quality: .png .svg .pdf.")
     ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the facts of the table as JSON; - is stdout.")
-    ] = None,
+    json_file: JsonFile = None,
     nodes: Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of nodes.")] = None,
     boundary_nodes: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="How many of them on the boundary.")
@@ -89,7 +73,7 @@ def solve(
     seed: Annotated[
         int, typer.Option(min=0, metavar="S", help="For the nodes, and for parameters that are random functions.")
     ] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Solve PROBLEM once, at the given parameters.
 
@@ -102,70 +86,48 @@ def solve(
     .vtkhdf: for ParaView. .gif, or .mp4 with ffmpeg: up to 101 stored times.
     """
     from parasol.pde.catalogue import load_problem
-    from parasol.pde.discretize import discretize, nodes_for
-    from parasol.report.facts import solution_facts, solution_rows
-    from parasol.report.outputs import check_outputs, write_outputs
-    from parasol.space.stencils import default_scheme
+    from parasol.report.outputs import solve_outputs, write_outputs
+    from parasol.report.solutions import SolveReport
 
     given = assignments(values or [])
-    targets = check_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
+    targets = solve_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
     for path in targets.paths:
         check_place(path, None)
-    with one_line_warnings() as said, stages(quiet) as progress:
-        progress("reading the problem")
+    with one_line_warnings() as said, stages(quiet) as stage:
+        stage("reading the problem")
         declared = load_problem(problem)
         _check_parameters(declared, given)
-        targets.check_fit(declared)
+        targets.check_problem(declared)
         in_time = _in_time(declared, times=times, step=step, tolerance=tolerance, integrator=integrator)
         counts = {"n_nodes": nodes, "n_boundary": boundary_nodes, "stencil_size": stencil}
         settings = _settings(declared, preset, **counts, method=method, degree=degree, kernel=kernel, neumann=neumann)
-        scheme = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
-        default_scheme(declared.domain.dimension, **scheme)  # says what does not fit before nodes are scattered
         start = time.perf_counter()
-        progress("scattering nodes")
-        scattered = nodes_for(declared, settings, rng=seed)
-        progress("computing weights")
-        model = discretize(declared, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
+        model = _discretised(declared, settings, solver, seed, stage)
         seconds = time.perf_counter() - start
-        fraction = progress("solving")
+        fraction = stage("solving")
         if declared.time is not None:
             in_time = _steps(settings, in_time) | {"progress": fraction}
         solution = model.solve(model.vector(given, rng=seed), **in_time)
-        files = [str(path) for path in targets.paths]
-        facts = solution_facts(
-            solution, given=given.keys(), seed=seed, discretise_seconds=seconds, files=files, warnings=said
-        )
-        write_outputs(solution, facts, targets, stage=progress)
-    if json_file == "-":
-        print_json(facts)
-    elif not quiet:
-        show_rows(solution_rows(facts).items())
-        for path in facts["files"]:
-            say(f"wrote {path}")
+        report = SolveReport(solution, given.keys(), seed, seconds, [str(path) for path in targets.paths], said)
+        data, rows = report.to_dict(), report.rows()
+        write_outputs(report, targets, stage=stage)
+    tell(data, "-" if json_file == "-" else None, quiet, rows.items(), wrote=targets.paths)
 
 
-def assignments(values: list[str]) -> dict[str, float]:
-    """Numbers by name, from words such as a=0.9."""
-    from parasol.checks import ParasolError
+def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, seed: int, stage) -> Model:
+    """The model of these settings on nodes of this seed."""
+    from parasol.pde.discretize import discretize, nodes_for
+    from parasol.space.stencils import default_scheme
 
-    out: dict[str, float] = {}
-    for text in values:
-        name, sign, value = text.partition("=")
-        if not (sign and name.strip()):
-            raise ParasolError(f"{text!r} is not an assignment. Write parameters as name=value, like a=0.9.")
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise ParasolError(f"{text!r} does not give a finite number. Write it like {name}=0.9.")
-        if name in out:
-            raise ParasolError(f"parameter {name!r} is given twice. Give it once.")
-        out[name] = number
-    return out
+    scheme = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
+    default_scheme(problem.domain.dimension, **scheme)  # says what does not fit before nodes are scattered
+    stage("scattering nodes")
+    scattered = nodes_for(problem, settings, rng=seed)
+    stage("computing weights")
+    return discretize(problem, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
 
 
-def _check_parameters(problem: Problem, given: dict[str, float]) -> None:
+def _check_parameters(problem: PdeProblem, given: dict[str, float]) -> None:
     """Refuse wrong parameters before anything expensive begins."""
     from parasol.checks import ParasolError
 
@@ -174,7 +136,7 @@ def _check_parameters(problem: Problem, given: dict[str, float]) -> None:
     problem.parameters.vector(given)
 
 
-def _settings(problem: Problem, preset: str | None, *, kernel: str | None, **options) -> Settings:
+def _settings(problem: PdeProblem, preset: str | None, *, kernel: str | None, **options) -> Settings:
     """The preset, or none, with what the single options say instead."""
     from dataclasses import replace
 
@@ -189,7 +151,7 @@ def _settings(problem: Problem, preset: str | None, *, kernel: str | None, **opt
     return replace(base, **_chosen(**options, kernel=None if kernel is None else kernel_from_text(kernel)))
 
 
-def _in_time(problem: Problem, *, times: str | None, **options) -> dict[str, Any]:
+def _in_time(problem: PdeProblem, *, times: str | None, **options) -> dict[str, Any]:
     """What the options say about time; refused for a steady problem, and where the times to store are not known."""
     from parasol.checks import ParasolError
 
@@ -204,7 +166,7 @@ def _in_time(problem: Problem, *, times: str | None, **options) -> dict[str, Any
     return chosen
 
 
-def _times(text: str, problem: Problem):
+def _times(text: str, problem: PdeProblem):
     import numpy as np
 
     from parasol.checks import ParasolError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from parasol.errors import FileError
 
 if TYPE_CHECKING:
-    from parasol.report.plain import Facts
+    from parasol.report.render import Facts
 
 _TRIAL = 2**20  # bytes written to see whether a place can be written to
 
@@ -33,11 +33,11 @@ def catalogue_names(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
-def print_json(facts: Facts | list[Facts]) -> None:
-    """Facts as JSON on stdout."""
-    from parasol.report.plain import as_json
+def print_json(data: Facts | list[Facts]) -> None:
+    """Plain values as JSON on stdout."""
+    from parasol.report.render import as_json
 
-    sys.stdout.write(as_json(facts))
+    sys.stdout.write(as_json(data))
 
 
 def check_json(json_file: str | None) -> None:
@@ -106,16 +106,21 @@ def write_safely(write: Callable[[Path], object], path: str | Path, *, store: st
 
 
 def tell(
-    facts, json_file: str | None, quiet: bool, rows: Iterable[tuple[str, str]] = (), *headers: str, wrote=()
+    data: Facts | list[Facts],
+    json_file: str | None,
+    quiet: bool,
+    rows: Iterable[tuple[str, str]] = (),
+    *headers: str,
+    wrote: Iterable[object] = (),
 ) -> None:
-    """Facts as JSON where that is asked for; for people a table, and the files that were written."""
-    from parasol.report.plain import write_json
+    """Results as JSON where that is asked for; for people a table, and the files that were written."""
+    from parasol.report.render import write_json
 
     if json_file == "-":
-        print_json(facts)
+        print_json(data)
         return
     if json_file is not None:
-        write_json(facts, json_file)
+        write_json(data, json_file)
     if quiet:
         return
     if rows:
@@ -169,28 +174,18 @@ def stages(quiet: bool):
 
 
 def show_rows(rows: Iterable[tuple[str, str]], *headers: str) -> None:
-    """A table of names and what is to be said of each; with headers it also has lines between the rows."""
-    from rich.box import SIMPLE
-    from rich.table import Table
+    """A table of names and what is to be said of each; with headers it also has space between the rows."""
+    from shutil import get_terminal_size
 
-    table = Table(*headers, box=SIMPLE, show_header=bool(headers), show_lines=bool(headers))
-    for name, words in rows:
-        table.add_row(_text(name, "bold"), _text(words))
-    _console().print(table)
+    from parasol.report.render import table
+
+    terminal = sys.stdout.isatty()
+    bold = terminal and os.name != "nt" and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    print(table(rows, *headers, width=get_terminal_size().columns if terminal else 110, bold=bold))
 
 
 def say(words: str) -> None:
     """One line, however long."""
-    _console().print(_text(words), soft_wrap=True)
+    from parasol.report.render import visible
 
-
-def _console():
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-
-
-def _text(words: str, style: str = ""):
-    from rich.text import Text  # a Text is printed as it is: brackets in it mean nothing
-
-    return Text(words, style=style)
+    print(visible(words))

@@ -15,6 +15,8 @@ from parasol.delivery.datasets import to_xarray, write_netcdf
 from parasol.delivery.files import FIELD_SUFFIXES, free_name, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.pde.evolution import Evolution
+from parasol.pde.layout import FieldLayout
+from parasol.pde.quantities import QuantityRows
 from parasol.pde.steady import Solution
 from parasol.runtime.answer import Answer
 from parasol.runtime.parameters import ParameterSpace
@@ -100,9 +102,8 @@ class Answering:
     @cached_property
     def problem(self) -> _Names:
         """Names only."""
-        known = self.surrogate.facts.get("problem")
         layout = self.surrogate.layout
-        return _Names(known if isinstance(known, str) else "", layout.names, layout.axes, layout.time)
+        return _Names(self.surrogate.provenance.problem or "", layout.names, layout.axes, layout.time)
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -135,9 +136,15 @@ class Answering:
         """Number of nodes."""
         return len(self.points)
 
-    def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """The unknown functions by name, each (..., n_nodes)."""
-        return dict(zip(self.problem.names, np.split(values, len(self.problem.names), axis=-1), strict=True))
+    @property
+    def layout(self) -> FieldLayout:
+        """The unknown functions one after the other."""
+        return FieldLayout(self.problem.names, self.n_nodes, 0)
+
+    @property
+    def quantities(self) -> QuantityRows:
+        """None: `answer.quantities` has them."""
+        return QuantityRows((), np.empty((0, self.layout.n_unknowns)))
 
     def exact(self, mu, t: float | None = None) -> None:
         """A surrogate does not know it."""

@@ -43,10 +43,10 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
         variables[_free(name, coordinates, variables)] = ((*samples, *times, "node"), field)
     for name, found in answer.quantities.items():
         # a slash would make a group of it in the file
-        text = name.replace("/", " per ")
-        variables[_free(text, coordinates, variables)] = ((*samples, *times), found)
+        told = name.replace("/", " per ")
+        variables[_free(told, coordinates, variables)] = ((*samples, *times), found)
         if bounds:
-            variables[_free(f"bound of {text}", coordinates, variables)] = (
+            variables[_free(f"bound of {told}", coordinates, variables)] = (
                 (*samples, *times),
                 answer.quantity_bounds[name],
             )
@@ -64,9 +64,7 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
             (*samples, "function value"),
             mus[..., len(space.scalars) :],
         )
-    known = answer.surrogate.facts
-    text = {name: str(known[name]) for name in ("problem", "equation", "domain") if known.get(name)}
-    return xarray.Dataset(variables, coordinates, {"parasol": __version__, **text})
+    return xarray.Dataset(variables, coordinates, {"parasol": __version__, **answer.surrogate.provenance.words})
 
 
 def write_netcdf(dataset: Any, path: str | Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from parasol import __version__
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError, check_choice
 from parasol.delivery.onnx_graph import Graph, emit, require_onnx
+from parasol.runtime.description import ranges
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program
 from parasol.runtime.surrogate import Surrogate
@@ -37,6 +38,21 @@ class Export:
     n_values: int
     difference: float
     checked_with: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return asdict(self) | {"path": str(self.path)}
+
+    def rows(self) -> dict[str, str]:
+        """The report in words."""
+        inner = "" if self.map_dtype == self.dtype else f", {self.map_dtype} up to the coefficients"
+        return {
+            "input": f"mu (n, {self.n_parameters})",
+            "output": f"u (n, {self.n_values})",
+            "numbers": self.dtype + inner,
+            "difference": f"{self.difference:.1e} of the largest value, in {self.checked_with}",
+            "size": f"{self.n_bytes / 1e6:.3g} MB",
+        }
 
 
 def export(surrogate: Surrogate, path: str | Path, *, dtype: str = "float64") -> Export:
@@ -92,18 +108,18 @@ def model_bytes(onnx: Any, surrogate: Surrogate, dtype: str, map_dtype: str) -> 
 
 def metadata(surrogate: Surrogate) -> dict[str, str]:
     """What the numbers mean: one JSON text for each name."""
-    layout, space, facts = surrogate.layout, surrogate.parameters.answered, surrogate.facts
+    layout, space = surrogate.layout, surrogate.parameters.answered
     out: dict[str, Any] = {
         "parasol": __version__,
-        "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in space.scalars],
+        "parameters": ranges(space.scalars),
         "functions": [{"name": f.name, "on": f.on} for f in space.functions],
         "unknowns": list(layout.names),
         "order of u": "times, slowest; unknowns; nodes",
         "times": None if layout.times is None else layout.times.tolist(),
         "nodes": None if layout.points is None else layout.points.tolist(),
         "units": "those of the problem as it was declared",
+        **surrogate.provenance.words,
     }
-    out |= {name: facts[name] for name in ("problem", "equation", "domain") if facts.get(name)}
     return {name: json.dumps(value, ensure_ascii=False) for name, value in out.items()}
 
 

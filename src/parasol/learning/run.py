@@ -19,7 +19,7 @@ from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
 from parasol.learning.nodes import Discretised
 from parasol.learning.proven import check_box, learn_proven
-from parasol.learning.report import LEVEL, Evidence, LearnReport, Outcome, Step
+from parasol.learning.report import LEVEL, Evidence, Outcome, Step
 from parasol.learning.request import Request, discretised
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache, Stage
@@ -245,8 +245,3 @@ def _gathered() -> Iterator[list[str]]:
     for other in caught:
         if not issubclass(other.category, ParasolWarning):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-
-
-def account_rows(surrogate: Surrogate) -> dict[str, str]:
-    """The report of a learned surrogate as a table of two columns."""
-    return LearnReport.of(surrogate).rows()

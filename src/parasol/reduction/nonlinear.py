@@ -152,17 +152,17 @@ class _Batch:
     """Gauss-Newton for some parameters at once."""
 
     def __init__(self, reduced: NonlinearReducedModel, mus: np.ndarray):
-        self.residual, self.sampled, self.mus = reduced.residual, reduced.sampled, mus
+        self.weighted, self.sampled, self.mus = reduced.residual, reduced.sampled, mus
         phi = reduced.load_theta(mus)
         self.theta = reduced.operator_theta(mus)
-        self.phi = np.hstack([phi, np.zeros((len(mus), self.residual.n_loads - phi.shape[1]))])
+        self.phi = np.hstack([phi, np.zeros((len(mus), self.weighted.n_loads - phi.shape[1]))])
         # modes before rows, so that all samples together are one tall matrix
-        self.operator = np.ascontiguousarray(self.residual.operators(self.theta).transpose(0, 2, 1))
+        self.operator = np.ascontiguousarray(self.weighted.operators(self.theta).transpose(0, 2, 1))
         self.least = 1e-8 * float(np.max(np.linalg.norm(reduced.start_coefficients, axis=1), initial=0.0))
 
     def residual(self, at: np.ndarray, c: np.ndarray) -> np.ndarray:
         """P (A V c + N(V c) − f) of the samples `at`, (n_at, n_rows)."""
-        out = -self.residual.residuals(self.theta[at], self.phi[at], c)
+        out = -self.weighted.residuals(self.theta[at], self.phi[at], c)
         for part in self.sampled:
             out += part.values(self.mus[at], c) @ part.lift
         return out

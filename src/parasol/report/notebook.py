@@ -1,19 +1,18 @@
-"""What a notebook shows of an object: a title, formulas, a small picture, a table of words; all of it escaped."""
+"""What a notebook shows of what answers: cards with formulas that are known to be harmless, and a small picture."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
 from functools import singledispatch
-from html import escape
 
 import numpy as np
 
-from parasol.report.surrogates import error_text, surrogate_rows
+from parasol.report.answers import AnswerReport
+from parasol.report.render import card, field_rows
 from parasol.runtime.answer import Answer
 from parasol.runtime.basis import Basis
-from parasol.runtime.description import bound_words, description
+from parasol.runtime.description import SurrogateReport
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
@@ -28,18 +27,6 @@ _LONGEST = 2000  # characters of a formula
 _WIDTH, _HEIGHT, _LEFT, _MOST = 280, 96, 40, 300
 
 
-def card(title: str, rows: Mapping[str, str], *, formulas: Sequence[str] = (), picture: str = "") -> str:
-    """A title, LaTeX formulas, a picture (SVG as it is), and a table of names and words.
-
-    >>> card("heat", {"a": "1 < 2"})
-    '<div><strong>heat</strong><table><tr><th style="text-align:left">a</th><td style="text-align:left">1 &lt; 2</td></tr></table></div>'
-    """
-    left = 'style="text-align:left"'
-    lines = [f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(words)}</td></tr>" for name, words in rows.items()]
-    shown = "".join(f"<p>$\\displaystyle {escape(formula, quote=False)}$</p>" for formula in formulas)
-    return f"<div><strong>{escape(title)}</strong>{shown}{picture}<table>{''.join(lines)}</table></div>"
-
-
 def is_plain_latex(text: str) -> bool:
     r"""Whether a formula is made of nothing but symbols, numbers and well-known commands.
 
@@ -48,11 +35,6 @@ def is_plain_latex(text: str) -> bool:
     """
     commands = set(re.findall(r"\\([A-Za-z]+)", text))
     return commands <= set(_COMMANDS.split()) and "$" not in text and len(text) <= _LONGEST
-
-
-def field_rows(fields: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """The range of values of each unknown function."""
-    return {name: f"from {np.min(values):.6g} to {np.max(values):.6g}" for name, values in fields.items()}
 
 
 def spectrum_svg(values: np.ndarray, n_kept: int) -> str:
@@ -117,8 +99,8 @@ def _(reduced: ReducedModel) -> str:
 @html.register
 def _(surrogate: Surrogate) -> str:
     """A surrogate for a notebook: the equations in LaTeX where they are known, then the table."""
-    rows = surrogate_rows(description(surrogate))
-    formulas = [text for text in str(surrogate.facts.get("latex") or "").split(r" \\ ") if text]
+    rows = SurrogateReport(surrogate).rows()
+    formulas = [text for text in (surrogate.provenance.latex or "").split(r" \\ ") if text]
     if not all(map(is_plain_latex, formulas)):
         formulas = []
     if formulas:
@@ -129,18 +111,11 @@ def _(surrogate: Surrogate) -> str:
 @html.register
 def _(answer: Answer) -> str:
     """An answer for a notebook; values and bounds are computed for a single parameter only."""
-    surrogate, names = answer.surrogate, answer.surrogate.parameters.names
+    report, surrogate = AnswerReport(answer), answer.surrogate
+    methods = [answer.method] if isinstance(answer.method, str) else answer.method
     rows = {"values": f"{'' if answer.single else f'{len(answer.mus)} × '}{surrogate.n_values}"}
-    outside = int(np.count_nonzero(answer.extrapolated))
-    if outside:
-        rows["outside the box"] = f"{outside} of {len(answer.mus)}: nothing is promised there"
-    rows["by"] = ", ".join(dict.fromkeys([answer.method] if isinstance(answer.method, str) else answer.method))
+    rows |= report.outside_rows() | {"by": ", ".join(dict.fromkeys(methods))}
     if not answer.single:
         return card(f"answers to {len(answer.mus)} parameters", rows)
-    rows |= field_rows({", ".join(surrogate.layout.names): answer.values})
-    if surrogate.has_bounds:
-        words = bound_words(surrogate, rigorous=bool(answer.bounds.rigorous.all()))
-        rows["relative error"] = error_text(float(answer.bound), words)
-    rows |= {name: f"{value:.6g}" for name, value in answer.quantities.items() if isinstance(value, float)}
-    at = ", ".join(f"{name}={value:g}" for name, value in zip(names, answer.mus[0], strict=False))
-    return card(f"answer at {at or 'a function'}", rows)
+    at = [f"{name}={value:g}" for name, value in zip(surrogate.parameters.names, answer.mus[0], strict=False)]
+    return card(f"answer at {', '.join(at) or 'a function'}", rows | field_rows(report.fields) | report.error_rows())

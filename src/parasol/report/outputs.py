@@ -1,90 +1,108 @@
-"""The files a solve leaves: refused before it begins, or written all together."""
+"""The files a solve or an answer leaves: refused before it begins, or written all together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
+from parasol.delivery.answers import ANSWER_SUFFIXES, MANY_SUFFIXES, as_solution, check_fields, write_answer
 from parasol.delivery.files import FIELD_SUFFIXES, write_field
-from parasol.pde.evolution import Evolution
 from parasol.pde.problem import Problem
-from parasol.pde.steady import Solution
 from parasol.report import figures
 from parasol.report.animations import ANIMATION_SUFFIXES, require_writer
+from parasol.report.answers import AnswerReport
 from parasol.report.canvas import require_matplotlib
-from parasol.report.plain import Facts, Stage, write_json
+from parasol.report.render import write_json
+from parasol.report.solutions import SolveReport
+from parasol.runtime.answer import Answer
+from parasol.runtime.surrogate import Surrogate
+
+Stage = Callable[[str], Callable[[float], None] | None]  # told what begins, may return whom to tell the fraction done
+_PICTURES = (*figures.FIGURE_SUFFIXES, *ANIMATION_SUFFIXES)
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where to write the solution (in several forms), a figure of its nodes, and its facts as JSON.
+    """Where to write fields (in several forms), a figure of the nodes, and the report as JSON."""
 
-    >>> Outputs(solution=(Path("u.csv"),), facts=Path("./u.csv"))
-    Traceback (most recent call last):
-    parasol.errors.ParasolError: two outputs have the same file name. Give each its own.
-    """
-
-    solution: tuple[Path, ...] = ()
+    fields: tuple[Path, ...] = ()
     nodes: Path | None = None
-    facts: Path | None = None
+    report: Path | None = None
 
     def __post_init__(self):
-        for path in self.solution:
-            check_output(path, (*figures.FIGURE_SUFFIXES, *ANIMATION_SUFFIXES, *FIELD_SUFFIXES))
-        if self.nodes is not None:
-            check_output(self.nodes, figures.FIGURE_SUFFIXES)
-        if self.facts is not None:
-            check_output(self.facts, None)
+        for path in self.paths:
+            check_output(path, None)
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise ParasolError("two outputs have the same file name. Give each its own.")
-        if self.nodes is not None or any(path.suffix.lower() not in FIELD_SUFFIXES for path in self.solution):
+        if self.nodes is not None or any(path.suffix.lower() in _PICTURES for path in self.fields):
             require_matplotlib()
         for path in self.animations:
             require_writer(path.suffix)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """All of them, the facts last."""
-        return *self.solution, *[path for path in (self.nodes, self.facts) if path is not None]
+        """All of them, the report last."""
+        return *self.fields, *[path for path in (self.nodes, self.report) if path is not None]
 
     @property
     def animations(self) -> tuple[Path, ...]:
-        """Those of the solution that move."""
-        return tuple(path for path in self.solution if path.suffix.lower() in ANIMATION_SUFFIXES)
+        """Those of the fields that move."""
+        return tuple(path for path in self.fields if path.suffix.lower() in ANIMATION_SUFFIXES)
 
-    def check_fit(self, problem: Problem) -> None:
+    def check_problem(self, problem: Problem) -> None:
         """Refuse what this problem's solution cannot be written as."""
         for path in self.animations if problem.time is None else ():
             raise ParasolError(f"{path.name!r} would be an animation, but the problem is steady. Write a .png instead.")
 
+    def check_surrogate(self, surrogate: Surrogate) -> None:
+        """Refuse what this surrogate's answers cannot be written as."""
+        for path in self.fields:
+            if path.suffix.lower() in (*_PICTURES, ".vtkhdf"):
+                check_fields(surrogate, path)
+        for path in self.animations if surrogate.layout.n_times < 2 else ():
+            raise ParasolError(f"{path.name!r} would be an animation of one moment. Write a .png instead.")
 
-def check_outputs(solution: Sequence[str], nodes: str | None, facts: str | None) -> Outputs:
-    """The outputs of these names, or a clear error; what is named twice for the solution is written once."""
-    return Outputs(
-        solution=tuple(Path(name) for name in dict.fromkeys(solution)),
-        nodes=None if nodes is None else Path(nodes),
-        facts=None if facts is None else Path(facts),
-    )
+
+def solve_outputs(fields: Sequence[str], nodes: str | None, report: str | None) -> Outputs:
+    """The outputs of these names, or a clear error; what is named twice for the solution is written once.
+
+    >>> solve_outputs(["u.csv"], None, "./u.csv")
+    Traceback (most recent call last):
+    parasol.errors.ParasolError: two outputs have the same file name. Give each its own.
+    """
+    paths = [check_output(name, (*_PICTURES, *FIELD_SUFFIXES)) for name in dict.fromkeys(fields)]
+    drawn = None if nodes is None else check_output(nodes, figures.FIGURE_SUFFIXES)
+    return Outputs(tuple(paths), drawn, None if report is None else Path(report))
 
 
-def write_outputs(
-    solution: Solution | Evolution, facts: Facts, to: Outputs, *, stage: Stage = lambda text: None
-) -> None:
+def answer_outputs(fields: Sequence[str], report: str | None, *, many: bool) -> Outputs:
+    """The same for the answer to one parameter, or to many."""
+    for path in map(Path, fields):
+        if many and path.suffix.lower() in (*_PICTURES, ".vtkhdf"):
+            raise ParasolError(f"{path.name!r} shows one parameter, not many. Use one of: {', '.join(MANY_SUFFIXES)}.")
+    paths = [check_output(name, (*ANSWER_SUFFIXES, *_PICTURES)) for name in dict.fromkeys(fields)]
+    return Outputs(tuple(paths), report=None if report is None else Path(report))
+
+
+def write_outputs(report: SolveReport | AnswerReport, to: Outputs, *, stage: Stage = lambda text: None) -> None:
     """Write all files or none: each beside its place first, then all into their places."""
+    result = report.answer if isinstance(report, AnswerReport) else report.solution
     with ExitStack() as files:
-        for path in to.solution:
+        for path in to.fields:
             progress = stage(f"writing {path.name}")
             beside = files.enter_context(replacing(path))
-            if path.suffix.lower() in FIELD_SUFFIXES:
-                write_field(solution, beside)
+            if path.suffix.lower() in _PICTURES:
+                figures.draw(as_solution(result) if isinstance(result, Answer) else result, beside, progress=progress)
+            elif isinstance(report, AnswerReport):
+                write_answer(report.answer, beside, bounds=report.with_bounds)
             else:
-                figures.draw(solution, beside, progress=progress)
-        if to.nodes is not None:
+                write_field(report.solution, beside)
+        if to.nodes is not None and isinstance(report, SolveReport):
             stage(f"writing {to.nodes.name}")
-            figures.draw_nodes(solution.model.nodes, files.enter_context(replacing(to.nodes)))
-        if to.facts is not None:  # last, so that it knows of every warning
-            write_json(facts, files.enter_context(replacing(to.facts)))
+            figures.draw_nodes(report.solution.model.nodes, files.enter_context(replacing(to.nodes)))
+        if to.report is not None:  # last, so that it knows of every warning
+            write_json(report.to_dict(), files.enter_context(replacing(to.report)))

@@ -1,57 +1,167 @@
-"""A surrogate described in plain values: what it answers, how large it is, what is known of its errors."""
+"""A surrogate described: what it answers, how large it is, what is known of its errors, how it was made."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parasol.runtime.parameters import ParameterRange
 from parasol.runtime.program import map_name, program_of
 from parasol.runtime.surrogate import Surrogate
 
 Plain = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these: what JSON knows
 
+# facts that have a row of their own; others are shown under "made"
+_SAID = ("problem", "equation", "latex", "domain", "tolerance")
+
+
+@dataclass(frozen=True, eq=False)
+class SurrogateReport:
+    """What a surrogate is, for people and for JSON; `path` is the file it comes from."""
+
+    surrogate: Surrogate
+    path: str | Path | None = None
+
+    def to_dict(self) -> Plain:
+        """All that is known of it."""
+        surrogate, path = self.surrogate, self.path
+        layout, space, basis, made = surrogate.layout, surrogate.parameters, surrogate.basis, surrogate.provenance
+        points, times, discarded = layout.points, layout.times, basis.energy_discarded
+        return {
+            "file": None if path is None else str(path),
+            "n_bytes": None if path is None else Path(path).stat().st_size,
+            "problem": made.problem,
+            "equation": made.equation,
+            "domain": made.domain,
+            "unknowns": list(layout.names),
+            "parameters": ranges(space.answered.scalars),
+            "functions": [{"name": f.name, "on": f.on, "law": str(f.distribution)} for f in space.functions],
+            "n_parameters": surrogate.n_parameters,
+            "n_values": surrogate.n_values,
+            "n_nodes": None if points is None else len(points),
+            "n_interior": None if points is None else layout.n_interior,
+            "dimension": None if points is None else points.shape[1],
+            "coordinates": None if points is None else list(layout.axes),
+            "times": None if times is None else span(times),
+            "time": None if times is None else layout.time,
+            "n_modes": basis.n_modes,
+            "basis": {
+                "method": basis.method,
+                "n_snapshots": basis.n_snapshots,
+                "weighted": basis.weights is not None,
+                "held_out_error": basis.held_out_error,
+                "energy_discarded": float(discarded[basis.n_modes]) if len(discarded) > basis.n_modes else None,
+            },
+            "map": self._map(),
+            "bound": self._bound(),
+            "quantities": [] if surrogate.quantities is None else list(surrogate.quantities.names),
+            "tolerance": made.tolerance,
+            "made": plain(surrogate.facts),
+        }
+
+    def rows(self) -> dict[str, str]:
+        """The same in words, by name."""
+        surrogate, made, basis = self.surrogate, self.surrogate.provenance, self.surrogate.basis
+        rows = made.words
+        rows["parameters"] = str(surrogate.parameters.answered)
+        rows["answers"] = self._answer_words()
+        if surrogate.quantities is not None:
+            rows["quantities"] = ", ".join(surrogate.quantities.names)
+        kept = f" from {basis.n_snapshots} snapshots" if basis.n_snapshots else ""
+        error = "" if basis.held_out_error is None else f", projection error {basis.held_out_error:.1e}"
+        rows["basis"] = f"{basis.n_modes} modes by {basis.method}{kept}{error}"
+        rows["map"] = self._map_words()
+        rows["error bound"] = self._bound_words()
+        if made.tolerance is not None:
+            met = {True: ", met", False: ", NOT met", None: ""}[made.met]
+            rows["promised"] = f"relative error {made.tolerance:.3g} against the discrete solution{met}"
+        if made.measured is not None:
+            errors = made.measured
+            rows["measured"] = f"mean {errors.mean:.1e}, max {errors.max:.1e} on {errors.n} fresh solves"
+        if made.discretisation_error is not None:
+            rows["discretisation error"] = f"about {made.discretisation_error:.1e}"
+        if made.solves is not None:
+            rows["full solves"] = str(made.solves)
+        others = {key: value for key, value in plain(surrogate.facts).items() if key not in _SAID}
+        short = {key: f"{v:.3g}" if isinstance(v, float) else str(v) for key, v in others.items() if _is_short(v)}
+        if short:
+            rows["made"] = ", ".join(f"{key.replace('_', ' ')} {words}" for key, words in short.items())
+        if isinstance(others.get("made_with"), dict):
+            rows["made with"] = ", ".join(f"{name} {version}" for name, version in others["made_with"].items())
+        if self.path is not None:
+            rows["file"] = f"{self.path}, {Path(self.path).stat().st_size / 1e6:.3g} MB"
+        return rows
+
+    def _map(self) -> Plain:
+        fitted = self.surrogate.map
+        out: Plain = {"kind": map_name(fitted)}
+        program = program_of(fitted)
+        if program is not None:
+            out |= {"widths": list(program.widths), "activation": None}
+            out |= {"n_weights": program.n_weights, "dtype": str(program.dtype)}
+            for op in program.all_operations:
+                out |= op.facts
+        error = getattr(fitted, "error", getattr(fitted, "validation_error", None))
+        if isinstance(error, float):
+            out["validation_error"] = error  # of samples not fitted to, by which it was chosen
+        return out
+
+    def _map_words(self) -> str:
+        about = self._map()
+        words = [about["kind"]]
+        if "widths" in about and "n_terms" not in about:
+            words.append(" ".join(["-".join(map(str, about["widths"])), *filter(None, [about["activation"]])]))
+        if "n_terms" in about:
+            words.append(f"{about['n_terms']} terms of degree {about['degree']}")
+        if "n_centres" in about:
+            words.append(f"{about['n_centres']} samples, {about['kernel']}")
+        if "n_weights" in about:
+            words.append(f"{about['n_weights']} weights, {about['dtype']}")
+        if "validation_error" in about:
+            words.append(f"validation error {about['validation_error']:.1e}")
+        return ", ".join(words)
+
+    def _bound(self) -> Plain:
+        reduced, conformal = self.surrogate.reduced, self.surrogate.conformal
+        if reduced is not None:
+            words = "from the residual; each answer says whether its bound is proven"
+            return {"kind": "certificate", "n_anchors": reduced.certificate.n_anchors, "meaning": words}
+        if conformal is not None:
+            about = {"level": conformal.level, "n_calibration": conformal.n_calibration, "quantile": conformal.quantile}
+            return {"kind": "conformal" if conformal.drawn else "estimated", **about, "meaning": conformal.meaning}
+        return {"kind": None, "meaning": bound_words(self.surrogate, rigorous=False)}
+
+    def _bound_words(self) -> str:
+        reduced, conformal = self.surrogate.reduced, self.surrogate.conformal
+        if reduced is not None:
+            return f"for each answer, from its residual; constants known at {reduced.certificate.n_anchors} parameters"
+        if conformal is None:
+            return "none: nothing is known about the errors"
+        size, n = f"{conformal.quantile:.1e} relative", conformal.n_calibration
+        if conformal.drawn:
+            return f"{size} with probability {conformal.level:g}, by {n} solves"
+        return f"{size}, estimated from {n} solves"
+
+    def _answer_words(self) -> str:
+        layout = self.surrogate.layout
+        names = ", ".join(layout.names)
+        if layout.points is None:
+            return f"{self.surrogate.n_values} values of {names}"
+        n_nodes, dimension = layout.points.shape
+        nodes = f"{n_nodes} = {layout.n_interior} interior + {n_nodes - layout.n_interior} boundary nodes"
+        when = ""
+        if layout.times is not None:
+            when = f", at {len(layout.times)} times {layout.time} from {layout.times[0]:g} to {layout.times[-1]:g}"
+        return f"{names} at {nodes} in {dimension}-D ({', '.join(layout.axes)}){when}"
+
 
 def description(surrogate: Surrogate, path: str | Path | None = None) -> Plain:
     """What a surrogate is: what it answers, from which parameters, how large it is, what is known of its errors."""
-    layout, space, basis = surrogate.layout, surrogate.parameters, surrogate.basis
-    points = layout.points
-    return {
-        "file": None if path is None else str(path),
-        "n_bytes": None if path is None else Path(path).stat().st_size,
-        "problem": surrogate.facts.get("problem"),
-        "equation": surrogate.facts.get("equation"),
-        "domain": surrogate.facts.get("domain"),
-        "unknowns": list(layout.names),
-        "parameters": [
-            {"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in space.answered.scalars
-        ],
-        "functions": [{"name": f.name, "on": f.on, "law": str(f.distribution)} for f in space.functions],
-        "n_parameters": surrogate.n_parameters,
-        "n_values": surrogate.n_values,
-        "n_nodes": None if points is None else len(points),
-        "n_interior": None if points is None else layout.n_interior,
-        "dimension": None if points is None else points.shape[1],
-        "coordinates": None if points is None else list(layout.axes),
-        "times": None if layout.times is None else _span(layout.times),
-        "time": None if layout.times is None else layout.time,
-        "n_modes": basis.n_modes,
-        "basis": {
-            "method": basis.method,
-            "n_snapshots": basis.n_snapshots,
-            "weighted": basis.weights is not None,
-            "held_out_error": basis.held_out_error,
-            "energy_discarded": float(basis.energy_discarded[basis.n_modes])
-            if len(basis.energy_discarded) > basis.n_modes
-            else None,
-        },
-        "map": _map_facts(surrogate),
-        "bound": _bound_facts(surrogate),
-        "quantities": [] if surrogate.quantities is None else list(surrogate.quantities.names),
-        "tolerance": surrogate.facts.get("tolerance"),
-        "made": _plain(surrogate.facts),
-    }
+    return SurrogateReport(surrogate, path).to_dict()
 
 
 def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:
@@ -64,43 +174,28 @@ def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:
     return "not known"
 
 
-def _map_facts(surrogate: Surrogate) -> Plain:
-    out: Plain = {"kind": map_name(surrogate.map)}
-    program = program_of(surrogate.map)
-    if program is not None:
-        out |= {"widths": list(program.widths), "activation": None}
-        out |= {"n_weights": program.n_weights, "dtype": str(program.dtype)}
-        for op in program.all_operations:
-            out |= op.facts
-    error = getattr(surrogate.map, "error", getattr(surrogate.map, "validation_error", None))
-    if isinstance(error, float):
-        out["validation_error"] = error  # of samples not fitted to, by which it was chosen
-    return out
+def ranges(scalars: Iterable[ParameterRange]) -> list[Plain]:
+    """Names, ranges and scales of parameters."""
+    return [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in scalars]
 
 
-def _bound_facts(surrogate: Surrogate) -> Plain:
-    reduced, conformal = surrogate.reduced, surrogate.conformal
-    if reduced is not None:
-        words = "from the residual; each answer says whether its bound is proven"
-        return {"kind": "certificate", "n_anchors": reduced.certificate.n_anchors, "meaning": words}
-    if conformal is not None:
-        about = {"level": conformal.level, "n_calibration": conformal.n_calibration, "quantile": conformal.quantile}
-        return {"kind": "conformal" if conformal.drawn else "estimated", **about, "meaning": conformal.meaning}
-    return {"kind": None, "meaning": bound_words(surrogate, rigorous=False)}
-
-
-def _span(times: np.ndarray) -> Plain:
+def span(times: Sequence[float] | np.ndarray) -> Plain:
+    """The first and the last of some times, and how many there are."""
     return {"first": float(times[0]), "last": float(times[-1]), "count": len(times)}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Nothing but what JSON knows."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, np.generic):
         return value.item()
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _is_short(value: Any) -> bool:
+    return not isinstance(value, dict | list) and len(str(value)) <= 40

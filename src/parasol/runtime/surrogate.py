@@ -22,6 +22,7 @@ from parasol.runtime.operation import Operation
 from parasol.runtime.operations import run, steps
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.program import Program, map_name, program_of
+from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import Bounds, ReducedModel
 
@@ -86,6 +87,11 @@ class Surrogate:
 
     def _repr_html_(self) -> str:
         return borrowed("html")(self)
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """What its facts say of the problem behind it, and of how it was learned."""
+        return Provenance.of(self.facts)
 
     @property
     def n_parameters(self) -> int:

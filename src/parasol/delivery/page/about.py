@@ -8,6 +8,7 @@ from typing import Any
 from parasol import __version__
 from parasol.pde.model import Model
 from parasol.pde.text import problem_words
+from parasol.runtime.provenance import Provenance
 from parasol.runtime.surrogate import Surrogate
 
 _ELSEWHERE = ("problem", "equation", "latex", "fingerprint", "rebuild")  # shown above, or of no use to a reader
@@ -15,12 +16,13 @@ _ELSEWHERE = ("problem", "equation", "latex", "fingerprint", "rebuild")  # shown
 
 def about(surrogate: Surrogate) -> dict[str, Any]:
     """Name, equations, coordinates and facts of a surrogate, as plain data."""
-    facts, solver, layout = dict(surrogate.facts), surrogate.solver, surrogate.layout
+    facts, solver, layout = surrogate.facts, surrogate.solver, surrogate.layout
     if isinstance(solver, Model):
         facts = problem_words(solver.problem) | facts
+    made = Provenance.of(facts)
     return {
-        "name": str(facts.get("problem", "")),
-        "equations": [text for text in str(facts.get("equation", "")).split("; ") if text],
+        "name": made.problem or "",
+        "equations": [text for text in (made.equation or "").split("; ") if text],
         "coordinates": list(layout.axes) or ["index"],
         "time": layout.time,
         "n_modes": surrogate.basis.n_modes,

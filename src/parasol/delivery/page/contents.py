@@ -13,6 +13,7 @@ from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import map_program
+from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
 from parasol.runtime.surrogate import Surrogate
 
@@ -32,8 +33,8 @@ class PageFunction:
     on: str
     span: Span
     samples: np.ndarray
-    given: bool  # by the caller, not drawn from a distribution
-    largest_square: float  # of its coordinates, where a bound that was calibrated on the distribution still counts
+    given: bool  # by the caller, not drawn at random
+    largest_square: float  # of its coordinates, where a bound that was calibrated on its distribution still counts
 
 
 def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
     coefficients = surrogate.coefficients(_seen(surrogate, functions))
     lifted = (coefficients[:_N_LIFTED] @ modes.T).reshape(-1, layout.n_times, len(layout.names), n_nodes)
     data: dict[str, Any] = {
-        "parameters": [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in scalars],
+        "parameters": ranges(scalars),
         "functions": _listed(functions, len(scalars), pack),
         "n_mu": surrogate.n_parameters,
         "map": map_program(surrogate.operations, pack),
@@ -64,11 +65,11 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         # a value is off by no more than the field is, over the root of its weight
         "least_weight": None if surrogate.readout is not None else 1.0 if weights is None else float(weights.min()),
     }
-    quantities = surrogate.quantities
-    data["quantities"] = quantities and {
-        "names": list(quantities.names),
-        "rows": pack.add(quantities.rows),
-        "norms": pack.add(quantities.norms),
+    wanted = surrogate.quantities
+    data["quantities"] = wanted and {
+        "names": list(wanted.names),
+        "rows": pack.add(wanted.rows),
+        "norms": pack.add(wanted.norms),
     }
     spans = [function.span for function in functions]
     data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)

@@ -55,7 +55,7 @@ const Words = (() => {
         const nodes = f.on === "boundary" ? "layout.points[layout.n_interior:]" : "layout.points";
         lines.push(`${f.name} = np.array(${values})  # coordinates of its modes`);
         lines.push(f.given ? `mu.append(${f.name} @ modes)  # the modes of the samples this page was made with`
-          : `mu.append(${f.name} @ surrogate.parameters.functions[${i}].law.modes(${nodes}))`);
+          : `mu.append(${f.name} @ surrogate.parameters.functions[${i}].distribution.modes(${nodes}))`);
       });
       lines.push("answer = surrogate(np.concatenate(mu))");
     } else lines.push(`answer = surrogate(${scalars})  # ${names.join(", ")}`);

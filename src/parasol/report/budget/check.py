@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
 from parasol.report.budget.solver import solver_of
-from parasol.report.plain import Facts
+from parasol.report.render import Facts
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.kernels import PHS
 
@@ -107,7 +108,12 @@ class Budget:
         return not self.broken
 
     def facts(self) -> Facts:
-        """The budget as plain data."""
+        """The name of `to_dict` in version 0.1.0; it goes with the next version."""
+        warnings.warn("budget.facts() has a new name: use budget.to_dict().", DeprecationWarning, stacklevel=2)
+        return self.to_dict()
+
+    def to_dict(self) -> Facts:
+        """The budget as plain values."""
         effect = self.effectivity
         return {
             "holds": self.holds,
@@ -129,7 +135,7 @@ class Budget:
         }
 
     def rows(self) -> dict[str, str]:
-        """The budget as a table of two columns."""
+        """The budget in words."""
         rows: dict[str, str] = {}
         by = {"twice the nodes": self.refinement, "another kernel": self.kernel}
         known = [f"about {e:.1e} by {how}" for how, e in by.items() if e is not None]
@@ -182,8 +188,8 @@ def check(
         raise ParasolError(f"cannot check a {type(surrogate).__name__}. Pass a surrogate.")
     stage = check_progress(progress) or (lambda text: None)
     n = check_count(n, "n")
-    learned = surrogate.facts.get("learn") or {}
-    promised = surrogate.facts.get("tolerance") if tolerance is None else check_positive(tolerance, "tolerance")
+    learned = surrogate.provenance
+    promised = learned.tolerance if tolerance is None else check_positive(tolerance, "tolerance")
     stage("rebuilding the solver")
     solver = solver_of(surrogate, problem, model)
     truth, n_failed = _fresh(surrogate, solver, n, rng, jobs, stage)
@@ -193,11 +199,12 @@ def check(
         bounds = surrogate.certify(truth.mus)
     conformal = surrogate.conformal if surrogate.reduced is None else None
     level, n_calibration = (1.0, None) if conformal is None else (conformal.level, conformal.n_calibration)
-    refinement, kernel = learned.get("discretisation_error"), None
+    refinement, kernel = learned.discretisation_error, None
     if isinstance(solver, Model):
         stage("estimating the discretisation error")
-        refined = bool(learned.get("refined_nodes"))
-        afresh = estimate(solver, rng=rng, refined=refined).error  # other nodes and parameters than learning looked at
+        afresh = estimate(
+            solver, rng=rng, refined=learned.refined_nodes
+        ).error  # other nodes and parameters than learning looked at
         refinement = max(afresh, refinement or 0.0)
         kernel = other_kernel(solver)
     return Budget(
@@ -208,7 +215,7 @@ def check(
         rigorous=None if bounds is None else bounds.rigorous,
         names=surrogate.parameters.names,
         tolerance=promised,
-        total=bool(learned.get("total")) and tolerance is None,
+        total=learned.total and tolerance is None,
         level=level,
         n_calibration=n_calibration,
         refinement=refinement,

@@ -27,7 +27,7 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
     if problem is None and surrogate.solver is not None:
         return surrogate.solver
     declared = _declared(surrogate, problem)
-    layout, held = surrogate.layout, surrogate.facts.get("rebuild")
+    layout, held = surrogate.layout, surrogate.provenance.nodes
     if layout.points is None or layout.scheme is None:
         raise ParasolError(
             "this surrogate knows no nodes: it was made from data. In Python, pass model= with your solver."
@@ -40,8 +40,8 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
     if held is None:
         held = _guessed(declared, layout.points, layout.n_interior)
     found = rebuilt(declared, layout.points, layout.n_interior, layout.scheme, held)
-    known = surrogate.facts.get("fingerprint")
-    if known is not None and not str(known).startswith(KIND):
+    known = surrogate.provenance.fingerprint
+    if known is not None and not known.startswith(KIND):
         warnings.warn(
             "this surrogate was learned by an earlier version of parasol: that the problem is the same is taken on trust.",
             ParasolWarning,
@@ -62,12 +62,11 @@ def _declared(surrogate: Surrogate, problem: Problem | str | None) -> Problem:
         return problem
     if problem is not None:
         raise ParasolError(f"problem is a {type(problem).__name__}. Pass a ps.Problem or its name.")
-    name = surrogate.facts.get("problem")
-    if name not in problem_names():
+    name, equation = surrogate.provenance.problem, surrogate.provenance.equation
+    if name is None or name not in problem_names():
         said = f"its problem {name!r} is not in the catalogue" if name else "it does not say which problem it solves"
         raise ParasolError(f"the solver of this surrogate cannot be made again: {said}. {_ASK}")
-    found = load_problem(str(name))
-    equation = surrogate.facts.get("equation")
+    found = load_problem(name)
     if equation is not None and problem_words(found)["equation"] != equation:
         raise ParasolError(f"the catalogue's {name!r} has another equation than this surrogate. {_ASK}")
     return found

@@ -1,0 +1,75 @@
+"""How a surrogate was made, read from its facts: the one place that knows their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Relative errors on full solves that learning had not seen."""
+
+    mean: float
+    max: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What the facts of a surrogate say of the problem behind it and of how it was learned; None where they do not.
+
+    Facts come with a file and may hold anything: what has another type than it should counts as not known.
+    """
+
+    problem: str | None = None
+    equation: str | None = None  # several are joined by "; "
+    latex: str | None = None  # several are joined by r" \\ "
+    domain: str | None = None
+    tolerance: float | None = None  # promised
+    measured: Measured | None = None
+    met: bool | None = None  # whether learning reached the tolerance
+    total: bool = False  # whether the tolerance includes the discretisation
+    solves: int | None = None
+    discretisation_error: float | None = None
+    refined_nodes: bool = False
+    fingerprint: str | None = None  # of the problem
+    nodes: dict[str, Any] | None = None  # what it takes to make the discretisation again, see learning.nodes.rebuilt
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> Provenance:
+        """Read the facts of a surrogate.
+
+        >>> Provenance.of({"problem": "heat", "learn": {"met": True, "solves": "many"}}).solves is None
+        True
+        """
+        learned = _typed(facts, "learn", dict) or {}
+        errors = _typed(facts, "measured", dict) or {}
+        mean, largest, n = (_typed(errors, name, kind) for name, kind in (("mean", float), ("max", float), ("n", int)))
+        return cls(
+            **{name: _typed(facts, name, str) for name in ("problem", "equation", "latex", "domain", "fingerprint")},
+            tolerance=_typed(facts, "tolerance", float),
+            measured=None if mean is None or largest is None or n is None else Measured(mean, largest, n),
+            met=_typed(learned, "met", bool),
+            total=bool(_typed(learned, "total", bool)),
+            solves=_typed(learned, "solves", int),
+            discretisation_error=_typed(learned, "discretisation_error", float),
+            refined_nodes=bool(_typed(learned, "refined_nodes", bool)),
+            nodes=_typed(facts, "rebuild", dict),
+        )
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Problem, equation and domain, as far as they are known."""
+        known = {"problem": self.problem, "equation": self.equation, "domain": self.domain}
+        return {name: text for name, text in known.items() if text}
+
+
+def _typed(values: dict[str, Any], name: str, kind: type) -> Any:
+    value = values.get(name)
+    value = value.item() if isinstance(value, np.generic) else value
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value if isinstance(value, kind) and (kind is not int or not isinstance(value, bool)) else None
