@@ -128,9 +128,7 @@ def unpack(path: str | Path, made: Callable[[Any, dict[str, Any]], Any], *, form
         raise NotInstalled(f"{str(path)!r} cannot be read here: {error}") from None
     except FileError:  # which names the file
         raise
-    except (
-        ParasolError
-    ) as error:  # `Damaged`, or what a constructor says of values that no constructor let through before
+    except ParasolError as error:  # `Damaged`, or what a constructor says of the values in the file
         raise FileError(f"{str(path)!r} is damaged: {error}") from None
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RecursionError, OSError, RuntimeError) as error:
         raise FileError(f"{str(path)!r} is not a surrogate, or is damaged: {error}.") from None
