@@ -44,7 +44,11 @@ def _public(module: str) -> set[str]:
     """The names of parasol that everybody may use: its own, those of its rooms as their stubs list them, all of `checks`."""
     if module == "parasol.faces":
         return {"face"}
-    names = vars(import_module(module)) if module == "parasol.checks" else getattr(import_module(module), "__all__", ())
+    names = (
+        vars(import_module(module))
+        if module in ("parasol.checks", "parasol.errors")
+        else getattr(import_module(module), "__all__", ())
+    )
     return {*names, "__version__"}
 
 

@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-
-class ParasolError(ValueError):
-    """A mistake of the caller's: one line that says what was wrong, what was given and what to do."""
-
-
-class ParasolWarning(UserWarning):
-    """Something the caller should know about an answer that is still returned."""
+from parasol.errors import ParasolError as ParasolError
+from parasol.errors import ParasolWarning as ParasolWarning
 
 
 def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
@@ -40,20 +35,18 @@ def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
     return out
 
 
-def check_finite(array: np.ndarray, name: str) -> np.ndarray:
-    """Return `array` if it holds neither NaN nor infinity.
+def check_finite(array: np.ndarray, name: str, *, error: type[ParasolError] = ParasolError) -> np.ndarray:
+    """Return `array` if it holds neither NaN nor infinity; else `error` says whose fault that is.
 
     >>> check_finite(np.array([1.0, np.nan]), "values")
     Traceback (most recent call last):
-    parasol.checks.ParasolError: values has 1 entry of 2 that is NaN or infinite. Remove or repair it first.
+    parasol.errors.ParasolError: values has 1 entry of 2 that is NaN or infinite. Remove or repair it first.
     """
     bad = int(np.size(array) - np.count_nonzero(np.isfinite(array)))
     if bad:
         which = "1 entry" if bad == 1 else f"{bad} entries"
         verb, it = ("is", "it") if bad == 1 else ("are", "them")
-        raise ParasolError(
-            f"{name} has {which} of {np.size(array)} that {verb} NaN or infinite. Remove or repair {it} first."
-        )
+        raise error(f"{name} has {which} of {np.size(array)} that {verb} NaN or infinite. Remove or repair {it} first.")
     return array
 
 
@@ -84,7 +77,7 @@ def check_progress(progress: Any) -> Any:
 
     >>> check_progress(True)
     Traceback (most recent call last):
-    parasol.checks.ParasolError: progress=True cannot be called. Pass a function, such as progress=print, or None.
+    parasol.errors.ParasolError: progress=True cannot be called. Pass a function, such as progress=print, or None.
     """
     if progress is not None and not callable(progress):
         raise ParasolError(f"progress={progress!r} cannot be called. Pass a function, such as progress=print, or None.")

@@ -14,6 +14,7 @@ from sympy.core.sympify import converter
 from sympy.printing.str import StrPrinter
 
 from parasol.checks import ParasolError
+from parasol.errors import FormulaError
 from parasol.runtime.formulas import Formula
 from parasol.runtime.rows import ScalarFunction
 
@@ -38,12 +39,12 @@ def parse(text: str, symbols: Mapping[str, sympy.Basic]) -> sympy.Basic:
     sin(6*theta) + 0.8
     >>> parse("__import__('os')", {})
     Traceback (most recent call last):
-    parasol.checks.ParasolError: cannot read the formula "__import__('os')": unknown function "__import__". Use numbers, ...
+    parasol.errors.FormulaError: cannot read the formula "__import__('os')": unknown function "__import__". Use numbers, ...
     """
 
     def fail(why: str):
         known = ", ".join([*symbols, *_CONSTANTS])
-        return ParasolError(
+        return FormulaError(
             f'cannot read the formula "{_short(text)}": {why}. '
             f"Use numbers, + - * / **, comparisons, {known}, and the functions {', '.join(sorted(_FUNCTIONS))}."
         )
@@ -106,7 +107,7 @@ class Symbols(tuple):
     >>> a = Symbols([sympy.Symbol("a")], "parameters")
     >>> 2 * a
     Traceback (most recent call last):
-    parasol.checks.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps.parameters(...).
+    parasol.errors.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps.parameters(...).
     """
 
     declared_by: str
@@ -196,7 +197,7 @@ class Function:
         try:
             return sympy.lambdify(list(self.symbols), self.expression, modules=["scipy", "numpy"])
         except (RecursionError, MemoryError, SyntaxError):
-            raise ParasolError(
+            raise FormulaError(
                 "a formula is too long or too deeply nested to be compiled. Give a function instead."
             ) from None
 
@@ -207,12 +208,12 @@ class Function:
             with np.errstate(all="ignore"):
                 values = np.asarray(self._compiled(*columns))
         except NameError:
-            raise ParasolError(
+            raise FormulaError(
                 f"{_short(self.expression)} has a function without numbers. Use ordinary functions."
             ) from None
         if np.iscomplexobj(values):
             if np.any(np.abs(np.imag(values)) > 1e-12 * np.maximum(1.0, np.abs(np.real(values)))):
-                raise ParasolError(
+                raise FormulaError(
                     f"{_short(self.expression)} has complex values. Write it so that it is real everywhere."
                 )
             values = np.real(values)
@@ -253,5 +254,5 @@ def as_formula(function: ScalarFunction) -> ScalarFunction:
     names = tuple(symbol.name for symbol in function.symbols)
     try:
         return Formula(_Exact().doprint(function.expression), names) if len(set(names)) == len(names) else function
-    except ParasolError:
+    except FormulaError:
         return function

@@ -282,7 +282,7 @@ def test_a_solver_that_becomes_slow_does_not_hold_everybody_up():
 
 def test_what_was_proven_comes_back_if_the_search_for_better_ends_in_an_error(monkeypatch):
     def nothing(*_, **__):
-        raise ps.ParasolError("too few full solves are allowed")
+        raise ps.errors.Exhausted("too few full solves are allowed")
 
     monkeypatch.setattr(run, "learn_sampled", nothing)
     with pytest.warns(ps.ParasolWarning, match="not met"):

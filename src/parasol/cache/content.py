@@ -20,7 +20,7 @@ import numpy as np
 import sympy
 from sympy.core.function import UndefinedFunction
 
-from parasol.checks import ParasolError
+from parasol.errors import Unhashable
 
 VERSION = 2  # of the encoding: a hash of another version says nothing about the content
 _OWN = __name__.partition(".")[0]  # this package
@@ -44,7 +44,7 @@ def content_hash(value) -> str:
     try:
         root = encoder.digest(value)
     except RecursionError:
-        raise ParasolError(f"a {type(value).__qualname__} is nested too deeply to be hashed by its content.") from None
+        raise Unhashable(f"a {type(value).__qualname__} is nested too deeply to be hashed by its content.") from None
     # where in a parameter vector a parameter stands: the order of declaration counts, not its number in this process
     ranked = [digest for _, _, digest in sorted(encoder.ranks, key=lambda ranked: ranked[:2])]
     return _join("content", VERSION, [root, *dict.fromkeys(ranked)]).hex()
@@ -246,9 +246,9 @@ class _Encoder:
         parts = [make, arguments, state, None if items is None else list(items), None if pairs is None else dict(pairs)]
         return _join("object", "", [kind, *[self.digest(part) for part in parts]])
 
-    def _refused(self, value) -> ParasolError:
+    def _refused(self, value) -> Unhashable:
         where = f" in {'.'.join(self.path)}" if self.path else ""
-        return ParasolError(
+        return Unhashable(
             f"a {type(value).__qualname__}{where} cannot be hashed by its content, so its results cannot be stored. "
             f"Pass fingerprint=..., a text that changes whenever answers do."
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from parasol.checks import ParasolError
+from parasol.errors import FileError
 
 LOCK = "lock"
 _NO_CONTAINER = 0xEFFFFFFC  # Linux's number of the process table that it starts with
@@ -26,7 +27,7 @@ def publish(path: Path, fill: Callable[[Path], object], *, advice: str = "Choose
             fill(temporary)
             _to_disk(temporary)  # before the name: should that be lost with the power, the file is just not there
     except OSError as error:
-        raise ParasolError(f"cannot write {path}: {error.strerror or error}. {advice}") from None
+        raise FileError(f"cannot write {path}: {error.strerror or error}. {advice}") from None
 
 
 def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
@@ -34,7 +35,7 @@ def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
 
     >>> check_output("u.docx", (".csv", ".npy"))
     Traceback (most recent call last):
-    parasol.checks.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy.
+    parasol.errors.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy.
     """
     path = Path(path)
     if suffixes is not None and path.suffix.lower() not in suffixes:
@@ -42,11 +43,11 @@ def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
         raise ParasolError(f"cannot write {str(path)!r}: {got}. Use one of: {', '.join(suffixes)}.")
     folder = path.parent
     if not folder.is_dir():
-        raise ParasolError(f"cannot write {str(path)!r}: there is no directory {str(folder)!r}. Make it first.")
+        raise FileError(f"cannot write {str(path)!r}: there is no directory {str(folder)!r}. Make it first.")
     if path.exists() and not path.is_file():
-        raise ParasolError(f"cannot write {str(path)!r}: it is there and not an ordinary file. Choose another name.")
+        raise FileError(f"cannot write {str(path)!r}: it is there and not an ordinary file. Choose another name.")
     if not os.access(folder, os.W_OK):
-        raise ParasolError(f"cannot write {str(path)!r}: no permission to write in {str(folder)!r}.")
+        raise FileError(f"cannot write {str(path)!r}: no permission to write in {str(folder)!r}.")
     return path
 
 
@@ -80,7 +81,7 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
         folder.mkdir(parents=True, exist_ok=True)
         names = os.listdir(folder)
     except OSError as error:
-        raise ParasolError(f"cannot make or open the folder {folder}: {error.strerror}. Choose another path.") from None
+        raise FileError(f"cannot make or open the folder {folder}: {error.strerror}. Choose another path.") from None
     if check is not None:
         check(names)
     lock = folder / LOCK
@@ -92,7 +93,7 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
         finally:
             mine.unlink(missing_ok=True)
     except OSError as error:
-        raise ParasolError(f"cannot write to the {what} {folder}: {error.strerror}. Check its permissions.") from None
+        raise FileError(f"cannot write to the {what} {folder}: {error.strerror}. Check its permissions.") from None
     try:
         for path in folder.iterdir():
             if TEMPORARY.fullmatch(path.name):
@@ -126,7 +127,7 @@ def _take(mine: Path, lock: Path, what: str) -> None:
         except (ValueError, KeyError, TypeError):
             pid, started, host = 0, "", "an unknown machine"
         if host != _host() or (_alive(pid) and _started(pid) == started):
-            raise ParasolError(
+            raise FileError(
                 f"another run (process {pid} on {host}) is writing to the {what} {lock.parent}. "
                 f"Wait for it; if it is gone, delete {lock}."
             )
@@ -135,7 +136,7 @@ def _take(mine: Path, lock: Path, what: str) -> None:
             os.rename(lock, aside)
             if aside.read_text() != text:  # somebody else was quicker and this is their lock
                 os.link(aside, lock)
-    raise ParasolError(f"several runs want the {what} {lock.parent} at once. Try again.")
+    raise FileError(f"several runs want the {what} {lock.parent} at once. Try again.")
 
 
 def _host() -> str:

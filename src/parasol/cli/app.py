@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 import parasol
+from parasol.errors import ParasolError
 
 # the commands as the help shows them: in the order in which they are needed
 _OWN = {
@@ -153,11 +154,7 @@ def _one_line_errors() -> Iterator[None]:
         raise _fail(f"cannot read or write{where}: {error.strerror or error}", 1) from None
     except MemoryError:
         raise _fail("not enough memory. Use fewer nodes or fewer stored times", 1) from None
-    except ValueError as error:
-        from parasol.checks import ParasolError
-
-        if not isinstance(error, ParasolError):
-            raise
+    except ParasolError as error:
         raise _fail(str(error), 2) from None
     except Exception as error:
         # a usage error is known by its method, whichever click it comes from; the one that shows the help may pass

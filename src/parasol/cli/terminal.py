@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parasol.errors import FileError
+
 if TYPE_CHECKING:
     from parasol.report.render import Facts
 
@@ -65,15 +67,13 @@ def check_folder(folder: str | Path) -> None:
 
 def _try_to_write(trial: Path, wanted: str | Path) -> None:
     """Permissions say little: a disk may be full, a quota spent, a file system read-only."""
-    from parasol.checks import ParasolError
-
     try:
         with open(trial, "wb") as file:
             file.write(bytes(_TRIAL))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise ParasolError(f"cannot write {str(wanted)!r}: {error.strerror or error}. Choose another place.") from None
+        raise FileError(f"cannot write {str(wanted)!r}: {error.strerror or error}. Choose another place.") from None
     finally:
         with suppress(OSError):
             trial.unlink()
@@ -86,19 +86,17 @@ def write_safely(write: Callable[[Path], object], path: str | Path, *, store: st
     """
     import tempfile
 
-    from parasol.checks import ParasolError
-
     path = Path(path)
     try:
         write(path)
         return path, True
-    except (OSError, ParasolError) as error:
+    except (OSError, FileError) as error:
         failure = error
     for folder in (store, tempfile.gettempdir()):
         if folder is None or not Path(folder).is_dir():
             continue
         other = Path(folder).absolute() / f"{path.stem}-{os.getpid()}{path.suffix}"
-        with suppress(OSError, ParasolError):
+        with suppress(OSError, FileError):
             write(other)
             reason = getattr(failure, "strerror", None) or failure
             print(f"parasol: {str(path)!r} could not be written ({str(reason).rstrip('.')}).", file=sys.stderr)

@@ -10,8 +10,8 @@ import numpy as np
 
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError
 from parasol.delivery.files import free_name
+from parasol.errors import NotInstalled
 from parasol.runtime.answer import Answer
 
 
@@ -73,7 +73,7 @@ def write_netcdf(dataset: Any, path: str | Path) -> Path:
     try:
         import h5netcdf  # noqa: F401
     except ImportError:
-        raise ParasolError("NetCDF needs h5netcdf. Install it with: pip install 'parasol-pde[xarray]'.") from None
+        raise NotInstalled("NetCDF needs h5netcdf. Install it with: pip install 'parasol-pde[xarray]'.") from None
     # in memory first: HDF5 does not survive a disk that is full
     buffer = io.BytesIO()
     dataset.to_netcdf(buffer, engine="h5netcdf")
@@ -87,7 +87,7 @@ def require_xarray() -> Any:
     try:
         import xarray
     except ImportError:
-        raise ParasolError("datasets need xarray. Install it with: pip install 'parasol-pde[xarray]'.") from None
+        raise NotInstalled("datasets need xarray. Install it with: pip install 'parasol-pde[xarray]'.") from None
     return xarray
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite
+from parasol.errors import FileError
 from parasol.runtime.surrogate import Surrogate
 
 INPUT_SUFFIXES = (".csv", ".npy")
@@ -40,25 +41,25 @@ def read_table(path: str | Path, names: Sequence[str], width: int) -> np.ndarray
     if path.suffix.lower() not in INPUT_SUFFIXES:
         raise ParasolError(f"cannot read {str(path)!r}: give a .csv or a .npy file.")
     if not path.is_file():
-        raise ParasolError(f"there is no file {str(path)!r}.")
+        raise FileError(f"there is no file {str(path)!r}.")
     try:
         found = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, names, width)
-    except (ValueError, EOFError, UnicodeDecodeError, MemoryError) as error:
-        if isinstance(error, ParasolError):
-            raise
-        raise ParasolError(f"cannot read {str(path)!r} as a table of numbers: {error}.") from None
+    except FileError:
+        raise
+    except (ValueError, EOFError, MemoryError) as error:  # what the readers of NumPy raise
+        raise FileError(f"cannot read {str(path)!r} as a table of numbers: {error}.") from None
     if found.ndim == 1 and len(found) == width:
         found = found[None]
     if found.ndim != 2 or found.shape[1] != width or not len(found):
         listed = f" ({', '.join(names)})" if len(names) == width else ""
-        raise ParasolError(f"{str(path)!r} holds numbers of shape {found.shape}, expected (n_rows, {width}){listed}.")
-    return check_finite(found, str(path))
+        raise FileError(f"{str(path)!r} holds numbers of shape {found.shape}, expected (n_rows, {width}){listed}.")
+    return check_finite(found, str(path), error=FileError)
 
 
 def _read_npy(path: Path) -> np.ndarray:
     found = np.load(path, allow_pickle=False)
     if found.dtype.kind not in "iuf":
-        raise ParasolError(f"{str(path)!r} holds {found.dtype}, not numbers.")
+        raise FileError(f"{str(path)!r} holds {found.dtype}, not numbers.")
     return found.astype(float)
 
 
@@ -66,19 +67,19 @@ def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:
     with path.open(encoding="utf-8-sig") as file:  # spreadsheets begin a file with a mark of its encoding
         lines = [line for line in file if line.strip()]
     if not lines:
-        raise ParasolError(f"{str(path)!r} is empty. Give one row of numbers for each.")
+        raise FileError(f"{str(path)!r} is empty. Give one row of numbers for each.")
     first = [word.strip() for word in lines[0].split(",")]
     if all(_is_number(word) for word in first):
         return np.loadtxt(lines, delimiter=",", ndmin=2)
     twice = [name for name in names if first.count(name) > 1]
     if twice:
-        raise ParasolError(f"{str(path)!r} has two columns {twice[0]!r}. Name each column once.")
+        raise FileError(f"{str(path)!r} has two columns {twice[0]!r}. Name each column once.")
     missing = [name for name in names if name not in first]
     if missing or len(names) != width:
         wanted = f"it has no column {missing[0]!r}" if missing else f"give {width} columns without names"
-        raise ParasolError(f"{str(path)!r} begins with the names {', '.join(first)}: {wanted}.")
+        raise FileError(f"{str(path)!r} begins with the names {', '.join(first)}: {wanted}.")
     if len(lines) < 2:
-        raise ParasolError(f"{str(path)!r} has names but no rows. Give one row of numbers for each.")
+        raise FileError(f"{str(path)!r} has names but no rows. Give one row of numbers for each.")
     return np.loadtxt(lines[1:], delimiter=",", ndmin=2, usecols=[first.index(name) for name in names])
 
 

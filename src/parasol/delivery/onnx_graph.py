@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import NotInstalled
 from parasol.runtime.expansions import MOST_LENGTHS, Chebyshev, Radial
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import GELU, Activation, Affine, Log, Scale, Sum
@@ -24,7 +24,7 @@ def require_onnx() -> Any:
         import onnx.checker
         import onnx.numpy_helper
     except ImportError:
-        raise ParasolError("an export needs onnx. Install it with: pip install 'parasol-pde[onnx]'.") from None
+        raise NotInstalled("an export needs onnx. Install it with: pip install 'parasol-pde[onnx]'.") from None
     return onnx
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import NotInstalled
 
 _RESIDENT = {"cpu": 2**29, "gpu": 2**34}  # bytes of targets kept on the device; more are sent a batch at a time
 
@@ -23,7 +24,7 @@ def require_jax():
         import jax
         import optax  # noqa: F401
     except ImportError:
-        raise ParasolError("training needs JAX and optax. Run: pip install 'parasol-pde[train]'") from None
+        raise NotInstalled("training needs JAX and optax. Run: pip install 'parasol-pde[train]'") from None
     return jax
 
 

@@ -10,6 +10,7 @@ from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
 from parasol.checks import ParasolError, check_choice, check_count
+from parasol.errors import TooFewSamples
 from parasol.fitting.maps import check_data
 from parasol.fitting.polynomial import FittedPolynomial, Polynomial, terms
 from parasol.runtime.expansions import KERNELS, MOST_LENGTHS, Radial, RadialKernel, distances
@@ -123,7 +124,7 @@ class GaussianProcess:
             return Polynomial(self.trend_degree).fit(x, y)
         try:
             return Polynomial().fit(x, y)
-        except ParasolError:  # too few samples for any slope
+        except TooFewSamples:  # too few samples for any slope
             return Polynomial(0).fit(x, y)
 
 

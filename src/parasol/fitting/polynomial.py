@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from parasol.checks import ParasolError
+from parasol.errors import TooFewSamples
 from parasol.fitting.maps import check_data
 from parasol.runtime.expansions import Chebyshev
 from parasol.runtime.operations import Affine, Scale
@@ -134,7 +135,7 @@ class Polynomial:
         indices, levels = lower_set(weights, most + 1)
         ends = np.flatnonzero(np.diff(levels) > 1e-9) + 1  # whole levels only: equal inputs are treated equally
         if not len(ends) or ends[-1] == 1:
-            raise ParasolError(
+            raise TooFewSamples(
                 f"{len(t)} samples are too few for a polynomial in {t.shape[1]} inputs "
                 f"(at most {self.share:g} terms per sample). Use Linear, or pass a degree."
             )

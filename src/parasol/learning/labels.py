@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import NoCertificate, SolveFailed
 from parasol.pde.model import Model
 from parasol.reduction.in_time import TimeReducedModel, reduce_trajectories
 from parasol.reduction.nonlinear import reduce_nonlinear
@@ -49,7 +49,7 @@ def teacher_for(
     try:
         make = _steady if model.problem.time is None else _in_time
         return make(model, train, test, most_error, tolerance, draw(n_labels))
-    except (ParasolError, np.linalg.LinAlgError):  # this problem has no reduced model, or it does not work here
+    except (NoCertificate, SolveFailed, np.linalg.LinAlgError):  # there is no reduced model, or it does not work here
         return None
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import Exhausted, FileError, SolveFailed, UnsuitableNodes
 from parasol.learning.report import Comparison
-from parasol.learning.solves import Exhausted, Limits, Stage
+from parasol.learning.solves import Limits, Stage, used_up
 from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
@@ -149,7 +150,7 @@ def _choices(
             if rough:
                 error = _COARSE * _difference(fine, build(n), other, rng=rng, left=left).error
             else:
-                with suppress(ParasolError):  # half as many nodes may be too few for the stencils
+                with suppress(UnsuitableNodes, SolveFailed):  # half as many nodes may be too few
                     before = before or _difference(build(n // 2), build(n), rng=rng, left=left)
                 ratio = _ratio(gap, before)
                 error = max(_FINE, ratio / (1 - ratio)) * gap.error
@@ -167,7 +168,7 @@ def _left_of(limits: Limits) -> Callable[[], float]:
 
 def _require(left: Callable[[], float], seconds: float) -> None:
     if left() < seconds:
-        raise Exhausted("seconds")
+        raise used_up("seconds")
 
 
 def _difference(model: Model, *others: Model | None, rng: int, mus=None, left=lambda: np.inf) -> Difference:
@@ -271,13 +272,13 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
     for done, at in enumerate(_to_compare(coarse, looked, seconds, given=mus is not None)):
         needed = (began - left()) / done if done else cost * seconds
         if left() < needed and not errors:
-            raise Exhausted("seconds")
+            raise used_up("seconds")
         if left() < needed:
             short = True
             break
         try:
             better = fine.solve(pairs[at][1], extrapolate=True, **options).values
-        except (ParasolError, ArithmeticError, RuntimeError) as error:
+        except SolveFailed as error:
             reason = str(error)
             continue
         coarse_values = looked[at].reshape(-1, n_fields, coarse.n_nodes)
@@ -288,7 +289,7 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
         if len(errors) >= _enough(seconds, 3, 2, len(pairs)):
             break
     if not errors:
-        raise ParasolError(f"no solution was found at any of {len(pairs)} parameters: {reason}")
+        raise SolveFailed(f"no solution was found at any of {len(pairs)} parameters: {reason}")
     return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds, short)
 
 
@@ -306,7 +307,7 @@ def _looked_at(model: Model, mus, more=lambda each: True) -> tuple[dict[int, np.
             solved[at] = model.solve(mu, extrapolate=True).values
             spent = time.perf_counter() - start
             seconds = min(seconds, spent) if len(solved) > 1 else spent
-        except (ParasolError, ArithmeticError, RuntimeError) as error:  # no solution there, or none that is found
+        except SolveFailed as error:  # no solution there, or none that is found
             reason = str(error)
     return solved, seconds, reason
 
@@ -437,7 +438,7 @@ def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme, held:
         part_normals = np.repeat(normals[:, None], on_part.shape[1], axis=1)
         part_normals[corners[:, 0].astype(int), corners[:, 1].astype(int)] = corners[:, 2:]
     except (KeyError, TypeError, ValueError, IndexError):
-        raise ParasolError(
+        raise FileError(
             "the file's account of its boundary nodes does not fit the problem: is it another one?"
         ) from None
     # ghosts depend on the spacing at the boundary; inside it has done its work

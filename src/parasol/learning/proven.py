@@ -10,11 +10,12 @@ from importlib.util import find_spec
 import numpy as np
 
 from parasol.checks import ParasolWarning
+from parasol.errors import Exhausted
 from parasol.fitting.fit import accuracy, fit
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.nodes import box_corners, probes
 from parasol.learning.report import PROVEN, Evidence, Measured, Outcome, Step
-from parasol.learning.solves import Exhausted, SolveCache
+from parasol.learning.solves import SolveCache
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.certificate import middle_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import SolveFailed
 from parasol.runtime.parameters import ParameterSpace
 
 _CLOSE = 0.01  # of a range: how well the border of the solvable part is found
@@ -83,7 +83,7 @@ def shortened(space: ParameterSpace, borders: list[Cut]) -> ParameterSpace:
         (high if cut.below else low)[cut.axis] = cut.value
     if np.any(low >= high):
         narrow = [p.name for p, a, b in zip(space.scalars, low, high, strict=True) if a >= b]
-        raise ParasolError(
+        raise SolveFailed(
             f"full solves succeeded at one value of {', '.join(narrow)} only: there is nothing to learn. "
             f"Declare the range in which there are solutions."
         )

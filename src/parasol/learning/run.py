@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError, ParasolWarning, check_count
+from parasol.errors import Exhausted, NoCertificate, SolveFailed
 from parasol.fitting.data import fit_snapshots
 from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import fit_map
@@ -21,7 +22,7 @@ from parasol.learning.proven import check_box, learn_proven
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
 from parasol.learning.request import Request, discretised
 from parasol.learning.sampled import learn_sampled
-from parasol.learning.solves import Exhausted, Limits, SolveCache, Stage
+from parasol.learning.solves import Limits, SolveCache, Stage
 from parasol.learning.store import read_data
 from parasol.learning.verdict import with_report
 from parasol.pde.model import Model
@@ -182,12 +183,9 @@ def _provable(model) -> bool:
 
 def _from_solves(chosen: Discretised, request: Request, cache: SolveCache, recipe) -> Outcome:
     tolerance, rng = request.share(chosen), request.rng
-    try:
-        if _provable(chosen.model):
-            return _with_bound_from_residual(chosen.model, tolerance, cache, recipe, rng)
-        return learn_sampled(chosen.model, tolerance, cache, recipe=recipe, rng=rng)
-    except Exhausted as end:
-        raise ParasolError(f"the {end.what} allowed are used up before anything was learned. Allow more.") from None
+    if _provable(chosen.model):
+        return _with_bound_from_residual(chosen.model, tolerance, cache, recipe, rng)
+    return learn_sampled(chosen.model, tolerance, cache, recipe=recipe, rng=rng)
 
 
 def _with_bound_from_residual(model: Model, tolerance: float, cache: SolveCache, recipe, rng: int) -> Outcome:
@@ -199,11 +197,11 @@ def _with_bound_from_residual(model: Model, tolerance: float, cache: SolveCache,
         if proven.met or cache.affordable(20) < 20:
             return proven
         reason = f"the bound from the residual is {proven.bound:.1e}"
-    except ParasolError as error:  # no certificate for this operator
+    except (NoCertificate, SolveFailed) as error:  # no bound for this operator, or no solution somewhere
         reason = str(error)
     try:
         other = learn_sampled(model, tolerance, cache, recipe=recipe, rng=rng)
-    except (ParasolError, Exhausted):
+    except (SolveFailed, Exhausted):
         if proven is None:
             raise
         return proven  # what there is comes back, whatever ends the search for better

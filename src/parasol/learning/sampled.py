@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning
+from parasol.checks import ParasolWarning
+from parasol.errors import Exhausted
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels, project_all
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import fit_map
@@ -18,7 +19,7 @@ from parasol.learning.labels import Teacher, teacher_for
 from parasol.learning.proven import TRAINING, maps_to_try, named
 from parasol.learning.region import between, cuts, marked, shortened
 from parasol.learning.report import LEVEL, Evidence, Measured, Outcome, Round
-from parasol.learning.solves import Exhausted, SolveCache
+from parasol.learning.solves import SolveCache
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.pod import pod
@@ -149,7 +150,7 @@ def _start(model, tolerance: float, cache: SolveCache, recipe, rng: int) -> _Sta
     if cache.limits.solves is None and (cache.limits.seconds or 0.0) > _FEWEST * cache.cost:
         n = max(n, _FEWEST)  # even if choosing nodes took all the time: without these there is nothing to return
     if n < _FEWEST:
-        raise ParasolError("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
+        raise Exhausted("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
     if state.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
     state.train = cache.solve(mus[:n], "the first samples", at_least=_FEWEST)

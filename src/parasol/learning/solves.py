@@ -14,6 +14,7 @@ import numpy as np
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
+from parasol.errors import Exhausted
 from parasol.pde.model import Model
 from parasol.reduction.fingerprints import Parts, difference, parts_of
 from parasol.reduction.snapshots import (
@@ -30,12 +31,9 @@ Stage = Callable[[str], Callable[[float], None] | None]
 _ABOUT = "about.json"  # in the folder of a solver's solves: whose they are
 
 
-class Exhausted(Exception):
-    """The full solves or the seconds that were allowed are used up; `what` says which."""
-
-    def __init__(self, what: str):
-        super().__init__(what)
-        self.what = what
+def used_up(what: str) -> Exhausted:
+    """The error that the full solves or the seconds allowed are used up."""
+    return Exhausted(f"the {what} allowed are used up before anything was learned. Allow more.")
 
 
 @dataclass
@@ -179,7 +177,7 @@ class SolveCache:
 
         def look(fraction: float) -> None:
             if self.limits.left <= 0:
-                raise Exhausted("seconds")
+                raise used_up("seconds")
             if progress is not None:
                 progress(fraction)
 
@@ -202,7 +200,7 @@ class SolveCache:
         # the first solve is made even if choosing nodes took all the time: without it there is nothing to return
         first = self.n_solves == 0 and self.limits.seconds is not None and self.limits.seconds > self.cost
         if self.affordable(1) < 1 and mu.tobytes() not in self._known and not first:
-            raise Exhausted("seconds" if self.limits.left <= 0 else "solves")
+            raise used_up("seconds" if self.limits.left <= 0 else "solves")
         solved = self.solve(mu[None])
         return model.layout.unknowns(solved.solutions[0], solved.hidden[0])
 

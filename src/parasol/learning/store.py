@@ -16,6 +16,7 @@ from parasol import __version__
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
 from parasol.checks import ParasolError
+from parasol.errors import FileError
 from parasol.learning.nodes import Discretised, discretize_on
 from parasol.learning.report import Comparison
 from parasol.pde.problem import Problem, Settings
@@ -80,7 +81,7 @@ def read_data(data) -> tuple[Any, np.ndarray]:
     if isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         if not path.exists():
-            raise ParasolError(f"there is no data at {str(data)!r}. Give an .npz with mus and solutions, or a store.")
+            raise FileError(f"there is no data at {str(data)!r}. Give an .npz with mus and solutions, or a store.")
         if path.is_dir():
             snapshots, names = open_snapshots(path), read_manifest(path.absolute()).parameters
             if len(names) != snapshots.mus.shape[1]:  # functions, or a solver that names nothing
@@ -100,9 +101,9 @@ def _read(path: Path, names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> d
         with np.load(path, allow_pickle=False) as file:
             missing = [name for name in names if name not in getattr(file, "files", ())]
             if missing:
-                raise ParasolError(f"{str(path)!r} has no array {missing[0]!r}. It needs: {', '.join(names)}.")
+                raise FileError(f"{str(path)!r} has no array {missing[0]!r}. It needs: {', '.join(names)}.")
             return {name: file[name] for name in (*names, *wanted) if name in file.files}
+    except FileError:
+        raise
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        if isinstance(error, ParasolError):
-            raise
-        raise ParasolError(f"{str(path)!r} cannot be read as an .npz file: {error}.") from None
+        raise FileError(f"{str(path)!r} cannot be read as an .npz file: {error}.") from None

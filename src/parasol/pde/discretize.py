@@ -11,6 +11,7 @@ import numpy as np
 import sympy
 
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive
+from parasol.errors import UnsuitableNodes
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Jet, Term, Time, normal
 from parasol.pde.inputs import Inputs
@@ -220,7 +221,7 @@ def _check_nodes(problem: Problem, nodes: Nodes) -> None:
     asked = problem.boundary if isinstance(problem.boundary, Mapping) else {}
     for j, name in enumerate(names):
         if name in asked and not np.any(nodes.on_part[:, j]):
-            raise ParasolError(
+            raise UnsuitableNodes(
                 f"the boundary part {name!r} has no node, so its condition would be lost. Use more nodes, or check where it is."
             )
 

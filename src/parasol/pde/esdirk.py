@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import SolveFailed
 from parasol.pde.integrators import Run, State, consistent, interpolation, worst
 from parasol.pde.sparse_direct import SingularMatrixError
 
@@ -95,7 +95,7 @@ class Esdirk4:
         """The state after a step of a given size, or an error if its equations cannot be solved."""
         step = self.step(state, h, self.rows.fine, until)
         if step is None:
-            raise ParasolError(
+            raise SolveFailed(
                 f"the stages of a step of size {h:.3g} at t={state.t:.6g} could not be solved: Newton did not converge. "
                 "Use a smaller step."
             )
@@ -261,7 +261,7 @@ def esdirk4_adaptive(run: Run, start: State, tolerance: float, *, relative: bool
         if wait < h:  # just before a pulse, one step leads to it
             h = wait if quiet(state.t + wait) < wait / 8 else duration * 2 ** (-_level(wait, duration) / 2)
         if level > 80 or tries > _MOST_STEPS:
-            raise ParasolError(
+            raise SolveFailed(
                 f"the step size fell to {h:.1e} at t={state.t:.6g} after {tries} steps without meeting tolerance="
                 f"{tolerance:g}. Does the solution blow up there? Raise the tolerance, or give a step."
             )

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from parasol.checks import ParasolError
+from parasol.errors import SolveFailed
 from parasol.pde.sparse_direct import SingularMatrixError
 from parasol.pde.system import System
 
@@ -212,7 +212,7 @@ class Run:
             if not size[k] <= _GROWTH * self.scale[k]:
                 name = names[k if alone else int(np.argmax(size[:-1]))]
                 grown = f"{size[k]:.1e}" if finite else "infinity"
-                raise ParasolError(
+                raise SolveFailed(
                     f"unstable: |{name}| grew to {grown} at t={t:.6g} (data of size {self.scale[k]:.1e}, integrator "
                     f"{self.integrator!r}). {self.advice}"
                 )
@@ -276,7 +276,7 @@ def consistent(rows: Rows, u: np.ndarray, v: np.ndarray | None, t: float, ahead:
     else:
         # rounding may keep corrections above that; larger ones mean that there is no solution near the given state
         if not worst(system.sizes(change), 1e-8 * system.sizes(u)) <= 1:
-            raise ParasolError(
+            raise SolveFailed(
                 f"the nonlinear boundary conditions or algebraic equations have no solution near the state at t={t:g}: "
                 "Newton did not converge. Give an initial state closer to them."
             )

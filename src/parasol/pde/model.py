@@ -13,6 +13,7 @@ from scipy import sparse
 
 from parasol import __version__
 from parasol.checks import ParasolError
+from parasol.errors import FormulaError, SolveFailed
 from parasol.pde.evolution import Evolution, evolve
 from parasol.pde.inputs import Inputs
 from parasol.pde.layout import FieldLayout
@@ -197,7 +198,7 @@ class Model:
         low, high = self.parameters.bounds
         try:
             return max(self.growth(mu) for mu in ((self.vector(), low, high) if len(low) else (self.vector(),)))
-        except ParasolError:
+        except SolveFailed:
             return np.inf
 
     def exact(self, mu, t: float | None = None) -> np.ndarray | None:
@@ -214,10 +215,15 @@ class Model:
         largest size so far, or with `relative=True` × its size at the time. Adapted steps meet the times at which data
         switch, and find pulses of any width where the argument of a function of time vanishes or is extreme; an argument
         that does so twice within 1/4096 of the run may hide one.
+
+        Raises `SolveFailed` where there is no solution at this parameter, or none is found.
         """
         mu = self.inputs.check_one(mu, extrapolate=extrapolate)
-        if self.problem.time is not None:
-            return evolve(self, mu, **in_time)
-        if in_time:
+        if self.problem.time is None and in_time:
             raise ParasolError(f"{', '.join(in_time)} is for problems in time; this one is steady.")
-        return solve_nonlinear(self, mu, guess=guess) if self.terms.nonlinear else solve_steady(self, mu)
+        try:
+            if self.problem.time is not None:
+                return evolve(self, mu, **in_time)
+            return solve_nonlinear(self, mu, guess=guess) if self.terms.nonlinear else solve_steady(self, mu)
+        except (FormulaError, ArithmeticError, np.linalg.LinAlgError) as error:  # coefficients that have no value here
+            raise SolveFailed(f"{error}") from error

@@ -10,7 +10,7 @@ import numpy as np
 import sympy
 from sympy.core.relational import Relational
 
-from parasol.checks import ParasolError
+from parasol.errors import FormulaError
 from parasol.expressions import Function, as_function
 from parasol.pde.equation import Time
 
@@ -85,7 +85,7 @@ def _compiled(expressions: Iterable[sympy.Expr], time: Time, symbols: Sequence) 
         if expression.has(time) and expression.free_symbols <= set(symbols):
             try:
                 out.append(as_function(expression, symbols))
-            except ParasolError:  # a derivative that is no function
+            except FormulaError:  # a derivative that is no function
                 continue
     return tuple(out)
 

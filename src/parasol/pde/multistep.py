@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import SolveFailed
 from parasol.pde.esdirk import Esdirk4, esdirk4
 from parasol.pde.integrators import Run, State, worst
 from parasol.pde.sparse_direct import Factors
@@ -53,7 +53,7 @@ class Semilinear:
                     return u
                 self.factors = self._factorize(u, t)
             previous = wrong
-        raise ParasolError(
+        raise SolveFailed(
             f"the nonlinear boundary conditions or algebraic equations could not be solved at t={t:.6g}: Newton did not "
             "converge. Use a smaller step."
         )

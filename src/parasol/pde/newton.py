@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.checks import check_finite, check_positive, check_shape
+from parasol.errors import SolveFailed
 from parasol.pde.sparse_direct import SingularMatrixError, random_signs
 from parasol.pde.system import System
 
@@ -210,7 +211,7 @@ def solve_steady_nonlinear(
         return found
     failed = f"no solution found{_at(mu, names)}: {found.reason}"
     if box is None or len(mu) == 0:
-        raise ParasolError(
+        raise SolveFailed(
             f"{failed}. {_ADVICE}, or make such a number a parameter: solve then walks through its range."
         )
     low, high = check_shape(box, (2, len(mu)), "box")
@@ -221,7 +222,7 @@ def solve_steady_nonlinear(
         if found.converged:
             start = f"continuation from {_at(anchor, names, '')}, there {found.start}"
             return _walk(make_system, anchor, mu, replace(found, start=start), failed, names)
-    raise ParasolError(f"{failed}; nor at the middle, low and high corner of the parameters. {_ADVICE}.")
+    raise SolveFailed(f"{failed}; nor at the middle, low and high corner of the parameters. {_ADVICE}.")
 
 
 def from_linear(system: System) -> NewtonResult:
@@ -296,7 +297,7 @@ def _walk(make_system, anchor, mu, found: NewtonResult, failed: str, names: Sequ
     why = (
         "where Newton's matrix becomes singular: is there a fold?" if fold else f"for Newton failed beyond ({reason})."
     )
-    raise ParasolError(
+    raise SolveFailed(
         f"{failed}; {start} stopped{_at(anchor + place * (mu - anchor), names)} after {tries} strides, {why} "
         "Choose parameters on this side, or give a guess."
     )

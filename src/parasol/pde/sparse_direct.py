@@ -18,7 +18,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 from scipy.sparse.linalg import splu
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
+from parasol.errors import NotInstalled, SolveFailed
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ _SINGULAR = 1e-3
 _CONSTANT = 1e-8
 
 
-class SingularMatrixError(ParasolError):
+class SingularMatrixError(SolveFailed):
     """The matrix has no inverse to working precision."""
 
 
@@ -292,7 +293,7 @@ def _attempts(backend: str, pattern: Pattern):
     except ImportError:
         mkl = None
     if backend == "mkl" and mkl is None:
-        raise ParasolError("solver='mkl' needs MKL PARDISO. Install it with: pip install 'parasol-pde[mkl]'.")
+        raise NotInstalled("solver='mkl' needs MKL PARDISO. Install it with: pip install 'parasol-pde[mkl]'.")
     first = [("mkl", lambda block: _Pardiso(mkl, pattern, block))] if mkl and backend != "superlu" else []
     return [*first, ("superlu", _superlu_fast), ("superlu, full pivoting", _superlu_full)]
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, ParasolWarning, check_finite, check_shape
+from parasol.errors import SolveFailed, UnsuitableNodes
 from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_nonlinear
 from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
@@ -115,7 +116,7 @@ def relative_error(model: Model, values: np.ndarray, exact: np.ndarray) -> float
 def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     """Solve A(mu) u = f(mu), with one step of refinement where the residual asks for it."""
     start = time.perf_counter()
-    load = check_finite(model.load(mu), f"the right-hand side at {describe(model, mu)}")
+    load = check_finite(model.load(mu), f"the right-hand side at {describe(model, mu)}", error=SolveFailed)
     factors = model.factors(mu)
     values, residual, lost = _refined(factors, load)
     if not (np.all(np.isfinite(values)) and residual <= _WORST_RESIDUAL):
@@ -173,7 +174,7 @@ def _unresolved(model: Model, found: NewtonResult) -> str:
     """Why not to trust a solution at the end of a long path, if there is a reason: it may solve the discrete problem alone."""
     try:
         gap = unpredicted(model, found.values, found.noise)
-    except ParasolError:  # stencils need nearly all nodes
+    except UnsuitableNodes:  # stencils need nearly all nodes
         return "the nodes are too few to check what it ends in"
     jumps = f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"
     return "" if gap < _UNRESOLVED else jumps

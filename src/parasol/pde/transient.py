@@ -18,6 +18,7 @@ from parasol.checks import (
     check_positive,
     check_shape,
 )
+from parasol.errors import SolveFailed
 from parasol.pde.esdirk import esdirk4_adaptive
 from parasol.pde.integrators import Rows, Run, State, consistent, worst
 from parasol.pde.multistep import constant_steps
@@ -136,7 +137,7 @@ def integrate(
 def _choose(rows: Rows, integrator, step, tolerance) -> tuple[str, float | None, float]:
     order, mixed = rows.system.time_order, np.any(rows.first) and np.any(rows.second)
     if order == 0:
-        raise ParasolError("the equation has no derivative in time. Solve it as a steady problem.")
+        raise SolveFailed("the equation has no derivative in time. Solve it as a steady problem.")
     if integrator is None:
         integrator = "esdirk4" if step is None or mixed else "averaged" if order == 2 else "sbdf2"
     check_choice(integrator, INTEGRATORS, "integrator")
@@ -200,7 +201,7 @@ def _refuse_gaps(rows: Rows, values: np.ndarray, what: str, entries: np.ndarray)
         name = system.names[missing[0] // (system.n // len(system.names))]
         place = ", ".join(f"{x:.6g}" for x in system.pattern.points[missing[0]])
         more = f" and {len(missing) - 1} other nodes" if len(missing) > 1 else ""
-        raise ParasolError(
+        raise SolveFailed(
             f"the initial {what} of {name} is {values[missing[0]]} at ({place}){more}. Give an expression that is "
             "finite there, such as Piecewise with the limit."
         )
@@ -301,7 +302,7 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
     """
     rows = Rows.of(system)
     if system.time_order == 0:
-        raise ParasolError("the equation has no derivative in time, so it has no growth rate.")
+        raise SolveFailed("the equation has no derivative in time, so it has no growth rate.")
     entries = system.stiffness
     if state is not None and system.jacobian is not None:
         entries = entries + system.jacobian(state, t)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError
+from parasol.errors import NoCertificate
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
@@ -85,7 +85,7 @@ def norm_after(factors: Factors, matrix: sparse.csr_array, scale: np.ndarray, fr
         start,
     )
     if not np.isfinite(value):
-        raise ParasolError("a norm for the certificate could not be computed. Is the operator singular here?")
+        raise NoCertificate("a norm for the certificate could not be computed. Is the operator singular here?")
     return (1.0 + _ROUNDING if exact else lanczos_margin(int(np.count_nonzero(free)))) * value
 
 

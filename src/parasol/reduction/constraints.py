@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.errors import NoCertificate
 from parasol.pde.integrators import Rows
 from parasol.pde.model import Model
 from parasol.pde.rows import Varying
@@ -38,7 +39,7 @@ class Constraints:
             raise ParasolError("the problem is steady: its reduced model is ps.reduce(model, basis).")
         rows = Rows.of(model.system(model.vector()))
         if np.any(rows.first) and np.any(rows.second):
-            raise ParasolError(f"some equations have u'' and others u' only: no reduced steps are offered. {INSTEAD}.")
+            raise NoCertificate(f"some equations have u'' and others u' only: no reduced steps are offered. {INSTEAD}.")
         held = rows.constrained
         _refuse_varying(model, held)
         touched = np.any(model.terms.loads != 0, axis=0)
@@ -55,7 +56,7 @@ class Constraints:
             if np.max(np.abs((matrix @ lift)[rows.second | rows.first]), initial=0.0) > 1e-8 * max(
                 1.0, abs(matrix).max()
             ):
-                raise ParasolError(f"a time derivative acts on values that boundary conditions fix. {INSTEAD}.")
+                raise NoCertificate(f"a time derivative acts on values that boundary conditions fix. {INSTEAD}.")
         return cls(model, order, np.flatnonzero(~held), active, lift, leading, solve)
 
     def homogeneous(self, values: np.ndarray) -> np.ndarray:
@@ -110,6 +111,6 @@ def _refuse_varying(model: Model, held: np.ndarray) -> None:
         for theta, data in zip(model.terms.operator_thetas, model.terms.operator_data, strict=True)
     )
     if moves or any(touches(part) for part in model.terms.varying_operator):
-        raise ParasolError(f"the left side of a boundary condition depends on the parameters. {INSTEAD}.")
+        raise NoCertificate(f"the left side of a boundary condition depends on the parameters. {INSTEAD}.")
     if any(np.any(held[part.rows]) for part in model.terms.nonlinear):
-        raise ParasolError(f"a boundary condition is nonlinear, or has a coefficient that depends on time. {INSTEAD}.")
+        raise NoCertificate(f"a boundary condition is nonlinear, or has a coefficient that depends on time. {INSTEAD}.")

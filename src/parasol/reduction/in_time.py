@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive, check_shape
+from parasol.errors import NoCertificate, SolveFailed
 from parasol.expressions import as_function
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -182,7 +183,7 @@ def reduce_trajectories(
     for kind in PROJECTIONS if projection is None else (projection,):
         try:
             found = training.reduced(kind, n_steps, tolerance)
-        except ParasolError as error:
+        except SolveFailed as error:
             reasons.append(str(error))
             continue
         if best is None or found.error < best.error:
@@ -191,7 +192,7 @@ def reduce_trajectories(
             break
     if best is None or not best.error <= _MOST_ERROR:
         what = f"miss the training trajectories by {best.error:.0%}" if best else f"fail ({reasons[0]})"
-        raise ParasolError(f"the reduced steps with {basis.n_modes} modes {what}. Use more modes. Or: {INSTEAD}.")
+        raise NoCertificate(f"the reduced steps with {basis.n_modes} modes {what}. Use more modes. Or: {INSTEAD}.")
     if best.error > _FAR * max(best.projection_error, tolerance):
         warnings.warn(
             f"the reduced steps miss the training trajectories by {best.error:.1e}, the modes by "

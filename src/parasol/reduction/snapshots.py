@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
 from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
+from parasol.errors import SolveFailed, Unhashable
 from parasol.pde.model import Model
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.store import (
@@ -47,7 +48,7 @@ class Failure:
     reason: str
 
 
-class NothingSolved(ParasolError):
+class NothingSolved(SolveFailed):
     """None of the parameters could be solved."""
 
     def __init__(self, text: str, failures: tuple[Failure, ...] = ()):
@@ -173,10 +174,11 @@ def solve_many(
     done here, by `jobs` processes, or by any executor of `concurrent.futures`: the numbers are the same to the last bit.
     With a `store` (a folder) every finished chunk is on disk at once, and a run that was stopped, however, goes on where
     it was when called again; more parameters may follow those it began with. A parameter at which the solver fails is
-    recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise a ValueError (such as
-    a ParasolError or a LinAlgError), an ArithmeticError or a RuntimeError; anything else is a mistake in the solver and
-    stops the run. `progress` is called with the fraction that is done. A store belongs to one solver, known by its code and
-    what it holds; `fingerprint`, a text, says so instead, for solvers that change while they work.
+    recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise `ps.errors.SolveFailed`;
+    a solver of your own may also raise another ValueError (such as a LinAlgError), an ArithmeticError or a RuntimeError.
+    Anything else is a mistake and stops the run, as are parasol's InputError and FileError. `progress` is called with the
+    fraction that is done. A store belongs to one solver, known by its code and what it holds; `fingerprint`, a text, says
+    so instead, for solvers that change while they work.
 
     >>> snapshots = solve_many(lambda mu: mu[0] * np.arange(3), [[1.0], [2.0]])
     >>> snapshots.solutions
@@ -220,7 +222,7 @@ def _identity(solver, own, *, needed: bool) -> Parts:
     """What the solver is known by; nothing where nothing is kept and it cannot be identified."""
     try:
         return parts_of(solver, own)
-    except ParasolError:
+    except Unhashable:
         if needed:
             raise
         return Parts()

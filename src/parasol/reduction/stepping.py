@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import SolveFailed
 from parasol.pde.esdirk import PLACES
 from parasol.pde.integrators import Equations, Run, State
 from parasol.pde.multistep import constant_steps
@@ -127,7 +127,7 @@ class SmallRun(Run):
         if not np.all(size <= _GROWTH * self.scale):
             self.scale = np.maximum(self.scale, self._reach(t, u))
         if not np.all(size <= _GROWTH * self.scale):
-            raise ParasolError(
+            raise SolveFailed(
                 f"the reduced steps grow beyond all bounds at t={t:.6g}: the reduced model is unstable there. Use more "
                 "modes, another projection, or full solves."
             )

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from parasol.cache import disk
-from parasol.checks import ParasolError
+from parasol.errors import FileError
 from parasol.reduction.fingerprints import difference
 
 FORMAT = "parasol snapshots"
@@ -107,26 +107,24 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Read `manifest.json`; a folder that is not a store, is damaged or comes from a newer version is refused."""
     if not folder.exists():
-        raise ParasolError(f"there is no snapshot store at {folder}. Check the path.")
+        raise FileError(f"there is no snapshot store at {folder}. Check the path.")
     path = folder / MANIFEST
     if not path.is_file():
-        raise ParasolError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
+        raise FileError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise ParasolError(f"the snapshot store {folder} is damaged: {MANIFEST} cannot be read ({error}).") from None
+        raise FileError(f"the snapshot store {folder} is damaged: {MANIFEST} cannot be read ({error}).") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ParasolError(
-            f"{folder} is not a snapshot store: {MANIFEST} is about something else. Choose another path."
-        )
+        raise FileError(f"{folder} is not a snapshot store: {MANIFEST} is about something else. Choose another path.")
     version = content.get("version")
     if isinstance(version, int) and version > VERSION:
-        raise ParasolError(
+        raise FileError(
             f"the snapshot store {folder} has version {version}, this parasol reads up to {VERSION}. Update parasol."
         )
     stated = content.pop("sha256", None)
     if version != VERSION or stated != _checksum(content):
-        raise ParasolError(
+        raise FileError(
             f"the snapshot store {folder} is damaged: the checksum of {MANIFEST} is wrong. Restore it from a copy."
         )
     stated = {f.name: content.get(f.name) for f in fields(Manifest)}
@@ -186,9 +184,7 @@ def read_chunk(path: Path, index: int, fingerprint: str, *, arrays: bool = True)
         if not found:
             raise _damaged(path, "its first 512 bytes are not those of a chunk")
         if int(found[1]) > VERSION:
-            raise ParasolError(
-                f"{path} has version {int(found[1])}, this parasol reads up to {VERSION}. Update parasol."
-            )
+            raise FileError(f"{path} has version {int(found[1])}, this parasol reads up to {VERSION}. Update parasol.")
         size = path.stat().st_size
         if size != int(found[3]):
             raise _damaged(path, f"it has {size} bytes instead of {int(found[3])}")
@@ -207,12 +203,12 @@ def read_chunk(path: Path, index: int, fingerprint: str, *, arrays: bool = True)
     except (OSError, KeyError, RuntimeError, UnicodeDecodeError) as error:
         raise _damaged(path, f"it cannot be read ({error})") from None
     if (owner, number) != (fingerprint, index):
-        raise ParasolError(f"{path} belongs to another store or place (chunk {number} of {owner[:12]}). Remove it.")
+        raise FileError(f"{path} belongs to another store or place (chunk {number} of {owner[:12]}). Remove it.")
     return chunk
 
 
-def _damaged(path: Path, why: str) -> ParasolError:
-    return ParasolError(
+def _damaged(path: Path, why: str) -> FileError:
+    return FileError(
         f"the snapshot store is damaged: {path}: {why}. Delete this file and run again: only its parameters are solved anew."
     )
 
@@ -236,7 +232,7 @@ def stored_chunks(folder: Path, manifest: Manifest, mus: np.ndarray | None = Non
         out[index] = StoredChunk(path, index, manifest.fingerprint, *about)
     lengths = {c.n_values for c in out.values() if c.solved.any()}
     if len(lengths) > 1:
-        raise ParasolError(f"the snapshot store {folder} holds solutions of different lengths {sorted(lengths)}.")
+        raise FileError(f"the snapshot store {folder} holds solutions of different lengths {sorted(lengths)}.")
     return out
 
 
@@ -247,12 +243,12 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
         return wanted, {}
     there = read_manifest(folder)
     if there.parts is None:
-        raise ParasolError(
+        raise FileError(
             f"the snapshot store {folder} was written by an earlier version of parasol, whose solves are not reused. "
             f"Choose another path, or read what it holds with ps.open_snapshots."
         )
     if there.fingerprint != wanted.fingerprint:
-        raise ParasolError(
+        raise FileError(
             f"the snapshot store {folder} belongs to another problem or discretisation: {there.solver}, this is "
             f"{wanted.solver}; {difference(there.parts, wanted.parts)}. Choose another path, or read what it holds with "
             f"ps.open_snapshots."
@@ -261,7 +257,7 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
     if there.n_parameters == wanted.n_parameters and len(mus) < n:
         _check_not_fewer(folder, there, mus)
     if there.n_parameters != wanted.n_parameters or len(mus) < n or digest(mus[:n]) != there.mus_sha256:
-        raise ParasolError(
+        raise FileError(
             f"the snapshot store {folder} was begun for {n} other parameters than the {len(mus)} given. "
             f"Give the same ones, with more after them if you like, or choose another path."
         )
@@ -278,7 +274,7 @@ def _check_not_fewer(folder: Path, there: Manifest, mus: np.ndarray) -> None:
     starts = [chunk.index * there.chunk_size for chunk in known]
     pairs = [(mus[i : i + len(c.mus)], c.mus) for i, c in zip(starts, known, strict=True)]
     if pairs and all(np.array_equal(given, stored[: len(given)]) for given, stored in pairs):
-        raise ParasolError(
+        raise FileError(
             f"the {len(mus)} parameters given are the first ones of the {there.n_samples} of the snapshot store {folder}. "
             f"Read what it has with ps.open_snapshots({str(folder)!r}), or give all its parameters."
         )
@@ -291,6 +287,6 @@ def claim(folder: Path) -> contextlib.AbstractContextManager[None]:
     def check(names: list[str]) -> None:
         known = [name for name in names if name == disk.LOCK or disk.TEMPORARY.fullmatch(name)]
         if MANIFEST not in names and len(known) < len(names):
-            raise ParasolError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
+            raise FileError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
     return disk.claim(folder, "snapshot store", check)

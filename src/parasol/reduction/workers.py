@@ -20,15 +20,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import FileError, InputError, NotInstalled, SolveFailed, WorkerDied
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
 from parasol.reduction.store import Chunk, StoredChunk, write_chunk
 
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
-# what a solver may raise where the mathematics fails; anything else is a mistake in the solver and stops the run
+# what somebody's solver may raise where the mathematics fails; anything else is a mistake in it and stops the run
 _FAILURES = (ValueError, ArithmeticError, RuntimeError)  # a ParasolError and a LinAlgError are ValueErrors
-_MISTAKES = (NotImplementedError, RecursionError)
+_MISTAKES = (NotImplementedError, RecursionError, InputError, FileError, NotInstalled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,16 +95,17 @@ def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
 def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np.ndarray, str]:
     """Values, hidden values and the reason for a failure, empty for success."""
     nothing = np.empty(0)
-    options = {"extrapolate": extrapolate} if isinstance(solver, Model) else {}
+    ours = isinstance(solver, Model)
+    options = {"extrapolate": extrapolate} if ours else {}
     try:
         solve: Callable = getattr(solver, "solve", solver)  # type: ignore[assignment]
         found = solve(mu.copy(), **options)
     except _FAILURES as error:
-        if isinstance(error, _MISTAKES):
+        if isinstance(error, _MISTAKES) or (ours and not isinstance(error, SolveFailed)):
             raise
         text = str(error) or type(error).__name__
         return nothing, nothing, text[:_LONGEST].encode("utf-8", "replace").decode()
-    if isinstance(found, Solution) and isinstance(solver, Model) and found.unknowns is not None:
+    if isinstance(found, Solution) and ours and found.unknowns is not None:
         return solver.layout.at_nodes(found.unknowns), solver.layout.at_ghosts(found.unknowns), ""
     if not isinstance(found, np.ndarray):
         found = getattr(found, "flat", getattr(found, "values", found))
@@ -148,7 +150,7 @@ def work_off(
                 progress(rows)
     except BrokenExecutor as error:
         guard = "" if sys.platform == "linux" else " A script needs `if __name__ == '__main__':` around its calls."
-        raise ParasolError(f"a worker died ({error}): killed, or out of memory? {kept}{guard}") from error
+        raise WorkerDied(f"a worker died ({error}): killed, or out of memory? {kept}{guard}") from error
     for category, text in list(said)[:_QUOTED]:
         warnings.warn(text, category, stacklevel=3)
     if len(said) > _QUOTED:

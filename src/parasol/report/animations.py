@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.spatial import Delaunay
 
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError
+from parasol.errors import FileError, NotInstalled
 from parasol.pde.evolution import Evolution
 from parasol.report.canvas import (
     INK,
@@ -84,7 +84,7 @@ def animate(evolution: Evolution, path: str | Path, *, progress: Callable[[float
         except (subprocess.CalledProcessError, BrokenPipeError) as error:
             if isinstance(error.__context__, KeyboardInterrupt):  # which ended ffmpeg too
                 raise KeyboardInterrupt from None
-            raise ParasolError(f"ffmpeg could not make {str(path)!r}. Write a .gif instead.") from None
+            raise FileError(f"ffmpeg could not make {str(path)!r}. Write a .gif instead.") from None
     return path
 
 
@@ -93,7 +93,7 @@ def require_writer(suffix: str) -> None:
     from matplotlib.animation import FFMpegWriter
 
     if suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable():
-        raise ParasolError("an .mp4 needs the program ffmpeg, which is not found. Install it, or write a .gif.")
+        raise NotInstalled("an .mp4 needs the program ffmpeg, which is not found. Install it, or write a .gif.")
 
 
 class _GifWriter:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from parasol.checks import ParasolError
 from parasol.delivery.files import triangulate, wrapped_cells
+from parasol.errors import NotInstalled
 from parasol.pde.evolution import Evolution
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution, describe
@@ -31,7 +32,7 @@ def require_matplotlib():
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ParasolError("drawing needs matplotlib. Install it with: pip install 'parasol-pde[plot]'.") from None
+        raise NotInstalled("drawing needs matplotlib. Install it with: pip install 'parasol-pde[plot]'.") from None
     return Figure
 
 

@@ -72,7 +72,7 @@ def solve_outputs(fields: Sequence[str], nodes: str | None, report: str | None) 
 
     >>> solve_outputs(["u.csv"], None, "./u.csv")
     Traceback (most recent call last):
-    parasol.checks.ParasolError: two outputs have the same file name. Give each its own.
+    parasol.errors.ParasolError: two outputs have the same file name. Give each its own.
     """
     paths = [check_output(name, (*_PICTURES, *FIELD_SUFFIXES)) for name in dict.fromkeys(fields)]
     drawn = None if nodes is None else check_output(nodes, figures.FIGURE_SUFFIXES)

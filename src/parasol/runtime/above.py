@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from parasol.checks import ParasolError
+from parasol.errors import NotInstalled
 
 _ABOVE = {  # name: module, function, what it does
     "html": ("parasol.report.notebook", "html", "showing it in a notebook"),
@@ -26,6 +26,6 @@ def borrowed(name: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except ImportError as error:
-        raise ParasolError(
+        raise NotInstalled(
             f"{purpose} needs {error.name}, which is not installed. Use pip install {error.name}."
         ) from None

@@ -21,6 +21,7 @@ import numpy as np
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
 from parasol.checks import ParasolError
+from parasol.errors import FileError, NotInstalled
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis
 from parasol.runtime.certificate import Certificate
@@ -120,16 +121,23 @@ def unpack(path: str | Path, made: Callable[[Any, dict[str, Any]], Any], *, form
         with _Honest(path) as whole, zipfile.ZipFile(whole) as file:
             return made(*_read(file, path, form))
     except FileNotFoundError:
-        raise ParasolError(f"there is no file {str(path)!r}.") from None
+        raise FileError(f"there is no file {str(path)!r}.") from None
     except ImportError as error:
-        raise ParasolError(f"{str(path)!r} needs {error.name}, which is not installed.") from None
-    except ParasolError as error:
-        text = str(error)
-        raise error if repr(str(path)) in text else ParasolError(f"{str(path)!r} is damaged: {text}") from None
+        raise NotInstalled(f"{str(path)!r} needs {error.name}, which is not installed.") from None
+    except NotInstalled as error:
+        raise NotInstalled(f"{str(path)!r} cannot be read here: {error}") from None
+    except FileError:  # which names the file
+        raise
+    except ParasolError as error:  # `Damaged`, or what a constructor says of the values in the file
+        raise FileError(f"{str(path)!r} is damaged: {error}") from None
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RecursionError, OSError, RuntimeError) as error:
-        raise ParasolError(f"{str(path)!r} is not a surrogate, or is damaged: {error}.") from None
+        raise FileError(f"{str(path)!r} is not a surrogate, or is damaged: {error}.") from None
     except (TypeError, ValueError, AttributeError, LookupError, MemoryError, ArithmeticError) as error:
-        raise ParasolError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}.") from None
+        raise FileError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}.") from error
+
+
+class Damaged(ParasolError):
+    """What is wrong inside a file, without its name."""
 
 
 class _Honest(io.BufferedReader):
@@ -147,40 +155,40 @@ class _Honest(io.BufferedReader):
 def _read(file: zipfile.ZipFile, path: Path, form: str) -> tuple[Any, dict[str, Any]]:
     found = file.infolist()
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in found):
-        raise ParasolError("an entry is packed or locked.")
+        raise Damaged("an entry is packed or locked.")
     if sum(entry.file_size for entry in found) > path.stat().st_size:
-        raise ParasolError("its entries are larger than the file.")
+        raise Damaged("its entries are larger than the file.")
     if file.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
-        raise ParasolError("its manifest is too large.")
+        raise Damaged("its manifest is too large.")
     manifest = json.loads(file.read(_MANIFEST), parse_constant=_no_number)
     _check_version(manifest, path, form)
     names = list(manifest["sha256"])
     if names != [_name(i) for i in range(len(names))] or sorted(e.filename for e in found) != sorted(
         [_MANIFEST, *names]
     ):
-        raise ParasolError("its entries are not those of its manifest.")
+        raise Damaged("its entries are not those of its manifest.")
     arrays = []
     for name, wanted in manifest["sha256"].items():
         data = file.read(name)
         if hashlib.sha256(data).hexdigest() != wanted:
-            raise ParasolError(f"{name} has changed since it was written.")
+            raise Damaged(f"{name} has changed since it was written.")
         arrays.append(_array(data, name))
     return _decode(manifest["content"], arrays), _decode({"dict": manifest["facts"]}, [])
 
 
 def _check_version(manifest: Any, path: Path, form: str) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != form:
-        raise ParasolError(f"{str(path)!r} is not a surrogate of parasol.")
+        raise FileError(f"{str(path)!r} is not a surrogate of parasol.")
     version = manifest["version"]
     if type(version) is not int or version < 1:
-        raise ParasolError(f"its version is {version!r}.")
+        raise Damaged(f"its version is {version!r}.")
     if version > VERSION:
-        raise ParasolError(
+        raise FileError(
             f"{str(path)!r} has version {version} of the format, written by parasol {manifest['parasol']}, and is "
             f"newer than this parasol ({__version__}) can read. Update parasol."
         )
     if version < _OLDEST:
-        raise ParasolError(
+        raise FileError(
             f"{str(path)!r} has version {version} of the format, which is no longer read. Make the surrogate again."
         )
 
@@ -190,7 +198,7 @@ def _name(i: int) -> str:
 
 
 def _no_number(text: str) -> float:
-    raise ParasolError(f"its manifest has the number {text}.")
+    raise Damaged(f"its manifest has the number {text}.")
 
 
 def _array(data: bytes, name: str) -> np.ndarray:
@@ -199,18 +207,18 @@ def _array(data: bytes, name: str) -> np.ndarray:
     version = np.lib.format.read_magic(stream)
     header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if header is None:
-        raise ParasolError(f"the header of {name} has version {version}.")
+        raise Damaged(f"the header of {name} has version {version}.")
     shape, fortran, dtype = header(stream)
     size = math.prod(shape)
     if dtype.str not in _TYPES or any(n < 0 for n in shape) or size * dtype.itemsize != len(data) - stream.tell():
-        raise ParasolError(f"{name} declares {shape} numbers of type {dtype}.")
+        raise Damaged(f"{name} declares {shape} numbers of type {dtype}.")
     if size == 0 and any(n > _LONGEST_EMPTY for n in shape):
-        raise ParasolError(f"{name} is empty and declares the shape {shape}.")
+        raise Damaged(f"{name} is empty and declares the shape {shape}.")
     out = np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape, order="F" if fortran else "C")
     if dtype.kind == "f" and not np.isfinite(out).all():
-        raise ParasolError(f"{name} has numbers that are NaN or infinite.")
+        raise Damaged(f"{name} has numbers that are NaN or infinite.")
     if dtype.kind == "b" and not (out.view(np.uint8) <= 1).all():
-        raise ParasolError(f"{name} has truth values that are neither true nor false.")
+        raise Damaged(f"{name} has truth values that are neither true nor false.")
     return out
 
 
@@ -293,7 +301,7 @@ def _decode(tree: Any, arrays: list[np.ndarray]) -> Any:
     if "array" in tree:
         place = tree["array"]
         if type(place) is not int or not 0 <= place < len(arrays):
-            raise ParasolError(f"the file refers to array {place!r} of {len(arrays)}.")
+            raise Damaged(f"the file refers to array {place!r} of {len(arrays)}.")
         return arrays[place]
     if "float" in tree:
         return float(tree["float"])
@@ -307,11 +315,11 @@ def _decode(tree: Any, arrays: list[np.ndarray]) -> Any:
     if kind in OLDER:
         return OLDER[kind](**found)
     if kind not in _KINDS and kind not in _STENCILS:
-        raise ParasolError(f"the file holds a {kind!r}, which this version of parasol does not know.")
+        raise Damaged(f"the file holds a {kind!r}, which this version of parasol does not know.")
     made = borrowed(kind) if kind in _STENCILS else _KINDS[kind]
     for f in fields(made):
         if f.name in found and found[f.name] is not f.default and not _fits(found[f.name], str(f.type)):
-            raise ParasolError(f"{f.name} of a {kind} in it is a {type(found[f.name]).__name__}.")
+            raise Damaged(f"{f.name} of a {kind} in it is a {type(found[f.name]).__name__}.")
     return made(**(found | _LEFT_OUT.get(kind, {})))
 
 
@@ -333,9 +341,9 @@ def _sparse(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape:
     n_rows, n_columns = shape
     whole = indices.dtype.kind == "i" and indptr.dtype.kind == "i" and all(type(n) is int and n >= 0 for n in shape)
     if not whole or not data.ndim == indices.ndim == indptr.ndim == 1 or len(indptr) != n_rows + 1:
-        raise ParasolError("a sparse matrix in it has arrays of the wrong kind.")
+        raise Damaged("a sparse matrix in it has arrays of the wrong kind.")
     if indptr[0] != 0 or indptr[-1] != len(data) or len(indices) != len(data) or np.any(np.diff(indptr) < 0):
-        raise ParasolError("the rows of a sparse matrix in it are out of order.")
+        raise Damaged("the rows of a sparse matrix in it are out of order.")
     if n_columns > 2**31 or (len(indices) and (indices.min() < 0 or indices.max() >= n_columns)):
-        raise ParasolError("a sparse matrix in it has entries outside of its columns.")
+        raise Damaged("a sparse matrix in it has entries outside of its columns.")
     return borrowed("csr_array")((data, indices, indptr), shape=shape)

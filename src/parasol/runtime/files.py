@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import ParasolError
-from parasol.runtime.container import pack, unpack
+from parasol.runtime.container import Damaged, pack, unpack
 from parasol.runtime.program import program_of
 from parasol.runtime.surrogate import Surrogate
 
@@ -44,18 +44,18 @@ def load(path: str | Path) -> Surrogate:
 def _tried_out(surrogate: Any, facts: dict[str, Any]) -> Surrogate:
     """The surrogate, after one answer in the middle of the box: parts that do not fit together are found now, not in use."""
     if not isinstance(surrogate, Surrogate):
-        raise ParasolError(f"it holds a {type(surrogate).__name__}, not a surrogate.")
+        raise Damaged(f"it holds a {type(surrogate).__name__}, not a surrogate.")
     scalars = [p.middle for p in surrogate.parameters.answered.scalars]
     n_functions = surrogate.n_parameters - len(scalars)
     if n_functions < 0 or (n_functions > 0) != bool(surrogate.parameters.functions):
-        raise ParasolError(f"{surrogate.n_parameters} features do not fit its parameters.")
+        raise Damaged(f"{surrogate.n_parameters} features do not fit its parameters.")
     if surrogate.reduced is not None and surrogate.reduced.n_parameters != surrogate.n_parameters:
-        raise ParasolError("its reduced model has another number of parameters.")
+        raise Damaged("its reduced model has another number of parameters.")
     mu = np.array([*scalars, *[0.0] * n_functions])[None]
     with np.errstate(all="ignore"):
         c = surrogate.coefficients(mu)
         if c.shape != (1, surrogate.basis.n_modes):
-            raise ParasolError(f"its map gives {c.shape[-1]} coefficients for {surrogate.basis.n_modes} modes.")
+            raise Damaged(f"its map gives {c.shape[-1]} coefficients for {surrogate.basis.n_modes} modes.")
         if surrogate.reduced is not None or surrogate.conformal is not None:
             surrogate.certify(mu, c)
         program = program_of(surrogate.map)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError
+from parasol.errors import FormulaError
 
 _LONGEST = 20_000  # characters
 _DEEPEST = 200
@@ -83,7 +83,7 @@ class Formula:
     @cached_property
     def _tree(self) -> Any:
         if len(self.text) > _LONGEST:
-            raise ParasolError(f"a formula of {len(self.text)} characters is too long. Allowed are {_LONGEST}.")
+            raise FormulaError(f"a formula of {len(self.text)} characters is too long. Allowed are {_LONGEST}.")
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -140,8 +140,8 @@ class Formula:
             out = inner if always else (np.where, self._read(condition, depth + 1), inner, out)
         return out
 
-    def _refused(self, why: str) -> ParasolError:
-        return ParasolError(f"the formula {self.text[:80]!r} cannot be used: {why}.")
+    def _refused(self, why: str) -> FormulaError:
+        return FormulaError(f"the formula {self.text[:80]!r} cannot be used: {why}.")
 
     def __call__(self, *columns: ArrayLike) -> np.ndarray:
         """Values, broadcast over the columns: one array or number per name."""

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from parasol.checks import ParasolError, check_shape
+from parasol.errors import SolveFailed
 
 _WIDE, _WIDER = 4000, 64  # columns it may have in any case, and per row
 
@@ -109,7 +110,7 @@ class WeightedResidual:
         try:
             inverse = np.linalg.inv(normal.reshape(n, d, d))
         except np.linalg.LinAlgError:
-            raise ParasolError(
+            raise SolveFailed(
                 "the reduced operator is singular at one of these parameters: the equation has no unique solution there."
             ) from None
         first = (phi[:, :, None] * theta[:, None, :]).reshape(n, -1) @ right

@@ -205,9 +205,9 @@ class Surrogate:
         """Parameter vectors on axis 0 as floats, which of them lie outside the box (None: none), and whether it was one."""
         try:
             mus = np.asarray(self.parameters.ordered(mus), dtype=float)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, ParasolError):
-                raise
+        except ParasolError:
+            raise
+        except (TypeError, ValueError):
             raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim == 0:
             mus = mus[None]

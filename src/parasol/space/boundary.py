@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from parasol.checks import ParasolError
+from parasol.errors import UnsuitableNodes
 from parasol.space.fill import fibonacci, fill, independent
 from parasol.space.geometry.axes import AXES
 from parasol.space.geometry.corners import look_around
@@ -225,7 +226,7 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
 def apportion(total: np.ndarray, least: np.ndarray, n: int, name: str) -> np.ndarray:
     """Split n pieces over arcs in proportion to their lengths, each at least `least`, by largest remainders."""
     if n < least.sum():
-        raise ParasolError(f"{name}={n} is too small for {len(least)} pieces of this domain. Use more.")
+        raise UnsuitableNodes(f"{name}={n} is too small for {len(least)} pieces of this domain. Use more.")
     pieces = least.copy()
     while pieces.sum() < n:
         missing = n - pieces.sum()
@@ -285,7 +286,7 @@ def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
             break
         scale *= float(np.sqrt(len(points) / (n if isinstance(make.args[0], Ball) else 1.01 * n + 1)))
     if best is None or best[1] >= n:
-        raise ParasolError(f"n_boundary={n} is too small for the edges of this domain. Use more boundary nodes.")
+        raise UnsuitableNodes(f"n_boundary={n} is too small for the edges of this domain. Use more boundary nodes.")
     points, n_fixed, scale = best
     h = scale * spacing(points)
     kept = trim(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], n - n_fixed)

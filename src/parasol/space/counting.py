@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parasol.checks import ParasolError
+from parasol.errors import UnsuitableNodes
 from parasol.space.boundary import Boundary, apportion, boundary_nodes, intervals
 from parasol.space.fill import fill
 from parasol.space.front import front
@@ -132,7 +133,7 @@ def spaced(plan: Plan) -> Draft:
         extent = float(np.ptp(plan.domain.bounds, axis=0).max())
         h = float(plan.field(plan.domain.bounds).mean())
         enough = 0.8 * float(plan.depths.table.max())
-        raise ParasolError(
+        raise UnsuitableNodes(
             f"spacing={h:.3g} leaves no interior node in a domain of size {extent:.3g}; use spacing <= {enough:.2g}."
         )
     return Draft(plan.field, boundary, interior)
@@ -207,7 +208,7 @@ def _scanned(plan: Plan, model: _Model, given: Boundary | None, n: int) -> Draft
             enough = total
     if best is None:
         advice = f"Use n_nodes >= {enough}" if enough else "Use more nodes, or fewer boundary nodes"
-        raise ParasolError(f"n_nodes={n} is too small for this domain and its boundary nodes. {advice}.")
+        raise UnsuitableNodes(f"n_nodes={n} is too small for this domain and its boundary nodes. {advice}.")
     return best
 
 
@@ -307,7 +308,7 @@ def _on_line(plan: Plan, n: int) -> Draft:
     boundary = plan.boundary(plan.field)
     ends = len(boundary.points)
     if n <= ends:
-        raise ParasolError(f"n_nodes={n} is too small: this line has {ends} ends. Use n_nodes >= {ends + 1}.")
+        raise UnsuitableNodes(f"n_nodes={n} is too small: this line has {ends} ends. Use n_nodes >= {ends + 1}.")
     mean = float(plan.field(plan.domain.bounds).mean())
     field = replace(plan.field, scale=plan.domain.volume() / n / mean)
     return Draft(field, boundary, _between(plan.domain, field, n - ends))

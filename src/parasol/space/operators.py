@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError, ParasolWarning
+from parasol.checks import ParasolWarning
+from parasol.errors import UnsuitableNodes
 from parasol.space.kernels import MultiIndex, n_monomials
 from parasol.space.neighbours import Cloud
 from parasol.space.stencils import Scheme, stencil_weights
@@ -66,7 +67,7 @@ def differentiate(
     cloud = points if isinstance(points, Cloud) else Cloud(points)
     size, n_points = scheme.stencil_size, len(cloud.points)
     if size > n_points:
-        raise ParasolError(
+        raise UnsuitableNodes(
             f"stencil_size={size} is more than the {n_points} nodes there are. Use more nodes, or a smaller stencil_size."
         )
     columns, distance = cloud.nearest(centers, size + (size < n_points))
@@ -90,7 +91,7 @@ def differentiate(
         columns[at], weights[at], condition[at] = tried[better], new_weights[better], new_condition[better]
         bad = _broken(weights, derivatives, scheme)
     if np.any(bad):
-        raise ParasolError(
+        raise UnsuitableNodes(
             f"{np.count_nonzero(bad)} of {len(bad)} stencils of {size} nodes are singular for degree={scheme.degree} "
             f"({n_monomials(centers.shape[1], scheme.degree)} monomials) and {scheme.kernel}. "
             f"Use a larger stencil_size, a smaller degree, or less regular nodes."

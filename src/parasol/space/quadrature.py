@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from parasol.checks import ParasolError
+from parasol.errors import UnsuitableNodes
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
@@ -91,7 +92,7 @@ def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
             found = SurfacePoints(found.points[on], found.weights[on], found.areas[on])
         found = _lumped(nodes, found) if domain.dimension == 3 and len(found.points) else found
     if not len(found.points):
-        raise ParasolError(
+        raise UnsuitableNodes(
             f"nothing of the boundary lies on the part {part!r}, or too little for {nodes.n_nodes} nodes to see it. "
             "Check where it is, or use more nodes."
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from parasol import __version__
 from parasol.cache import content_hash
-from parasol.checks import ParasolError
+from parasol.errors import FileError
 from parasol.fitting import Adam, FittedLinear, Network, TrainedNetwork
 from parasol.report import Facts, write_json
 from parasol.runtime import ReducedModel, pack, unpack
@@ -52,7 +52,7 @@ class Memory:
         if path.exists():
             try:
                 return unpack(path, lambda reduced, facts: Made(reduced, facts["seconds"]), form=_FORM)
-            except ParasolError:  # damaged, or of another version: made again
+            except FileError:  # damaged, or of another version: made again
                 path.unlink()
         start = time.perf_counter()
         reduced = make()
@@ -96,7 +96,7 @@ class Remembered:
         if path.exists():
             try:
                 fitted, fitting = _read(path)
-            except ParasolError:  # damaged, or of another version: it is fitted again
+            except FileError:  # damaged, or of another version: it is fitted again
                 path.unlink()
             else:
                 self.note(fitting)

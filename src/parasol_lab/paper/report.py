@@ -13,6 +13,7 @@ from typing import Any
 
 from parasol.cache import check_output, replacing
 from parasol.checks import ParasolError
+from parasol.errors import FileError
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MINUS = "\N{MINUS SIGN}"
@@ -30,7 +31,7 @@ class Table:
 
     >>> Table(("solver", "error"), (("POD-DNN",),))
     Traceback (most recent call last):
-    parasol.checks.ParasolError: row 0 of a table has 1 cells, its header 2. Give as many.
+    parasol.errors.ParasolError: row 0 of a table has 1 cells, its header 2. Give as many.
     """
 
     headers: tuple[str, ...]
@@ -229,9 +230,9 @@ def _figure(figure: Figure, number: int) -> str:
     try:
         data = Path(figure.path).read_bytes()
     except OSError as error:
-        raise ParasolError(f"the figure {str(figure.path)!r} cannot be read: {error.strerror}.") from None
+        raise FileError(f"the figure {str(figure.path)!r} cannot be read: {error.strerror}.") from None
     if not data.startswith(_PNG):
-        raise ParasolError(f"the figure {str(figure.path)!r} is not a PNG. Draw it to a file that ends in .png.")
+        raise FileError(f"the figure {str(figure.path)!r} is not a PNG. Draw it to a file that ends in .png.")
     width, height = (int.from_bytes(data[i : i + 4], "big") for i in (16, 20))  # the header's first two numbers
     alt = escape(_bare(figure.alt or figure.caption))
     source = f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from parasol import Model, Surrogate, __version__, save
 from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
 from parasol.delivery import write_page
+from parasol.errors import FileError
 from parasol.report import Facts, machine_facts, require_matplotlib, write_json
 from parasol_lab.paper.helmholtz import run_helmholtz
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS
@@ -51,7 +52,7 @@ def reproduce(
     require_matplotlib()
     out = Path(out).absolute()
     if out.exists() and not out.is_dir():
-        raise ParasolError(f"cannot write into {str(out)!r}: it is there and not a folder. Choose another name.")
+        raise FileError(f"cannot write into {str(out)!r}: it is there and not a folder. Choose another name.")
     (out / "figures").mkdir(parents=True, exist_ok=True)
     store = out.parent / "snapshots" if store is None else Path(store).absolute()
     run = Run(problem, preset, out, store, progress, jobs, device, quick, seed, degree)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from parasol import Model
-from parasol.checks import ParasolError
+from parasol.errors import NoCertificate
 from parasol.report import Facts
 from parasol.runtime import Basis
 from parasol_lab.theorem.construction.chain import error_chain
@@ -113,7 +113,7 @@ def growth(planned: Plan, model: Model, basis: Basis, *, options: Facts) -> Fact
         system = reduced_system(model, basis.truncated(d), **options)
         try:
             own = stability(system)
-        except ParasolError:  # modes that are only rounding
+        except NoCertificate:  # modes that are only rounding
             break
         counts = _counts(replace(planned, system=system, stability=_units(planned.stability, system, planned.system)))
         real = Plan(system, own, planned.accuracy, SHARED)

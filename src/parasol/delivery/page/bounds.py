@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree
+from parasol.errors import FormulaError
 from parasol.runtime.certificate import LEAST, SAFETY
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
@@ -46,7 +46,7 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
                 pack.texts = mine.texts
                 return found
             reason = f"The certificate takes {1e-6 * (mine.size - pack.size):.1f} MB and was left out of this page."
-        except ParasolError as error:
+        except FormulaError as error:  # a coefficient that a page cannot compute
             reason = f"The certificate was left out of this page: {error}"
     if surrogate.conformal is not None and np.isfinite(surrogate.conformal.quantile):
         facts = surrogate.conformal

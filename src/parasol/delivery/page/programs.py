@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
+from parasol.errors import FormulaError
 from parasol.runtime.formulas import Formula
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import flat
@@ -49,7 +50,7 @@ def formula_tree(formula: ScalarFunction) -> Any:
     ['add', ['float_power', ['x', 0], 2.0], ['multiply', 3.0, ['x', 1]]]
     """
     if not isinstance(formula, Formula):
-        raise ParasolError(f"the coefficient {str(formula.expression)[:80]} has no plain formula for a page.")
+        raise FormulaError(f"the coefficient {str(formula.expression)[:80]} has no plain formula for a page.")
     return _listed(formula._tree)  # the tree that was checked when the formula was made
 
 
@@ -59,7 +60,7 @@ def _listed(tree) -> Any:
     if isinstance(tree, int):
         return ["x", tree]
     if not math.isfinite(tree):
-        raise ParasolError("a formula has an infinite number in it, which a page cannot hold.")
+        raise FormulaError("a formula has an infinite number in it, which a page cannot hold.")
     return tree
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from parasol.checks import ParasolError
 from parasol.delivery.server.service import Limits, Service
+from parasol.errors import NotInstalled
 from parasol.runtime.surrogate import Surrogate
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def make_app(surrogate: Surrogate, *, limits: Limits | None = None, extrapolate:
     """
     missing = [name for name in ("starlette", "uvicorn") if not find_spec(name)]
     if missing:
-        raise ParasolError(f"serving needs {' and '.join(missing)}. Install it with: pip install 'parasol-pde[serve]'.")
+        raise NotInstalled(f"serving needs {' and '.join(missing)}. Install it with: pip install 'parasol-pde[serve]'.")
     if not isinstance(surrogate, Surrogate):
         raise ParasolError(f"cannot serve a {type(surrogate).__name__}. Pass a surrogate.")
     service = Service(surrogate, limits or Limits(), extrapolate)

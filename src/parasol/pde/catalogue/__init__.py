@@ -8,6 +8,7 @@ import pkgutil
 from pathlib import Path
 
 from parasol.checks import ParasolError
+from parasol.errors import FileError
 from parasol.pde.problem import Problem
 
 
@@ -34,7 +35,7 @@ def load_problem(name: str) -> Problem:
 
 def _from_file(path: Path, variable: str) -> Problem:
     if not path.is_file():
-        raise ParasolError(f"there is no file {str(path)!r} to read a problem from.")
+        raise FileError(f"there is no file {str(path)!r} to read a problem from.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ParasolError(f"{str(path)!r} is not a Python file. Give a .py file that declares a ps.Problem.")

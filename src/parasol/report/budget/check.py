@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import betabinom
 
 from parasol.checks import ParasolError, check_count, check_positive, check_progress
+from parasol.errors import SolveFailed, UnsuitableNodes
 from parasol.fitting.fit import accuracy
 from parasol.learning.nodes import discretize_on, estimate, probes
 from parasol.pde.model import Model
@@ -237,7 +238,7 @@ def other_kernel(model: Model) -> float | None:
             ours, theirs = (m.solve(mu, extrapolate=True).values for m in (model, other))
             errors.append(float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) or 1.0)))
         return max(errors)
-    except (ParasolError, ArithmeticError, RuntimeError):  # too few nodes for it, or no solution at a corner
+    except (UnsuitableNodes, SolveFailed):  # too few nodes for it, or no solution at a corner
         return None
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.errors import FileError, NotInstalled
 from parasol.space.geometry.domain import Domain
 
 
@@ -108,7 +109,7 @@ def _tools():
         import igl
         import trimesh
     except ImportError:
-        raise ParasolError(
+        raise NotInstalled(
             "surfaces need libigl and trimesh. Install them: pip install 'parasol-pde[geometry]'."
         ) from None
     return igl, trimesh
@@ -120,11 +121,11 @@ def _closed(given) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(given, str | Path):
         name = str(given)
         if not Path(given).is_file():
-            raise ParasolError(f"there is no file {name!r}. Give the path of an STL or OBJ file.")
+            raise FileError(f"there is no file {name!r}. Give the path of an STL or OBJ file.")
         try:
             mesh = trimesh.load(given, force="mesh")
         except Exception:  # readers fail in their own many ways, and name the last one they tried, not the reason
-            raise ParasolError(
+            raise FileError(
                 f"{name!r} is not a readable STL or OBJ file: it is damaged, cut off or of another format. Export it again."
             ) from None
     elif isinstance(given, trimesh.Trimesh):

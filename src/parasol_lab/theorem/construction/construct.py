@@ -164,7 +164,7 @@ def check_accuracy(accuracy) -> float:
 
     >>> check_accuracy(0.5)
     Traceback (most recent call last):
-    parasol.checks.ParasolError: accuracy must lie strictly between 0 and 1/4, where the theorem holds, got 0.5. ...
+    parasol.errors.ParasolError: accuracy must lie strictly between 0 and 1/4, where the theorem holds, got 0.5. ...
     """
     if isinstance(accuracy, bool) or not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 0.25:
         raise ParasolError(

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from parasol.checks import ParasolError
+from parasol.errors import NoCertificate
 from parasol_lab.theorem.construction.system import System
 
 _SLACK = 0.03  # a bound may be this much worse than the best value seen
@@ -60,7 +61,7 @@ def stability(system: System) -> Stability:
     if system.constant:
         values = np.linalg.svd(system.operators[0], compute_uv=False)
         if values[-1] <= _SINGULAR * values[0]:
-            raise ParasolError(_rank_deficient("all parameters", values[-1] / values[0]))
+            raise NoCertificate(_rank_deficient("all parameters", values[-1] / values[0]))
         top, bottom = float(values[0]), float(values[-1])
         return Stability(top, bottom, gamma, bottom, (), _size(system), 1)
     small = _few_rows(system)
@@ -125,7 +126,7 @@ def _largest(system: System, evaluate: Callable[[_Cells], tuple[np.ndarray, np.n
             top = int(np.argmax(bound))
             if np.isfinite(bound[top]):  # proven, if less sharp
                 return max(settled, float(bound[top])), (best, where), count
-            raise ParasolError(
+            raise NoCertificate(
                 f"{count} cells of the parameter box are not enough to prove that the reduced operator has independent "
                 f"columns, for instance at {_named(system, cells.mus[top])}. Narrow the ranges, or use fewer parameters or modes."
             )
@@ -167,7 +168,7 @@ def _inverse_smallest(small: System, cells: _Cells, alpha: float) -> tuple[np.nd
     seen = np.linalg.svd(small.operator(small.coordinates(cells.mus)), compute_uv=False)[:, -1]
     worst = int(np.argmin(seen))
     if seen[worst] <= _SINGULAR * alpha:
-        raise ParasolError(_rank_deficient(_named(small, cells.mus[worst]), seen[worst] / alpha))
+        raise NoCertificate(_rank_deficient(_named(small, cells.mus[worst]), seen[worst] / alpha))
     _, s, vt = np.linalg.svd(small.operator(cells.middle), full_matrices=False)
     bottom = np.maximum(s[:, -1], np.finfo(float).tiny)
     # B_j B_m⁺ has the norm of B_j V S⁻¹

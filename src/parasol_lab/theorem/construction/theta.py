@@ -74,7 +74,7 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str) -> Rationa
     >>> a = sympy.Symbol("a")
     >>> rational(sympy.sin(a), (a,), "the operator")
     Traceback (most recent call last):
-    parasol.checks.ParasolError: sin(a) in the operator is neither a polynomial nor a quotient of polynomials in a: ...
+    parasol.errors.ParasolError: sin(a) in the operator is neither a polynomial nor a quotient of polynomials in a: ...
     """
     parts = sympy.fraction(sympy.together(expression))
     try:
