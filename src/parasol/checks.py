@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parasol.errors import InputError
 from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
 
@@ -22,14 +23,14 @@ def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
             raise TypeError
         out = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
-        raise ParasolError(
+        raise InputError(
             f"{name} must be real numbers, got {type(array).__name__}. Pass a NumPy array or nested lists."
         ) from None
     if out.ndim != len(shape) or any(
         want is not None and want != got for want, got in zip(shape, out.shape, strict=True)
     ):
         wanted = "(" + ", ".join("any" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise ParasolError(
+        raise InputError(
             f"{name} has shape {out.shape}, expected {wanted}. Reshape it: samples and points run along axis 0."
         )
     return out
@@ -40,7 +41,7 @@ def check_finite(array: np.ndarray, name: str, *, error: type[ParasolError] = Pa
 
     >>> check_finite(np.array([1.0, np.nan]), "values")
     Traceback (most recent call last):
-    parasol.errors.ParasolError: values has 1 entry of 2 that is NaN or infinite. Remove or repair it first.
+    parasol.errors.InputError: values has 1 entry of 2 that is NaN or infinite. Remove or repair it first.
     """
     bad = int(np.size(array) - np.count_nonzero(np.isfinite(array)))
     if bad:
@@ -55,9 +56,9 @@ def check_positive(value: float, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ParasolError(f"{name} must be a positive number, got {value!r}.") from None
+        raise InputError(f"{name} must be a positive number, got {value!r}.") from None
     if not (np.isfinite(number) and number > 0):
-        raise ParasolError(f"{name} must be positive and finite, got {value!r}.")
+        raise InputError(f"{name} must be positive and finite, got {value!r}.")
     return number
 
 
@@ -68,7 +69,7 @@ def check_count(value, name: str) -> int:
     3
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParasolError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
     return int(value)
 
 
@@ -77,15 +78,15 @@ def check_progress(progress: Any) -> Any:
 
     >>> check_progress(True)
     Traceback (most recent call last):
-    parasol.errors.ParasolError: progress=True cannot be called. Pass a function, such as progress=print, or None.
+    parasol.errors.InputError: progress=True cannot be called. Pass a function, such as progress=print, or None.
     """
     if progress is not None and not callable(progress):
-        raise ParasolError(f"progress={progress!r} cannot be called. Pass a function, such as progress=print, or None.")
+        raise InputError(f"progress={progress!r} cannot be called. Pass a function, such as progress=print, or None.")
     return progress
 
 
 def check_choice(value: str, choices: Sequence[str], name: str) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:
-        raise ParasolError(f"{name}={value!r} is unknown. Use one of: {', '.join(choices)}.")
+        raise InputError(f"{name}={value!r} is unknown. Use one of: {', '.join(choices)}.")
     return value

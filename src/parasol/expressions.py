@@ -13,8 +13,7 @@ import sympy
 from sympy.core.sympify import converter
 from sympy.printing.str import StrPrinter
 
-from parasol.checks import ParasolError
-from parasol.errors import FormulaError
+from parasol.errors import FormulaError, InputError, ParasolError
 from parasol.runtime.formulas import Formula
 from parasol.runtime.rows import ScalarFunction
 
@@ -107,7 +106,7 @@ class Symbols(tuple):
     >>> a = Symbols([sympy.Symbol("a")], "parameters")
     >>> 2 * a
     Traceback (most recent call last):
-    parasol.errors.ParasolError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps.parameters(...).
+    parasol.errors.InputError: (a,) is a tuple, not a symbol. Unpack it where it is declared: a, = ps.parameters(...).
     """
 
     declared_by: str
@@ -126,7 +125,7 @@ class Symbols(tuple):
         """Refuse to be used as a symbol."""
         names = ", ".join(str(symbol.func if symbol.args else symbol) for symbol in self)
         names += "," if len(self) == 1 else ""
-        raise ParasolError(
+        raise InputError(
             f"({names}) is a tuple, not a symbol. Unpack it where it is declared: {names} = ps.{self.declared_by}(...)."
         )
 
@@ -174,7 +173,7 @@ def to_expression(value) -> sympy.Expr:
         return sympy.Integer(int(value))
     if isinstance(value, float | np.floating) and np.isfinite(value):
         return sympy.Float(float(value))
-    raise ParasolError(f"{value!r} is neither a finite number nor an expression. Write it with SymPy symbols.")
+    raise InputError(f"{value!r} is neither a finite number nor an expression. Write it with SymPy symbols.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from parasol.checks import ParasolError
-from parasol.errors import FileError
+from parasol.errors import FileError, InputError
 
 LOCK = "lock"
 _NO_CONTAINER = 0xEFFFFFFC  # Linux's number of the process table that it starts with
@@ -35,12 +34,12 @@ def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
 
     >>> check_output("u.docx", (".csv", ".npy"))
     Traceback (most recent call last):
-    parasol.errors.ParasolError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy.
+    parasol.errors.InputError: cannot write 'u.docx': the suffix '.docx' is unknown. Use one of: .csv, .npy.
     """
     path = Path(path)
     if suffixes is not None and path.suffix.lower() not in suffixes:
         got = f"the suffix {path.suffix!r} is unknown" if path.suffix else "it has no suffix"
-        raise ParasolError(f"cannot write {str(path)!r}: {got}. Use one of: {', '.join(suffixes)}.")
+        raise InputError(f"cannot write {str(path)!r}: {got}. Use one of: {', '.join(suffixes)}.")
     folder = path.parent
     if not folder.is_dir():
         raise FileError(f"cannot write {str(path)!r}: there is no directory {str(folder)!r}. Make it first.")

@@ -68,7 +68,7 @@ def learn(
     0 met, 3 not met within the solves or the time allowed (the best model is written all the same), 2 wrong input,
     1 the model could not be written to FILE (it says where it is instead).
     """
-    from parasol.checks import ParasolError
+    from parasol.errors import InputError
     from parasol.learning.report import LearnReport
     from parasol.learning.run import learn as learn_surrogate
     from parasol.learning.run import plan
@@ -76,7 +76,7 @@ def learn(
     from parasol.runtime.files import save
 
     if problem is None and data is None:
-        raise ParasolError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
+        raise InputError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
     check_json(json_file)
     if not dry_run:
         check_place(out, None)

@@ -34,20 +34,20 @@ def assignments(values: list[str]) -> dict[str, float]:
     """Numbers by name, from words such as a=0.9."""
     from math import isfinite, nan
 
-    from parasol.checks import ParasolError
+    from parasol.errors import InputError
 
     out: dict[str, float] = {}
     for text in values:
         name, sign, value = text.partition("=")
         if not (sign and name.strip()):
-            raise ParasolError(f"{text!r} is not an assignment. Write parameters as name=value, like a=0.9.")
+            raise InputError(f"{text!r} is not an assignment. Write parameters as name=value, like a=0.9.")
         try:
             number = float(value)
         except ValueError:
             number = nan
         if not isfinite(number):
-            raise ParasolError(f"{text!r} does not give a finite number. Write it like {name}=0.9.")
+            raise InputError(f"{text!r} does not give a finite number. Write it like {name}=0.9.")
         if name in out:
-            raise ParasolError(f"parameter {name!r} is given twice. Give it once.")
+            raise InputError(f"parameter {name!r} is given twice. Give it once.")
         out[name] = number
     return out

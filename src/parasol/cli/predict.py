@@ -92,29 +92,29 @@ def predict(
 
 def _asked(surrogate: Surrogate, given: dict[str, float], mus: str | None, seed: int) -> np.ndarray:
     """One parameter vector by names, or many from a file."""
-    from parasol.checks import ParasolError
     from parasol.delivery.inputs import named_vector, read_table
+    from parasol.errors import InputError
 
     if mus is None:
         return named_vector(surrogate, given, rng=seed)
     if given:
-        raise ParasolError("give either NAME=VALUE or --mus, not both.")
+        raise InputError("give either NAME=VALUE or --mus, not both.")
     return read_table(mus, surrogate.parameters.names, surrogate.n_parameters)
 
 
 def _restricted(surrogate: Surrogate, points: str | None, times: str | None) -> Surrogate:
-    from parasol.checks import ParasolError
     from parasol.delivery.inputs import read_table
+    from parasol.errors import InputError
 
     chosen = {}
     if points is not None:
         if surrogate.layout.points is None:
-            raise ParasolError("--points needs nodes, and this surrogate of bare data knows none. Leave it out.")
+            raise InputError("--points needs nodes, and this surrogate of bare data knows none. Leave it out.")
         names = surrogate.layout.axes
         chosen["points"] = read_table(points, names, len(names))
     if times is not None:
         try:
             chosen["times"] = [float(word) for word in times.split(",")]
         except ValueError:
-            raise ParasolError(f"--times {times!r} is not a list of times. Write it like 0,2.5,5.") from None
+            raise InputError(f"--times {times!r} is not a list of times. Write it like 0,2.5,5.") from None
     return surrogate.restricted(**chosen) if chosen else surrogate

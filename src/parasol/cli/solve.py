@@ -129,10 +129,10 @@ def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, se
 
 def _check_parameters(problem: PdeProblem, given: dict[str, float]) -> None:
     """Refuse wrong parameters before anything expensive begins."""
-    from parasol.checks import ParasolError
+    from parasol.errors import InputError
 
     for name in [f.name for f in problem.parameters.functions if f.name in given]:
-        raise ParasolError(f"parameter {name!r} is a function, drawn at random. Choose another with --seed.")
+        raise InputError(f"parameter {name!r} is a function, drawn at random. Choose another with --seed.")
     problem.parameters.vector(given)
 
 
@@ -140,47 +140,47 @@ def _settings(problem: PdeProblem, preset: str | None, *, kernel: str | None, **
     """The preset, or none, with what the single options say instead."""
     from dataclasses import replace
 
-    from parasol.checks import ParasolError
+    from parasol.errors import InputError
     from parasol.pde.problem import Settings
     from parasol.space.kernels import kernel_from_text
 
     if preset is not None and preset not in problem.settings:
         known = ", ".join(problem.settings) or "none"
-        raise ParasolError(f"preset {preset!r} is unknown for this problem. It has: {known}.")
+        raise InputError(f"preset {preset!r} is unknown for this problem. It has: {known}.")
     base = problem.settings.get("default", Settings()) if preset is None else problem.settings[preset]
     return replace(base, **_chosen(**options, kernel=None if kernel is None else kernel_from_text(kernel)))
 
 
 def _in_time(problem: PdeProblem, *, times: str | None, **options) -> dict[str, Any]:
     """What the options say about time; refused for a steady problem, and where the times to store are not known."""
-    from parasol.checks import ParasolError
+    from parasol.errors import InputError
 
     chosen = _chosen(times=times, **options)
     if problem.time is None:
         for name in chosen:
-            raise ParasolError(f"--{name} is for problems in time, but this one is steady. Leave it out.")
+            raise InputError(f"--{name} is for problems in time, but this one is steady. Leave it out.")
     elif times is not None:
         chosen["times"] = _times(times, problem)
     elif problem.times is None:
-        raise ParasolError("the problem does not say which times to store. Say it like --times 0:10:101.")
+        raise InputError("the problem does not say which times to store. Say it like --times 0:10:101.")
     return chosen
 
 
 def _times(text: str, problem: PdeProblem):
     import numpy as np
 
-    from parasol.checks import ParasolError
+    from parasol.errors import InputError
 
     try:
         start, stop, count = text.split(":")
         first, last, n_times = float(start), float(stop), int(count)
     except ValueError:
-        raise ParasolError(f"--times {text!r} is not START:STOP:COUNT. Write it like 0:10:101.") from None
+        raise InputError(f"--times {text!r} is not START:STOP:COUNT. Write it like 0:10:101.") from None
     if not (math.isfinite(first) and math.isfinite(last) and first < last and n_times >= 2):
-        raise ParasolError(f"--times {text!r} does not go forward in at least 2 times. Write it like 0:10:101.")
+        raise InputError(f"--times {text!r} does not go forward in at least 2 times. Write it like 0:10:101.")
     begin = first if problem.times is None else float(problem.times[0])
     if first != begin:
-        raise ParasolError(
+        raise InputError(
             f"--times {text!r} starts at {first:g}, but the initial state is that at {begin:g}. Start there."
         )
     return np.linspace(first, last, n_times)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError
 from parasol.delivery.datasets import to_xarray, write_netcdf
 from parasol.delivery.files import FIELD_SUFFIXES, free_name, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
+from parasol.errors import InputError
 from parasol.pde.evolution import Evolution
 from parasol.pde.layout import FieldLayout
 from parasol.pde.quantities import QuantityRows
@@ -58,7 +58,7 @@ def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> P
 def as_solution(answer: Answer) -> Solution | Evolution:
     """The answer to one parameter as if it had been solved for, for all that files and pictures ask of a solution."""
     if len(answer.mus) != 1:
-        raise ParasolError(f"the answer is to {len(answer.mus)} parameters. Take one: surrogate(mus[0]).")
+        raise InputError(f"the answer is to {len(answer.mus)} parameters. Take one: surrogate(mus[0]).")
     return _as_solution(Answering(answer.surrogate), answer.mus[0], answer.values)
 
 
@@ -66,9 +66,9 @@ def check_fields(surrogate: Surrogate, path: str | Path) -> None:
     """Refuse a picture or a grid of values that fill no region: of bare data, or at chosen points."""
     name, layout = Path(path).name, surrogate.layout
     if layout.points is None:
-        raise ParasolError(f"{name!r} needs nodes, and this surrogate of bare data knows none. Write .npy or .csv.")
+        raise InputError(f"{name!r} needs nodes, and this surrogate of bare data knows none. Write .npy or .csv.")
     if surrogate.readout is not None and not layout.n_interior:
-        raise ParasolError(f"{name!r} needs the whole field, not values at chosen points. Write .csv, .npy or .npz.")
+        raise InputError(f"{name!r} needs the whole field, not values at chosen points. Write .csv, .npy or .npz.")
 
 
 def _as_solution(model: Answering, mu: np.ndarray, values: np.ndarray) -> Solution | Evolution:

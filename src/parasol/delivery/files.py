@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import Delaunay, QhullError
 
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
 from parasol.space.geometry.domain import Domain
@@ -194,7 +194,7 @@ def triangulate(points: np.ndarray, domain: Domain, *, on_boundary: np.ndarray) 
         try:
             found = Delaunay(points).simplices.astype(np.int64)
         except QhullError:
-            raise ParasolError(
+            raise InputError(
                 f"{len(points)} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes."
             ) from None
     corners = points[found]

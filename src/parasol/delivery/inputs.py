@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite
-from parasol.errors import FileError
+from parasol.checks import check_finite
+from parasol.errors import FileError, InputError
 from parasol.runtime.surrogate import Surrogate
 
 INPUT_SUFFIXES = (".csv", ".npy")
@@ -24,7 +24,7 @@ def named_vector(surrogate: Surrogate, given: Mapping[str, float], *, rng=0) -> 
     if not space.functions:
         return mu
     if layout.points is None:
-        raise ParasolError("this surrogate knows no nodes to draw functions at. Give whole vectors with --mus.")
+        raise InputError("this surrogate knows no nodes to draw functions at. Give whole vectors with --mus.")
     where = {"boundary": layout.points[layout.n_interior :], "domain": layout.points}
     rng = np.random.default_rng(rng)
     rng.random((1, len(space.scalars)))  # as a model does, so that the same seed draws the same functions
@@ -39,7 +39,7 @@ def read_table(path: str | Path, names: Sequence[str], width: int) -> np.ndarray
     """
     path = Path(path)
     if path.suffix.lower() not in INPUT_SUFFIXES:
-        raise ParasolError(f"cannot read {str(path)!r}: give a .csv or a .npy file.")
+        raise InputError(f"cannot read {str(path)!r}: give a .csv or a .npy file.")
     if not path.is_file():
         raise FileError(f"there is no file {str(path)!r}.")
     try:

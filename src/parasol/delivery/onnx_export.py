@@ -11,8 +11,9 @@ import numpy as np
 
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
 from parasol.delivery.onnx_graph import Graph, emit, require_onnx
+from parasol.errors import InputError
 from parasol.runtime.description import ranges
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program
@@ -66,13 +67,13 @@ def export(surrogate: Surrogate, path: str | Path, *, dtype: str = "float64") ->
     (float64) or 1e-5, or than ten times what a change in the last digits of μ does to the map in Python.
     """
     if not isinstance(surrogate, Surrogate):
-        raise ParasolError(f"cannot export a {type(surrogate).__name__}. Pass a surrogate.")
+        raise InputError(f"cannot export a {type(surrogate).__name__}. Pass a surrogate.")
     check_choice(dtype, tuple(TOLERANCES), "dtype")
     path = check_output(path, EXPORT_SUFFIXES)
     onnx = require_onnx()
     size = surrogate.n_values * surrogate.basis.n_modes * np.dtype(dtype).itemsize
     if size > _MOST_BYTES:
-        raise ParasolError(
+        raise InputError(
             f"the modes fill {size / 2**30:.1f} GiB, and an ONNX file ends at 2 GiB. Use dtype='float32', or export "
             "surrogate.restricted(times=..., nodes=...)."
         )
@@ -83,7 +84,7 @@ def export(surrogate: Surrogate, path: str | Path, *, dtype: str = "float64") ->
         if difference <= _MARGIN * TOLERANCES[dtype]:
             break
     if not difference <= max(TOLERANCES[dtype], 10 * trial.rounding):
-        raise ParasolError(
+        raise InputError(
             f"in {who} the exported model differs from Python by {difference:.1e} of the largest value, more than "
             f"{TOLERANCES[dtype]:g}. Fit another recipe."
         )
@@ -128,7 +129,7 @@ def _check_dense(program: Program) -> None:
     layers = [op.weights for op in program.all_operations if isinstance(op, Affine) and op.is_sparse]
     size = sum(8 * w.shape[0] * w.shape[1] for w in layers)
     if size > _MOST_DENSE:
-        raise ParasolError(
+        raise InputError(
             f"the sparse layers of this map fill {size / 2**30:.1f} GiB where their zeros are written out, which ONNX "
             f"wants; at most {_MOST_DENSE / 2**30:g} are. Export a trained map, or construct with fewer modes."
         )

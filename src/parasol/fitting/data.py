@@ -9,7 +9,8 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_finite, check_progress, check_shape
+from parasol.checks import check_finite, check_progress, check_shape
+from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
 from parasol.fitting.groups import drawn_at_random, group_labels
 from parasol.fitting.units import field_labels, field_weights, warn_of_units
@@ -66,7 +67,7 @@ def fit_snapshots(
     if unknown:
         raise TypeError(f"fit_snapshots() got an unexpected keyword argument {min(unknown)!r}")
     if level is not None and not (isinstance(level, float) and 0 < level < 1):
-        raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
+        raise InputError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95, or None.")
     mus, ranges = _columns(mus, about.get("ranges"))
     solutions, fields = _rows(solutions, about.get("fields"), len(mus))
     parameters = space_of(mus, ranges)
@@ -116,7 +117,7 @@ def _rows(solutions, fields, n_samples: int) -> tuple[np.ndarray, np.ndarray | N
     solutions = check_finite(check_shape(solutions, (n_samples, None), "solutions"), "solutions")
     labels = field_labels(fields, solutions.shape[1])
     if n_samples < 4:
-        raise ParasolError(f"{n_samples} samples are too few to learn from. Give at least 4.")
+        raise InputError(f"{n_samples} samples are too few to learn from. Give at least 4.")
     return solutions, labels
 
 
@@ -125,7 +126,7 @@ def _ranges_of(columns: Mapping[str, np.ndarray], ranges: Mapping[str, tuple] | 
     if ranges is None:
         return {name: (float(np.min(values)), float(np.max(values))) for name, values in columns.items()}
     if set(ranges) != set(columns):
-        raise ParasolError(
+        raise InputError(
             f"ranges names {', '.join(ranges)}, the table has the columns {', '.join(columns)}. Name each column once."
         )
     return ranges

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning
-from parasol.errors import NotInstalled
+from parasol.errors import InputError, NotInstalled, ParasolWarning
 
 _RESIDENT = {"cpu": 2**29, "gpu": 2**34}  # bytes of targets kept on the device; more are sent a batch at a time
 
@@ -36,7 +35,7 @@ def pick_device(device: str):
             return jax.devices(kind)[0]
         except RuntimeError:
             continue
-    raise ParasolError(
+    raise InputError(
         'device="gpu" but JAX sees none. Use device="cpu", or install JAX with CUDA: pip install "jax[cuda12]"'
     )
 

@@ -13,7 +13,8 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from parasol import __version__
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_progress, check_shape
+from parasol.checks import check_count, check_progress, check_shape
+from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.groups import drawn_at_random
 from parasol.fitting.layouts import layout_of
 from parasol.fitting.maps import fit_map, predictions
@@ -63,12 +64,12 @@ def fit(
             _check_snapshots(given, name)
     if isinstance(source, Snapshots):
         if basis is None:
-            raise ParasolError(
+            raise InputError(
                 "snapshots need the basis they are expressed in. Pass basis=ps.pod(snapshots, tolerance=...)."
             )
         for snapshots in (source, validation, calibration):
             if snapshots is not None and basis.n_values != snapshots.n_values:
-                raise ParasolError(
+                raise InputError(
                     f"the basis has {basis.n_values} values, the snapshots {snapshots.n_values}: "
                     "it belongs to another problem. Make it from snapshots of this one."
                 )
@@ -82,11 +83,11 @@ def fit(
     else:
         for need in ("coefficients", "parameters", "basis"):
             if not hasattr(source, need):
-                raise ParasolError(
+                raise InputError(
                     f"source is {type(source).__name__}, which has no {need}. Pass a reduced model, or snapshots with a basis."
                 )
         if hasattr(source, "times"):
-            raise ParasolError(
+            raise InputError(
                 "a reduced model in time gives trajectories, not coefficients. Make snapshots of it, "
                 "labels = ps.reduction.as_snapshots(mus, reduced.values(mus)), and fit(labels, basis=ps.pod(labels, ...), model=model)."
             )
@@ -169,7 +170,7 @@ def _features(parameters: ParameterSpace, labels: Labels) -> Features:
 def _check_model(model: Model, basis: Basis) -> None:
     n_values = len(model.problem.names) * model.n_nodes
     if basis.n_values % n_values or (model.problem.time is None and basis.n_values != n_values):
-        raise ParasolError(f"the basis has {basis.n_values} values, the model {n_values}: they do not belong together.")
+        raise InputError(f"the basis has {basis.n_values} values, the model {n_values}: they do not belong together.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +223,7 @@ def accuracy(surrogate: Surrogate, truth: Snapshots, *, fields=None, weights: np
     labels = field_labels(fields, surrogate.basis.n_values)
     weights = surrogate.basis.weights if weights is None else weights
     if labels is not None and weights is None:
-        raise ParasolError("the surrogate was fitted without fields, so that their sizes are not known.")
+        raise InputError("the surrogate was fitted without fields, so that their sizes are not known.")
     coefficients = surrogate.coefficients(truth.mus, extrapolate=True)
     errors, floors, start = [], [], 0
     for block in truth.blocks():
@@ -238,7 +239,7 @@ def accuracy(surrogate: Surrogate, truth: Snapshots, *, fields=None, weights: np
 
 def _check_snapshots(given, name: str) -> None:
     if not isinstance(given, Snapshots):
-        raise ParasolError(
+        raise InputError(
             f"{name} is a {type(given).__name__}. Pass snapshots: ps.reduction.as_snapshots(mus, solutions)."
         )
 
@@ -290,9 +291,9 @@ def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> Para
     n = mus.shape[1]
     if ranges is not None:
         if not isinstance(ranges, Mapping) or not all(isinstance(r, tuple | list) for r in ranges.values()):
-            raise ParasolError(f"ranges must name the parameters, like {{'a': (0.1, 4.0)}}, got {ranges!r}.")
+            raise InputError(f"ranges must name the parameters, like {{'a': (0.1, 4.0)}}, got {ranges!r}.")
         if len(ranges) != n:
-            raise ParasolError(f"ranges names {len(ranges)} parameters, mus has {n} columns. Name each column once.")
+            raise InputError(f"ranges names {len(ranges)} parameters, mus has {n} columns. Name each column once.")
         return ParameterSpace(
             tuple(
                 ParameterRange(name, *given[:2], scale=given[2] if len(given) > 2 else "linear")
@@ -302,5 +303,5 @@ def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> Para
     low, high = mus.min(axis=0), mus.max(axis=0)
     if np.any(low == high):
         column = int(np.argmax(low == high))
-        raise ParasolError(f"column {column} of mus has the same value {low[column]:g} in all samples. Leave it out.")
+        raise InputError(f"column {column} of mus has the same value {low[column]:g} in all samples. Leave it out.")
     return ParameterSpace(tuple(ParameterRange(f"p{j + 1}", low[j], high[j]) for j in range(n)))

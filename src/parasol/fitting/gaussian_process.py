@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
-from parasol.checks import ParasolError, check_choice, check_count
-from parasol.errors import TooFewSamples
+from parasol.checks import check_choice, check_count
+from parasol.errors import InputError, TooFewSamples
 from parasol.fitting.maps import check_data
 from parasol.fitting.polynomial import FittedPolynomial, Polynomial, terms
 from parasol.runtime.expansions import KERNELS, MOST_LENGTHS, Radial, RadialKernel, distances
@@ -100,10 +100,10 @@ class GaussianProcess:
         check_choice(self.kernel, tuple(KERNELS), "kernel")
         check_count(self.n_iterations, "n_iterations")
         if self.nugget is not None and not (np.isfinite(self.nugget) and self.nugget > 0):
-            raise ParasolError(f"nugget={self.nugget!r} must be positive, or None to have it chosen.")
+            raise InputError(f"nugget={self.nugget!r} must be positive, or None to have it chosen.")
         x, y, _ = check_data(x, y, validation)
         if 8 * 4 * len(x) ** 2 > _MOST_BYTES:
-            raise ParasolError(
+            raise InputError(
                 f"a Gaussian process of {len(x)} samples needs {32e-9 * len(x) ** 2:.0f} GB. Use Polynomial."
             )
         trend = self._trend(x, y)

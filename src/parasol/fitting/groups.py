@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import InputError, ParasolWarning
 from parasol.runtime.parameters import ParameterSpace
 
 _CHANCE = 1e-6  # that random samples are taken for a design
@@ -28,7 +28,7 @@ def group_labels(mus: np.ndarray, groups=None) -> np.ndarray | None:
     if groups is not None:
         groups = np.asarray(groups)
         if groups.shape != (len(mus),):
-            raise ParasolError(f"groups has shape {groups.shape}: give one label for each of the {len(mus)} samples.")
+            raise InputError(f"groups has shape {groups.shape}: give one label for each of the {len(mus)} samples.")
         return np.unique(groups, return_inverse=True)[1]
     repeated = []
     for column in range(mus.shape[1] if mus.shape[1] > 1 else 0):

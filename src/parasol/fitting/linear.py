@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.fitting.maps import check_data
 from parasol.fitting.network import Network, NetworkMap
 from parasol.fitting.ridge import RidgePath
@@ -42,7 +42,7 @@ class Linear:
     def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedLinear:
         """Fit inputs (n, p) to outputs (n, d)."""
         if self.ridge is not None and not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise ParasolError(f"ridge={self.ridge!r} must be zero, positive, or None to have it chosen.")
+            raise InputError(f"ridge={self.ridge!r} must be zero, positive, or None to have it chosen.")
         x, y, validation = check_data(x, y, validation)
         path = RidgePath(x, y)
         ridges = (path.largest * _STRENGTHS) ** 2 if self.ridge is None else np.array([float(self.ridge)])

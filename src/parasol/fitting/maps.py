@@ -7,7 +7,8 @@ import inspect
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 
 
 def check_data(x, y, validation=None) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
@@ -15,25 +16,23 @@ def check_data(x, y, validation=None) -> tuple[np.ndarray, np.ndarray, tuple[np.
     x = check_finite(check_shape(x, (None, None), "x"), "x")
     y = check_finite(check_shape(y, (None, None), "y"), "y")
     if len(x) != len(y):
-        raise ParasolError(
-            f"x has {len(x)} samples and y has {len(y)}. Pass one row of outputs for each row of inputs."
-        )
+        raise InputError(f"x has {len(x)} samples and y has {len(y)}. Pass one row of outputs for each row of inputs.")
     if not x.shape[1] or not y.shape[1]:
-        raise ParasolError(f"x has shape {x.shape} and y has shape {y.shape}. A map needs an input and an output.")
+        raise InputError(f"x has shape {x.shape} and y has shape {y.shape}. A map needs an input and an output.")
     if len(x) < 2:
-        raise ParasolError(f"a map cannot be fitted to {len(x)} sample{'' if len(x) else 's'}. Pass at least 2.")
+        raise InputError(f"a map cannot be fitted to {len(x)} sample{'' if len(x) else 's'}. Pass at least 2.")
     if not np.any(np.ptp(x, axis=0)):
-        raise ParasolError(f"all {len(x)} rows of x are the same. Pass samples of different parameters.")
+        raise InputError(f"all {len(x)} rows of x are the same. Pass samples of different parameters.")
     if validation is None:
         return x, y, None
     try:
         x_val, y_val = validation
     except (TypeError, ValueError):
-        raise ParasolError("validation must be a pair (x, y) of inputs and outputs.") from None
+        raise InputError("validation must be a pair (x, y) of inputs and outputs.") from None
     x_val = check_finite(check_shape(x_val, (None, x.shape[1]), "validation x"), "validation x")
     y_val = check_finite(check_shape(y_val, (len(x_val), y.shape[1]), "validation y"), "validation y")
     if not len(x_val):
-        raise ParasolError("validation has no samples. Pass some, or validation=None to leave one out instead.")
+        raise InputError("validation has no samples. Pass some, or validation=None to leave one out instead.")
     return x, y, (x_val, y_val)
 
 
@@ -43,7 +42,7 @@ def fit_map(recipe, x, y, *, validation=None, progress=None, rng=0):
     A regressor that keeps what it learned in itself, as scikit-learn's do, is thereby left as it was.
     """
     if not callable(getattr(recipe, "fit", None)):
-        raise ParasolError(f"{recipe!r} is no recipe: it has no method fit(x, y).")
+        raise InputError(f"{recipe!r} is no recipe: it has no method fit(x, y).")
     given = {"validation": validation, "progress": progress, "rng": rng}
     recipe = copy.deepcopy(recipe)
     try:
@@ -52,7 +51,7 @@ def fit_map(recipe, x, y, *, validation=None, progress=None, rng=0):
         known = {}
     fitted = recipe.fit(x, y, **{name: value for name, value in given.items() if name in known})
     if not callable(getattr(fitted, "predict", None)):
-        raise ParasolError(
+        raise InputError(
             f"fit of {type(recipe).__name__} returned {type(fitted).__name__}, which has no method predict(x)."
         )
     return fitted

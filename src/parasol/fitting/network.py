@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
+from parasol.errors import InputError
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import ACTIVATIONS, Activation, Affine, Scale, Sum
 from parasol.runtime.program import Program, ProgramMap
@@ -41,26 +42,26 @@ class Network:
     def __post_init__(self):
         check_choice(self.activation, ACTIVATIONS, "activation")
         if not self.weights or len(self.weights) != len(self.biases):
-            raise ParasolError(f"{len(self.weights)} matrices and {len(self.biases)} biases: a layer has one of each.")
+            raise InputError(f"{len(self.weights)} matrices and {len(self.biases)} biases: a layer has one of each.")
         for w in self.weights:
             if _is_sparse(w) and getattr(w, "format", None) != "csr":
-                raise ParasolError(f"a matrix is a {type(w).__name__}. Use a NumPy array or scipy.sparse.csr_array.")
+                raise InputError(f"a matrix is a {type(w).__name__}. Use a NumPy array or scipy.sparse.csr_array.")
         for before, after in zip(self.weights[:-1], self.weights[1:], strict=True):
             if after.shape[1] != before.shape[0]:
-                raise ParasolError(
+                raise InputError(
                     f"a layer with {before.shape[0]} outputs is followed by one with {after.shape[1]} inputs."
                 )
         for w, b in zip(self.weights, self.biases, strict=True):
             if b.shape != (w.shape[0],):
-                raise ParasolError(f"a layer with {w.shape[0]} outputs has biases of shape {b.shape}.")
+                raise InputError(f"a layer with {w.shape[0]} outputs has biases of shape {b.shape}.")
         if self.skip is not None and self.skip.shape != (self.n_outputs, self.n_inputs):
-            raise ParasolError(f"skip has shape {self.skip.shape}, expected {(self.n_outputs, self.n_inputs)}.")
+            raise InputError(f"skip has shape {self.skip.shape}, expected {(self.n_outputs, self.n_inputs)}.")
         for name, length in (("input", self.n_inputs), ("output", self.n_outputs)):
             for what, neutral in (("shift", 0.0), ("scale", 1.0)):
                 given = getattr(self, f"{name}_{what}")
                 value = np.full(length, neutral, self.dtype) if given is None else np.asarray(given, dtype=self.dtype)
                 if value.shape != (length,):
-                    raise ParasolError(f"{name}_{what} has shape {value.shape}, expected ({length},).")
+                    raise InputError(f"{name}_{what} has shape {value.shape}, expected ({length},).")
                 object.__setattr__(self, f"{name}_{what}", value)
 
     def __repr__(self) -> str:

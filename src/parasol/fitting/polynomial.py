@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from parasol.checks import ParasolError
-from parasol.errors import TooFewSamples
+from parasol.errors import InputError, TooFewSamples
 from parasol.fitting.maps import check_data
 from parasol.runtime.expansions import Chebyshev
 from parasol.runtime.operations import Affine, Scale
@@ -70,7 +69,7 @@ class Polynomial:
     def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedPolynomial:
         """Fit inputs (n, p) to outputs (n, d)."""
         if not 0 < self.share <= 1:
-            raise ParasolError(f"share={self.share!r} must be above 0 and at most 1: terms per sample.")
+            raise InputError(f"share={self.share!r} must be above 0 and at most 1: terms per sample.")
         x, y, validation = check_data(x, y, validation)
         low, high = x.min(axis=0), x.max(axis=0)
         shift, scale = (low + high) / 2, 2.0 / np.where(high > low, high - low, 2.0)
@@ -80,16 +79,16 @@ class Polynomial:
         weights = self._weights(moves)
         if self.degree is not None:
             if isinstance(self.degree, bool) or not isinstance(self.degree, int | np.integer) or self.degree < 0:
-                raise ParasolError(f"degree={self.degree!r} must be a whole number of at least 0, or None.")
+                raise InputError(f"degree={self.degree!r} must be a whole number of at least 0, or None.")
             indices, _ = lower_set(weights, len(x) + 1, self.degree)
             if len(indices) > len(x):
-                raise ParasolError(
+                raise InputError(
                     f"degree={self.degree} in {x.shape[1]} inputs has more terms than the {len(x)} samples. "
                     "Use a smaller degree, degree=None, or more samples."
                 )
             trial = _Trial(t, y, indices, [len(indices)], check)
             if trial.n_terms < len(indices):
-                raise ParasolError(
+                raise InputError(
                     f"degree={self.degree} has {len(indices)} terms, but these samples tell only {trial.n_terms} apart. "
                     "Use a smaller degree or degree=None."
                 )
@@ -104,7 +103,7 @@ class Polynomial:
         if self.weights is not None:
             weights = np.asarray(self.weights, dtype=float)
             if weights.shape != moves.shape or not np.all(np.isfinite(weights) & (weights > 0)):
-                raise ParasolError(
+                raise InputError(
                     f"weights must be {len(moves)} positive numbers, one for each input, got {self.weights!r}."
                 )
         return np.where(moves, weights, np.inf)  # a constant input has no degree but 0

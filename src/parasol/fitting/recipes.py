@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.linear import Linear
 from parasol.fitting.polynomial import Polynomial
@@ -28,11 +28,9 @@ def recipe_named(recipe):
     if not isinstance(recipe, str):
         if callable(getattr(recipe, "fit", None)):
             return recipe
-        raise ParasolError(f"recipe is {type(recipe).__name__}, which has no fit. Use one of: {names}.")
+        raise InputError(f"recipe is {type(recipe).__name__}, which has no fit. Use one of: {names}.")
     if recipe == "random features":
-        raise ParasolError(
-            'recipe="random features" was removed in version 0.2. Use "polynomial" or "gaussian process".'
-        )
+        raise InputError('recipe="random features" was removed in version 0.2. Use "polynomial" or "gaussian process".')
     if recipe not in RECIPES:
-        raise ParasolError(f"recipe={recipe!r} is unknown. Use one of: {names}, or an object with fit and predict.")
+        raise InputError(f"recipe={recipe!r} is unknown. Use one of: {names}, or an object with fit and predict.")
     return RECIPES[recipe]()

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice, check_count, check_positive
+from parasol.checks import check_choice, check_count, check_positive
+from parasol.errors import InputError
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.last_layer import solve_last_layer
 from parasol.fitting.maps import check_data
@@ -108,11 +109,11 @@ class NetworkRecipe:
 
     def __post_init__(self):
         if self.widths == ():
-            raise ParasolError("widths=() has no hidden layer. Name at least one width, e.g. widths=(32, 200).")
+            raise InputError("widths=() has no hidden layer. Name at least one width, e.g. widths=(32, 200).")
         for width in self.widths or ():
             check_count(width, "widths")
         if not self.stages:
-            raise ParasolError("stages=() trains nothing. Use (VariableProjection(),) or (Adam(),).")
+            raise InputError("stages=() trains nothing. Use (VariableProjection(),) or (Adam(),).")
         check_choice(self.activation, ACTIVATIONS, "activation")
         check_choice(self.dtype, ("float32", "float64"), "dtype")
         check_choice(self.output_scaling, ("global", "z-score"), "output_scaling")
@@ -123,7 +124,7 @@ class NetworkRecipe:
         if self.initial_scale is not None:
             check_positive(self.initial_scale, "initial_scale")
         if self.last_layer == "trained" and not isinstance(self.stages[-1], Adam):
-            raise ParasolError('variable projection solves the last layer. Use last_layer="solved", or end with Adam.')
+            raise InputError('variable projection solves the last layer. Use last_layer="solved", or end with Adam.')
 
     @classmethod
     def paper(cls, *, epochs: int = 2000, batch_size: int = 100, z_score: bool = False, device: str = "auto"):

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis, check_weights, energies
 
@@ -24,7 +24,7 @@ def field_labels(fields, n_values: int) -> np.ndarray | None:
         return None
     labels = np.asarray(fields)
     if labels.shape != (n_values,):
-        raise ParasolError(f"fields has shape {labels.shape}: give one label for each of the {n_values} values.")
+        raise InputError(f"fields has shape {labels.shape}: give one label for each of the {n_values} values.")
     return np.unique(labels, return_inverse=True)[1]
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, ParasolWarning
-from parasol.errors import Exhausted, FileError, SolveFailed, UnsuitableNodes
+from parasol.errors import Exhausted, FileError, InputError, ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.learning.report import Comparison
 from parasol.learning.solves import Limits, Stage, used_up
 from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
@@ -234,11 +233,9 @@ def discretisation_error(model: Model, mu=None, *, rng: int = 0) -> float:
     True
     """
     if not isinstance(model, Model):
-        raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
+        raise InputError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
     if model.problem.parameters.functions:
-        raise ParasolError(
-            "a function parameter has values at these nodes only, so that no other nodes can be compared."
-        )
+        raise InputError("a function parameter has values at these nodes only, so that no other nodes can be compared.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # what is said of other nodes was said of the model's own
         return estimate(model, rng=rng, mus=[mu]).error

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.fitting.fit import Accuracy
 from parasol.runtime.surrogate import Surrogate
 
@@ -132,7 +132,7 @@ class LearnReport:
         """The report of a surrogate that was learned, in memory or from a file."""
         held = surrogate.facts.get("learn")
         if not isinstance(held, dict):
-            raise ParasolError("this surrogate was not made by learn: it has no report of it.")
+            raise InputError("this surrogate was not made by learn: it has no report of it.")
         given = {f.name: held[f.name] for f in fields(cls) if f.name in held}
         rows = [(Round if "map" in row else Step)(**row) for row in held["history"]]
         evidence = Evidence(**{f.name: held[f.name] for f in fields(Evidence) if f.name in held})

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from parasol.cache.disk import claim
-from parasol.checks import ParasolError, ParasolWarning, check_positive, check_progress
+from parasol.checks import check_positive, check_progress
+from parasol.errors import InputError, ParasolWarning
 from parasol.learning.nodes import Discretised, choose_nodes, estimated
 from parasol.learning.solves import Limits, Stage
 from parasol.learning.store import NodesKey, stored_nodes, write_nodes
@@ -37,12 +38,10 @@ class Request:
 
     def __post_init__(self):
         if not check_positive(self.tolerance, "tolerance") < 1:
-            raise ParasolError(
-                f"tolerance={self.tolerance!r} is a relative error: give a number below 1, such as 1e-3."
-            )
+            raise InputError(f"tolerance={self.tolerance!r} is a relative error: give a number below 1, such as 1e-3.")
         check_progress(self.progress)
         if not isinstance(self.rng, int | np.integer) or isinstance(self.rng, bool) or self.rng < 0:
-            raise ParasolError(f"rng={self.rng!r} must be a whole number from 0 on, such as rng=0.")
+            raise InputError(f"rng={self.rng!r} must be a whole number from 0 on, such as rng=0.")
 
     @property
     def stage(self) -> Stage:
@@ -65,22 +64,22 @@ def discretised(request: Request) -> Discretised:
         model = problem
     if model is not None:
         if not isinstance(model, Model):
-            raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
+            raise InputError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
         if request.n_nodes is not None:
-            raise ParasolError("both model and n_nodes are given. Give one: a model has its nodes.")
+            raise InputError("both model and n_nodes are given. Give one: a model has its nodes.")
         _check_times(model.problem)
         request.stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
         return _in_time(estimated(model, limits=request.limits, rng=request.rng))
     if isinstance(problem, Problem):
         _check_times(problem)
         if not (problem.parameters.scalars or problem.parameters.functions):
-            raise ParasolError(
+            raise InputError(
                 "the problem has no parameters, so there is nothing to learn. Solve it once: parasol solve."
             )
         return _chosen_nodes(problem, request)
     if callable(getattr(problem, "solve", None)) and isinstance(getattr(problem, "parameters", None), ParameterSpace):
         return Discretised(problem, None)
-    raise ParasolError(
+    raise InputError(
         f"problem is {problem!r}. Pass a ps.Problem, a model, or an object with solve(mu) and parameters (a ParameterSpace)."
     )
 
@@ -116,6 +115,4 @@ def _in_time(chosen: Discretised) -> Discretised:
 
 def _check_times(problem: Problem) -> None:
     if problem.time is not None and problem.times is None:
-        raise ParasolError(
-            "the problem does not say which times to store. Declare it with times=np.linspace(0, 1, 11)."
-        )
+        raise InputError("the problem does not say which times to store. Declare it with times=np.linspace(0, 1, 11).")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_count
-from parasol.errors import Exhausted, NoCertificate, SolveFailed
+from parasol.checks import check_count
+from parasol.errors import Exhausted, InputError, NoCertificate, ParasolWarning, SolveFailed
 from parasol.fitting.data import fit_snapshots
 from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import fit_map
@@ -217,7 +217,7 @@ def _from_data(data, request: Request, recipe) -> Outcome:
     if isinstance(space, ParameterSpace) and not space.functions:
         mus = np.asarray(space.ordered(mus), dtype=float)
         if mus.ndim != 2 or mus.shape[1] != len(space.scalars):
-            raise ParasolError(
+            raise InputError(
                 f"the parameters of the data have the shape {mus.shape}, expected (n_samples, {len(space.scalars)}): "
                 f"{', '.join(space.names)}."
             )

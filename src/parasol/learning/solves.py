@@ -13,8 +13,8 @@ import numpy as np
 
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive
-from parasol.errors import Exhausted
+from parasol.checks import check_count, check_positive
+from parasol.errors import Exhausted, InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.fingerprints import Parts, difference, parts_of
 from parasol.reduction.snapshots import (
@@ -46,7 +46,7 @@ class Limits:
 
     def __post_init__(self):
         if self.solves is not None and check_count(self.solves, "solves") < 8:
-            raise ParasolError(f"solves={self.solves} is too few to learn from. Allow at least 8.")
+            raise InputError(f"solves={self.solves} is too few to learn from. Allow at least 8.")
         if self.seconds is not None:
             check_positive(self.seconds, "seconds")
 

@@ -15,8 +15,7 @@ from numpy.lib.recfunctions import unstructured_to_structured
 from parasol import __version__
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
-from parasol.checks import ParasolError
-from parasol.errors import FileError
+from parasol.errors import FileError, InputError
 from parasol.learning.nodes import Discretised, discretize_on
 from parasol.learning.report import Comparison
 from parasol.pde.problem import Problem, Settings
@@ -92,7 +91,7 @@ def read_data(data) -> tuple[Any, np.ndarray]:
     try:
         mus, solutions = data
     except (TypeError, ValueError):
-        raise ParasolError("data must be a pair (mus, solutions), an .npz file with these names, or a store.") from None
+        raise InputError("data must be a pair (mus, solutions), an .npz file with these names, or a store.") from None
     return mus if named_columns(mus) is not None else np.asarray(mus), np.asarray(solutions)
 
 

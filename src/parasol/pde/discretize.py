@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive
-from parasol.errors import UnsuitableNodes
+from parasol.checks import check_choice, check_positive
+from parasol.errors import InputError, ParasolWarning, UnsuitableNodes
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Jet, Term, Time, normal
 from parasol.pde.inputs import Inputs
@@ -65,15 +65,15 @@ def discretize(
     scattered nodes may need to be stable. `step` and `integrator` are what `solve` uses in time unless it is given others.
     """
     if not isinstance(problem, Problem):
-        raise ParasolError(f"problem is {problem!r}. Pass a ps.Problem, for instance ps.load_problem('helmholtz').")
+        raise InputError(f"problem is {problem!r}. Pass a ps.Problem, for instance ps.load_problem('helmholtz').")
     if not (nodes is None or isinstance(nodes, Nodes)):
-        raise ParasolError(f"nodes is {type(nodes).__name__}. Pass what ps.scatter or ps.lattice returns.")
+        raise InputError(f"nodes is {type(nodes).__name__}. Pass what ps.scatter or ps.lattice returns.")
     check_choice(neumann, ("ghosts", "one-sided"), "neumann")
     check_choice(solver, BACKENDS, "solver")
     if nodes is None:
         nodes = nodes_for(problem, Settings())
     if nodes.dimension != problem.domain.dimension:
-        raise ParasolError(
+        raise InputError(
             f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."
         )
     forms = problem.forms
@@ -116,7 +116,7 @@ def discretize_with(problem: Problem, settings: Settings, *, rng=0, **options) -
 def _damped(problem: Problem, form: Form, nodes: Nodes, strength: float) -> Form:
     """The form with hyperviscosity, c h³ Δ², on every unknown whose time derivative it has."""
     if problem.time is None:
-        raise ParasolError("hyperviscosity is for problems in time; this one is steady.")
+        raise InputError("hyperviscosity is for problems in time; this one is steady.")
     check_positive(strength, "hyperviscosity")
     size = strength * float(np.mean(nodes.spacing)) ** 3
     axes = 2 * np.eye(nodes.dimension, dtype=int)
@@ -150,7 +150,7 @@ def _row_blocks(
     )
     sloped = ~np.take_along_axis(values, part, axis=1) if len(names) else np.zeros_like(part, dtype=bool)
     if nodes.dimension == 3 and np.any(sloped) and not use_ghosts:
-        raise ParasolError(
+        raise InputError(
             'neumann="one-sided" is not accurate in 3 dimensions: errors scatter a hundredfold with the nodes. Use neumann="ghosts".'
         )
     haunted = np.any(sloped, axis=0) & use_ghosts
@@ -215,7 +215,7 @@ def _check_nodes(problem: Problem, nodes: Nodes) -> None:
         if nodes.n_boundary:
             alike &= bool(np.max(np.abs(domain.distance(nodes.boundary))) < 1e-6 * domain.size)
     if not alike:
-        raise ParasolError(
+        raise InputError(
             "nodes were scattered in another domain than the problem's. Use ps.scatter(problem.domain, ...)."
         )
     asked = problem.boundary if isinstance(problem.boundary, Mapping) else {}
@@ -302,7 +302,7 @@ def _assemble(
                 data = matrices.setdefault((term.time_order, term.theta), np.zeros(indptr[-1]))
                 data[where] += _values(problem, term, points, block)[:, None] * weights
             elif term.time_order or term.coefficient.atoms(Time):  # the matrices are those of all times
-                raise ParasolError(
+                raise InputError(
                     f"the coefficient of a time derivative, {term.coefficient}, is not a function of parameters times one of x."
                 )
             else:

@@ -10,7 +10,7 @@ import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import Symbols
 from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
@@ -30,7 +30,7 @@ def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
     given = str(names).replace(",", " ").split()
     found = Symbols([coordinate(name, axis) for axis, name in enumerate(given[:3])], "coordinates")
     if not 1 <= len(given) <= 3 or len(set(given)) != len(given) or not all(name.isidentifier() for name in given):
-        raise ParasolError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
+        raise InputError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
     return found
 
 
@@ -69,13 +69,13 @@ def unknown(name: str, *variables: sympy.Symbol) -> AppliedUndef:
         if isinstance(given, Symbols):
             given.unpack_first()
     if len(set(variables)) != len(variables) or not all(isinstance(v, sympy.Symbol) for v in variables):
-        raise ParasolError(
+        raise InputError(
             f'unknown("{name}") depends on {variables}. Give different coordinates: x, y = ps.coordinates("x y").'
         )
     if not variables:
-        raise ParasolError(f'unknown("{name}") depends on nothing. Write unknown("{name}", x, y) with its coordinates.')
+        raise InputError(f'unknown("{name}") depends on nothing. Write unknown("{name}", x, y) with its coordinates.')
     if not isinstance(name, str) or not name.isidentifier():
-        raise ParasolError(f"the name of an unknown is {name!r}. Use one plain name: unknown('u', x, y).")
+        raise InputError(f"the name of an unknown is {name!r}. Use one plain name: unknown('u', x, y).")
     # the rank keeps the order of declaration, which SymPy would forget: it sorts by name
     return sympy.Function(name, real=True, rank=next(_declared))(*variables)
 
@@ -240,9 +240,7 @@ def read_equation(
     unknowns = tuple(unknowns) if isinstance(unknowns, Sequence) else (unknowns,)
     expression = _evaluated(with_unknowns(difference(equation, where), unknowns), where)
     if expression.has(sympy.I, sympy.zoo, sympy.oo, sympy.nan):
-        raise ParasolError(
-            f"the {where} contains imaginary or infinite numbers. Only real, finite ones are understood."
-        )
+        raise InputError(f"the {where} contains imaginary or infinite numbers. Only real, finite ones are understood.")
     expression, key_of = _with_symbols(expression, unknowns, where)
     linear: dict[_Key, sympy.Expr] = {}
     known, nonlinear = sympy.S.Zero, sympy.S.Zero
@@ -254,9 +252,7 @@ def read_equation(
         if parts is None:
             inside = [key_of[symbol] for symbol in term.free_symbols if symbol in key_of]
             if any(in_time for _, _, in_time in inside):
-                raise ParasolError(
-                    f"the {where} is nonlinear in a time derivative. Solve it for that derivative first."
-                )
+                raise InputError(f"the {where} is nonlinear in a time derivative. Solve it for that derivative first.")
             if any(sum(index) > 1 for _, index, _ in inside):
                 of_second.append(term)
             nonlinear += term
@@ -293,7 +289,7 @@ def _with_symbols(
     keys: dict[sympy.Expr, _Key] = {u: (j, (0,) * len(places), 0) for j, u in enumerate(unknowns)}
     for derivative in expression.atoms(sympy.Derivative):
         if derivative.expr not in unknowns:
-            raise ParasolError(
+            raise InputError(
                 f"the {where} differentiates {derivative.expr}, which is not an unknown ({names}). Write its derivative out."
             )
         counts = dict(derivative.variable_count)
@@ -305,7 +301,7 @@ def _with_symbols(
     key_of = {symbol: key for key, symbol in symbols.items() if expression.has(symbol)}
     _check_symbols(expression, {*unknowns[0].args, *normal(*places)}, key_of.keys(), names, where)
     if not key_of:
-        raise ParasolError(f"the {where} does not contain the unknown {names}. Write it with {names} and derivatives.")
+        raise InputError(f"the {where} does not contain the unknown {names}. Write it with {names} and derivatives.")
     return expression, key_of
 
 
@@ -325,7 +321,7 @@ def _refuse_jumps(
         # u_x by sign or Heaviside leaves a DiracDelta, which was refused
         if not isinstance(part, sympy.sign | sympy.Heaviside) or part.free_symbols.isdisjoint(slopes):
             written = {s: unknowns[u].diff(*zip(places, index, strict=True)) for s, (u, index, _) in key_of.items()}
-            raise ParasolError(
+            raise InputError(
                 f"the {where} has a second derivative times {part.xreplace(written)}, a coefficient that jumps: if it is "
                 "a material, the condition that the flux is continuous at the interface would be lost (kinks by Abs, Min "
                 f"and Max are fine). {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as "
@@ -378,14 +374,14 @@ def _evaluated(expression: sympy.Expr, where: str) -> sympy.Expr:
     _refuse_derivatives(expression, where)
     evaluated = expression.doit()
     if evaluated.has(sympy.DiracDelta):
-        raise ParasolError(
+        raise InputError(
             f"the {where} contains {min(evaluated.atoms(sympy.DiracDelta), key=str)}, a load on a point or interface, or "
             f"a coefficient that jumps and was differentiated: no node would see it, and a flux condition at the "
             f"interface of two materials would be lost. Spread it smoothly over a width that the nodes resolve."
         )
     for part in evaluated.atoms(ExprWithLimits, sympy.Subs, sympy.Limit):
         if part.has(AppliedUndef):
-            raise ParasolError(
+            raise InputError(
                 f"the {where} contains {part}, which takes the unknown at other points. Only its values and derivatives at "
                 "the point where the equation holds are understood."
             )
@@ -402,7 +398,7 @@ def _refuse_derivatives(expression: sympy.Expr, where: str) -> None:
         if jumps:
             # an unevaluated derivative may show a symbol of SymPy's own
             written = [p for p in expression.atoms(*JUMPING) if p.func == jumps[0].func and not p.atoms(sympy.Dummy)]
-            raise ParasolError(
+            raise InputError(
                 f"the {where} differentiates {min(written or jumps, key=str)}, a function that jumps: the condition that "
                 f"the flux is continuous at the interface of two materials would be lost. {INSTEAD}."
             )
@@ -413,24 +409,24 @@ def difference(equation, where: str = "equation") -> sympy.Expr:
     if isinstance(equation, sympy.Equality) and all(isinstance(side, sympy.Expr) for side in equation.args):
         return equation.lhs - equation.rhs
     if isinstance(equation, bool):
-        raise ParasolError(
+        raise InputError(
             f"the {where} is {equation}: Python compared two sides with == or another sign. Write ps.Eq(left, right)."
         )
     if equation is sympy.true or equation is sympy.false:
-        raise ParasolError(
+        raise InputError(
             f"the {where} is simply {equation}, whatever the unknown is. Write ps.Eq(left, right) with the unknown in it."
         )
     if isinstance(equation, sympy.Expr):
         return equation
     if isinstance(equation, str):
-        raise ParasolError(f"the {where} is the text {equation!r}. Write ps.Eq(left side, right side) with symbols.")
-    raise ParasolError(f"the {where} is {equation!r}. Write ps.Eq(left side, right side).")
+        raise InputError(f"the {where} is the text {equation!r}. Write ps.Eq(left side, right side) with symbols.")
+    raise InputError(f"the {where} is {equation!r}. Write ps.Eq(left side, right side).")
 
 
 def _check_symbols(expression, allowed, jets, names: str, where: str) -> None:
     others = sorted(expression.atoms(AppliedUndef), key=str)
     if others:
-        raise ParasolError(
+        raise InputError(
             f"the {where} contains {others[0]}, which is neither an unknown ({names}) nor known. Write it as a formula."
         )
     strange = [
@@ -438,7 +434,7 @@ def _check_symbols(expression, allowed, jets, names: str, where: str) -> None:
     ]
     if strange:
         listed = ", ".join(sorted(str(s) for s in strange))
-        raise ParasolError(
+        raise InputError(
             f"the {where} contains {listed}, neither a coordinate of {names} nor a parameter. "
             f"Declare it with ps.parameters(...), or give it a number."
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import InputError, ParasolWarning
 from parasol.pde.steady import Solution, relative_error
 from parasol.pde.transient import MOST_GROWTH, integrate
 from parasol.runtime.above import borrowed
@@ -64,14 +64,14 @@ class Evolution:
         """
         first, last = self.times[0], self.times[-1]
         if not first <= t <= last:
-            raise ParasolError(
+            raise InputError(
                 f"t={t:g} is outside the stored times [{first:g}, {last:g}]. Ask inside, or solve for longer."
             )
         near = int(np.argmin(np.abs(self.times - t)))
         if abs(self.times[near] - t) <= 1e-12 * (last - first):
             return Solution(self.model, self.mu, self.values[near], 0.0, self.seconds, self.integrator, time=float(t))
         if self.options is None:
-            raise ParasolError(
+            raise InputError(
                 f"t={t:g} is not among the stored times (the nearest is {self.times[near]:g}), and values of a surrogate "
                 "are known at those alone. Ask for one of them, or learn from a problem with more times."
             )
@@ -119,7 +119,7 @@ def evolve(
     problem = model.problem
     times = problem.times if times is None else times
     if times is None:
-        raise ParasolError(
+        raise InputError(
             "the times to store are missing. Give times=np.linspace(0, 10, 101) to solve, or to the problem."
         )
     if step is None and tolerance is None and integrator is None and not relative:
@@ -128,14 +128,14 @@ def evolve(
     times = np.asarray(times, dtype=float)
     start_time = times[0] if problem.times is None or times.ndim != 1 else float(problem.times[0])
     if times.ndim == 1 and len(times) and times[0] < start_time:
-        raise ParasolError(
+        raise InputError(
             f"times begin at {times[0]:g}, before the initial state at t={start_time:g}. Ask from there on."
         )
     later = times.ndim == 1 and len(times) > 0 and times[0] > start_time
     _warn_of_growth(model, mu, times)
     if step is not None and integrator != "esdirk4" and any(form.leading_moves for form in problem.forms):
         if integrator is not None:
-            raise ParasolError(
+            raise InputError(
                 f"integrator={integrator!r} extrapolates terms whose coefficients depend on time, and a second derivative "
                 "among them would be unstable. Use integrator='esdirk4'."
             )

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_count, check_finite
+from parasol.checks import check_count, check_finite
+from parasol.errors import InputError
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.space.nodes import Nodes
 
@@ -58,11 +59,9 @@ class Inputs:
         try:
             mus = np.asarray(mus, dtype=float)
         except (TypeError, ValueError):
-            raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
+            raise InputError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
-            raise ParasolError(
-                f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}): {self._meaning}."
-            )
+            raise InputError(f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}): {self._meaning}.")
         self.space.check(mus[:, : self.n_scalars], extrapolate=extrapolate)
         return check_finite(mus, "mus")
 
@@ -70,7 +69,7 @@ class Inputs:
         """One parameter vector, given by numbers, or by names with the middle of the range for what is not named."""
         mu = self.space.ordered(self.vector(mu) if mu is None or isinstance(mu, Mapping) else mu)
         if np.shape(np.atleast_1d(mu)) != (self.n_parameters,):
-            raise ParasolError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {self._meaning}.")
+            raise InputError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {self._meaning}.")
         return self.check([np.atleast_1d(mu)], extrapolate=extrapolate)[0]
 
     @property

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from parasol import __version__
-from parasol.checks import ParasolError
-from parasol.errors import FormulaError, SolveFailed
+from parasol.errors import FormulaError, InputError, SolveFailed
 from parasol.pde.evolution import Evolution, evolve
 from parasol.pde.inputs import Inputs
 from parasol.pde.layout import FieldLayout
@@ -220,7 +219,7 @@ class Model:
         """
         mu = self.inputs.check_one(mu, extrapolate=extrapolate)
         if self.problem.time is None and in_time:
-            raise ParasolError(f"{', '.join(in_time)} is for problems in time; this one is steady.")
+            raise InputError(f"{', '.join(in_time)} is for problems in time; this one is steady.")
         try:
             if self.problem.time is not None:
                 return evolve(self, mu, **in_time)

@@ -7,7 +7,7 @@ import warnings
 
 import sympy
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import Symbols
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
 from parasol.runtime.random_fields import RandomField
@@ -71,7 +71,7 @@ class FunctionParameter(sympy.Symbol):
     def __new__(cls, name: str, distribution: RandomField, *, on: str = "boundary", rank: int | None = None):
         """Declare a function-valued parameter; `rank` is for copies only."""
         if not isinstance(distribution, RandomField):
-            raise ParasolError(
+            raise InputError(
                 f"the function parameter {name!r} needs a random field to be drawn from, got {distribution!r}. Use ps.SphereField(8)."
             )
         ParameterFunction(name, distribution, on)  # which checks the rest
@@ -105,7 +105,7 @@ class FunctionParameter(sympy.Symbol):
         for given in symbols:
             s, times = given if isinstance(given, tuple | sympy.Tuple) else (given, 1)
             if times and isinstance(s, sympy.Symbol) and not isinstance(s, sympy.Dummy | Parameter | FunctionParameter):
-                raise ParasolError(
+                raise InputError(
                     f"the function parameter {self.name} is differentiated by {s}, but only its nodal values are known. "
                     f"Write the equation so that {self.name} stands outside of derivatives."
                 )
@@ -122,7 +122,7 @@ def parameters(**ranges) -> tuple[Parameter, ...]:
     out = []
     for name, given in ranges.items():
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-            raise ParasolError(
+            raise InputError(
                 f'parameter {name!r} got {given!r}. Write {name}=(low, high) or {name}=(low, high, "log").'
             )
         scale = given[2] if len(given) == 3 else "linear"

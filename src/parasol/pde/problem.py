@@ -11,7 +11,7 @@ import sympy
 from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
 from parasol.pde.equation import (
     Form,
@@ -133,7 +133,7 @@ class Problem:
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
-            raise ParasolError(f"domain is {self.domain!r}. Pass a domain such as ps.Disc() or ps.Box((0, 0), (1, 1)).")
+            raise InputError(f"domain is {self.domain!r}. Pass a domain such as ps.Disc() or ps.Box((0, 0), (1, 1)).")
         self.domain.check_closed()
         given = tuple(self.unknowns) or find_unknowns([difference(e) for e in self.equations])
         object.__setattr__(self, "unknowns", given)
@@ -172,16 +172,16 @@ class Problem:
         forms = tuple(self._read(equation, "equation") for equation in self.equations)
         for form in forms:
             if form.order > 2:
-                raise ParasolError(
+                raise InputError(
                     "the equation has derivatives above order 2, which need more than one condition per boundary part."
                 )
             if form.time_order > 2:
-                raise ParasolError(
+                raise InputError(
                     f"the equation has a time derivative of order {form.time_order}; up to 2 is understood."
                 )
             for term in form.operator:
                 if term.coefficient.atoms(Time):
-                    raise ParasolError(
+                    raise InputError(
                         f"the coefficient {term.coefficient} of a time derivative depends on time. Divide the equation by it."
                     )
         if not self.nondivergence:
@@ -198,7 +198,7 @@ class Problem:
             if all(p.free_symbols.isdisjoint(places) for p in [*powers, *coefficient.atoms(TrigonometricFunction)]):
                 continue
             if self._jumps_inside(coefficient):
-                raise ParasolError(
+                raise InputError(
                     f"the equation has a second derivative times {coefficient}, which jumps or is infinite inside the "
                     f"domain: if it is a material, the condition that the flux is continuous at the interface would be "
                     f"lost. {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as it stands."
@@ -217,7 +217,7 @@ class Problem:
                 for part in jumping_parts(coefficient, along):
                     rate = part.diff(along[0])
                     if not rate.is_number and values.has(rate) and self._jumps_inside(part):
-                        raise ParasolError(
+                        raise InputError(
                             f"the equation has a first derivative times {part}, which jumps, beside the derivative of "
                             f"that: it was differentiated as if it did not jump, and the condition that the flux is "
                             f"continuous at the interface would be lost. {INSTEAD}; or say nondivergence=True if no flux "
@@ -263,13 +263,13 @@ class Problem:
         for key in given:
             if key != REST and key not in names:
                 known = ", ".join(names) or "none"
-                raise ParasolError(
+                raise InputError(
                     f"boundary names the part {key!r}, which the domain does not have. Its parts are: {known}."
                 )
         out = {}
         for name in names:
             if name not in given and REST not in given:
-                raise ParasolError(
+                raise InputError(
                     f"the boundary part {name!r} has no condition. Add one, or give '{REST}' for all parts not named."
                 )
             out[name] = self._conditions_on(given.get(name, given.get(REST)), name)
@@ -280,24 +280,24 @@ class Problem:
         if isinstance(conditions, Mapping):
             by_name = {str(getattr(key, "func", key)): condition for key, condition in conditions.items()}
             if set(by_name) != set(self.names) or len(by_name) != len(conditions):
-                raise ParasolError(
+                raise InputError(
                     f"the {where} is given for {', '.join(by_name)}, the unknowns are {', '.join(self.names)}. Give one each."
                 )
             conditions = [by_name[name] for name in self.names]
         if not isinstance(conditions, list | tuple):
             conditions = (conditions,)
         if len(conditions) != len(self.names):
-            raise ParasolError(
+            raise InputError(
                 f"the {where} is {len(conditions)} condition(s) for {len(self.names)} unknown(s) ({', '.join(self.names)}). Give a list, one each."
             )
         forms = []
         for u, condition in zip(self.unknowns, conditions, strict=True):
             if not isinstance(condition, Dirichlet | Neumann | Robin | sympy.Equality):
-                raise ParasolError(f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin or ps.Eq.")
+                raise InputError(f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin or ps.Eq.")
             equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
             form = self._read(equation, where)
             if form.order > 1 or form.time_order > 0:
-                raise ParasolError(f"the {where} has derivatives above order 1, or in time.")
+                raise InputError(f"the {where} has derivatives above order 1, or in time.")
             forms.append(form)
         return tuple(forms)
 
@@ -318,9 +318,7 @@ class Problem:
         functions = sorted((s for s in symbols if isinstance(s, FunctionParameter)), key=lambda p: p.rank)
         names = [p.name for p in scalars + functions]
         if len(set(names)) != len(names):
-            raise ParasolError(
-                f"two parameters have the same name: {', '.join(names)}. Declare each once and reuse it."
-            )
+            raise InputError(f"two parameters have the same name: {', '.join(names)}. Declare each once and reuse it.")
         return tuple(scalars), tuple(functions)
 
     @cached_property
@@ -334,16 +332,16 @@ class Problem:
             shape = "(state, velocity)" if order == 2 else "a state"
             value = given.get(name)
             if value is None:
-                raise ParasolError(f"the initial state of {name} is missing. Give initial=..., as {shape}.")
+                raise InputError(f"the initial state of {name} is missing. Give initial=..., as {shape}.")
             parts = tuple(to_expression(v) for v in (value if isinstance(value, list | tuple) else (value,)))
             if len(parts) != max(1, order):
-                raise ParasolError(
+                raise InputError(
                     f"the initial state of {name} has {len(parts)} part(s), an unknown of order {order} in time needs {shape}."
                 )
             for part in parts:
                 strange = part.free_symbols - set(self.coordinates)
                 if any(not isinstance(s, Parameter) for s in strange):
-                    raise ParasolError(
+                    raise InputError(
                         f"the initial state {part} of {name} depends on more than coordinates and parameters."
                     )
             out[name] = parts
@@ -352,18 +350,18 @@ class Problem:
     def _check_unknowns(self) -> None:
         found = self.unknowns
         if not found:
-            raise ParasolError("the equation does not contain an unknown. Declare one: u = ps.unknown('u', x, y).")
+            raise InputError("the equation does not contain an unknown. Declare one: u = ps.unknown('u', x, y).")
         if len(found) != len(self.equations):
             listed = ", ".join(map(str, found))
-            raise ParasolError(
+            raise InputError(
                 f"{len(self.equations)} equation(s) for {len(found)} unknown functions ({listed}). Give a list, one equation per unknown."
             )
         if len({u.args for u in found}) != 1:
-            raise ParasolError(
+            raise InputError(
                 f"the unknowns {', '.join(map(str, found))} depend on different coordinates. Declare them alike."
             )
         if len(self.coordinates) != self.domain.dimension:
-            raise ParasolError(
+            raise InputError(
                 f"{found[0]} has {len(self.coordinates)} coordinates but the domain has {self.domain.dimension}. "
                 f"Declare the unknown with one coordinate per dimension (and ps.time() for time)."
             )
@@ -382,7 +380,7 @@ class Problem:
             axis = axis_of(symbol)
             if axis is not None and order.get(str(symbol), axis) != axis:
                 names = " ".join(map(str, self.coordinates))
-                raise ParasolError(
+                raise InputError(
                     f"{symbol} stands for axis {axis + 1}, in {self.unknowns[0]} for axis {order[str(symbol)] + 1}. "
                     f'Use the symbols of ps.coordinates("{names}") everywhere, in this order.'
                 )
@@ -390,34 +388,34 @@ class Problem:
     def _check_time(self) -> None:
         if self.time is None:
             if self.initial is not None or self.times is not None:
-                raise ParasolError(
+                raise InputError(
                     "initial and times are for problems in time. Declare the unknown with ps.time(): ps.unknown('u', x, t)."
                 )
             return
         if self.time_order == 0:
-            raise ParasolError(f"{self.unknowns[0]} depends on time but the equation has no time derivative.")
+            raise InputError(f"{self.unknowns[0]} depends on time but the equation has no time derivative.")
         _ = self.initial_states
 
     def _check_symbols(self) -> None:
         taken = {v.name for v in (*self.unknowns[0].args, *normal(*self.coordinates))} | set(self.names)
         for p in (*self.parameters.scalars, *self.parameters.functions):
             if p.name in taken:
-                raise ParasolError(
+                raise InputError(
                     f"the parameter {p.name!r} has the name of a coordinate or an unknown. Call it something else."
                 )
         for form in self.forms:
             for symbol in form.symbols:
                 if symbol in normal(*self.coordinates):
-                    raise ParasolError("the equation contains the normal, which exists on the boundary only.")
+                    raise InputError("the equation contains the normal, which exists on the boundary only.")
                 if isinstance(symbol, FunctionParameter) and symbol.on == "boundary":
-                    raise ParasolError(
+                    raise InputError(
                         f"the function parameter {symbol.name} is given on the boundary only but stands in the equation. Declare it with on='domain'."
                     )
         known = {*self.unknowns[0].args, *self.parameter_symbols[0]}
         for expression in self.exact_solutions.values():
             strange = expression.free_symbols - known
             if strange:
-                raise ParasolError(
+                raise InputError(
                     f"exact contains {', '.join(sorted(map(str, strange)))}, which the problem does not have."
                 )
 
@@ -431,7 +429,7 @@ class Problem:
         """The exact solution of each unknown, empty where it is not known."""
         given = self.exact if isinstance(self.exact, Mapping) else {self.names[0]: self.exact}
         if self.exact is not None and set(given) != set(self.names):
-            raise ParasolError(
+            raise InputError(
                 f"exact is known for {', '.join(given)}, the unknowns are {', '.join(self.names)}. Give all of them."
             )
         return {} if self.exact is None else {name: to_expression(given[name]) for name in self.names}

@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
 from parasol.space.geometry.axes import axis_symbols
 from parasol.space.geometry.domain import Domain
@@ -42,7 +43,7 @@ class PointValue:
         """Refuse a point that is not in the domain."""
         point = self._at(domain.dimension, name)
         if domain.distance(point)[0] > 1e-9 * domain.size:
-            raise ParasolError(f"the quantity {name!r} is at {point[0].tolist()}, outside the domain. Choose inside.")
+            raise InputError(f"the quantity {name!r} is at {point[0].tolist()}, outside the domain. Choose inside.")
 
     def _at(self, dimension: int, name: str = "point") -> np.ndarray:
         return check_finite(check_shape(np.atleast_1d(self.point)[None], (1, dimension), f"point of {name!r}"), "point")
@@ -97,7 +98,7 @@ class Flux:
         """Refuse parts that the domain does not have, and coefficients of more than the coordinates."""
         _check_part(self.part, domain, name)
         if not domain.part_names:
-            raise ParasolError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
+            raise InputError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
         axis_symbols(to_expression(self.coefficient), domain.dimension, f"the coefficient of the quantity {name!r}")
 
     def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
@@ -139,19 +140,19 @@ class QuantityRows:
 def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknowns: Sequence[str]) -> None:
     """Refuse quantities that have no name, make no sense on the domain, or do not say of which unknown they are."""
     if not isinstance(quantities, Mapping):
-        raise ParasolError(f"quantities must name what is wanted, like {{'mean': ps.Average()}}, got {quantities!r}.")
+        raise InputError(f"quantities must name what is wanted, like {{'mean': ps.Average()}}, got {quantities!r}.")
     for name, quantity in quantities.items():
         if not isinstance(name, str) or not name.strip():
-            raise ParasolError(f"a quantity is named {name!r}. Give it a name of its own.")
+            raise InputError(f"a quantity is named {name!r}. Give it a name of its own.")
         if not callable(getattr(quantity, "weights", None)):
-            raise ParasolError(
+            raise InputError(
                 f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.Weighted."
             )
         of = getattr(quantity, "of", None)
         if of is None and len(unknowns) > 1 and not isinstance(quantity, Weighted):
-            raise ParasolError(f"of which unknown is the quantity {name!r}? Say of='{unknowns[0]}', for instance.")
+            raise InputError(f"of which unknown is the quantity {name!r}? Say of='{unknowns[0]}', for instance.")
         if of is not None and of not in unknowns:
-            raise ParasolError(f"the quantity {name!r} is of {of!r}. The unknowns are: {', '.join(unknowns)}.")
+            raise InputError(f"the quantity {name!r} is of {of!r}. The unknowns are: {', '.join(unknowns)}.")
         quantity.check(domain, name)
 
 
@@ -178,7 +179,7 @@ def _rows(nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme):
 
 def _check_part(part: str | None, domain: Domain, name: str) -> None:
     if part is not None and part not in domain.part_names:
-        raise ParasolError(
+        raise InputError(
             f"the quantity {name!r} is over the part {part!r}, which the domain does not have. "
             f"Its parts are: {', '.join(domain.part_names) or 'none'}."
         )

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import as_function
 from parasol.pde.parameters import FunctionParameter, Parameter
 
@@ -143,7 +143,7 @@ def _grouped(expression: sympy.Expr):
             if isinstance(factor, FunctionParameter) and function is None:
                 function = factor
             elif factor.atoms(FunctionParameter):
-                raise ParasolError(
+                raise InputError(
                     f"the function parameter in {term} enters nonlinearly. Only its multiples are understood."
                 )
             elif symbols and all(isinstance(s, Parameter) for s in symbols):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, ParasolWarning, check_finite, check_shape
-from parasol.errors import SolveFailed, UnsuitableNodes
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError, ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.pde.newton import NOISE, NewtonResult, largest_ratio, solve_steady_nonlinear
 from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
@@ -83,7 +83,7 @@ class Solution:
         points = check_shape(points, (None, nodes.dimension), "points")
         outside = nodes.domain.distance(points) > 1e-9 * float(np.ptp(nodes.domain.bounds, axis=0).max())
         if np.any(outside):
-            raise ParasolError(
+            raise InputError(
                 f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
             )
         zero = (0,) * nodes.dimension

@@ -10,15 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs
 
-from parasol.checks import (
-    ParasolError,
-    ParasolWarning,
-    check_choice,
-    check_finite,
-    check_positive,
-    check_shape,
-)
-from parasol.errors import SolveFailed
+from parasol.checks import check_choice, check_finite, check_positive, check_shape
+from parasol.errors import InputError, ParasolWarning, SolveFailed
 from parasol.pde.esdirk import esdirk4_adaptive
 from parasol.pde.integrators import Rows, Run, State, consistent, worst
 from parasol.pde.multistep import constant_steps
@@ -100,11 +93,9 @@ def integrate(
     times = _check_times(times)
     duration = float(times[-1] - times[0])
     if step is not None and step > duration * (1 + 1e-9):
-        raise ParasolError(
-            f"step={step:g} is larger than the whole interval of length {duration:g}. Use a smaller one."
-        )
+        raise InputError(f"step={step:g} is larger than the whole interval of length {duration:g}. Use a smaller one.")
     if relative and step is not None:
-        raise ParasolError(f"relative is for adapted steps, but step={step:g} is given. Give a tolerance instead.")
+        raise InputError(f"relative is for adapted steps, but step={step:g} is given. Give a tolerance instead.")
     u, v = _check_start(rows, initial, velocity)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the growth monitor speaks instead
         start, given = _consistent(rows, u, v, float(times[0]), duration)
@@ -142,23 +133,21 @@ def _choose(rows: Rows, integrator, step, tolerance) -> tuple[str, float | None,
         integrator = "esdirk4" if step is None or mixed else "averaged" if order == 2 else "sbdf2"
     check_choice(integrator, INTEGRATORS, "integrator")
     if integrator == "averaged" and mixed:
-        raise ParasolError("integrator='averaged' needs u'' in every equation, some have u' only. Use 'esdirk4'.")
+        raise InputError("integrator='averaged' needs u'' in every equation, some have u' only. Use 'esdirk4'.")
     if integrator == "averaged" and order != 2:
-        raise ParasolError(
+        raise InputError(
             "integrator='averaged' is for equations with u'', this one has u' only. Use 'sbdf2' or 'esdirk4'."
         )
     if integrator == "sbdf2" and order != 1:
-        raise ParasolError(
+        raise InputError(
             "integrator='sbdf2' is for equations with u' only, this one has u''. Use 'averaged' or 'esdirk4'."
         )
     if step is not None and tolerance is not None:
-        raise ParasolError(
+        raise InputError(
             f"step={step} and tolerance={tolerance} exclude each other. Give one: steps are constant or adapted."
         )
     if step is None and integrator != "esdirk4":
-        raise ParasolError(
-            f"integrator={integrator!r} has constant steps. Give step, or use 'esdirk4' with a tolerance."
-        )
+        raise InputError(f"integrator={integrator!r} has constant steps. Give step, or use 'esdirk4' with a tolerance.")
     step = None if step is None else check_positive(step, "step")
     return integrator, step, _TOLERANCE if tolerance is None else check_positive(tolerance, "tolerance")
 
@@ -166,25 +155,25 @@ def _choose(rows: Rows, integrator, step, tolerance) -> tuple[str, float | None,
 def _check_times(times) -> np.ndarray:
     times = check_finite(check_shape(times, (None,), "times"), "times")
     if len(times) < 2:
-        raise ParasolError(f"times needs at least a first and a last time, got {len(times)}.")
+        raise InputError(f"times needs at least a first and a last time, got {len(times)}.")
     if np.any(np.diff(times) <= 0):
         i = int(np.argmax(np.diff(times) <= 0))
-        raise ParasolError(f"times must increase, but times[{i + 1}]={times[i + 1]:g} follows {times[i]:g}. Sort them.")
+        raise InputError(f"times must increase, but times[{i + 1}]={times[i + 1]:g} follows {times[i]:g}. Sort them.")
     return times
 
 
 def _check_start(rows: Rows, initial, velocity) -> tuple[np.ndarray, np.ndarray | None]:
     system = rows.system
     if initial is None:
-        raise ParasolError("the initial state is missing. Give u at the first time.")
+        raise InputError("the initial state is missing. Give u at the first time.")
     u = check_shape(initial, (system.n,), "initial")
     _refuse_gaps(rows, u, "state", rows.leading)
     if system.time_order == 1:
         if velocity is not None:
-            raise ParasolError("velocity is given, but the equation has u' only. Give the initial state alone.")
+            raise InputError("velocity is given, but the equation has u' only. Give the initial state alone.")
         return u, None
     if velocity is None:
-        raise ParasolError(
+        raise InputError(
             "the initial velocity is missing: the equation has u''. Give velocity, zeros for a start at rest."
         )
     v = check_shape(velocity, (system.n,), "velocity")

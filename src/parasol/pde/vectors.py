@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import to_expression
 from parasol.pde.equation import Time
 from parasol.pde.jumps import INSTEAD, jumping_parts
@@ -32,7 +32,7 @@ class Vector(tuple):
         self = super().__new__(cls, [to_expression(c) for c in components])
         self.coordinates = tuple(coordinates)
         if len(self) != len(self.coordinates):
-            raise ParasolError(f"a vector has {len(self)} components but {len(self.coordinates)} coordinates.")
+            raise InputError(f"a vector has {len(self)} components but {len(self.coordinates)} coordinates.")
         return self
 
     def __getnewargs__(self):
@@ -44,9 +44,9 @@ class Vector(tuple):
 
     def __mul__(self, factor):
         if isinstance(factor, tuple | list):
-            raise ParasolError("two vectors are multiplied. Write a.dot(b) for their scalar product.")
+            raise InputError("two vectors are multiplied. Write a.dot(b) for their scalar product.")
         if isinstance(factor, sympy.MatrixBase):
-            raise ParasolError("a vector stands left of a matrix. Write matrix * vector.")
+            raise InputError("a vector stands left of a matrix. Write matrix * vector.")
         factor = to_expression(factor)
         return Vector([factor * c for c in self], self.coordinates)
 
@@ -79,9 +79,9 @@ class Vector(tuple):
 
     def _like(self, other) -> Vector:
         if not isinstance(other, Sequence | sympy.MatrixBase | sympy.Tuple) or len(other) != len(self):
-            raise ParasolError(f"{other} is not a vector of {len(self)} components.")
+            raise InputError(f"{other} is not a vector of {len(self)} components.")
         if isinstance(other, Vector) and other.coordinates != self.coordinates:
-            raise ParasolError(f"{other} has the coordinates {other.coordinates}, not {self.coordinates}.")
+            raise InputError(f"{other} has the coordinates {other.coordinates}, not {self.coordinates}.")
         return Vector(other, self.coordinates)
 
 
@@ -108,17 +108,17 @@ def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.
     2*x + 1
     """
     if isinstance(vector, str) or not isinstance(vector, Sequence | sympy.MatrixBase | sympy.Tuple | np.ndarray):
-        raise ParasolError(f"divergence takes a vector, got {vector}. Write divergence(k*ps.gradient(u)).")
+        raise InputError(f"divergence takes a vector, got {vector}. Write divergence(k*ps.gradient(u)).")
     components = [to_expression(c) for c in vector]
     variables = variables or (
         vector.coordinates if isinstance(vector, Vector) else _variables(components, "divergence((f, g), x, y)")
     )
     if len(components) != len(variables):
-        raise ParasolError(f"divergence got {len(components)} components for {len(variables)} coordinates {variables}.")
+        raise InputError(f"divergence got {len(components)} components for {len(variables)} coordinates {variables}.")
     for component in components:
         jumps = jumping_parts(component, variables) if component.has(AppliedUndef) else []
         if jumps:
-            raise ParasolError(
+            raise InputError(
                 f"the flux under the divergence contains {jumps[0]}, which can jump: the condition that the flux is "
                 f"continuous at the interface of two materials would be lost. {INSTEAD}."
             )
@@ -140,5 +140,5 @@ def _variables(expressions: Sequence[sympy.Expr], example: str) -> tuple[sympy.S
     coordinates = {tuple(v for v in u.args if not isinstance(v, Time)) for u in unknowns}
     if len(coordinates) != 1:
         listed = ", ".join(map(str, expressions))
-        raise ParasolError(f"the coordinates to differentiate {listed} by are not known. Name them: {example}.")
+        raise InputError(f"the coordinates to differentiate {listed} by are not known. Name them: {example}.")
     return coordinates.pop()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import as_formula
 from parasol.pde.model import Model
 from parasol.pde.rows import Varying
@@ -56,11 +56,11 @@ def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part
     function parameter on few rows, such as boundary values, becomes one term per row and stays exact.
     """
     if model.problem.time is not None:
-        raise ParasolError("the problem depends on time: its reduced model is ps.reduce(model, basis, snapshots).")
+        raise InputError("the problem depends on time: its reduced model is ps.reduce(model, basis, snapshots).")
     if model.terms.nonlinear and not linear_part:
-        raise ParasolError("the problem is nonlinear: its reduced model is ps.reduce(model, basis, snapshots).")
+        raise InputError("the problem is nonlinear: its reduced model is ps.reduce(model, basis, snapshots).")
     if not 0 < tolerance < 1:
-        raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
+        raise InputError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if mus is None:
         mus = model.sample(200, rng=0)
     operators, operator_rows, operator_errors = separated_operators(model, mus, tolerance)

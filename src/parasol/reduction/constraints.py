@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.errors import NoCertificate
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError, NoCertificate
 from parasol.pde.integrators import Rows
 from parasol.pde.model import Model
 from parasol.pde.rows import Varying
@@ -36,7 +36,7 @@ class Constraints:
     def of(cls, model: Model) -> Constraints:
         """The constraints of a model in time, or an error where they cannot be taken out once for all parameters."""
         if model.problem.time is None:
-            raise ParasolError("the problem is steady: its reduced model is ps.reduce(model, basis).")
+            raise InputError("the problem is steady: its reduced model is ps.reduce(model, basis).")
         rows = Rows.of(model.system(model.vector()))
         if np.any(rows.first) and np.any(rows.second):
             raise NoCertificate(f"some equations have u'' and others u' only: no reduced steps are offered. {INSTEAD}.")
@@ -82,7 +82,7 @@ class Constraints:
         start = 0
         for block in snapshots.blocks():
             if block.shape[1] != len(times) * n_values:
-                raise ParasolError(
+                raise InputError(
                     f"snapshots have {block.shape[1]} values, the model {len(times)} times {n_values}. Solve them with "
                     "this model, at the problem's own times."
                 )
@@ -95,7 +95,7 @@ class Constraints:
 def stored_times(model: Model) -> np.ndarray:
     """The times of a problem, (n_times,)."""
     if model.problem.times is None:
-        raise ParasolError("the problem has no times of its own. Declare it with times=np.linspace(0, 10, 101).")
+        raise InputError("the problem has no times of its own. Declare it with times=np.linspace(0, 10, 101).")
     return check_shape(model.problem.times, (None,), "times")
 
 

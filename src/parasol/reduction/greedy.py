@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_progress
+from parasol.checks import check_count, check_positive, check_progress
+from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.certificate import middle_of
 from parasol.reduction.reduced import Preparation, candidates_for, prepare
@@ -66,13 +67,13 @@ def greedy(
     `solve` may answer full solves instead of the model, (n_unknowns,) of mu: from a store, for instance.
     """
     if (tolerance is None) == (n_modes is None):
-        raise ParasolError("greedy needs either tolerance or n_modes. Give one of them.")
+        raise InputError("greedy needs either tolerance or n_modes. Give one of them.")
     aim = 0.0 if tolerance is None else check_positive(tolerance, "tolerance")
     most = check_count(max_solves, "max_solves") if n_modes is None else check_count(n_modes, "n_modes")
     check_progress(progress)
     mus = None if candidates is None else model.check(candidates)
     if mus is not None and not len(mus):
-        raise ParasolError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
+        raise InputError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
     check_some_load(model, candidates_for(model) if mus is None else mus)
     prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
     return search(prepared, mus, aim=aim, most=most, solve=solve, progress=progress)
@@ -131,7 +132,7 @@ def search(
         exhausted[worst] = True  # once solved for, it is in the span
         next_mu = mus[worst]
     if reduced is None:
-        raise ParasolError("the solutions vanish at all candidates, so there is nothing to build a basis from.")
+        raise InputError("the solutions vanish at all candidates, so there is nothing to build a basis from.")
     # a candidate that brought nothing new was passed over in the search, but its bound counts
     history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
     proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]
@@ -150,7 +151,7 @@ def search(
 def check_some_load(model: Model, mus: np.ndarray) -> None:
     """Refuse a linear model whose right-hand sides are zero at all these parameters: so are its solutions."""
     if not any(np.any(model.load(mu)) for mu in mus):
-        raise ParasolError(
+        raise InputError(
             f"all sources and boundary values are zero at {len(mus)} parameters, so the solution is zero. Check the problem."
         )
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive, check_shape
-from parasol.errors import NoCertificate, SolveFailed
+from parasol.checks import check_choice, check_positive, check_shape
+from parasol.errors import InputError, NoCertificate, ParasolWarning, SolveFailed
 from parasol.expressions import as_function
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -94,7 +94,7 @@ class TimeReducedModel:
         out = c @ self.basis.modes.T
         if self.lifted.shape[1]:
             if mus is None:
-                raise ParasolError("the boundary has data: give the parameters too, lift(coefficients, mus).")
+                raise InputError("the boundary has data: give the parameters too, lift(coefficients, mus).")
             mus = check_shape(mus, (len(c), self.n_parameters), "mus")
             for k, t in enumerate(self.times):
                 out[:, k] += self.system.data(mus, float(t)) @ self.lifted.T
@@ -250,7 +250,7 @@ class _Training:
             for _ in passing():
                 pass
         if not mus:
-            raise ParasolError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
+            raise InputError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
         weights = np.ones(basis.n_values) if basis.weights is None else basis.weights
         return cls(
             constraints,

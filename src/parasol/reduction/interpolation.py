@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
+from parasol.checks import check_choice, check_count, check_finite, check_shape
+from parasol.errors import InputError
 
 _METHODS = ("qdeim", "greedy")
 _EPS = float(np.finfo(float).eps)
@@ -74,7 +75,7 @@ class Interpolation:
     def _checked(self, values_at_points) -> np.ndarray:
         values = np.asarray(values_at_points, dtype=float)
         if values.ndim == 0 or values.shape[-1] != self.n_points:
-            raise ParasolError(
+            raise InputError(
                 f"values_at_points has shape {values.shape}, expected (..., {self.n_points}). "
                 "Pass vectors[..., interpolation.points]."
             )
@@ -107,11 +108,11 @@ def interpolate(
     vectors = check_finite(check_shape(vectors, (None, None), "vectors"), "vectors")
     n_samples, n = vectors.shape
     if n_samples == 0 or n == 0:
-        raise ParasolError(f"vectors has shape {vectors.shape}: nothing to learn from. Pass at least one vector.")
+        raise InputError(f"vectors has shape {vectors.shape}: nothing to learn from. Pass at least one vector.")
     if tolerance is None:
         tolerance = 1e-10 if n_points is None else 0.0
     elif not isinstance(tolerance, float | int | np.floating) or not 0 <= tolerance < 1:
-        raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
+        raise InputError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     most = min(n_samples, n) if n_points is None else min(check_count(n_points, "n_points"), n_samples, n)
 
     size = np.max(np.abs(vectors), axis=1)

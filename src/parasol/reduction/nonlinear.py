@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_positive, check_shape
+from parasol.checks import check_count, check_positive, check_shape
+from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.newton import jacobian_entries
 from parasol.pde.parameters import ParameterSpace
@@ -343,12 +344,12 @@ def reduce_nonlinear(
     would cost time and gain nothing. There are no rigorous error bounds: calibrate `conformal` on held-out solves.
     """
     if tolerance is not None and not check_positive(tolerance, "tolerance") < 1:
-        raise ParasolError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
+        raise InputError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
     if n_training != 0:
         check_count(n_training, "n_training")
     modes = modes_on_unknowns(model, basis)
     if not len(snapshots):
-        raise ParasolError("there are no snapshots. Solve at some parameters of this model first (ps.solve_many).")
+        raise InputError("there are no snapshots. Solve at some parameters of this model first (ps.solve_many).")
     solutions = check_shape(snapshots.solutions, (len(snapshots), basis.n_values), "snapshots.solutions")
     hidden = check_shape(snapshots.hidden, (len(snapshots), len(basis.hidden)), "snapshots.hidden")
     mus, states = snapshots.mus, model.layout.unknowns(solutions, hidden)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count, check_finite, check_shape
+from parasol.checks import check_choice, check_count, check_finite, check_shape
+from parasol.errors import InputError, ParasolWarning
 from parasol.reduction.factorizations import Budget, Factored, direct, incremental, short
 from parasol.runtime.basis import Basis, check_weights, energies, slices
 
@@ -46,9 +47,9 @@ def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, h
     tally = _Tally(weights)
     factored, method = _factor(source, root, tolerance, n_modes, method, tally)
     if tally.n < 2:
-        raise ParasolError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
+        raise InputError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
     if tally.energy == 0:
-        raise ParasolError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
+        raise InputError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
     d = _count(factored, tolerance, n_modes)
     _warn(factored, method, tolerance, n_modes, d, tally.n, source.n_values)
     modes = factored.vectors(d)
@@ -74,15 +75,15 @@ def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, h
 
 def _check_wish(tolerance, n_modes) -> tuple[float | None, int | None]:
     if (tolerance is None) == (n_modes is None):
-        raise ParasolError("pod needs either a tolerance or a number of modes: give tolerance=1e-6 or n_modes=20.")
+        raise InputError("pod needs either a tolerance or a number of modes: give tolerance=1e-6 or n_modes=20.")
     if n_modes is not None:
         return None, check_count(n_modes, "n_modes")
     try:
         tolerance = float(tolerance)
     except (TypeError, ValueError):
-        raise ParasolError(f"tolerance must be a number between 0 and 1, got {tolerance!r}.") from None
+        raise InputError(f"tolerance must be a number between 0 and 1, got {tolerance!r}.") from None
     if not 0 < tolerance < 1:
-        raise ParasolError(f"tolerance={tolerance:g} is not between 0 and 1. It is relative: use for example 1e-6.")
+        raise InputError(f"tolerance={tolerance:g} is not between 0 and 1. It is relative: use for example 1e-6.")
     return tolerance, None
 
 
@@ -108,7 +109,7 @@ class _Source:
             self.array = self._rows(given)
             self.n_values = self.array.shape[1]
         if self.n_values == 0 or (self.array is not None and len(self.array) == 0):
-            raise ParasolError(f"{name} are empty: there is nothing to decompose. Solve at some parameters first.")
+            raise InputError(f"{name} are empty: there is nothing to decompose. Solve at some parameters first.")
 
     def _rows(self, block) -> np.ndarray:
         """Rows (m, n_values) of floats, in the precision they have."""
@@ -118,11 +119,11 @@ class _Source:
             block = block if block.dtype.kind == "f" else block.astype(float, casting="same_kind")
         except (TypeError, ValueError):
             of = f" of {given.dtype}" if isinstance(given, np.ndarray) else ""
-            raise ParasolError(
+            raise InputError(
                 f"{self.name} must be real numbers, got {type(given).__name__}{of}. Give Snapshots, or rows of numbers."
             ) from None
         if block.ndim != 2:
-            raise ParasolError(
+            raise InputError(
                 f"{self.name} have shape {block.shape}, expected (n_samples, n_values): samples on axis 0."
             )
         return block
@@ -143,7 +144,7 @@ class _Source:
         for block in [self.array] if self.array is not None else self.given.blocks():
             block = self._rows(block)
             if block.shape[1] != self.n_values:
-                raise ParasolError(f"{self.name} come in blocks of {self.n_values} and {block.shape[1]} values.")
+                raise InputError(f"{self.name} come in blocks of {self.n_values} and {block.shape[1]} values.")
             for part in slices(len(block), length):
                 if waiting and sum(map(len, waiting)) + part.stop - part.start > length:
                     yield _joined(waiting)
@@ -169,7 +170,7 @@ class _Tally:
             energy = float(np.sum(energies(block, self.weights)))
         if not np.isfinite(energy):
             check_finite(block, "snapshots")
-            raise ParasolError("snapshots are so large that their squares overflow. Scale them.")
+            raise InputError("snapshots are so large that their squares overflow. Scale them.")
         self.n += len(block)
         self.energy += energy
         return block
@@ -241,7 +242,7 @@ def _hidden_modes(source: _Source, basis: Basis) -> np.ndarray:
     """Hᵀ C (Cᵀ C)⁻¹: V = S C (Cᵀ C)⁻¹ with the coefficients C, so hidden rows H of S are combined in the same way."""
     hidden, start = np.asarray(source.hidden), 0
     if len(hidden) != basis.n_snapshots:
-        raise ParasolError(f"there are {len(hidden)} rows of hidden values for {basis.n_snapshots} snapshots.")
+        raise InputError(f"there are {len(hidden)} rows of hidden values for {basis.n_snapshots} snapshots.")
     out, products = np.zeros((hidden.shape[1], basis.n_modes)), np.zeros((basis.n_modes, basis.n_modes))
     scale = basis.singular_values[: basis.n_modes]
     for block in source.blocks():
@@ -255,8 +256,8 @@ def _hidden_modes(source: _Source, basis: Basis) -> np.ndarray:
 def _mean_error(basis: Basis, held_out) -> float:
     source = _Source(held_out, "held_out")
     if source.n_values != basis.n_values:
-        raise ParasolError(f"held_out has {source.n_values} values a row, the snapshots have {basis.n_values}.")
+        raise InputError(f"held_out has {source.n_values} values a row, the snapshots have {basis.n_values}.")
     errors = [basis.projection_errors(check_finite(block, "held_out")) for block in source.blocks()]
     if not errors:
-        raise ParasolError("held_out is empty. Give snapshots that were not used, or leave it out.")
+        raise InputError("held_out is empty. Give snapshots that were not used, or leave it out.")
     return float(np.mean(np.concatenate(errors)))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from parasol.checks import ParasolError, check_count
+from parasol.checks import check_count
+from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.pod import pod
@@ -50,7 +51,7 @@ def compressed_pod(trajectories: Iterable[np.ndarray], tolerance, n_modes, weigh
         rows.append(few)
         lost, total, n = lost + dropped, total + energy, n + len(states)
     if not rows:
-        raise ParasolError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
+        raise InputError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
     stacked = np.concatenate(rows)
     stacked = np.vstack([stacked, np.zeros((max(0, 2 - len(stacked)), stacked.shape[1]))])
     basis = pod(stacked, tolerance=tolerance, n_modes=n_modes, weights=weights)
@@ -75,7 +76,7 @@ def pod_greedy(
     and waves neither is better throughout.
     """
     if (tolerance is None) == (n_modes is None):
-        raise ParasolError("pod_greedy needs either a tolerance or a number of modes: tolerance=1e-3 or n_modes=40.")
+        raise InputError("pod_greedy needs either a tolerance or a number of modes: tolerance=1e-3 or n_modes=40.")
     check_count(per_step, "per_step")
     constraints = Constraints.of(model)
     n_values = len(model.problem.names) * model.n_nodes
@@ -85,7 +86,7 @@ def pod_greedy(
         for _, states, _ in constraints.trajectories(snapshots)
     ]
     if not found:
-        raise ParasolError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
+        raise InputError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
     left = [root * few for few, _, _ in found]
     sizes = np.sqrt([energy for _, _, energy in found])
     sizes[sizes == 0] = 1.0
@@ -104,7 +105,7 @@ def pod_greedy(
         chosen.append(worst)
         left = [part - (part @ new) @ new.T for part in left]
     if not chosen:
-        raise ParasolError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
+        raise InputError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
     basis = Basis(modes / root[:, None], weights=weights, n_snapshots=len(found), method="pod-greedy")
     return PodGreedy(_with_ghosts(basis, constraints), tuple(chosen), tuple(history))
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
+from parasol.checks import check_choice, check_count
+from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.affine import AffineForm, affine_form
 from parasol.reduction.certificate import Cover, cover
@@ -75,7 +76,7 @@ def prepare(
     check_choice(weighting, ("solve", "rows", "none"), "weighting")
     check_count(n_anchors, "n_anchors")
     if not isinstance(model, Model):
-        raise ParasolError(f"model is a {type(model).__name__}. Pass what ps.discretize returns, then the basis.")
+        raise InputError(f"model is a {type(model).__name__}. Pass what ps.discretize returns, then the basis.")
     form = affine_form(model, tolerance=tolerance)
     scale = np.ones(model.n_unknowns)
     if weights is not None:
@@ -158,12 +159,12 @@ def modes_on_unknowns(model: Model, basis: Basis) -> np.ndarray:
     """The modes with their values at ghosts, (n_unknowns, n_modes), in the model's order; refused if they do not fit."""
     if not (isinstance(model, Model) and isinstance(basis, Basis)):
         got = f"{type(model).__name__} and {type(basis).__name__}"
-        raise ParasolError(f"expected a model and a basis, in this order, got {got}.")
+        raise InputError(f"expected a model and a basis, in this order, got {got}.")
     n_values = len(model.problem.names) * model.n_nodes
     n_hidden = model.n_unknowns - n_values
     if basis.n_values != n_values or len(basis.hidden) != n_hidden:
         verb = "ps.pod" if model.problem.time is None else "ps.reduction.space_basis"
-        raise ParasolError(
+        raise InputError(
             f"the basis has {basis.n_values} values and {len(basis.hidden)} hidden ones, the model {n_values} and "
             f"{n_hidden}. Make the basis from snapshots of this model (ps.solve_many, then {verb})."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import overload
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.reduction.in_time import TimeReducedModel, reduce_trajectories
 from parasol.reduction.nonlinear import NonlinearReducedModel, reduce_nonlinear
@@ -89,11 +89,11 @@ def reduce(
     for name in options:
         if name not in _OPTIONS[kind]:
             known = ", ".join(("tolerance", *_OPTIONS[kind]))
-            raise ParasolError(f"{name} is no option for a model that is {kind}. Its options are: {known}.")
+            raise InputError(f"{name} is no option for a model that is {kind}. Its options are: {known}.")
     if kind == "steady and linear":
         return reduce_linear(model, basis, tolerance=1e-10 if tolerance is None else tolerance, **options)
     if snapshots is None:
-        raise ParasolError(
+        raise InputError(
             f"the model is {kind}: how its terms behave is learnt from solutions. Use ps.reduce(model, basis, snapshots)."
         )
     if kind == "nonlinear":

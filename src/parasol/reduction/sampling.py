@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import qmc
 
-from parasol.checks import ParasolError, check_choice, check_count
+from parasol.checks import check_choice, check_count
+from parasol.errors import InputError
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
 
 _DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice")
@@ -42,10 +43,10 @@ def sample(
     check_choice(design, _DESIGNS, "design")
     box = space if isinstance(space, ParameterSpace) else getattr(space, "parameters", None)
     if not isinstance(box, ParameterSpace):
-        raise ParasolError(f"space must be a parameter space, a problem or a model, got {type(space).__name__}.")
+        raise InputError(f"space must be a parameter space, a problem or a model, got {type(space).__name__}.")
     inputs = getattr(space, "inputs", None)  # of a model
     if box.functions and inputs is None:
-        raise ParasolError(
+        raise InputError(
             f"the function parameter {box.functions[0].name!r} is drawn at nodes, which a {type(space).__name__} does not "
             "have. Sample the model: sample(discretize(problem, nodes), n_samples)."
         )
@@ -57,7 +58,7 @@ def sample(
         scalars = scaled.grid(*counts) if n_scalars else np.empty((n_samples, 0))
     else:
         if not isinstance(n_samples, int | np.integer):
-            raise ParasolError(
+            raise InputError(
                 f"n_samples={n_samples!r} with design={design!r} must be one whole number. "
                 'Counts for every parameter need design="lattice".'
             )
@@ -87,7 +88,7 @@ def _generator(rng) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise ParasolError(f"rng={rng!r} must be a whole number from 0 on or a NumPy generator: rng=0.") from None
+        raise InputError(f"rng={rng!r} must be a whole number from 0 on or a NumPy generator: rng=0.") from None
 
 
 def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
@@ -97,10 +98,10 @@ def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
     if isinstance(scale, str):
         scale = dict.fromkeys(box.names, check_choice(scale, _SCALES, "scale"))
     if not isinstance(scale, Mapping):
-        raise ParasolError(f'scale={scale!r} must be "linear", "log", or a mapping from parameter names to these.')
+        raise InputError(f'scale={scale!r} must be "linear", "log", or a mapping from parameter names to these.')
     for name in scale:
         if name not in box.names:
-            raise ParasolError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
+            raise InputError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
     return ParameterSpace(
         tuple(ParameterRange(p.name, p.low, p.high, scale.get(p.name) or p.scale) for p in box.scalars)
     )
@@ -117,7 +118,7 @@ def _unit(n: int, dimension: int, design: str, rng: np.random.Generator) -> np.n
     if design == "halton":
         return qmc.Halton(dimension, rng=rng).random(n)
     if dimension > qmc.Sobol.MAXDIM:
-        raise ParasolError(
+        raise InputError(
             f'design="{design}" knows {qmc.Sobol.MAXDIM} parameters at most, got {dimension}. Use design="latin".'
         )
     # the start of a longer sequence: balanced where n is a power of two, still well spread elsewhere
@@ -130,7 +131,7 @@ def _lattice_counts(n_samples, dimension: int) -> tuple[tuple[int, ...], int]:
     """Counts for every parameter, and their product."""
     if isinstance(n_samples, tuple | list | np.ndarray):
         if len(n_samples) != dimension:
-            raise ParasolError(
+            raise InputError(
                 f"n_samples has {len(n_samples)} counts for {dimension} scalar parameters. Give one for each."
             )
         counts = tuple(check_count(n, "a count of n_samples") for n in n_samples)
@@ -141,7 +142,7 @@ def _lattice_counts(n_samples, dimension: int) -> tuple[tuple[int, ...], int]:
     root = round(n ** (1 / dimension))
     if root**dimension != n:
         low = root if root**dimension < n else root - 1
-        raise ParasolError(
+        raise InputError(
             f"a lattice of {dimension} parameters cannot have n_samples={n}. Use {low**dimension} ({low} values each) "
             f"or {(low + 1) ** dimension} ({low + 1} values each), or give a count for each parameter."
         )
@@ -150,7 +151,7 @@ def _lattice_counts(n_samples, dimension: int) -> tuple[tuple[int, ...], int]:
 
 def _part_counts(n: int, sizes: Mapping[str, object]) -> dict[str, int]:
     if not sizes:
-        raise ParasolError('split needs parts. Write split(mus, training=0.8, test="rest").')
+        raise InputError('split needs parts. Write split(mus, training=0.8, test="rest").')
     counts: dict[str, int] = {}
     rest: list[str] = []
     portion = 0.0  # of the fractions so far: rounding their sum instead of each keeps the total
@@ -164,22 +165,20 @@ def _part_counts(n: int, sizes: Mapping[str, object]) -> dict[str, int]:
             counts[name] = round(n * (portion + float(size))) - round(n * portion)
             portion += float(size)
         else:
-            raise ParasolError(
+            raise InputError(
                 f'the part {name!r} has size {size!r}. Use a count of at least 1, a fraction between 0 and 1, or "rest".'
             )
     if len(rest) > 1:
-        raise ParasolError(f"the parts {' and '.join(rest)} are both to take the rest. Give all but one a size.")
+        raise InputError(f"the parts {' and '.join(rest)} are both to take the rest. Give all but one a size.")
     if portion > 1 + 1e-9:
-        raise ParasolError(f"the fractions add up to {portion:.6g}, more than 1. Make them smaller.")
+        raise InputError(f"the fractions add up to {portion:.6g}, more than 1. Make them smaller.")
     taken = sum(counts.values())
     if taken > n:
         wanted = ", ".join(f"{name}: {count}" for name, count in counts.items() if name not in rest)
-        raise ParasolError(f"the parts need {taken} samples ({wanted}), but there are {n}. Make them smaller.")
+        raise InputError(f"the parts need {taken} samples ({wanted}), but there are {n}. Make them smaller.")
     for name in rest:
         counts[name] = n - taken
     empty = [name for name, count in counts.items() if count == 0]
     if empty:
-        raise ParasolError(
-            f"the part {empty[0]!r} would be empty with {n} samples. Take more samples or a larger part."
-        )
+        raise InputError(f"the part {empty[0]!r} would be empty with {n} samples. Take more samples or a larger part.")
     return counts

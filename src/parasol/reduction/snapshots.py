@@ -15,8 +15,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
-from parasol.checks import ParasolError, ParasolWarning, check_count, check_finite, check_progress, check_shape
-from parasol.errors import SolveFailed, Unhashable
+from parasol.checks import check_count, check_finite, check_progress, check_shape
+from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.store import (
@@ -133,7 +133,7 @@ class Snapshots:
         array([2., 3.])
         """
         if not 0 <= start < stop <= len(self):
-            raise ParasolError(f"rows {start} to {stop} are not among the {len(self)} snapshots.")
+            raise InputError(f"rows {start} to {stop} are not among the {len(self)} snapshots.")
         return replace(self, mus=self.mus[start:stop], first=self.first + start, failures=(), n_pending=0)
 
 
@@ -188,7 +188,7 @@ def solve_many(
     check_progress(progress)
     mus = _checked(solver, mus, extrapolate)
     if jobs is not None and executor is not None:
-        raise ParasolError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
+        raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
     jobs = 1 if jobs is None else check_count(jobs, "jobs")
     n_values = _expected_length(solver)
     size = default_chunk_size(len(mus), n_values) if chunk_size is None else check_count(chunk_size, "chunk_size")
@@ -244,13 +244,13 @@ def _rows_of(n_values: int) -> int:
 
 def _checked(solver, mus, extrapolate: bool) -> np.ndarray:
     if not callable(getattr(solver, "solve", solver)):
-        raise ParasolError(f"solver is {solver!r}. Pass a model, an object with solve(mu), or a function of mu.")
+        raise InputError(f"solver is {solver!r}. Pass a model, an object with solve(mu), or a function of mu.")
     space = getattr(solver, "parameters", None)
     if callable(getattr(space, "ordered", None)):
         mus = space.ordered(mus)  # type: ignore[union-attr]
     mus = np.ascontiguousarray(_unnamed(mus))
     if not len(mus):
-        raise ParasolError("mus is empty: there is nothing to solve. Give at least one parameter vector.")
+        raise InputError("mus is empty: there is nothing to solve. Give at least one parameter vector.")
     if isinstance(solver, Model):
         return solver.check(mus, extrapolate=extrapolate)
     if callable(getattr(space, "check", None)):
@@ -262,7 +262,7 @@ def _unnamed(mus) -> np.ndarray:
     """Parameters by their position; a table with names is refused where nobody knows which of them comes first."""
     columns = named_columns(mus)
     if columns is not None:
-        raise ParasolError(
+        raise InputError(
             f"mus has the columns {', '.join(columns)}, but the names of the parameters are not known here. "
             "Pass an array with its columns in the order of the parameters."
         )

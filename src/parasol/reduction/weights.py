@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.space.volumes import node_volumes
 
@@ -18,7 +19,7 @@ def time_weights(times) -> np.ndarray:
     times = check_finite(check_shape(times, (None,), "times"), "times")
     steps = np.diff(times)
     if not len(times) or not np.all(steps > 0):
-        raise ParasolError(f"times must increase, got {len(times)} of them. Give them in order and each once.")
+        raise InputError(f"times must increase, got {len(times)} of them. Give them in order and each once.")
     if len(times) == 1:
         return np.ones(1)
     return (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
@@ -41,9 +42,9 @@ def value_weights(model: Model, times=None) -> np.ndarray:
     in_space = np.tile(node_volumes(model.nodes), len(model.problem.names))
     if model.problem.time is None:
         if times is not None:
-            raise ParasolError("times are for problems in time; this one is steady.")
+            raise InputError("times are for problems in time; this one is steady.")
         return in_space
     times = model.problem.times if times is None else times
     if times is None:
-        raise ParasolError("the stored times are missing. Give the times the snapshots were solved for.")
+        raise InputError("the stored times are missing. Give the times the snapshots were solved for.")
     return np.kron(time_weights(times), in_space)

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parasol.checks import ParasolError, ParasolWarning
-from parasol.errors import FileError, InputError, NotInstalled, SolveFailed, WorkerDied
+from parasol.errors import FileError, InputError, NotInstalled, ParasolError, ParasolWarning, SolveFailed, WorkerDied
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
 from parasol.reduction.store import Chunk, StoredChunk, write_chunk
@@ -111,7 +110,7 @@ def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, n
         found = getattr(found, "flat", getattr(found, "values", found))
     values = np.asarray(found)
     if values.dtype.kind not in "biuf" or not values.size:
-        raise ParasolError(
+        raise InputError(
             f"the solver returned {type(found).__name__} of {values.dtype} and shape {values.shape}, expected real numbers. "
             f"Return a NumPy array, or an object whose `values` is one."
         )
@@ -190,7 +189,7 @@ def _check_travels(solver, error: Exception) -> None:
     try:
         ForkingPickler.dumps(solver)
     except Exception as why:
-        raise ParasolError(
+        raise InputError(
             f"the solver cannot be sent to the executor's processes: {why}. Use jobs=n for processes of our own, which "
             f"need not send it on Linux, or define it at the top level of a module."
         ) from error

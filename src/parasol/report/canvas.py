@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError
 from parasol.delivery.files import triangulate, wrapped_cells
-from parasol.errors import NotInstalled
+from parasol.errors import InputError, NotInstalled
 from parasol.pde.evolution import Evolution
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution, describe
@@ -180,9 +179,7 @@ def section(domain: Domain, axis: int) -> tuple[np.ndarray, np.ndarray]:
     rim = _last_inside(domain, np.concatenate(good), np.concatenate(bad))
     points = np.concatenate([grid[inside], rim])
     if len(points) < 3:
-        raise ParasolError(
-            f"the middle cut across axis {AXES[axis]} misses the domain. Write .vtkhdf and use ParaView."
-        )
+        raise InputError(f"the middle cut across axis {AXES[axis]} misses the domain. Write .vtkhdf and use ParaView.")
     cut = Cut(domain, axis)
     return points, triangulate(points[:, across], cut, on_boundary=np.arange(len(points)) >= len(points) - len(rim))  # type: ignore[arg-type]
 

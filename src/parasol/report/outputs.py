@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError
 from parasol.delivery.answers import ANSWER_SUFFIXES, MANY_SUFFIXES, as_solution, check_fields, write_answer
 from parasol.delivery.files import FIELD_SUFFIXES, write_field
+from parasol.errors import InputError
 from parasol.pde.problem import Problem
 from parasol.report import figures
 from parasol.report.animations import ANIMATION_SUFFIXES, require_writer
@@ -37,7 +37,7 @@ class Outputs:
         for path in self.paths:
             check_output(path, None)
         if len({path.resolve() for path in self.paths}) < len(self.paths):
-            raise ParasolError("two outputs have the same file name. Give each its own.")
+            raise InputError("two outputs have the same file name. Give each its own.")
         if self.nodes is not None or any(path.suffix.lower() in _PICTURES for path in self.fields):
             require_matplotlib()
         for path in self.animations:
@@ -56,7 +56,7 @@ class Outputs:
     def check_problem(self, problem: Problem) -> None:
         """Refuse what this problem's solution cannot be written as."""
         for path in self.animations if problem.time is None else ():
-            raise ParasolError(f"{path.name!r} would be an animation, but the problem is steady. Write a .png instead.")
+            raise InputError(f"{path.name!r} would be an animation, but the problem is steady. Write a .png instead.")
 
     def check_surrogate(self, surrogate: Surrogate) -> None:
         """Refuse what this surrogate's answers cannot be written as."""
@@ -64,7 +64,7 @@ class Outputs:
             if path.suffix.lower() in (*_PICTURES, ".vtkhdf"):
                 check_fields(surrogate, path)
         for path in self.animations if surrogate.layout.n_times < 2 else ():
-            raise ParasolError(f"{path.name!r} would be an animation of one moment. Write a .png instead.")
+            raise InputError(f"{path.name!r} would be an animation of one moment. Write a .png instead.")
 
 
 def solve_outputs(fields: Sequence[str], nodes: str | None, report: str | None) -> Outputs:
@@ -72,7 +72,7 @@ def solve_outputs(fields: Sequence[str], nodes: str | None, report: str | None) 
 
     >>> solve_outputs(["u.csv"], None, "./u.csv")
     Traceback (most recent call last):
-    parasol.errors.ParasolError: two outputs have the same file name. Give each its own.
+    parasol.errors.InputError: two outputs have the same file name. Give each its own.
     """
     paths = [check_output(name, (*_PICTURES, *FIELD_SUFFIXES)) for name in dict.fromkeys(fields)]
     drawn = None if nodes is None else check_output(nodes, figures.FIGURE_SUFFIXES)
@@ -83,7 +83,7 @@ def answer_outputs(fields: Sequence[str], report: str | None, *, many: bool) -> 
     """The same for the answer to one parameter, or to many."""
     for path in map(Path, fields):
         if many and path.suffix.lower() in (*_PICTURES, ".vtkhdf"):
-            raise ParasolError(f"{path.name!r} shows one parameter, not many. Use one of: {', '.join(MANY_SUFFIXES)}.")
+            raise InputError(f"{path.name!r} shows one parameter, not many. Use one of: {', '.join(MANY_SUFFIXES)}.")
     paths = [check_output(name, (*ANSWER_SUFFIXES, *_PICTURES)) for name in dict.fromkeys(fields)]
     return Outputs(tuple(paths), report=None if report is None else Path(report))
 

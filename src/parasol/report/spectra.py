@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError, check_positive
+from parasol.checks import check_positive
+from parasol.errors import InputError
 from parasol.report.canvas import INK, require_matplotlib
 from parasol.report.figures import FIGURE_SUFFIXES
 from parasol.runtime.basis import Basis
@@ -37,7 +38,7 @@ def draw_spectrum(
     figure_class = require_matplotlib()
     path = None if path is None else check_output(path, FIGURE_SUFFIXES)
     if tolerance is not None and check_positive(tolerance, "tolerance") >= 1:
-        raise ParasolError(f"tolerance={tolerance!r} is not between 0 and 1.")
+        raise InputError(f"tolerance={tolerance!r} is not between 0 and 1.")
     figure = figure_class(figsize=(10.5, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
     inks = [f"C{i % 10}" for i in range(len(named))] if len(named) <= 10 else _shades(len(named))
@@ -102,29 +103,27 @@ def _named(bases, labels: Sequence[str] | None) -> list[tuple[str, Basis]]:
     if isinstance(bases, Mapping):
         named = [(str(label), basis) for label, basis in bases.items()]
         if labels is not None:
-            raise ParasolError("labels and a mapping were both given, and a mapping has labels. Leave labels out.")
+            raise InputError("labels and a mapping were both given, and a mapping has labels. Leave labels out.")
     else:
         if not isinstance(bases, Basis | Sequence) or isinstance(bases, str):
-            raise ParasolError(
+            raise InputError(
                 f"bases is a {type(bases).__name__}. Give a basis, several, or a mapping of labels to them."
             )
         bases = [bases] if isinstance(bases, Basis) else list(bases)
         if labels is not None and len(labels) != len(bases):
-            raise ParasolError(f"{len(labels)} labels were given for {len(bases)} bases. Give one for each.")
+            raise InputError(f"{len(labels)} labels were given for {len(bases)} bases. Give one for each.")
         named = list(
             zip(
                 labels or [f"{getattr(b, 'n_snapshots', i)} snapshots" for i, b in enumerate(bases)], bases, strict=True
             )
         )
     if not named:
-        raise ParasolError("there is no basis to draw. Give one, or a mapping of labels to bases.")
+        raise InputError("there is no basis to draw. Give one, or a mapping of labels to bases.")
     for label, basis in named:
         if not isinstance(basis, Basis):
-            raise ParasolError(f"{label!r} is a {type(basis).__name__}, not a basis. Make one with pod.")
+            raise InputError(f"{label!r} is a {type(basis).__name__}, not a basis. Make one with pod.")
         if not len(basis.singular_values):
-            raise ParasolError(
-                f"{label!r} has no singular values: it was made by {basis.method}. Make a basis with pod."
-            )
+            raise InputError(f"{label!r} has no singular values: it was made by {basis.method}. Make a basis with pod.")
     return named
 
 

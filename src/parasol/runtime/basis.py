@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError, check_count, check_finite, check_shape
+from parasol.checks import check_count, check_finite, check_shape
+from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 
 _MOST_DEFECT = 1e-8  # beyond it projections are visibly not projections
@@ -42,14 +43,14 @@ class Basis:
         modes = check_finite(check_shape(self.modes, (None, None), "modes"), "modes")
         n_values, n_modes = modes.shape
         if n_modes > n_values:
-            raise ParasolError(f"{n_modes} modes of {n_values} values cannot be orthonormal. Are they transposed?")
+            raise InputError(f"{n_modes} modes of {n_values} values cannot be orthonormal. Are they transposed?")
         weights = None if self.weights is None else check_weights(self.weights, n_values)
         hidden = np.empty((0, n_modes)) if self.hidden is None else check_shape(self.hidden, (None, n_modes), "hidden")
         known = np.empty(0) if self.singular_values is None else self.singular_values
         known = check_shape(known, (None,), "singular_values")
         defect = orthonormality_defect(modes, weights)
         if defect > _MOST_DEFECT:
-            raise ParasolError(
+            raise InputError(
                 f"the modes are not orthonormal in their inner product: |VᵀXV − I| is {defect:.1e}. "
                 "Use pod, or orthonormalise them (numpy.linalg.qr)."
             )
@@ -127,7 +128,7 @@ class Basis:
     def truncated(self, n_modes: int) -> Basis:
         """The basis of the first `n_modes` modes. The error on held-out snapshots has to be measured anew."""
         if check_count(n_modes, "n_modes") > self.n_modes:
-            raise ParasolError(f"n_modes={n_modes} is more than the {self.n_modes} modes of this basis. Ask for fewer.")
+            raise InputError(f"n_modes={n_modes} is more than the {self.n_modes} modes of this basis. Ask for fewer.")
         if n_modes == self.n_modes:
             return self
         return replace(self, modes=self.modes[:, :n_modes], hidden=self.hidden[:, :n_modes], held_out_error=None)
@@ -148,7 +149,7 @@ def check_weights(weights: ArrayLike, n_values: int) -> np.ndarray:
     weights = check_finite(check_shape(weights, (n_values,), "weights"), "weights")
     bad = int(np.count_nonzero(weights <= 0))
     if bad:
-        raise ParasolError(f"{bad} of {n_values} weights are not positive. An inner product needs positive weights.")
+        raise InputError(f"{bad} of {n_values} weights are not positive. An inner product needs positive weights.")
     return weights
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_shape
+from parasol.checks import check_shape
+from parasol.errors import InputError
 from parasol.runtime.residuals import WeightedResidual
 
 LEAST = 0.05  # a proven constant below this part of its anchor's is of no use
@@ -42,7 +43,7 @@ class Certificate:
         check_shape(self.norms, shape, "norms")
         n_choices = check_shape(self.sigmas, (shape[0], None), "sigmas").shape[1]
         if not shape[0] or not n_choices or np.any(self.norms < 0) or np.any(self.sigmas < 0):
-            raise ParasolError("a certificate needs an anchor and a preconditioner, and norms that are not negative.")
+            raise InputError("a certificate needs an anchor and a preconditioner, and norms that are not negative.")
 
     @property
     def n_anchors(self) -> int:

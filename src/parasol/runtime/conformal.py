@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError, check_count, check_shape
+from parasol.checks import check_count, check_shape
+from parasol.errors import InputError
 
 
 class Coverage(NamedTuple):
@@ -36,7 +37,7 @@ class ConformalBound:
 
     def __post_init__(self):
         if not (0 < self.level < 1 and self.quantile >= 0):
-            raise ParasolError(f"a bound of {self.quantile!r} at the level {self.level!r} makes no sense.")
+            raise InputError(f"a bound of {self.quantile!r} at the level {self.level!r} makes no sense.")
 
     @property
     def coverage(self) -> Coverage:
@@ -61,7 +62,7 @@ class ConformalBound:
     def bound(self, difficulty: ArrayLike | None = None) -> float | np.ndarray:
         """The bound: one number, or (n,) of them for the difficulties (n,) of new parameters if normalised."""
         if self.normalised != (difficulty is not None):
-            raise ParasolError(
+            raise InputError(
                 "the bound was calibrated with difficulties. Pass those of the new parameters."
                 if self.normalised
                 else "the bound was calibrated without difficulties. Pass none, or pass them to calibrate as well."
@@ -95,7 +96,7 @@ def calibrate(
     n = len(errors)
     bad = np.count_nonzero(~(errors >= 0))
     if bad:
-        raise ParasolError(
+        raise InputError(
             f"errors has {bad} of {n} entries that are negative or NaN. Pass absolute values, and inf for what failed."
         )
     rank = _rank(level, n, tries)
@@ -151,12 +152,12 @@ def _quantile(probability: float, rank: int, n: int) -> float:
 
 def _rank(level: Any, n: int, tries: int = 1) -> int:
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0 < level < 1:
-        raise ParasolError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
+        raise InputError(f"level={level!r} must be a probability strictly between 0 and 1, such as 0.95.")
     exact = 1 - (1 - _exactly(float(level))) / check_count(tries, "tries")
     rank = math.ceil((n + 1) * exact)
     if rank > n:
         needed = math.ceil(exact / (1 - exact))
-        raise ParasolError(
+        raise InputError(
             f"level={level:g} needs at least {needed} calibration errors, got {n}. "
             "Solve for more parameters, or lower the level."
         )
@@ -169,5 +170,5 @@ def _exactly(level: float) -> Fraction:
 
 def _positive(values: np.ndarray, name: str) -> np.ndarray:
     if not np.all(np.isfinite(values) & (values > 0)):
-        raise ParasolError(f"{name} must be positive and finite everywhere. Add a small positive number to it.")
+        raise InputError(f"{name} must be positive and finite everywhere. Add a small positive number to it.")
     return values

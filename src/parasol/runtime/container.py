@@ -20,8 +20,7 @@ import numpy as np
 
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError
-from parasol.errors import FileError, NotInstalled
+from parasol.errors import FileError, InputError, NotInstalled, ParasolError
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis
 from parasol.runtime.certificate import Certificate
@@ -104,7 +103,7 @@ def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> P
     }
     text = json.dumps(manifest, indent=1, allow_nan=False).encode()
     if len(text) > _LARGEST_MANIFEST:
-        raise ParasolError(f"the formulas and facts of this surrogate take {len(text)} bytes, too many for a file.")
+        raise InputError(f"the formulas and facts of this surrogate take {len(text)} bytes, too many for a file.")
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as file:
         for name, data in {_MANIFEST: text, **entries}.items():
             file.writestr(zipfile.ZipInfo(name, _EPOCH), data)
@@ -273,11 +272,11 @@ def _encode_kind(value: Any, arrays: list[np.ndarray]) -> Any:
         if program_of(value) is not None:  # a map of any kind is kept by its program
             return _encode_kind(StoredMap.of(value), arrays)
         if hasattr(value, "expression"):
-            raise ParasolError(
+            raise InputError(
                 f"the bounds of this surrogate need {str(value.expression)[:80]}, and files cannot hold such a function of the "
                 "parameters. Write it with +, *, **, sin, exp, Abs, Max, Min and the like, or keep the surrogate in memory."
             )
-        raise ParasolError(
+        raise InputError(
             f"a surrogate with a {type(value).__module__}.{type(value).__name__} in it cannot be saved: files hold maps that "
             "have a program. Keep it in memory, or fit one of parasol's recipes."
         )

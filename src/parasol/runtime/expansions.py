@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
+from parasol.errors import InputError
 from parasol.runtime.operation import Operation, Slopes, chained_slopes, check_array
 
 MOST_LENGTHS = 12  # more inputs than this share one length scale of a kernel
@@ -31,9 +32,9 @@ class Chebyshev(Operation):
     def __post_init__(self):
         check_array(self.indices, 2, "iu", "degrees of a polynomial")
         if not self.indices.size or self.indices.min() < 0:
-            raise ParasolError("the degrees of a polynomial must be whole numbers that are not negative.")
+            raise InputError("the degrees of a polynomial must be whole numbers that are not negative.")
         if self.indices.max() > _HIGHEST:
-            raise ParasolError(f"a polynomial of degree {self.indices.max()} is too high. Allowed is {_HIGHEST}.")
+            raise InputError(f"a polynomial of degree {self.indices.max()} is too high. Allowed is {_HIGHEST}.")
 
     @property
     def n_inputs(self) -> int:
@@ -150,7 +151,7 @@ class Radial(Operation):
         check_array(self.centres, 2, "f", "centres")
         check_array(self.lengths, 1, "f", "lengths", self.centres.shape[1:])
         if not np.all(self.lengths > 0):
-            raise ParasolError("the lengths of a kernel must be positive.")
+            raise InputError("the lengths of a kernel must be positive.")
 
     @property
     def n_inputs(self) -> int:

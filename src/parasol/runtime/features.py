@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import Log, Scale
 from parasol.runtime.parameters import ParameterSpace
@@ -26,9 +26,9 @@ class Features:
         for name in ("logs", "shift", "scale"):
             value = getattr(self, name)
             if np.shape(value) != np.shape(self.shift) or np.ndim(value) != 1 or not np.all(np.isfinite(value)):
-                raise ParasolError(f"{name} of the features does not fit the others.")
+                raise InputError(f"{name} of the features does not fit the others.")
         if np.asarray(self.logs).dtype != bool:
-            raise ParasolError("logs of the features must be truth values.")
+            raise InputError("logs of the features must be truth values.")
         for name in ("shift", "scale"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
 

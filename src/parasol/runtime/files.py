@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.runtime.container import Damaged, pack, unpack
 from parasol.runtime.program import program_of
 from parasol.runtime.surrogate import Surrogate
@@ -29,7 +29,7 @@ def save(surrogate: Surrogate, path: str | Path) -> Path:
     array([0.5, 1. ])
     """
     if not isinstance(surrogate, Surrogate):
-        raise ParasolError(f"cannot save a {type(surrogate).__name__}. Pass a surrogate.")
+        raise InputError(f"cannot save a {type(surrogate).__name__}. Pass a surrogate.")
     return pack(surrogate, path, form=FORMAT, facts=surrogate.facts)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import check_name
 
@@ -36,26 +37,26 @@ class Layout:
 
     def __post_init__(self):
         if not self.names or not all(isinstance(name, str) for name in self.names):
-            raise ParasolError(f"the unknown functions are named {self.names!r}. Give names, one per function.")
+            raise InputError(f"the unknown functions are named {self.names!r}. Give names, one per function.")
         if self.times is not None and not len(check_finite(check_shape(self.times, (None,), "times"), "times")):
-            raise ParasolError("a layout in time needs at least one time.")
+            raise InputError("a layout in time needs at least one time.")
         for name in (*self.coordinates, self.time):
             check_name(name)
         if self.points is None:
             return
         points = check_finite(check_shape(self.points, (None, None), "points"), "points")
         if type(self.n_interior) is not int or not 0 <= self.n_interior <= len(points):
-            raise ParasolError(f"n_interior={self.n_interior!r} does not fit {len(points)} nodes.")
+            raise InputError(f"n_interior={self.n_interior!r} does not fit {len(points)} nodes.")
         if self.coordinates and len(set(self.coordinates)) != points.shape[1]:
-            raise ParasolError(f"{self.coordinates!r} do not name the {points.shape[1]} coordinates of the nodes.")
+            raise InputError(f"{self.coordinates!r} do not name the {points.shape[1]} coordinates of the nodes.")
         if self.outline is not None:
             check_shape(self.outline.bounds, (2, points.shape[1]), "bounds of the outline")
         if self.scheme is not None:
             if not hasattr(self.scheme, "stencil_size"):
-                raise ParasolError(f"the scheme of a layout is a {type(self.scheme).__name__}.")
+                raise InputError(f"the scheme of a layout is a {type(self.scheme).__name__}.")
             size, degree = self.scheme.stencil_size, self.scheme.degree
             if not (1 <= size < 2**31 and -1 <= degree <= _HIGHEST and hasattr(self.scheme.kernel, "radial")):
-                raise ParasolError(f"{self.scheme} is no scheme for values between nodes.")
+                raise InputError(f"{self.scheme} is no scheme for values between nodes.")
 
     @property
     def n_times(self) -> int:
@@ -72,21 +73,19 @@ class Layout:
         per_node = len(self.names) * self.n_times
         if n_values % per_node or (self.points is not None and n_values != per_node * len(self.points)):
             nodes = "" if self.points is None else f", {len(self.points)} nodes"
-            raise ParasolError(
-                f"{n_values} values do not fit {len(self.names)} functions, {self.n_times} times{nodes}."
-            )
+            raise InputError(f"{n_values} values do not fit {len(self.names)} functions, {self.n_times} times{nodes}.")
 
     def time_indices(self, times: ArrayLike) -> np.ndarray:
         """Places of the given times among the stored ones, or a clear error."""
         if self.times is None:
-            raise ParasolError("times are for problems in time; this one is steady.")
+            raise InputError("times are for problems in time; this one is steady.")
         wanted = check_shape(np.atleast_1d(times), (None,), "times")
         if not len(wanted):
-            raise ParasolError("times is empty. Give at least one stored time.")
+            raise InputError("times is empty. Give at least one stored time.")
         found = np.argmin(np.abs(self.times[None, :] - wanted[:, None]), axis=1)
         off = np.abs(self.times[found] - wanted) > 1e-9 * max(1.0, float(np.ptp(self.times)))
         if np.any(off):
-            raise ParasolError(
+            raise InputError(
                 f"t={wanted[off][0]:g} is not a stored time. Stored are {len(self.times)} from "
                 f"{self.times[0]:g} to {self.times[-1]:g}."
             )
@@ -97,5 +96,5 @@ def check_nodes(nodes: ArrayLike, n_nodes: int) -> np.ndarray:
     """Indices of nodes as an array, refused where they are none."""
     found = np.asarray(nodes)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found) or np.any((found < 0) | (found >= n_nodes)):
-        raise ParasolError(f"nodes must be whole numbers from 0 to {n_nodes - 1}, got {nodes!r}.")
+        raise InputError(f"nodes must be whole numbers from 0 to {n_nodes - 1}, got {nodes!r}.")
     return found

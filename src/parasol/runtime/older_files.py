@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import Activation, Affine, Scale, Sum
@@ -23,7 +23,7 @@ def _network(
 ) -> Program:
     """Layers with an activation between them, a linear path beside them, scalings before and after."""
     if not weights or len(weights) != len(biases):
-        raise ParasolError(f"{len(weights)} matrices and {len(biases)} biases: a layer has one of each.")
+        raise InputError(f"{len(weights)} matrices and {len(biases)} biases: a layer has one of each.")
     kind = weights[0].dtype
     given = {name: np.asarray(value, dtype=kind) for name, value in scalings.items() if value is not None}
     layers: list[Operation] = []

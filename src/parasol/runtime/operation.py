@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 
 Slopes = np.ndarray | None
 
@@ -97,8 +97,8 @@ def check_array(value: Any, ndim: int, kinds: str, name: str, shape: tuple[int, 
     """Refuse what is no array of numbers of these kinds, or has another shape."""
     if not isinstance(value, np.ndarray) or value.ndim != ndim or value.dtype.kind not in kinds:
         got = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise ParasolError(
+        raise InputError(
             f"the {name} must be an array of {ndim} axes of {'real' if kinds == 'f' else 'whole'} numbers, got {got}."
         )
     if shape is not None and value.shape != shape:
-        raise ParasolError(f"the {name} must have shape {shape}, got {value.shape}.")
+        raise InputError(f"the {name} must have shape {shape}, got {value.shape}.")

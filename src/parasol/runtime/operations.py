@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
+from parasol.errors import InputError
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.operation import Operation, Slopes, check_array, full_slopes, scaled_slopes
 
@@ -30,12 +31,12 @@ class Log(Operation):
     def __post_init__(self):
         check_array(self.columns, 1, "iu", "columns of a logarithm")
         if len(np.unique(self.columns)) < len(self.columns) or np.min(self.columns, initial=0) < 0:
-            raise ParasolError("the columns of a logarithm must be different and not negative.")
+            raise InputError("the columns of a logarithm must be different and not negative.")
 
     def n_outputs(self, width: int) -> int:
         """As many as there are."""
         if np.max(self.columns, initial=0) >= width:
-            raise ParasolError(f"a logarithm of column {self.columns.max()} is followed by {width} columns only.")
+            raise InputError(f"a logarithm of column {self.columns.max()} is followed by {width} columns only.")
         return width
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -126,11 +127,11 @@ class Affine(Operation):
 
     def __post_init__(self):
         if self.is_sparse and getattr(self.weights, "format", None) != "csr":
-            raise ParasolError(
+            raise InputError(
                 f"a matrix is a {type(self.weights).__name__}. Use a NumPy array or scipy.sparse.csr_array."
             )
         if self.weights.ndim != 2 or self.weights.dtype.kind != "f":
-            raise ParasolError(f"weights of shape {self.weights.shape} and type {self.weights.dtype} are no matrix.")
+            raise InputError(f"weights of shape {self.weights.shape} and type {self.weights.dtype} are no matrix.")
         if self.bias is not None:
             check_array(self.bias, 1, "f", "bias", self.weights.shape[:1])
 
@@ -258,7 +259,7 @@ class Sum(Operation):
 
     def __post_init__(self):
         if not self.branches or not all(isinstance(branch, tuple) for branch in self.branches):
-            raise ParasolError("a sum needs branches, each a tuple of operations.")
+            raise InputError("a sum needs branches, each a tuple of operations.")
         check_operations(op for branch in self.branches for op in branch)
 
     @cached_property
@@ -270,7 +271,7 @@ class Sum(Operation):
         """What all branches give."""
         found = {last_width(branch, width) for branch in self.branches}
         if len(found) > 1:
-            raise ParasolError(f"the branches of a sum give {' and '.join(map(str, sorted(found)))} numbers.")
+            raise InputError(f"the branches of a sum give {' and '.join(map(str, sorted(found)))} numbers.")
         return found.pop()
 
     @cached_property
@@ -303,7 +304,7 @@ def check_operations(operations: Any) -> None:
     """Refuse what is no operation."""
     for operation in operations:
         if type(operation) not in OPERATIONS:
-            raise ParasolError(f"a {type(operation).__name__} is no operation of a map.")
+            raise InputError(f"a {type(operation).__name__} is no operation of a map.")
 
 
 def first_width(operations: tuple[Operation, ...]) -> int | None:
@@ -315,7 +316,7 @@ def last_width(operations: tuple[Operation, ...], width: int) -> int:
     """Numbers that a list of operations gives, after a look whether each one takes what the one before gives."""
     for op in operations:
         if op.n_inputs not in (None, width):
-            raise ParasolError(f"{width} numbers meet a {type(op).__name__} with {op.n_inputs} inputs.")
+            raise InputError(f"{width} numbers meet a {type(op).__name__} with {op.n_inputs} inputs.")
         width = op.n_outputs(width)
     return width
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Outline:
         bounds = check_finite(check_shape(self.bounds, (2, None), "bounds"), "bounds")
         periods = check_finite(check_shape(self.periods, (bounds.shape[1],), "periods"), "periods")
         if not np.all(bounds[0] < bounds[1]) or np.any(periods < 0) or not 0 <= self.slack < np.inf:
-            raise ParasolError("the outline of the domain is no outline: its box is empty, or a number in it negative.")
+            raise InputError("the outline of the domain is no outline: its box is empty, or a number in it negative.")
         if self.segments is not None:
             check_finite(check_shape(self.segments, (None, 2, 2), "segments"), "segments")
         if self.discs is not None:
@@ -63,6 +64,6 @@ def height(solid: tuple, points: np.ndarray) -> np.ndarray:
     if kind == "ball":
         return np.linalg.norm(points - one, axis=1) - other
     if kind not in ("union", "intersection", "difference"):
-        raise ParasolError(f"a solid is a {kind!r}, which this version of parasol does not know.")
+        raise InputError(f"a solid is a {kind!r}, which this version of parasol does not know.")
     first, second = height(one, points), height(other, points)
     return np.minimum(first, second) if kind == "union" else np.maximum(first, -second if kind[0] == "d" else second)

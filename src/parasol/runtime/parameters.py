@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError, check_choice, check_count, check_finite, check_shape
+from parasol.checks import check_choice, check_count, check_finite, check_shape
+from parasol.errors import InputError
 from parasol.runtime.random_fields import RandomField
 
 _ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
@@ -21,7 +22,7 @@ _ROUNDING = 1e-9  # of a range, by which a value may miss its end and still coun
 def check_name(name: str) -> str:
     """Return `name` if it can be the name of a parameter."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        raise ParasolError(f"parameter name {name!r} is not a plain name. Use letters, digits and underscores.")
+        raise InputError(f"parameter name {name!r} is not a plain name. Use letters, digits and underscores.")
     return name
 
 
@@ -38,12 +39,12 @@ def named_columns(table: Any) -> dict[str, np.ndarray] | None:
         return None
     if not all(isinstance(label, str) for label in labels):
         other = next(label for label in labels if not isinstance(label, str))
-        raise ParasolError(
+        raise InputError(
             f"the table of parameters has a column {other!r}, which is no name. Name each column by a text."
         )
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise ParasolError(f"the table of parameters has two columns {twice!r}. Name each column once.")
+        raise InputError(f"the table of parameters has two columns {twice!r}. Name each column once.")
     return {label: np.asarray(table[label]) for label in labels}
 
 
@@ -53,11 +54,11 @@ def check_range(name: str, low: Any, high: Any, scale: str) -> tuple[float, floa
     try:
         low, high = float(low), float(high)
     except (TypeError, ValueError):
-        raise ParasolError(f"range of parameter {name!r} must be two numbers, got {low!r} and {high!r}.") from None
+        raise InputError(f"range of parameter {name!r} must be two numbers, got {low!r} and {high!r}.") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ParasolError(f"range of parameter {name!r} is ({low:g}, {high:g}). Give a finite low < high.")
+        raise InputError(f"range of parameter {name!r} is ({low:g}, {high:g}). Give a finite low < high.")
     if scale == "log" and low <= 0:
-        raise ParasolError(f"range of parameter {name!r} starts at {low:g}. A log scale needs low > 0.")
+        raise InputError(f"range of parameter {name!r} starts at {low:g}. A log scale needs low > 0.")
     return low, high
 
 
@@ -106,9 +107,7 @@ class ParameterFunction:
         check_name(self.name)
         check_choice(self.on, ("boundary", "domain"), f"on of the function parameter {self.name!r}")
         if not isinstance(self.distribution, RandomField):
-            raise ParasolError(
-                f"the distribution of the function {self.name!r} is a {type(self.distribution).__name__}."
-            )
+            raise InputError(f"the distribution of the function {self.name!r} is a {type(self.distribution).__name__}.")
 
     def __str__(self) -> str:
         return f"{self.name}: a function on the {self.on}, {self.distribution}"
@@ -136,13 +135,13 @@ class ParameterSpace:
             declared = tuple(getattr(p, "declared", p) for p in getattr(self, name))  # a symbol knows its declaration
             for p in declared:
                 if not isinstance(p, kind):
-                    raise ParasolError(f"a parameter space is made of parameters, got a {type(p).__name__}.")
+                    raise InputError(f"a parameter space is made of parameters, got a {type(p).__name__}.")
             object.__setattr__(self, name, declared)
         if self.solved and len(self.solved) != len(self.scalars):
-            raise ParasolError(f"{len(self.solved)} ranges of solutions for {len(self.scalars)} parameters.")
+            raise InputError(f"{len(self.solved)} ranges of solutions for {len(self.scalars)} parameters.")
         for p, (low, high) in zip(self.scalars, self.solved, strict=False):
             if not p.low <= low < high <= p.high:
-                raise ParasolError(f"solutions from {low:g} to {high:g} are not in the range of {p.name}.")
+                raise InputError(f"solutions from {low:g} to {high:g} are not in the range of {p.name}.")
 
     @cached_property
     def answered(self) -> ParameterSpace:
@@ -201,35 +200,35 @@ class ParameterSpace:
         missing = [name for name in self.names if name not in columns]
         if missing or self.functions:
             wanted = f"it has no column {missing[0]!r}" if missing else "functions are given as plain vectors"
-            raise ParasolError(f"the table of parameters has the columns {', '.join(columns)}: {wanted}.")
+            raise InputError(f"the table of parameters has the columns {', '.join(columns)}: {wanted}.")
         return self._named({name: columns[name] for name in self.names})
 
     def _named(self, values: Mapping[str, Any]) -> np.ndarray:
         """(n_scalars,) of named numbers, or (n_samples, n_scalars) where some of them are columns; without any, the middle."""
         for name in values:
             if name in [f.name for f in self.functions]:
-                raise ParasolError(
+                raise InputError(
                     f"{name!r} is a function: give its nodal values in a parameter vector, or a seed to draw it."
                 )
             if name not in self.names:
                 known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
-                raise ParasolError(f"unknown parameter {name!r}. This problem has: {known}.")
+                raise InputError(f"unknown parameter {name!r}. This problem has: {known}.")
         left_out = [f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars if p.name not in values]
         if values and left_out:
-            raise ParasolError(
+            raise InputError(
                 f"{', '.join(left_out)} is missing. Give every parameter, or none for the middle of all ranges."
             )
         try:
             columns = [np.asarray(values.get(p.name, p.middle), dtype=float) for p in self.answered.scalars]
             return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.empty(0)
         except (TypeError, ValueError):
-            raise ParasolError(f"parameter values must be numbers, got {dict(values)}.") from None
+            raise InputError(f"parameter values must be numbers, got {dict(values)}.") from None
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
         mus = check_finite(np.asarray(self.ordered(mus), dtype=float), "parameter")
         if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
-            raise ParasolError(
+            raise InputError(
                 f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
             )
         if not extrapolate:
@@ -238,7 +237,7 @@ class ParameterSpace:
                 outside = (mus[:, j] < low[j]) | (mus[:, j] > high[j])
                 if np.any(outside):
                     value = mus[np.argmax(outside), j]
-                    raise ParasolError(
+                    raise InputError(
                         f"parameter {p.name}={value:.10g} is outside its range [{p.low:g}, {p.high:g}]. "
                         f"Choose a value inside, declare a wider range, or pass extrapolate=True."
                     )
@@ -248,7 +247,7 @@ class ParameterSpace:
                 if np.any(outside):
                     value = mus[np.argmax(outside), j]
                     reason = f"full solves failed ({self.why})" if self.why else "there are no samples"
-                    raise ParasolError(
+                    raise InputError(
                         f"parameter {p.name}={value:.10g} is in the part of its range [{p.low:g}, {p.high:g}] where "
                         f"{reason}. Choose a value in [{ends[0]:g}, {ends[1]:g}], or pass extrapolate=True."
                     )
@@ -260,9 +259,7 @@ class ParameterSpace:
         """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
         mus = np.asarray(self.ordered(mus), dtype=object if isinstance(mus, str) else float)
         if mus.ndim == 1 and len(mus) == n_parameters:
-            raise ParasolError(
-                f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one."
-            )
+            raise InputError(f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one.")
         mus = check_finite(check_shape(mus, (None, n_parameters), "mus"), "mus")
         self.check(mus[:, : len(self.scalars)], extrapolate=extrapolate)
         return mus
@@ -276,7 +273,7 @@ class ParameterSpace:
     def grid(self, *counts: int) -> np.ndarray:
         """All combinations of equidistant values (on each parameter's scale), ends included; first parameter slowest."""
         if len(counts) != len(self.scalars):
-            raise ParasolError(
+            raise InputError(
                 f"grid got {len(counts)} counts for {len(self.scalars)} parameters ({', '.join(self.names)})."
             )
         counts = tuple(check_count(n, "a count of grid") for n in counts)

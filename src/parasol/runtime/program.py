@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from parasol.checks import ParasolError, check_shape
+from parasol.checks import check_shape
+from parasol.errors import InputError
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import (
     Affine,
@@ -51,13 +52,13 @@ class Program:
 
     def __post_init__(self):
         if not isinstance(self.operations, tuple):
-            raise ParasolError(f"the operations of a map must be a tuple, not a {type(self.operations).__name__}.")
+            raise InputError(f"the operations of a map must be a tuple, not a {type(self.operations).__name__}.")
         check_operations(self.operations)
         if not self.n_inputs:
-            raise ParasolError("nothing in the operations of a map says how many inputs it has.")
+            raise InputError("nothing in the operations of a map says how many inputs it has.")
         last_width(self.operations, self.n_inputs)
         if len({a.dtype for a in self._arrays if a.dtype.kind == "f"}) > 1:
-            raise ParasolError("the operations of a map have numbers of different types. Use astype on them.")
+            raise InputError("the operations of a map have numbers of different types. Use astype on them.")
 
     def __repr__(self) -> str:
         names = ", ".join(type(op).__name__ for op in self.operations)
@@ -182,9 +183,9 @@ class StoredMap(ProgramMap):
 
     def __post_init__(self):
         if not isinstance(self.program, Program):
-            raise ParasolError(f"the program of a map is a {type(self.program).__name__}.")
+            raise InputError(f"the program of a map is a {type(self.program).__name__}.")
         if not isinstance(self.facts, dict):
-            raise ParasolError(f"the facts of a map are a {type(self.facts).__name__}.")
+            raise InputError(f"the facts of a map are a {type(self.facts).__name__}.")
 
     @classmethod
     def of(cls, fitted: Any) -> StoredMap:
@@ -199,7 +200,7 @@ class StoredMap(ProgramMap):
 def check_inputs(x: ArrayLike, n_inputs: int) -> np.ndarray:
     """Inputs (n, n_inputs) of a fitted map as floats."""
     if np.ndim(x) == 2 and np.shape(x)[1] != n_inputs:
-        raise ParasolError(f"x has {np.shape(x)[1]} columns, but the map was fitted to {n_inputs} inputs.")
+        raise InputError(f"x has {np.shape(x)[1]} columns, but the map was fitted to {n_inputs} inputs.")
     return check_shape(x, (None, n_inputs), "x")
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +27,11 @@ class Quantities:
 
     def __post_init__(self):
         if len(set(self.names)) != len(self.names) or not all(isinstance(name, str) and name for name in self.names):
-            raise ParasolError(f"quantities are named {', '.join(map(str, self.names))}. Give each a name of its own.")
+            raise InputError(f"quantities are named {', '.join(map(str, self.names))}. Give each a name of its own.")
         rows = check_finite(check_shape(self.rows, (len(self.names), None, None), "rows"), "rows")
         norms = check_finite(check_shape(self.norms, rows.shape[:2], "norms"), "norms")
         if np.any(norms < 0):
-            raise ParasolError("a norm of the quantities is negative.")
+            raise InputError("a norm of the quantities is negative.")
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "norms", norms)
 
@@ -60,7 +61,7 @@ def quantities_of(
     """
     n_here = weights.shape[1]
     if not n_here or len(modes) % n_here:
-        raise ParasolError(f"quantities of {n_here} values do not fit modes of {len(modes)} values.")
+        raise InputError(f"quantities of {n_here} values do not fit modes of {len(modes)} values.")
     n_times = len(modes) // n_here
     rows = np.einsum("qi,tid->qtd", weights, modes.reshape(n_times, n_here, -1), optimize=True)
     inverse = np.ones((n_times, n_here)) if products is None else 1.0 / products.reshape(n_times, n_here)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_shape
+from parasol.checks import check_shape
+from parasol.errors import InputError
 
 _LARGEST = 128  # degree of spherical harmonics: 16641 of them
 
@@ -76,7 +77,7 @@ class SphereField(RandomField):
 
     def __post_init__(self):
         if int(self.degree) != self.degree or not 0 <= self.degree <= _LARGEST:  # a file may come from anywhere
-            raise ParasolError(f"degree={self.degree} of SphereField must be an integer from 0 to {_LARGEST}.")
+            raise InputError(f"degree={self.degree} of SphereField must be an integer from 0 to {_LARGEST}.")
 
     def modes(self, points: np.ndarray) -> np.ndarray:  # noqa: D102
         l = np.repeat(np.arange(self.degree + 1), 2 * np.arange(self.degree + 1) + 1)  # noqa: E741

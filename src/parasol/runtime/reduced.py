@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.certificate import Certificate, Constants
@@ -60,7 +61,7 @@ class ReducedModel:
         check_shape(self.certificate.sigmas, (None, len(self.residuals)), "sigmas of the certificate")
         for residual in self.residuals:
             if (residual.n_loads, residual.n_terms, residual.n_modes) != (n_loads, n_terms, self.basis.n_modes):
-                raise ParasolError("a residual of the reduced model belongs to another basis, or to another equation.")
+                raise InputError("a residual of the reduced model belongs to another basis, or to another equation.")
 
     def __repr__(self) -> str:
         return (

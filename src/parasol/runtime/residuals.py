@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_shape
-from parasol.errors import SolveFailed
+from parasol.checks import check_shape
+from parasol.errors import InputError, SolveFailed
 
 _WIDE, _WIDER = 4000, 64  # columns it may have in any case, and per row
 
@@ -33,11 +33,11 @@ class WeightedResidual:
         n_rows, n_columns = check_shape(self.triangle, (None, None), "triangle").shape
         check_shape(self.noise, (n_columns,), "noise")
         if self.n_loads < 0 or self.n_terms < 1 or n_columns != self.n_loads + self.n_terms * self.n_modes:
-            raise ParasolError(
+            raise InputError(
                 f"a residual of {n_columns} columns cannot have {self.n_loads} loads, {self.n_terms} terms."
             )
         if n_columns > max(_WIDE, _WIDER * n_rows):  # normal equations would take all memory
-            raise ParasolError(f"a residual of {n_rows} rows and {n_columns} columns is too wide.")
+            raise InputError(f"a residual of {n_rows} rows and {n_columns} columns is too wide.")
 
     @property
     def n_modes(self) -> int:

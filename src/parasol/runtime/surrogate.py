@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.checks import check_finite, check_positive, check_shape
+from parasol.errors import InputError, ParasolError
 from parasol.runtime.above import borrowed
 from parasol.runtime.answer import Answer
 from parasol.runtime.basis import Basis, slices
@@ -65,18 +66,18 @@ class Surrogate:
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
-                raise ParasolError(f"{name} of a surrogate is a {type(getattr(self, name)).__name__}.")
+                raise InputError(f"{name} of a surrogate is a {type(getattr(self, name)).__name__}.")
         if not callable(getattr(self.map, "predict", None)):
-            raise ParasolError(f"the map of a surrogate is a {type(self.map).__name__}, which has no predict.")
+            raise InputError(f"the map of a surrogate is a {type(self.map).__name__}, which has no predict.")
         if self.reduced is not None and not _same_modes(self.reduced.basis, self.basis):
-            raise ParasolError("the reduced model has another basis than the surrogate: its bounds would be wrong.")
+            raise InputError("the reduced model has another basis than the surrogate: its bounds would be wrong.")
         if self.readout is not None:
             check_finite(check_shape(self.readout, (None, self.basis.n_modes), "readout"), "readout")
         self.layout.check_values(self.n_values)
         if self.quantities is not None:
             check_shape(self.quantities.rows, (None, self.layout.n_times, self.basis.n_modes), "rows of the quantities")
         if self.conformal is not None and self.conformal.normalised:
-            raise ParasolError("a surrogate knows no difficulties. Calibrate its bound without them.")
+            raise InputError("a surrogate knows no difficulties. Calibrate its bound without them.")
 
     def __getstate__(self) -> dict:  # what was computed on the way is computed again where needed
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -135,16 +136,16 @@ class Surrogate:
         not enough by a full solve; `answer.method` says how each one came about. Repaired answers are float64.
         """
         if (mus is None) == (not named):
-            raise ParasolError(
+            raise InputError(
                 f"give the parameters ({', '.join(self.parameters.names)}) once: as a vector, as a table, or by name."
             )
         mus, outside, single = self._checked(named if mus is None else mus, extrapolate)
         if tolerance is None:
             return Answer(self, mus, self._coefficients(mus, dtype), single, outside)
         if np.dtype(dtype) != np.float64:
-            raise ParasolError("a tolerance is met in float64. Leave dtype out, or the tolerance.")
+            raise InputError("a tolerance is met in float64. Leave dtype out, or the tolerance.")
         if self.readout is not None:
-            raise ParasolError("repairs need whole fields. Give the tolerance to the surrogate that was restricted.")
+            raise InputError("repairs need whole fields. Give the tolerance to the surrogate that was restricted.")
         answer = Answer(self, mus, self._coefficients(mus), single, outside)
         return self._repaired(answer, check_positive(tolerance, "tolerance"))
 
@@ -157,16 +158,14 @@ class Surrogate:
     def _coefficients(self, mus: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         predict = self._predictors.get(np.dtype(dtype).type)
         if predict is None:
-            raise ParasolError(f"dtype must be float64 or float32, got {dtype!r}.")
+            raise InputError(f"dtype must be float64 or float32, got {dtype!r}.")
         if len(mus) <= _BATCH:
             out = predict(mus)
         else:
             out = np.concatenate([predict(mus[rows]) for rows in slices(len(mus), _BATCH)])
         if not np.isfinite(out).all():
             bad = mus[int(np.argmin(np.isfinite(out).all(axis=1)))]
-            raise ParasolError(
-                f"the map predicts values that are not finite, for instance at {bad}. Ask inside the box."
-            )
+            raise InputError(f"the map predicts values that are not finite, for instance at {bad}. Ask inside the box.")
         return out
 
     @cached_property
@@ -188,7 +187,7 @@ class Surrogate:
         """From parameters to coefficients, step by step; those of the map have the type of numbers it was made for."""
         program = program_of(self.map)
         if program is None:
-            raise ParasolError(
+            raise InputError(
                 f"a map of kind {map_name(getattr(self.map, 'inner', self.map))} has no program, so nothing but Python can compute it: it can neither be "
                 "exported nor explored. Fit one of parasol's recipes, such as 'best' or 'polynomial'."
             )
@@ -208,14 +207,14 @@ class Surrogate:
         except ParasolError:
             raise
         except (TypeError, ValueError):
-            raise ParasolError(f"parameters must be real numbers, got {mus!r}.") from None
+            raise InputError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim == 0:
             mus = mus[None]
         single = mus.ndim == 1
         if single:
             mus = mus[None]
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:
-            raise ParasolError(
+            raise InputError(
                 f"mus has shape {mus.shape}, expected (n_samples, {self.n_parameters}) or ({self.n_parameters},)."
             )
         low, high = self._box
@@ -227,7 +226,7 @@ class Surrogate:
         if not extrapolate:
             self.parameters.check(scalars)
         if np.any(mus[:, self.features.logs] <= 0):
-            raise ParasolError("a parameter on a logarithmic scale must be positive, outside its range too.")
+            raise InputError("a parameter on a logarithmic scale must be positive, outside its range too.")
         return mus, np.any(~inside, axis=1), single
 
     @cached_property
@@ -278,7 +277,7 @@ class Surrogate:
             values = np.full(len(mus), np.inf)
             np.divide(size * relative, 1 - relative, out=values, where=relative < 1)
             return Bounds(values, relative, np.zeros(len(mus), dtype=bool))
-        raise ParasolError(
+        raise InputError(
             "nothing is known about the errors of this surrogate. Fit it from a reduced model, or give it a calibration set."
         )
 
@@ -291,9 +290,9 @@ class Surrogate:
         """
         layout, quantities = self.layout, self.quantities
         if self.readout is not None:
-            raise ParasolError("this surrogate is restricted already. Restrict the original one.")
+            raise InputError("this surrogate is restricted already. Restrict the original one.")
         if nodes is not None and points is not None:
-            raise ParasolError("give either nodes or points, not both.")
+            raise InputError("give either nodes or points, not both.")
         modes = self.basis.modes.reshape(layout.n_times, len(layout.names), -1, self.basis.n_modes)
         if times is not None:
             chosen = layout.time_indices(times)
@@ -324,7 +323,7 @@ class Surrogate:
         solved: dict[int, np.ndarray] = {}
         if len(bad):
             if self.solver is None:
-                raise ParasolError(
+                raise InputError(
                     f"{len(bad)} of {len(mus)} answers cannot be brought below {tolerance:g} without full solves, and this "
                     "surrogate has no solver at hand. Use dataclasses.replace(surrogate, solver=model)."
                 )

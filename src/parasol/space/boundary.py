@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from parasol.checks import ParasolError
-from parasol.errors import UnsuitableNodes
+from parasol.errors import InputError, UnsuitableNodes
 from parasol.space.fill import fibonacci, fill, independent
 from parasol.space.geometry.axes import AXES
 from parasol.space.geometry.corners import look_around
@@ -105,7 +104,7 @@ def intervals(domain) -> np.ndarray:
 def _ends(domain, n) -> Boundary:
     points = domain.wrap(intervals(domain).reshape(-1, 1)) if domain.part_names else np.empty((0, 1))
     if n is not None and n != len(points):
-        raise ParasolError(f"n_boundary={n} does not fit: this line has {len(points)} ends. Leave it out.")
+        raise InputError(f"n_boundary={n} does not fit: this line has {len(points)} ends. Leave it out.")
     return describe(domain, points, np.ones(len(points)))
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parasol.checks import ParasolError
-from parasol.errors import UnsuitableNodes
+from parasol.errors import InputError, UnsuitableNodes
 from parasol.space.boundary import Boundary, apportion, boundary_nodes, intervals
 from parasol.space.fill import fill
 from parasol.space.front import front
@@ -43,7 +42,7 @@ class Field:
         """Spacing (n,) at (n, dimension) points that lie `depth` away from the boundary."""
         shape = np.asarray(self.shape(points), dtype=float)
         if shape.shape != (len(points),) or not (np.isfinite(shape).all() and (shape > 0).all()):
-            raise ParasolError("spacing must return one positive number per point, shape (n,). Check the function.")
+            raise InputError("spacing must return one positive number per point, shape (n,). Check the function.")
         h = self.scale * shape
         return h if self.grade == 0 else np.maximum(h + self.grade * depth, 0.2 * h)
 
@@ -126,7 +125,7 @@ def spaced(plan: Plan) -> Draft:
     """Nodes with the spacing asked for."""
     expected = _expected(plan)
     if expected > _MOST:
-        raise ParasolError(f"this spacing would need about {expected:.1e} nodes. Use a wider one: {_MOST:.0e} at most.")
+        raise InputError(f"this spacing would need about {expected:.1e} nodes. Use a wider one: {_MOST:.0e} at most.")
     boundary = plan.boundary(plan.field)
     interior = plan.interior(plan.field, boundary.points)
     if len(interior) == 0:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.runtime.layout import Layout
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
@@ -15,7 +16,7 @@ from parasol.space.outline import OutlinedDomain
 def interpolation_weights(layout: Layout, points) -> csr_array:
     """Weights (n_points, n_nodes) that turn values at the nodes of a field into values at points in its domain."""
     if layout.points is None or layout.scheme is None:
-        raise ParasolError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
+        raise InputError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
     points = check_finite(check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points"), "points")
     # the domain is not part of a file, and answers must not change on the way through one
     known = layout.domain if layout.outline is None else OutlinedDomain(layout.outline)
@@ -27,7 +28,7 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
     if known is None:  # stencils would extrapolate wildly
         inside = gap <= 2 * np.max(cloud.wrap.query(tree, layout.points, 2)[0][:, -1])
     if not inside[between].all():
-        raise ParasolError("some of the points lie outside the domain. Ask inside only.")
+        raise InputError("some of the points lie outside the domain. Ask inside only.")
     at_nodes = np.flatnonzero(~between)  # a node has its own value, wherever its neighbours are
     shape = (len(points), len(layout.points))
     weights = csr_array((np.ones(len(at_nodes)), (at_nodes, node[at_nodes])), shape)

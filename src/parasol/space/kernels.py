@@ -18,7 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_choice, check_positive
+from parasol.checks import check_choice, check_positive
+from parasol.errors import InputError
 
 MultiIndex = tuple[int, ...]
 
@@ -120,7 +121,7 @@ class PHS(Kernel):
 
     def __post_init__(self):
         if self.power != int(self.power) or self.power < 1 or self.power % 2 == 0:
-            raise ParasolError(
+            raise InputError(
                 f"power={self.power} of PHS must be an odd positive integer. Use PHS(3), PHS(5) or PHS(7)."
             )
 
@@ -201,7 +202,7 @@ class Wendland(Kernel):
     def __post_init__(self):
         check_positive(self.epsilon, "epsilon of Wendland")
         if self.smooth not in _WENDLAND:
-            raise ParasolError(f"smooth={self.smooth} of Wendland is unknown. Use 2, 4 or 6.")
+            raise InputError(f"smooth={self.smooth} of Wendland is unknown. Use 2, 4 or 6.")
 
     @property
     def smoothness(self) -> float:
@@ -236,14 +237,12 @@ def kernel_from_text(text: str) -> Kernel:
         if not all(math.isfinite(n) for n in numbers):
             raise ValueError
     except ValueError:
-        raise ParasolError(
-            f"kernel={text!r} has something that is not a number. Write it like imq:3 or phs:7."
-        ) from None
+        raise InputError(f"kernel={text!r} has something that is not a number. Write it like imq:3 or phs:7.") from None
     integers = [int(n) if n.is_integer() and (name == "phs" or i == 1) else n for i, n in enumerate(numbers)]
     try:
         return _BY_NAME[name](*integers)
     except TypeError:
-        raise ParasolError(
+        raise InputError(
             f"kernel={text!r} has the wrong number of numbers. Write it like imq:3, phs:7 or matern:2,3.5."
         ) from None
 
@@ -270,7 +269,7 @@ def check_smooth_enough(kernel: Kernel, indices: Sequence[MultiIndex]) -> None:
     """Refuse a kernel that has not the derivatives an operator needs."""
     order = max((sum(index) for index in indices), default=0)
     if order > kernel.smoothness:
-        raise ParasolError(
+        raise InputError(
             f"{kernel} has derivatives up to order {kernel.smoothness:g}, the operator needs order {order}. "
             f"Use PHS({order + 1 + order % 2}) or a smooth kernel such as IMQ."
         )

@@ -9,7 +9,8 @@ from numbers import Real
 
 import numpy as np
 
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_positive
+from parasol.checks import check_choice, check_positive
+from parasol.errors import InputError, ParasolWarning
 from parasol.space.boundary import Boundary, describe
 from parasol.space.counting import Draft, Field, Plan, counted, spaced
 from parasol.space.geometry.domain import Domain
@@ -108,7 +109,7 @@ def scatter(
     try:
         rng = np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise ParasolError(f"rng={rng!r} is no seed. Use a whole number of at least 0 or a NumPy generator.") from None
+        raise InputError(f"rng={rng!r} is no seed. Use a whole number of at least 0 or a NumPy generator.") from None
     shape = spacing if callable(spacing) else (lambda points, h=float(spacing or 1.0): np.full(len(points), h))
     field = Field(shape, grade=grade or 0.0, flat=not callable(spacing), free=spacing is None)
     boundary_rng, interior_rng = rng.spawn(2)
@@ -138,10 +139,10 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
     """
     base = box.unnamed if isinstance(box, Domain) else box
     if not isinstance(base, Box):
-        raise ParasolError(f"a lattice needs a Box, got {type(base).__name__}. Use scatter for other domains.")
+        raise InputError(f"a lattice needs a Box, got {type(base).__name__}. Use scatter for other domains.")
     counts = tuple(shape) if np.iterable(shape) else (shape,) * box.dimension
     if len(counts) != box.dimension or not all(_whole(n, 3) for n in counts) or isinstance(shape, float):
-        raise ParasolError(f"shape={shape!r} does not fit: give {box.dimension} whole numbers of at least 3.")
+        raise InputError(f"shape={shape!r} does not fit: give {box.dimension} whole numbers of at least 3.")
     (lower, upper), periods = box.bounds, box.periods
     ticks = [
         np.linspace(a, b, int(n) + (p > 0))[: int(n)] for a, b, n, p in zip(lower, upper, counts, periods, strict=True)
@@ -191,34 +192,34 @@ def _whole(value, least: int) -> bool:
 
 def _check(domain, n_nodes, spacing, n_boundary, method, grade, relax) -> None:
     if not isinstance(domain, Domain):
-        raise ParasolError(f"scatter needs a domain, got {domain!r}. Use for example Disc() or Box((0, 0), (1, 1)).")
+        raise InputError(f"scatter needs a domain, got {domain!r}. Use for example Disc() or Box((0, 0), (1, 1)).")
     domain.check_closed()
     check_choice(method, _METHODS, "method")
     if n_nodes is None and spacing is None:
-        raise ParasolError("scatter needs a count or a spacing: give n_nodes=1000 or spacing=0.05.")
+        raise InputError("scatter needs a count or a spacing: give n_nodes=1000 or spacing=0.05.")
     if n_nodes is not None and spacing is not None and not callable(spacing):
-        raise ParasolError(f"n_nodes={n_nodes} and spacing={spacing} were both given. Leave one of them out.")
+        raise InputError(f"n_nodes={n_nodes} and spacing={spacing} were both given. Leave one of them out.")
     if spacing is not None and not callable(spacing):
         check_positive(spacing, "spacing")
     for value, name in ((n_nodes, "n_nodes"), (n_boundary, "n_boundary")):
         if value is not None and not _whole(value, 1):
-            raise ParasolError(f"{name} must be a positive whole number, got {value!r}.")
+            raise InputError(f"{name} must be a positive whole number, got {value!r}.")
     if relax is not None and not _whole(relax, 0):
-        raise ParasolError(f"relax must be a number of steps, 0 or more, got {relax!r}.")
+        raise InputError(f"relax must be a number of steps, 0 or more, got {relax!r}.")
     if n_boundary is not None and not domain.part_names:
-        raise ParasolError(f"n_boundary={n_boundary} was given, but this domain has no boundary. Leave it out.")
+        raise InputError(f"n_boundary={n_boundary} was given, but this domain has no boundary. Leave it out.")
     if n_nodes is not None and n_boundary is not None and n_boundary >= n_nodes:
-        raise ParasolError(f"n_nodes={n_nodes} is too small for n_boundary={n_boundary}. It counts all nodes.")
+        raise InputError(f"n_nodes={n_nodes} is too small for n_boundary={n_boundary}. It counts all nodes.")
     if method == "front" and (domain.dimension != 2 or domain.periods.any()):
-        raise ParasolError('method="front" works in the plane without periodic axes only. Use method="fill".')
+        raise InputError('method="front" works in the plane without periodic axes only. Use method="fill".')
     if grade is not None and not (isinstance(grade, Real) and np.isfinite(float(grade))):
-        raise ParasolError(f"grade must be a finite number, got {grade!r}.")
+        raise InputError(f"grade must be a finite number, got {grade!r}.")
     if method == "hexagonal" and (callable(spacing) or grade):
-        raise ParasolError('method="hexagonal" has one spacing everywhere. Use method="fill" for a varying one.')
+        raise InputError('method="hexagonal" has one spacing everywhere. Use method="fill" for a varying one.')
     if grade and len(domain.part_names) == 0:
-        raise ParasolError("grade needs a boundary to count the distance from; this domain has none. Leave grade out.")
+        raise InputError("grade needs a boundary to count the distance from; this domain has none. Leave grade out.")
     if grade is not None and n_nodes is not None and n_boundary is not None:
-        raise ParasolError("n_nodes and n_boundary together determine the grade. Leave grade or n_boundary out.")
+        raise InputError("n_nodes and n_boundary together determine the grade. Leave grade or n_boundary out.")
 
 
 def _assemble(domain, interior: np.ndarray, boundary: Boundary, spacing: np.ndarray) -> Nodes:

@@ -8,8 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from parasol.checks import ParasolError
-from parasol.errors import UnsuitableNodes
+from parasol.errors import InputError, UnsuitableNodes
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
@@ -73,11 +72,11 @@ def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
     """
     domain = nodes.domain
     if part is not None and part not in domain.part_names:
-        raise ParasolError(
+        raise InputError(
             f"the domain has no boundary part {part!r}. Its parts are: {', '.join(domain.part_names) or 'none'}."
         )
     if not domain.part_names:
-        raise ParasolError("the domain is periodic all around and has no boundary to integrate over.")
+        raise InputError("the domain is periodic all around and has no boundary to integrate over.")
     if domain.dimension == 2:
         found = _along_arcs(nodes, part)
     else:

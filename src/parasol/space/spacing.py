@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 from scipy.spatial.distance import cdist
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.geometry.pieces import arc_lengths, points_along
 
@@ -34,7 +34,7 @@ def feature_spacing(domain: Domain) -> Callable[[np.ndarray], np.ndarray]:
     True
     """
     if domain.dimension != 2:
-        raise ParasolError(
+        raise InputError(
             f"feature_spacing is for domains of the plane, this one has {domain.dimension} dimensions. Use spacing=None."
         )
     size = domain.volume() ** 0.5

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.space.kernels import PHS, Kernel, MultiIndex, check_smooth_enough, monomials, n_monomials
 
 _BATCH_BYTES = 2_000_000  # one batch of local systems stays in the processor's cache
@@ -50,24 +50,24 @@ def default_scheme(
     Scheme(kernel=PHS(power=9), degree=4, stencil_size=39)
     """
     if not (kernel is None or isinstance(kernel, Kernel)):
-        raise ParasolError(f"kernel is {kernel!r}. Pass a kernel such as ps.space.PHS(9) or ps.space.IMQ(3.0).")
+        raise InputError(f"kernel is {kernel!r}. Pass a kernel such as ps.space.PHS(9) or ps.space.IMQ(3.0).")
     for name, value in (("degree", degree), ("stencil_size", stencil_size)):
         if not (value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool))):
-            raise ParasolError(f"{name}={value!r} must be a whole number.")
+            raise InputError(f"{name}={value!r} must be a whole number.")
     if degree is None:
         degree = _DEFAULT_DEGREE[dimension] if kernel is None or isinstance(kernel, PHS) else -1
     if degree < -1:
-        raise ParasolError(f"degree={degree} must be an integer >= -1, where -1 means no polynomials.")
+        raise InputError(f"degree={degree} must be an integer >= -1, where -1 means no polynomials.")
     if kernel is None:
         # the smoothest spline that these polynomials make non-singular; above 9 conditioning eats the gain
         kernel = PHS(max(min(2 * degree + 1, 9), order + 1 + order % 2))
     if degree < kernel.minimal_degree:
-        raise ParasolError(
+        raise InputError(
             f"degree={degree} is too small for {kernel}, whose local systems may be singular. "
             f"Use degree >= {kernel.minimal_degree}."
         )
     if isinstance(kernel, PHS) and degree < order:
-        raise ParasolError(
+        raise InputError(
             f"degree={degree} is too small for derivatives of order {order}: splines converge by their polynomials only. "
             f"Use degree >= {order}."
         )
@@ -75,7 +75,7 @@ def default_scheme(
     if stencil_size is None:
         stencil_size = max(math.ceil(2.6 * count), 2 * dimension + 1) if degree >= 0 else _NO_POLYNOMIALS[dimension]
     if stencil_size < max(count, 2):
-        raise ParasolError(
+        raise InputError(
             f"stencil_size={stencil_size} is too small for degree={degree} in {dimension} dimensions ({count} monomials). "
             f"Use stencil_size >= {2 * count}, or a smaller degree."
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from parasol import Model, ParasolError
+from parasol import Model
+from parasol.errors import InputError
 from parasol.reduction import AffineForm, affine_form, modes_on_unknowns
 from parasol.runtime import Basis
 
@@ -37,7 +38,7 @@ class PointModel:
         try:
             return np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
         except np.linalg.LinAlgError:
-            raise ParasolError(
+            raise InputError(
                 "the equation at the chosen points does not determine the coefficients. Use ps.reduce."
             ) from None
 

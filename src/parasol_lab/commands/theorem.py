@@ -66,7 +66,7 @@ def theorem(
     [dim]parasol theorem helmholtz --modes 5 --accuracy 1e-2 --out growth.png[/dim]
     """
     from parasol import load_problem
-    from parasol.checks import ParasolError
+    from parasol.errors import InputError
     from parasol.report import FIGURE_SUFFIXES, require_matplotlib, write_json
     from parasol_lab.theorem.examination import examine, save_examined
     from parasol_lab.theorem.figure import draw_theorem
@@ -76,7 +76,7 @@ def theorem(
         check_place(out, FIGURE_SUFFIXES)
         require_matplotlib()
         if not compare:
-            raise ParasolError("--out draws what --no-compare leaves out. Leave out one of them.")
+            raise InputError("--out draws what --no-compare leaves out. Leave out one of them.")
     for path in (save, json_file if json_file != "-" else None):
         if path is not None:
             check_place(path, None)

@@ -16,7 +16,8 @@ import numpy as np
 from scipy import linalg
 
 from parasol import NetworkRecipe
-from parasol.checks import ParasolError, check_choice, check_count, check_shape
+from parasol.checks import check_choice, check_count, check_shape
+from parasol.errors import InputError
 from parasol.fitting import Adam, Network, Scaling, TrainedNetwork, check_data, mean_relative_error, solve_last_layer
 from parasol.runtime import check_inputs
 
@@ -256,10 +257,10 @@ def _check_fields(x, y, validation):
             fields if isinstance(fields, np.ndarray) and fields.dtype.kind == "f" else np.asarray(fields, dtype=float)
         )
         if fields.ndim != 2 or not fields.shape[1]:
-            raise ParasolError(f"{name} has shape {fields.shape}, expected (n_samples, n_values).")
+            raise InputError(f"{name} has shape {fields.shape}, expected (n_samples, n_values).")
         bad = sum(int(np.sum(~np.isfinite(fields[i : i + 16]))) for i in range(0, len(fields), 16))
         if bad:
-            raise ParasolError(
+            raise InputError(
                 f"{name} has {bad} of {fields.size} entries that are NaN or infinite. Repair or remove them first."
             )
         return fields
@@ -268,7 +269,7 @@ def _check_fields(x, y, validation):
     if validation is not None:
         y_val = checked(validation[1], "validation y")
         if y_val.shape[1] != y.shape[1]:
-            raise ParasolError(
+            raise InputError(
                 f"validation y has {y_val.shape[1]} values, y has {y.shape[1]}. Pass fields on the same nodes."
             )
         ones = (np.asarray(validation[0]), np.ones((len(y_val), 1)))

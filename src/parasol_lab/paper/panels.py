@@ -11,7 +11,8 @@ from scipy.interpolate import RBFInterpolator
 
 from parasol import Evolution, Solution
 from parasol.cache import check_output, replacing
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.report import (
     FIGURE_SUFFIXES,
     INK,
@@ -115,7 +116,7 @@ def draw_in_time(
     predicted, model, say = rows[label], reference.model, clock(reference)
     chosen = [_stored(reference.times, t) for t in times]
     if not chosen:
-        raise ParasolError("there is no time to draw. Give some, such as times=(2.5, 5, 7.5, 10).")
+        raise InputError("there is no time to draw. Give some, such as times=(2.5, 5, 7.5, 10).")
     shown = views(model)
     width, height = map_size(model, shown, 3.1)
     figure.set_size_inches(3 * (width + 0.85), (1 + len(chosen)) * (height + 0.25) + 0.6)
@@ -159,13 +160,13 @@ def _begin(
     """The full solution, the predictions in its shape, an empty figure and the path; or a clear error."""
     model = reference.model
     if model.nodes.dimension != dimension:
-        raise ParasolError(
+        raise InputError(
             f"the nodes have {model.nodes.dimension} coordinates, this figure is for {dimension}. "
             f"Use draw_solvers or draw_in_time in the plane, draw_cuts in space."
         )
     if len(model.problem.names) > 1:
         names = ", ".join(model.problem.names)
-        raise ParasolError(f"the problem has several unknowns: {names}. These figures show one; use draw for all.")
+        raise InputError(f"the problem has several unknowns: {names}. These figures show one; use draw for all.")
     full = np.asarray(reference.values, dtype=float)
     rows = {}
     for label, values in predictions.items():
@@ -174,7 +175,7 @@ def _begin(
             values = values.reshape(full.shape)
         rows[label] = check_finite(check_shape(values, full.shape, f"prediction of {label}"), f"prediction of {label}")
     if not rows:
-        raise ParasolError("there is no prediction to draw. Give a mapping of solvers to values at the nodes.")
+        raise InputError("there is no prediction to draw. Give a mapping of solvers to values at the nodes.")
     figure_class = require_matplotlib()
     return full, rows, figure_class(layout="constrained"), check_output(path, FIGURE_SUFFIXES)
 
@@ -229,7 +230,7 @@ def _size(gap: np.ndarray, full: np.ndarray) -> float:
 def _stored(times: np.ndarray, t: float) -> int:
     nearest = int(np.abs(times - t).argmin())
     if abs(times[nearest] - t) > 1e-9 * max(1.0, abs(t)):
-        raise ParasolError(f"t={t:g} is not a stored time. The nearest is {times[nearest]:g}.")
+        raise InputError(f"t={t:g} is not a stored time. The nearest is {times[nearest]:g}.")
     return nearest
 
 
@@ -242,11 +243,11 @@ def draw_on_sphere(nodes: Nodes, samples: np.ndarray, path: str | Path, *, name:
     """
     samples = check_finite(check_shape(samples, (None, nodes.n_boundary), "samples"), "samples")
     if nodes.dimension != 3 or not nodes.n_boundary:
-        raise ParasolError(f"{nodes!r} are not the nodes of a ball. Give nodes in space with a boundary.")
+        raise InputError(f"{nodes!r} are not the nodes of a ball. Give nodes in space with a boundary.")
     middle, radius = nodes.domain.bounds.mean(axis=0), float(np.ptp(nodes.domain.bounds[:, 0])) / 2
     directions = (nodes.boundary - middle) / radius
     if np.abs(np.linalg.norm(directions, axis=1) - 1).max() > 1e-6:
-        raise ParasolError("the boundary nodes do not lie on a sphere. Use draw for functions on other boundaries.")
+        raise InputError("the boundary nodes do not lie on a sphere. Use draw for functions on other boundaries.")
     figure_class = require_matplotlib()
     path = check_output(path, FIGURE_SUFFIXES)
     figure = figure_class(figsize=(3.1 * (1 + len(samples)) + 0.7, 3.5), layout="constrained")
@@ -346,7 +347,7 @@ def draw_efficiency(
     curves = {label: _positive(label, *pair) for label, pair in series.items()}
     curves = {label: curve for label, curve in curves.items() if len(curve[0])}
     if not curves:
-        raise ParasolError("there is nothing positive to draw. Give a mapping of labels to (n_solves, errors).")
+        raise InputError("there is nothing positive to draw. Give a mapping of labels to (n_solves, errors).")
     figure_class = require_matplotlib()
     path = check_output(path, FIGURE_SUFFIXES)
     figure = figure_class(figsize=(8.2, 5.0), layout="constrained")
@@ -360,7 +361,7 @@ def draw_efficiency(
         axes.plot(n_solves, errors, **style)
     for label, floor in (floors or {}).items():
         if not (np.isfinite(floor) and floor > 0):
-            raise ParasolError(f"the floor {label!r} is {floor!r}. Give a positive number.")
+            raise InputError(f"the floor {label!r} is {floor!r}. Give a positive number.")
         axes.axhline(floor, color=INK, lw=1.0, ls=(0, (5, 3)), zorder=1)
         axes.annotate(
             f"{label}\n{floor:.1e}",
@@ -385,7 +386,7 @@ def _positive(label: str, n_solves, errors) -> tuple[np.ndarray, np.ndarray]:
     """The points of a curve a logarithm can show, in order of the number of solves."""
     n_solves, errors = np.atleast_1d(np.asarray(n_solves, float)), np.atleast_1d(np.asarray(errors, float))
     if n_solves.ndim != 1 or n_solves.shape != errors.shape:
-        raise ParasolError(f"{label!r} has {n_solves.size} numbers of solves and {errors.size} errors. Give as many.")
+        raise InputError(f"{label!r} has {n_solves.size} numbers of solves and {errors.size} errors. Give as many.")
     known = (n_solves > 0) & (errors > 0) & np.isfinite(n_solves) & np.isfinite(errors)
     order = np.argsort(n_solves[known], kind="stable")
     return n_solves[known][order], errors[known][order]
@@ -411,11 +412,11 @@ def draw_budget(budgets: Mapping[str, Mapping[str, float | None]], path: str | P
     for solver, parts in budgets.items():
         for part, value in parts.items():
             if value is not None and not (np.isfinite(value) and value > 0):
-                raise ParasolError(f"the part {part!r} of {solver!r} is {value!r}. Give a positive number, or None.")
+                raise InputError(f"the part {part!r} of {solver!r} is {value!r}. Give a positive number, or None.")
     kinds = list(dict.fromkeys(part for parts in budgets.values() for part in parts))
     known = [v for parts in budgets.values() for v in parts.values() if v is not None]
     if not known:
-        raise ParasolError("there is no error to draw. Give a mapping of solvers to parts of their error.")
+        raise InputError("there is no error to draw. Give a mapping of solvers to parts of their error.")
     figure_class = require_matplotlib()
     path = check_output(path, FIGURE_SUFFIXES)
     bars = [(s, part) for s, parts in budgets.items() for part in kinds if parts.get(part) is not None]

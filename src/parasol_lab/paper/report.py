@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parasol.cache import check_output, replacing
-from parasol.checks import ParasolError
-from parasol.errors import FileError
+from parasol.errors import FileError, InputError
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MINUS = "\N{MINUS SIGN}"
@@ -31,7 +30,7 @@ class Table:
 
     >>> Table(("solver", "error"), (("POD-DNN",),))
     Traceback (most recent call last):
-    parasol.errors.ParasolError: row 0 of a table has 1 cells, its header 2. Give as many.
+    parasol.errors.InputError: row 0 of a table has 1 cells, its header 2. Give as many.
     """
 
     headers: tuple[str, ...]
@@ -42,12 +41,12 @@ class Table:
     def __post_init__(self):
         for i, row in enumerate(self.rows):
             if len(row) != len(self.headers):
-                raise ParasolError(
+                raise InputError(
                     f"row {i} of a table has {len(row)} cells, its header {len(self.headers)}. Give as many."
                 )
         for i in self.emphasis:
             if not 0 <= i < len(self.rows):
-                raise ParasolError(f"emphasis names row {i}, but the table has {len(self.rows)} rows, counted from 0.")
+                raise InputError(f"emphasis names row {i}, but the table has {len(self.rows)} rows, counted from 0.")
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def write_report(
     path = check_output(path, (".html",))
     sections = list(sections)
     if not sections:
-        raise ParasolError("the report has no sections. Give at least one.")
+        raise InputError("the report has no sections. Give at least one.")
     tables, figures, anchors = count(1), count(1), _anchors([section.title for section in sections])
     body = []
     for anchor, section in zip(anchors, sections, strict=True):
@@ -99,7 +98,7 @@ def write_report(
             elif isinstance(block, str):
                 body.extend(f"<p>{_text(part)}</p>" for part in re.split(r"\n\s*\n", block.strip()) if part)
             else:
-                raise ParasolError(
+                raise InputError(
                     f"section {section.title!r} holds a {type(block).__name__}. Use texts, Table and Figure."
                 )
         body.append("</section>")

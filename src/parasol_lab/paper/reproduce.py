@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from parasol import Model, Surrogate, __version__, save
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
+from parasol.checks import check_choice, check_count
 from parasol.delivery import write_page
-from parasol.errors import FileError
+from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.report import Facts, machine_facts, require_matplotlib, write_json
 from parasol_lab.paper.helmholtz import run_helmholtz
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS
@@ -48,7 +48,7 @@ def reproduce(
     check_choice(device, ("auto", "cpu", "gpu"), "device")
     check_count(degree, "degree")
     if seed < 0:
-        raise ParasolError(f"seed={seed} must be a whole number from 0 on.")
+        raise InputError(f"seed={seed} must be a whole number from 0 on.")
     require_matplotlib()
     out = Path(out).absolute()
     if out.exists() and not out.is_dir():

@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parasol import Model, NetworkRecipe, Settings, Surrogate, fit, load_problem, solve_many
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.fitting import recipe_named
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots
@@ -192,7 +192,7 @@ def measure(predict: Predict, truth: Snapshots, *, basis: Basis | None = None, q
         first += len(block)
     error = np.concatenate(errors)
     if not np.all(np.isfinite(error)):
-        raise ParasolError("a solver answered with numbers that are not finite. Run it again with another --seed.")
+        raise InputError("a solver answered with numbers that are not finite. Run it again with another --seed.")
     facts: Facts = {
         "error": float(np.mean(error)),
         "max_error": float(np.max(error)),

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from parasol import Model, NetworkRecipe, Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
-from parasol.checks import ParasolError, ParasolWarning, check_choice, check_count
+from parasol.checks import check_choice, check_count
+from parasol.errors import InputError, ParasolWarning
 from parasol.pde import discretize_with
 from parasol.report import Facts, machine_facts
 from parasol.runtime import Basis, features_of
@@ -76,7 +77,7 @@ def examine(
     check_choice(precondition, PRECONDITIONERS, "precondition")
     check_count(n_modes, "n_modes")
     if check_count(n_snapshots, "n_snapshots") < n_modes:
-        raise ParasolError(f"n_snapshots={n_snapshots} cannot give n_modes={n_modes} modes. Solve at least as often.")
+        raise InputError(f"n_snapshots={n_snapshots} cannot give n_modes={n_modes} modes. Solve at least as often.")
     check_provable(problem)
     progress("discretising")
     if settings is None:
@@ -128,7 +129,7 @@ def _basis(model: Model, n_modes: int, n_snapshots: int, seed: int, progress) ->
         warnings.simplefilter("ignore", ParasolWarning)  # fewer directions than that are no surprise
         whole = pod(snapshots, n_modes=min(max(n_modes, _MORE_MODES), n_snapshots))
     if whole.n_modes < n_modes:
-        raise ParasolError(
+        raise InputError(
             f"the solutions span {whole.n_modes} directions only, n_modes={n_modes} are too many. Ask for fewer."
         )
     return whole

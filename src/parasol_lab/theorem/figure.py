@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parasol.cache import check_output, replacing
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.report import FIGURE_SUFFIXES, INK, Facts, require_matplotlib
 from parasol_lab.theorem.growth import CURVES
 
@@ -31,9 +31,7 @@ def draw_theorem(facts: Facts, path: str | Path | None = None) -> Path | Figure:
     """
     found = facts["growth"]
     if found is None:
-        raise ParasolError(
-            "there is nothing to draw: growth was not counted. Examine with compare=True, where B varies."
-        )
+        raise InputError("there is nothing to draw: growth was not counted. Examine with compare=True, where B varies.")
     figure_class = require_matplotlib()
     path = None if path is None else check_output(path, FIGURE_SUFFIXES)
     figure = figure_class(figsize=(11.5, 4.8), layout="constrained")

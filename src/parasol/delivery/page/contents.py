@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_count, check_finite, check_shape
+from parasol.checks import check_count, check_finite, check_shape
 from parasol.delivery.page.bounds import Span, bound_program
 from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import map_program
+from parasol.errors import InputError
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
 from parasol.runtime.surrogate import Surrogate
@@ -81,13 +82,13 @@ def page_functions(surrogate: Surrogate, samples) -> list[PageFunction]:
     layout, functions = surrogate.layout, surrogate.parameters.functions
     if not functions:
         if samples is not None:
-            raise ParasolError("samples are for function parameters; this surrogate has none. Leave them out.")
+            raise InputError("samples are for function parameters; this surrogate has none. Leave them out.")
         return []
     if layout.points is None or surrogate.readout is not None:
-        raise ParasolError("a page of a function parameter needs the nodes. Explore the surrogate that was fitted.")
+        raise InputError("a page of a function parameter needs the nodes. Explore the surrogate that was fitted.")
     given = samples is not None and np.ndim(samples) > 0
     if given and len(functions) > 1:
-        raise ParasolError("samples can be given for one function parameter only. Give a number of them.")
+        raise InputError("samples can be given for one function parameter only. Give a number of them.")
     out, place = [], len(surrogate.parameters.scalars)
     for f in functions:
         points = layout.points[layout.n_interior :] if f.on == "boundary" else layout.points

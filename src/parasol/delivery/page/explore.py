@@ -8,11 +8,11 @@ from html import escape
 from pathlib import Path
 
 from parasol.cache.disk import check_output, replacing
-from parasol.checks import ParasolError
 from parasol.delivery.page.about import about
 from parasol.delivery.page.contents import contents
 from parasol.delivery.page.equations import equation_html
 from parasol.delivery.page.pack import Pack, script_text
+from parasol.errors import InputError
 from parasol.runtime.surrogate import Surrogate
 
 _MOST = 40_000_000  # characters: more is no page
@@ -59,7 +59,7 @@ def write_page(surrogate: Surrogate, path: str | Path, *, title: str | None = No
 
 def _page(surrogate: Surrogate, title: str | None, samples) -> str:
     if not isinstance(surrogate, Surrogate):
-        raise ParasolError(f"cannot explore a {type(surrogate).__name__}. Pass a surrogate.")
+        raise InputError(f"cannot explore a {type(surrogate).__name__}. Pass a surrogate.")
     known = about(surrogate)
     title = str(title or known["name"] or "Explorer")
     pack = Pack()
@@ -74,7 +74,7 @@ def _page(surrogate: Surrogate, title: str | None, samples) -> str:
     # in one go, so that no text is taken for the name of another
     html = re.sub("%([A-Z]+)%", lambda found: parts[found[1]], _template("page.html"))
     if len(html) > _MOST:
-        raise ParasolError(
+        raise InputError(
             f"the page would have {1e-6 * len(html):.0f} MB. Choose fewer times: surrogate.restricted(times=...)."
         )
     return html

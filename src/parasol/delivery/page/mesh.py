@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import ParasolError
 from parasol.delivery.files import triangulate
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.delivery.page.pack import Pack
+from parasol.errors import InputError
 from parasol.runtime.layout import Layout
 from parasol.space.geometry.domain import Domain
 
@@ -54,7 +54,7 @@ def make_mesh(layout: Layout) -> Mesh:
         ends = np.array([points.min(axis=0), points.max(axis=0)])
         return Mesh(points, owner, np.column_stack([order[:-1], order[1:]]), order[[0, -1], None], ends)
     if dimension > 3:
-        raise ParasolError(f"a page draws in up to 3 dimensions, these nodes have {dimension}.")
+        raise InputError(f"a page draws in up to 3 dimensions, these nodes have {dimension}.")
     domain = layout.domain
     if domain is None:
         domain = NodeHull(points, layout.n_interior, layout.outline)
@@ -66,7 +66,7 @@ def make_mesh(layout: Layout) -> Mesh:
     on_boundary = (owner >= layout.n_interior) & (layout.n_interior > 0)
     cells = triangulate(points, domain, on_boundary=on_boundary)
     if not len(cells):
-        raise ParasolError(f"{n_nodes} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes.")
+        raise InputError(f"{n_nodes} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes.")
     rim = _rim(points, cells)
     if dimension == 3 and on_boundary.any():
         rim = rim[on_boundary[rim].all(axis=1)]  # flat cells left out inside make gaps, but no boundary

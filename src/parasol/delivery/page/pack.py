@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 
 _TYPES = {"f4": "<f4", "f8": "<f8", "i4": "<i4", "u2": "<u2"}
 
@@ -46,5 +46,5 @@ def script_text(data) -> str:
     try:
         text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        raise ParasolError("a number of this surrogate is NaN or infinite, so it makes no page.") from None
+        raise InputError("a number of this surrogate is NaN or infinite, so it makes no page.") from None
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

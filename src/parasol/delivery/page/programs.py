@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
 from parasol.delivery.page.pack import Pack
-from parasol.errors import FormulaError
+from parasol.errors import FormulaError, InputError
 from parasol.runtime.formulas import Formula
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import flat
@@ -23,7 +22,7 @@ def map_program(operations: tuple[Operation, ...], pack: Pack) -> list[dict]:
     """A map as numbers.js runs it: for each operation its kind and its parts, arrays in the type that they have."""
     count = sum(op.n_numbers for op in flat(operations))
     if count > MOST_WEIGHTS:
-        raise ParasolError(
+        raise InputError(
             f"a map of {count} weights is too large for a page, which holds {MOST_WEIGHTS}. Fit a smaller map, or use "
             "parasol serve."
         )

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from parasol.checks import ParasolError
 from parasol.delivery.server.service import Limits, Service
-from parasol.errors import NotInstalled
+from parasol.errors import InputError, NotInstalled
 from parasol.runtime.surrogate import Surrogate
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def make_app(surrogate: Surrogate, *, limits: Limits | None = None, extrapolate:
     if missing:
         raise NotInstalled(f"serving needs {' and '.join(missing)}. Install it with: pip install 'parasol-pde[serve]'.")
     if not isinstance(surrogate, Surrogate):
-        raise ParasolError(f"cannot serve a {type(surrogate).__name__}. Pass a surrogate.")
+        raise InputError(f"cannot serve a {type(surrogate).__name__}. Pass a surrogate.")
     service = Service(surrogate, limits or Limits(), extrapolate)
     _ = surrogate(service.middle).values  # a surrogate that cannot answer should say so now
     from parasol.delivery.server.routes import Routes  # needs Starlette
@@ -134,7 +133,7 @@ def _uvicorn(app: Starlette, limits: Limits) -> uvicorn.Server:
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that accepts connections, or the reason in one line."""
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise ParasolError(f"port must be a whole number from 0 to 65535, got {port!r}.")
+        raise InputError(f"port must be a whole number from 0 to 65535, got {port!r}.")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
@@ -144,4 +143,4 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         message = f"cannot listen at {host}, port {port}: {why}. Choose another port, or 0 for any free one."
-    raise ParasolError(message)
+    raise InputError(message)

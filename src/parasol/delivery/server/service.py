@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError, check_count
+from parasol.checks import check_count
 from parasol.delivery.server.formats import JSON, Refusal, numbers
+from parasol.errors import InputError
 from parasol.runtime.surrogate import Answer, Surrogate
 
 SELECTORS = ("nodes", "points", "times")
@@ -245,7 +246,7 @@ def _quantities(question: Question, answer: Answer) -> dict[str, Any]:
 
 def _check_finite(name: str, *arrays: np.ndarray) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
-        raise ParasolError(f"the {name} are not finite. Ask inside the box.")
+        raise InputError(f"the {name} are not finite. Ask inside the box.")
 
 
 def _size(surrogate: Surrogate) -> int:

@@ -7,8 +7,7 @@ import importlib.util
 import pkgutil
 from pathlib import Path
 
-from parasol.checks import ParasolError
-from parasol.errors import FileError
+from parasol.errors import FileError, InputError, ParasolError
 from parasol.pde.problem import Problem
 
 
@@ -27,7 +26,7 @@ def load_problem(name: str) -> Problem:
         return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").problem
     path, _, variable = name.partition(":") if ".py" in name else ("", "", "")
     if not path:
-        raise ParasolError(
+        raise InputError(
             f"unknown problem {name!r}. Use one of {', '.join(problem_names())}, or path/to/file.py[:name]."
         )
     return _from_file(Path(path), variable)
@@ -38,23 +37,21 @@ def _from_file(path: Path, variable: str) -> Problem:
         raise FileError(f"there is no file {str(path)!r} to read a problem from.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ParasolError(f"{str(path)!r} is not a Python file. Give a .py file that declares a ps.Problem.")
+        raise InputError(f"{str(path)!r} is not a Python file. Give a .py file that declares a ps.Problem.")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except ParasolError:
         raise
     except Exception as error:
-        raise ParasolError(f"{str(path)!r} does not run: {type(error).__name__}: {error}") from error
+        raise InputError(f"{str(path)!r} does not run: {type(error).__name__}: {error}") from error
     found = {key: value for key, value in vars(module).items() if isinstance(value, Problem)}
     if variable:
         if variable not in found:
-            raise ParasolError(
-                f"{str(path)!r} has no problem named {variable!r}. It has: {', '.join(found) or 'none'}."
-            )
+            raise InputError(f"{str(path)!r} has no problem named {variable!r}. It has: {', '.join(found) or 'none'}.")
         return found[variable]
     if len(found) != 1:
-        raise ParasolError(
+        raise InputError(
             f"{str(path)!r} has {len(found)} problems ({', '.join(found) or 'none'}). Say which: {path}:name."
         )
     return next(iter(found.values()))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom
 
-from parasol.checks import ParasolError, check_count, check_positive, check_progress
-from parasol.errors import SolveFailed, UnsuitableNodes
+from parasol.checks import check_count, check_positive, check_progress
+from parasol.errors import InputError, SolveFailed, UnsuitableNodes
 from parasol.fitting.fit import accuracy
 from parasol.learning.nodes import discretize_on, estimate, probes
 from parasol.pde.model import Model
@@ -185,7 +185,7 @@ def check(
     discretisation error is estimated afresh by twice as many nodes, and by another kernel; the largest estimate counts.
     """
     if not isinstance(surrogate, Surrogate):
-        raise ParasolError(f"cannot check a {type(surrogate).__name__}. Pass a surrogate.")
+        raise InputError(f"cannot check a {type(surrogate).__name__}. Pass a surrogate.")
     stage = check_progress(progress) or (lambda text: None)
     n = check_count(n, "n")
     learned = surrogate.provenance
@@ -250,13 +250,13 @@ def _fresh(surrogate: Surrogate, solver, n: int, rng: int, jobs, stage) -> tuple
     mus = scalars
     if space.functions:
         if not hasattr(solver, "sample"):
-            raise ParasolError("parameters that are functions can be drawn by a model only. Pass model=.")
+            raise InputError("parameters that are functions can be drawn by a model only. Pass model=.")
         mus = solver.sample(n, generator)
         mus[:, : scalars.shape[1]] = scalars
     told = stage(f"{n} fresh full solves")
     truth = solve_many(solver, mus, jobs=jobs, progress=told)
     if truth.n_values != surrogate.basis.n_values:
-        raise ParasolError(
+        raise InputError(
             f"the solver gives {truth.n_values} values, the surrogate {surrogate.basis.n_values}: they do not belong together."
         )
     return truth, len(truth.failures)

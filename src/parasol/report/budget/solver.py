@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, ParasolWarning
+from parasol.errors import InputError, ParasolWarning
 from parasol.learning.nodes import rebuilt
 from parasol.pde.catalogue import load_problem, problem_names
 from parasol.pde.problem import Problem
@@ -29,11 +29,11 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
     declared = _declared(surrogate, problem)
     layout, held = surrogate.layout, surrogate.provenance.nodes
     if layout.points is None or layout.scheme is None:
-        raise ParasolError(
+        raise InputError(
             "this surrogate knows no nodes: it was made from data. In Python, pass model= with your solver."
         )
     if declared.domain.dimension != layout.points.shape[1] or declared.names != tuple(layout.names):
-        raise ParasolError(
+        raise InputError(
             f"the problem has {declared.domain.dimension} dimensions and the unknowns {', '.join(declared.names)}, the "
             f"surrogate {layout.points.shape[1]} and {', '.join(layout.names)}: it is another problem."
         )
@@ -48,7 +48,7 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
             stacklevel=3,
         )
     elif known is not None and problem_fingerprint(declared) != known:
-        raise ParasolError(
+        raise InputError(
             "the solver made from this problem is not the one the surrogate was learned from: the domain, the equation, "
             "the boundary conditions, the parameters or the times have changed. Check against the problem it was learned from."
         )
@@ -61,21 +61,21 @@ def _declared(surrogate: Surrogate, problem: Problem | str | None) -> Problem:
     if isinstance(problem, Problem):
         return problem
     if problem is not None:
-        raise ParasolError(f"problem is a {type(problem).__name__}. Pass a ps.Problem or its name.")
+        raise InputError(f"problem is a {type(problem).__name__}. Pass a ps.Problem or its name.")
     name, equation = surrogate.provenance.problem, surrogate.provenance.equation
     if name is None or name not in problem_names():
         said = f"its problem {name!r} is not in the catalogue" if name else "it does not say which problem it solves"
-        raise ParasolError(f"the solver of this surrogate cannot be made again: {said}. {_ASK}")
+        raise InputError(f"the solver of this surrogate cannot be made again: {said}. {_ASK}")
     found = load_problem(name)
     if equation is not None and problem_words(found)["equation"] != equation:
-        raise ParasolError(f"the catalogue's {name!r} has another equation than this surrogate. {_ASK}")
+        raise InputError(f"the catalogue's {name!r} has another equation than this surrogate. {_ASK}")
     return found
 
 
 def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> dict[str, Any]:
     """What a file without an account of its nodes leaves open; exact where the boundary conditions state values."""
     if not all(form.states_value for forms in problem.conditions.values() for form in forms):
-        raise ParasolError(
+        raise InputError(
             "the file does not say where the ghosts of its boundary conditions were. In Python: check(surrogate, model=model)."
         )
     rim = points[n_interior:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import parse
 
 AXES = ("x", "y", "z")
@@ -54,11 +54,11 @@ def axis_symbols(expression: sympy.Basic, dimension: int, what: str) -> list[sym
     for symbol in sorted(expression.free_symbols, key=str):
         axis = axis_of(symbol)
         if axis is None or axis >= dimension:
-            raise ParasolError(
+            raise InputError(
                 f"{what} depends on {symbol}. Use only {', '.join(AXES[:dimension])}, or the symbols of ps.coordinates."
             )
         if axis in used:
-            raise ParasolError(
+            raise InputError(
                 f"{what} has {used[axis]} and {symbol} for the same axis. Use the symbols of one ps.coordinates."
             )
         symbols[axis], used[axis] = symbol, str(symbol)

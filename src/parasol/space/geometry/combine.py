@@ -8,7 +8,8 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
+from parasol.errors import InputError, ParasolError
 from parasol.space.geometry.corners import look_around, of_first
 from parasol.space.geometry.cutting import SAMPLES, Cutter, Verdict, join
 from parasol.space.geometry.domain import Arc, Domain
@@ -39,12 +40,12 @@ class Combination(Domain):
         check_choice(self.kind, tuple(_WORDS), "kind")
         a, b = self.a, self.b
         if a.dimension != b.dimension:
-            raise ParasolError(f"cannot combine domains of dimension {a.dimension} and {b.dimension}.")
+            raise InputError(f"cannot combine domains of dimension {a.dimension} and {b.dimension}.")
         if self.periods.any():
             wraps = self.periods > 0
             within = ((b.bounds[0] >= a.bounds[0]) & (b.bounds[1] <= a.bounds[1]))[wraps].all()
             if self.kind != "difference" or b.periods.any() or not within:
-                raise ParasolError(
+                raise InputError(
                     "a periodic box combines only as box - hole, the hole within one period and not periodic itself."
                 )
         lower, upper = self.bounds
@@ -56,7 +57,7 @@ class Combination(Domain):
 
     @property
     def _empty(self) -> ParasolError:
-        return ParasolError(f"a domain with no interior: nothing is left of the {self.kind} a {_WORDS[self.kind]} b.")
+        return InputError(f"a domain with no interior: nothing is left of the {self.kind} a {_WORDS[self.kind]} b.")
 
     @property
     def dimension(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.expressions import as_function
 from parasol.space.geometry.axes import axis_symbols, parse_in_axes
 
@@ -28,14 +28,14 @@ def read_condition(name: str, predicate: Predicate, dimension: int) -> Condition
     """The condition for a part as SymPy relation or function, or a clear error."""
     advice = "Use a relation such as x < 0.1, its text, or a function of points."
     if isinstance(predicate, bool | np.bool_):
-        raise ParasolError(f"the condition for part {name!r} is just {bool(predicate)}, it names no place. {advice}")
+        raise InputError(f"the condition for part {name!r} is just {bool(predicate)}, it names no place. {advice}")
     given = parse_in_axes(predicate, dimension) if isinstance(predicate, str) else predicate
     if isinstance(given, sympy.Basic):
         axis_symbols(given, dimension, f"the condition for part {name!r}")
         if not isinstance(given, sympy.logic.boolalg.Boolean) or isinstance(given, sympy.Symbol):
-            raise ParasolError(f"the condition for part {name!r} is {given}, which is neither true nor false. {advice}")
+            raise InputError(f"the condition for part {name!r} is {given}, which is neither true nor false. {advice}")
     elif not callable(given):
-        raise ParasolError(f"the condition for part {name!r} is a {type(given).__name__}. {advice}")
+        raise InputError(f"the condition for part {name!r} is a {type(given).__name__}. {advice}")
     return given
 
 
@@ -47,7 +47,7 @@ def compile_condition(name: str, given: Condition, dimension: int, near: float) 
     def test(points: np.ndarray) -> np.ndarray:
         answer = np.asarray(given(points))
         if answer.shape != (len(points),):
-            raise ParasolError(
+            raise InputError(
                 f"the condition for part {name!r} returned shape {answer.shape} for {len(points)} points. "
                 f"Return one True or False per point."
             )

@@ -13,7 +13,8 @@ import sympy
 from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.expressions import as_function, parse, to_expression
 from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.geometry.polygon import area, check_loop, cross, crosses_itself
@@ -167,22 +168,22 @@ class Star(Loop):
         if isinstance(radius, sympy.Basic):
             if len(radius.free_symbols) > 1:
                 names = ", ".join(sorted(map(str, radius.free_symbols)))
-                raise ParasolError(f"the radius {radius} has several symbols: {names}. Use one, the angle.")
+                raise InputError(f"the radius {radius} has several symbols: {names}. Use one, the angle.")
             if not isinstance(radius, sympy.Expr):
-                raise ParasolError(f"the radius {radius} is not a number. Use a formula in theta.")
+                raise InputError(f"the radius {radius} is not a number. Use a formula in theta.")
         elif not callable(radius):
-            raise ParasolError(f"radius is a {type(radius).__name__}. Use a formula in theta or a function of angles.")
+            raise InputError(f"radius is a {type(radius).__name__}. Use a formula in theta or a function of angles.")
         object.__setattr__(self, "radius", radius)
         # 360 degrees in uneven steps, so that a zero at a round angle is not the only one that can be seen
         values = self._polar[0](2 * np.pi * np.arange(7919) / 7919)
         if not np.isfinite(values).all() or values.min() <= 0:
-            raise ParasolError(
+            raise InputError(
                 f"the radius is not a positive number at every angle, its least value is {values.min():.3g}. "
                 "Add a constant, or use Curve or Implicit."
             )
         ends = self._polar[0](np.array([-np.pi, np.pi, 0.0, 2 * np.pi]))
         if max(abs(ends[0] - ends[1]), abs(ends[2] - ends[3])) > 1e-8 * values.max():
-            raise ParasolError(
+            raise InputError(
                 "the radius does not repeat after 2 pi, the curve would be open. Use sin and cos of whole multiples."
             )
 
@@ -202,7 +203,7 @@ class Star(Loop):
         def values(angle: np.ndarray) -> np.ndarray:
             answer = np.asarray(radius(angle), dtype=float)  # type: ignore[operator]
             if answer.shape not in ((), angle.shape):
-                raise ParasolError(
+                raise InputError(
                     f"radius returned shape {answer.shape} for {len(angle)} angles. Return one radius each."
                 )
             return np.broadcast_to(answer, angle.shape)
@@ -248,9 +249,7 @@ class Curve(Loop):
         object.__setattr__(self, "points", points)
         _, table = self._table
         if crosses_itself(table):
-            raise ParasolError(
-                "the curve through these points crosses itself. Give the points in order along the curve."
-            )
+            raise InputError("the curve through these points crosses itself. Give the points in order along the curve.")
 
     @cached_property
     def _spline(self) -> CubicSpline:

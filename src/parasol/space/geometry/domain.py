@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.checks import check_finite, check_positive, check_shape
+from parasol.errors import InputError
 from parasol.space.geometry.conditions import Condition, Predicate, Test, compile_condition, read_condition
 from parasol.space.geometry.corners import look_around, of_first
 from parasol.space.wrap import Wrap
@@ -108,7 +109,7 @@ class Domain(ABC):
         ends = self.open_ends()
         if len(ends):
             place = ", ".join(f"{value:.3g}" for value in ends[len(ends) // 2])
-            raise ParasolError(
+            raise InputError(
                 f"the domain reaches beyond the bounds of its g, at ({place}) for one. Enlarge bounds until g > 0 on "
                 "their faces, or cut a shape without end, such as a cylinder, with & Box(...) that lies within them."
             )
@@ -146,7 +147,7 @@ class Domain(ABC):
     def arcs(self) -> tuple[Arc, ...]:
         """Boundary of a plane domain as dense polylines."""
         if self.dimension != 2:
-            raise ParasolError(
+            raise InputError(
                 f"only a plane domain has arcs, this one has dimension {self.dimension}. Use boundary_cloud."
             )
         return self._arcs()
@@ -157,7 +158,7 @@ class Domain(ABC):
     def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """Boundary points no further than spacing/4 from the next, in 3 dimensions: (m, 3). In 1: the ends."""
         if self.dimension == 2:
-            raise ParasolError("this domain of dimension 2 has no boundary cloud. In the plane, use arcs.")
+            raise InputError("this domain of dimension 2 has no boundary cloud. In the plane, use arcs.")
         return self._cloud(check_positive(spacing, "spacing"), rng)
 
     def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
@@ -179,7 +180,7 @@ class Domain(ABC):
         (('inlet', 'boundary'), [[True, False], [False, True]])
         """
         if (name is None) == (not predicates):
-            raise ParasolError("name either the whole boundary or its parts: named('hole') or named(inlet=x < 0.1).")
+            raise InputError("name either the whole boundary or its parts: named('hole') or named(inlet=x < 0.1).")
         if name is not None:
             return Named(self, ((str(name), None),))
         return Named(
@@ -190,7 +191,7 @@ class Domain(ABC):
         """Points as a finite (n, dimension) float array, or a clear error."""
         points = check_finite(check_shape(points, (None, self.dimension), "points"), "points")
         if np.any(np.abs(points) > _FARTHEST):
-            raise ParasolError(
+            raise InputError(
                 f"points has the coordinate {np.abs(points).max():.3g}, too far off to measure a distance. "
                 f"Keep coordinates below {_FARTHEST:g}."
             )

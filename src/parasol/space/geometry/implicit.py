@@ -12,7 +12,8 @@ import numpy as np
 import sympy
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.expressions import as_function
 from parasol.space.geometry.axes import AXES, axis_symbols, parse_in_axes
 from parasol.space.geometry.domain import Arc, Domain
@@ -46,9 +47,9 @@ class Implicit(Domain):
         given = [[b] if np.ndim(b) == 0 else b for b in self.bounds]
         bounds = check_finite(check_shape(given, (2, None), "bounds"), "bounds").copy()
         if not 1 <= bounds.shape[1] <= 3:
-            raise ParasolError(f"bounds has {bounds.shape[1]} coordinates. Use 1, 2 or 3.")
+            raise InputError(f"bounds has {bounds.shape[1]} coordinates. Use 1, 2 or 3.")
         if not (bounds[0] < bounds[1]).all():
-            raise ParasolError(
+            raise InputError(
                 f"the lower bounds {bounds[0].tolist()} are not below the upper bounds {bounds[1].tolist()}."
             )
         object.__setattr__(self, "bounds", bounds)
@@ -56,10 +57,10 @@ class Implicit(Domain):
         function = parse_in_axes(self.function, self.dimension) if isinstance(self.function, str) else self.function
         if isinstance(function, sympy.Basic):
             if not isinstance(function, sympy.Expr):
-                raise ParasolError(f"{function} is no function g of {names}. Give g where g < 0 is the inside.")
+                raise InputError(f"{function} is no function g of {names}. Give g where g < 0 is the inside.")
             axis_symbols(function, self.dimension, f"g = {function}")
         elif not callable(function):
-            raise ParasolError(f"g is a {type(function).__name__}. Use a formula in {names} or a function of points.")
+            raise InputError(f"g is a {type(function).__name__}. Use a formula in {names} or a function of points.")
         object.__setattr__(self, "function", function)
         _ = self._sample  # so that a domain without interior is refused here
 
@@ -85,7 +86,7 @@ class Implicit(Domain):
         else:
             values = np.asarray(self.function(points), dtype=float)  # type: ignore[operator]
             if values.shape != (len(points),):
-                raise ParasolError(
+                raise InputError(
                     f"g returned shape {values.shape} for {len(points)} points. Return one number per point."
                 )
         return np.where(np.isnan(values), np.inf, values)
@@ -144,7 +145,7 @@ class Implicit(Domain):
         """Boundary points for a first guess: (m, dimension)."""
         points = np.concatenate(self._crossings[2])
         if not len(points):
-            raise ParasolError(
+            raise InputError(
                 "a domain with no interior: g < 0 nowhere within the bounds, or everywhere. Check g and bounds."
             )
         return points

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_shape
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
 from parasol.space.geometry.domain import Arc, Domain
 
 
@@ -29,7 +30,7 @@ class Polygon(Domain):
     def __post_init__(self):
         vertices = check_loop(self.vertices, "a polygon")
         if crosses_itself(vertices):
-            raise ParasolError("the polygon crosses or touches itself. Give the vertices in order along the boundary.")
+            raise InputError("the polygon crosses or touches itself. Give the vertices in order along the boundary.")
         object.__setattr__(self, "vertices", vertices if area(vertices) > 0 else vertices[::-1].copy())
 
     @cached_property
@@ -118,12 +119,12 @@ def check_loop(points, name: str) -> np.ndarray:
     if len(points) > 1 and np.array_equal(points[0], points[-1]):
         points = points[:-1]
     if len(points) < 3:
-        raise ParasolError(f"{name} needs at least 3 different points, got {len(points)}.")
+        raise InputError(f"{name} needs at least 3 different points, got {len(points)}.")
     size = float(np.linalg.norm(np.ptp(points, axis=0)))
     if np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1).min() <= 1e-12 * size:
-        raise ParasolError(f"{name} has the same point twice in a row. Remove one of them.")
+        raise InputError(f"{name} has the same point twice in a row. Remove one of them.")
     if abs(area(points)) <= 1e-12 * size**2:
-        raise ParasolError(f"{name} through these {len(points)} points encloses no area. Give points around a region.")
+        raise InputError(f"{name} through these {len(points)} points encloses no area. Give points around a region.")
     return points.copy()
 
 

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 import sympy
 
-from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.checks import check_finite, check_positive, check_shape
+from parasol.errors import InputError
 from parasol.space.geometry.axes import AXES, axis_of
 from parasol.space.geometry.domain import Arc, Domain
 
@@ -37,15 +38,13 @@ class Box(Domain):
         lower = _corner(self.lower, "lower")
         upper = _corner(self.upper, "upper")
         if lower.shape != upper.shape:
-            raise ParasolError(f"lower has {lower.size} and upper {upper.size} coordinates. Give both as many.")
+            raise InputError(f"lower has {lower.size} and upper {upper.size} coordinates. Give both as many.")
         if not (lower < upper).all():
-            raise ParasolError(
-                f"lower={lower.tolist()} is not below upper={upper.tolist()}. Every side needs a length."
-            )
+            raise InputError(f"lower={lower.tolist()} is not below upper={upper.tolist()}. Every side needs a length.")
         try:
             given = (self.periodic,) if isinstance(self.periodic, int) else tuple(self.periodic)  # "xy" counts as x, y
         except TypeError:
-            raise ParasolError(f"periodic={self.periodic!r} names no axes. Use for example periodic=('x',).") from None
+            raise InputError(f"periodic={self.periodic!r} names no axes. Use for example periodic=('x',).") from None
         axes, symbols = set(), set()
         for axis in given:
             number = axis
@@ -53,7 +52,7 @@ class Box(Domain):
                 symbols.add(sympy.Symbol(axis) if isinstance(axis, str) else axis)
                 number = axis_of(axis)
             if number is None or isinstance(number, bool) or number not in range(len(lower)):
-                raise ParasolError(f"periodic axis {axis!r} is unknown. Use one of: {', '.join(AXES[: len(lower)])}.")
+                raise InputError(f"periodic axis {axis!r} is unknown. Use one of: {', '.join(AXES[: len(lower)])}.")
             axes.add(int(number))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
@@ -109,9 +108,7 @@ class Box(Domain):
         """Nearest point of the faces; periodic coordinates stay as they are: (n, dimension)."""
         points = self.check_points(points)
         if not len(self._axes):
-            raise ParasolError(
-                "a box that is periodic along every axis has no boundary. Leave an axis out of periodic=."
-            )
+            raise InputError("a box that is periodic along every axis has no boundary. Leave an axis out of periodic=.")
         lower, upper = self.bounds
         feet = np.where(self.periods > 0, points, np.clip(points, lower, upper))
         depths = self._depths(points)
@@ -238,5 +235,5 @@ def _corner(value, name: str) -> np.ndarray:
     """A point of 1, 2 or 3 coordinates; a number counts as one coordinate."""
     point = check_finite(check_shape([value] if np.ndim(value) == 0 else value, (None,), name), name)
     if not 1 <= len(point) <= 3:
-        raise ParasolError(f"{name} has {len(point)} coordinates. Use 1, 2 or 3.")
+        raise InputError(f"{name} has {len(point)} coordinates. Use 1, 2 or 3.")
     return point.copy()

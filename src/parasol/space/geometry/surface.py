@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.checks import ParasolError, check_finite, check_shape
-from parasol.errors import FileError, NotInstalled
+from parasol.checks import check_finite, check_shape
+from parasol.errors import FileError, InputError, NotInstalled
 from parasol.space.geometry.domain import Domain
 
 
@@ -135,20 +135,20 @@ def _closed(given) -> tuple[np.ndarray, np.ndarray]:
         vertices = check_finite(check_shape(given[0], (None, 3), "vertices"), "vertices")
         triangles = check_shape(given[1], (None, 3), "triangles").astype(int)
         if len(triangles) and not (triangles.min() >= 0 and triangles.max() < len(vertices)):
-            raise ParasolError(f"triangles name vertices outside 0 .. {len(vertices) - 1}.")
+            raise InputError(f"triangles name vertices outside 0 .. {len(vertices) - 1}.")
         mesh = trimesh.Trimesh(vertices, triangles, process=True)
     else:
-        raise ParasolError(
+        raise InputError(
             f"a surface cannot be made from a {type(given).__name__}. Give a file, a mesh, or (vertices, triangles)."
         )
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
-        raise ParasolError(f"{name} holds no triangles. Give an STL or OBJ file with a closed surface.")
+        raise InputError(f"{name} holds no triangles. Give an STL or OBJ file with a closed surface.")
     mesh = mesh.copy()
     mesh.merge_vertices()
     if not np.isfinite(mesh.vertices).all():
-        raise ParasolError(f"{name} has vertices that are not finite numbers. Repair the surface first.")
+        raise InputError(f"{name} has vertices that are not finite numbers. Repair the surface first.")
     if not mesh.is_watertight:
-        raise ParasolError(
+        raise InputError(
             f"{name} is not a closed surface: it has holes or loose edges. Repair it, for example with trimesh.repair."
         )
     vertices = np.array(mesh.vertices, dtype=float)
@@ -169,7 +169,7 @@ def _oriented(vertices: np.ndarray, triangles: np.ndarray, name: str) -> np.ndar
         extent = float(np.ptp(corners.reshape(-1, 3), axis=0).max())
         volume = _volume(vertices, triangles[rows])
         if abs(volume) <= 1e-12 * extent**3:
-            raise ParasolError(f"{name} encloses no volume. Give the surface of a solid.")
+            raise InputError(f"{name} encloses no volume. Give the surface of a solid.")
         if volume < 0:
             triangles[rows] = triangles[rows, ::-1]
     depth = np.zeros(len(members), dtype=int)
@@ -181,7 +181,7 @@ def _oriented(vertices: np.ndarray, triangles: np.ndarray, name: str) -> np.ndar
             continue
         inner, outer = triangles[members[i]], triangles[members[j]]
         if _pierced(vertices, inner, outer):
-            raise ParasolError(
+            raise InputError(
                 f"{name} has pieces that touch or cut each other. Make each a Surface and join them: Surface(a) | Surface(b)."
             )
         depth[i] += igl.winding_number(vertices, outer, vertices[inner[:1]].mean(axis=1))[0] > 0.5

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from parasol import Model, Surrogate
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
+from parasol.errors import InputError
 from parasol.fitting import Network, NetworkMap, layout_of
 from parasol.runtime import Basis, Features, ReducedModel
 from parasol_lab.theorem.construction.chain import Chain, error_chain
@@ -127,14 +128,14 @@ class Plan:
             advice = f"Ask for accuracy >= {rounded_up(least)}" if least < 0.24 else "No accuracy below 1/4 does"
             # far below nothing can be counted either: numbers vanish
             needs = f"{self.size.levels} sawtooth levels" if self.accuracy >= _FINEST else "too many sawtooth levels"
-            raise ParasolError(
+            raise InputError(
                 f"accuracy={self.accuracy:g} with alpha/beta={self.stability.kappa:.3g} needs {needs}, float64 resolves "
                 f"{MAX_LEVELS}. {advice}; "
                 "powers='shared', preconditioning and fewer modes need fewer levels."
             )
         there = available_memory()
         if self.n_bytes > there:
-            raise ParasolError(
+            raise InputError(
                 f"the network has {self.size.n_weights} weights and needs {self.n_bytes / 2**30:.2g} GiB of memory, there are "
                 f"{there / 2**30:.2g} GiB. Use fewer modes, powers='shared' or compress=True."
             )
@@ -164,10 +165,10 @@ def check_accuracy(accuracy) -> float:
 
     >>> check_accuracy(0.5)
     Traceback (most recent call last):
-    parasol.errors.ParasolError: accuracy must lie strictly between 0 and 1/4, where the theorem holds, got 0.5. ...
+    parasol.errors.InputError: accuracy must lie strictly between 0 and 1/4, where the theorem holds, got 0.5. ...
     """
     if isinstance(accuracy, bool) or not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 0.25:
-        raise ParasolError(
+        raise InputError(
             f"accuracy must lie strictly between 0 and 1/4, where the theorem holds, got {accuracy!r}. Try 1e-2."
         )
     return float(accuracy)

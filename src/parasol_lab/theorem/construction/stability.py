@@ -8,8 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from parasol.checks import ParasolError
-from parasol.errors import NoCertificate
+from parasol.errors import InputError, NoCertificate
 from parasol_lab.theorem.construction.system import System
 
 _SLACK = 0.03  # a bound may be this much worse than the best value seen
@@ -54,7 +53,7 @@ def stability(system: System) -> Stability:
     """
     gamma = _gamma(system)
     if gamma == 0:
-        raise ParasolError(
+        raise InputError(
             "the right-hand side is zero for all parameters, and so is the solution: there is nothing to approximate. "
             "Give the equation or its boundary a value."
         )

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from parasol import Model, ParameterSpace, Problem
-from parasol.checks import ParasolError, check_choice
+from parasol.checks import check_choice
+from parasol.errors import InputError
 from parasol.reduction import AffineForm, ResidualBuilder, affine_form, modes_on_unknowns
 from parasol.runtime import Basis, slices
 from parasol_lab.theorem.construction.theta import Rational, denominator_range, distinct, rational
@@ -100,12 +101,12 @@ def check_provable(problem: Problem) -> None:
     """Refuse problems that the theorem says nothing about, with the reason."""
     name = problem.name or "the problem"
     if problem.time is not None:
-        raise ParasolError(
+        raise InputError(
             f"{name} depends on time: the theorem is about steady linear problems A(mu) u = f(mu), whose reduced solution is "
             "one least-squares problem. Learn it instead: ps.learn(problem, tolerance=1e-3)."
         )
     if not (problem.parameters.scalars or problem.parameters.functions):
-        raise ParasolError(f"{name} has no parameters, so there is no map to build. Declare some with ps.parameters.")
+        raise InputError(f"{name} has no parameters, so there is no map to build. Declare some with ps.parameters.")
 
 
 def reduced_system(
@@ -123,7 +124,7 @@ def reduced_system(
     functions = check_representable(model)
     form = affine_form(model)
     if not form.exact:
-        raise ParasolError("the right-hand side is a function parameter on too many nodes to be represented exactly.")
+        raise InputError("the right-hand side is a function parameter on too many nodes to be represented exactly.")
     middle = model.vector() if reference is None else model.check([reference])[0]
     blocks, loads = _compressed(model, form, modes, basis, middle, precondition, compress)
     back = np.eye(basis.n_modes)
@@ -141,27 +142,27 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
     """The θ_q of A and of f as quotients of polynomials, or the reason why no network here represents A and f."""
     check_provable(model.problem)
     if model.terms.nonlinear:
-        raise ParasolError(
+        raise InputError(
             f"{model.problem.name or 'the problem'} is nonlinear in its unknown: the theorem is about A(mu) u = f(mu). "
             "Learn it instead: ps.learn(problem, tolerance=1e-3)."
         )
     symbols = model.problem.parameter_symbols[0]
     for part in (*model.terms.varying_operator, *[part for part in model.terms.varying_load if part.function is None]):
-        raise ParasolError(
+        raise InputError(
             f"the coefficient {part.coefficient.function.expression} mixes coordinates and parameters, so A(mu) and f(mu) are "  # type: ignore[union-attr]
             "no finite sums of functions of mu: no network here represents them. Write it as a sum of products."
         )
     for part in model.terms.varying_load:
         depends = part.coefficient.function.expression.free_symbols & set(symbols)  # type: ignore[union-attr]
         if depends:
-            raise ParasolError(
+            raise InputError(
                 f"the function parameter {part.function} is multiplied with {', '.join(map(str, depends))}: values of a "
                 "function are not bounded, so no network here represents the product."
             )
     operator = [rational(t, symbols, "the operator") for t in model.terms.operator_thetas]
     load = [rational(t, symbols, "the right-hand side") for t in model.terms.load_thetas]
     if model.terms.varying_load and not all(f.constant for f in operator):
-        raise ParasolError(
+        raise InputError(
             f"the values of {model.terms.varying_load[0].function} are not bounded while the operator depends on "
             f"{', '.join(model.parameters.names)}: the theorem needs a bound of the right-hand side."
         )

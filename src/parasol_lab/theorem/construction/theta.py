@@ -10,7 +10,7 @@ import numpy as np
 import sympy
 
 from parasol import ParameterSpace
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 
 Terms = tuple[tuple[tuple[int, ...], float], ...]  # (exponents of the scalars, coefficient) of each monomial
 _MOST_CELLS = 100_000  # to enclose a denominator
@@ -74,14 +74,14 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str) -> Rationa
     >>> a = sympy.Symbol("a")
     >>> rational(sympy.sin(a), (a,), "the operator")
     Traceback (most recent call last):
-    parasol.errors.ParasolError: sin(a) in the operator is neither a polynomial nor a quotient of polynomials in a: ...
+    parasol.errors.InputError: sin(a) in the operator is neither a polynomial nor a quotient of polynomials in a: ...
     """
     parts = sympy.fraction(sympy.together(expression))
     try:
         polynomials = [sympy.Poly(part, *symbols) if symbols else sympy.Poly(part, sympy.Dummy()) for part in parts]
         terms = [tuple((tuple(map(int, e)), float(c)) for e, c in p.terms()) for p in polynomials]
     except (sympy.PolynomialError, TypeError, ValueError):
-        raise ParasolError(
+        raise InputError(
             f"{expression} in {where} is neither a polynomial nor a quotient of polynomials in "
             f"{', '.join(map(str, symbols)) or 'nothing'}: no network here represents it. Declare a parameter for it instead."
         ) from None
@@ -100,7 +100,7 @@ def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float,
             return low, high
         if (4 * cuts) ** len(space.scalars) > _MOST_CELLS:
             break
-    raise ParasolError(
+    raise InputError(
         f"{function.text} may have a pole in the parameter box: its denominator goes from {low:.3g} to {high:.3g}. "
         "Narrow the ranges of the parameters."
     )

@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import floor, log1p, log2, sqrt
 
-from parasol.checks import ParasolError, check_choice, check_count, check_positive
+from parasol.checks import check_choice, check_count, check_positive
+from parasol.errors import InputError
 from parasol_lab.theorem.networks.inverse import n_factors
 
 KINDS = ("theorem", "counting", "shared", "kutyniok", "requ")
@@ -59,10 +60,10 @@ def accuracies(alpha: float, beta: float, gamma: float, accuracy: float, *, rela
     """
     alpha, beta, gamma = (check_positive(v, n) for v, n in ((alpha, "alpha"), (beta, "beta"), (gamma, "gamma")))
     if beta >= alpha:
-        raise ParasolError(f"beta={beta} must lie below alpha={alpha}: singular values lie between them.")
+        raise InputError(f"beta={beta} must lie below alpha={alpha}: singular values lie between them.")
     accuracy = _check_accuracy(accuracy)
     if not 0 < relaxation <= 2 * (1 + 1e-12):  # a caller may have multiplied and divided by α² + β²
-        raise ParasolError(f"relaxation must lie in (0, 2], got {relaxation}. 2 is best, the paper has 1.")
+        raise InputError(f"relaxation must lie in (0, 2], got {relaxation}. 2 is best, the paper has 1.")
     scale = relaxation / (alpha**2 + beta**2)
     # the paper forgets the caps at 1/4: its lemmas hold for accuracies below it only
     inverse = min(accuracy / (6 * alpha * gamma), LARGEST_ACCURACY)
@@ -143,7 +144,7 @@ def inverse_bound(n: int, delta: float, accuracy: float, *, kind: str = "shared"
     n, accuracy = check_count(n, "n"), _check_accuracy(accuracy)
     check_choice(kind, KINDS, "kind")
     if not 0 < delta < 1:
-        raise ParasolError(f"delta must lie in (0, 1), got {delta}. It is the gap between ||A||₂ and 1.")
+        raise InputError(f"delta must lie in (0, 1), got {delta}. It is the gap between ||A||₂ and 1.")
     steps = n_factors(delta, accuracy)
     digits, gap, size = -log2(accuracy), -log2(delta), log2(n)
     x = digits + gap + size + steps
@@ -185,7 +186,7 @@ def map_bound(
     check_choice(kind, KINDS, "kind")
     n, rows = check_count(n_modes, "n_modes"), check_count(n_rows, "n_rows")
     if rows < n:
-        raise ParasolError(f"n_rows={rows} is below n_modes={n}: B cannot have full column rank. Use fewer modes.")
+        raise InputError(f"n_rows={rows} is below n_modes={n}: B cannot have full column rank. Use fewer modes.")
     chain = accuracies(alpha, beta, gamma, accuracy, relaxation=2 if kind in ("shared", "requ") else 1)
     inverse = inverse_bound(n, chain.delta, chain.neumann, kind=kind)
     gram = _Product(n, rows, n, chain.gram, alpha + chain.gram_operator, alpha + chain.gram_operator)
@@ -252,5 +253,5 @@ def _bound(depth: float, n_weights: float) -> SizeBound:
 
 def _check_accuracy(accuracy: float) -> float:
     if not 0 < accuracy <= LARGEST_ACCURACY:
-        raise ParasolError(f"accuracy must lie in (0, 1/4], got {accuracy}. The theorem holds there.")
+        raise InputError(f"accuracy must lie in (0, 1/4], got {accuracy}. The theorem holds there.")
     return float(accuracy)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError, check_count, check_shape
+from parasol.checks import check_count, check_shape
+from parasol.errors import InputError
 from parasol.fitting import Network
 
 
@@ -69,7 +70,7 @@ def extend(network: Network, depth: int) -> Network:
     """
     extra = check_count(depth, "depth") - network.depth
     if extra < 0:
-        raise ParasolError(f"a network of {network.depth} layers has no extension to {depth}. Use depth >= its own.")
+        raise InputError(f"a network of {network.depth} layers has no extension to {depth}. Use depth >= its own.")
     if extra == 0:
         return network
     layers = _layers(network)
@@ -97,7 +98,7 @@ def parallel_shared(*networks: Network) -> Network:
     """
     for network in networks[1:]:
         if network.n_inputs != networks[0].n_inputs:
-            raise ParasolError(
+            raise InputError(
                 f"networks of {networks[0].n_inputs} and {network.n_inputs} inputs share none. Use parallel."
             )
     return _side_by_side(networks, lambda blocks, format: sparse.vstack(blocks, format=format))
@@ -128,7 +129,7 @@ def add(*networks: Network, bias=None) -> Network:
     array([[6.]])
     """
     if any(network.n_outputs != networks[0].n_outputs for network in networks):
-        raise ParasolError(f"networks of {', '.join(str(n.n_outputs) for n in networks)} outputs have no sum.")
+        raise InputError(f"networks of {', '.join(str(n.n_outputs) for n in networks)} outputs have no sum.")
     every = parallel_shared(*networks)
     return with_output_map(every, _beside([_eye(networks[0].n_outputs)] * len(networks)), bias)
 
@@ -153,7 +154,7 @@ def _is_clean(matrix) -> bool:
 
 def _side_by_side(networks: tuple[Network, ...], first) -> Network:
     if not networks:
-        raise ParasolError("no networks were given. Pass at least one.")
+        raise InputError("no networks were given. Pass at least one.")
     depth = max(network.depth for network in networks)
     rows = list(zip(*[_layers(extend(network, depth)) for network in networks], strict=True))
     made: dict[tuple[int, ...], tuple] = {}  # layers that repeat in all networks are joined once
@@ -173,7 +174,7 @@ def _side_by_side(networks: tuple[Network, ...], first) -> Network:
 def _layers(network: Network) -> list[tuple[sparse.csr_array, np.ndarray]]:
     """Matrices and biases of a network this calculus is about."""
     if network.activation != "relu" or network.skip is not None or network.folded() is not network:
-        raise ParasolError(
+        raise InputError(
             f"the calculus is about plain ReLU networks, got activation {network.activation!r}"
             f"{' with a linear path' if network.skip is not None else ''}. Use relu, no skip, and network.folded()."
         )
@@ -183,7 +184,7 @@ def _layers(network: Network) -> list[tuple[sparse.csr_array, np.ndarray]]:
 def _joint(after: Network, before: Network):
     """The first layer of one and the last layer of the other."""
     if after.n_inputs != before.n_outputs:
-        raise ParasolError(f"{before.n_outputs} outputs cannot be the {after.n_inputs} inputs of the next network.")
+        raise InputError(f"{before.n_outputs} outputs cannot be the {after.n_inputs} inputs of the next network.")
     return _layers(after)[0], _layers(before)[-1]
 
 

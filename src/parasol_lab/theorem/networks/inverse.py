@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError, check_choice, check_count, check_positive
+from parasol.checks import check_choice, check_count, check_positive
+from parasol.errors import InputError
 from parasol.fitting import Network
 from parasol_lab.theorem.networks.assembly import BUILD, COUNT, Assembly
 from parasol_lab.theorem.networks.products import (
@@ -42,7 +43,7 @@ def power(n: int, exponent_log2: int, accuracy: float) -> Network:
     steps = _checked_power(n, exponent_log2, accuracy)
     excess = max([levels for levels, _ in steps], default=1) - MAX_LEVELS
     if excess > 0:
-        raise ParasolError(
+        raise InputError(
             f"accuracy={accuracy:.3g} of the power 2^{exponent_log2} needs {MAX_LEVELS + excess} levels, float64 resolves "
             f"{MAX_LEVELS}. Use accuracy >= {rounded_up(accuracy * 4.0**excess)}."
         )
@@ -85,24 +86,24 @@ def _inverse(make: Assembly, n: int, delta: float, accuracy: float, powers: str,
     check_count(n, "n")
     check_choice(powers, POWERS, "powers")
     if check_positive(delta, "delta") >= 1:
-        raise ParasolError(f"delta={delta} is not in (0, 1). It is how far ‖A‖₂ stays below 1.")
+        raise InputError(f"delta={delta} is not in (0, 1). It is how far ‖A‖₂ stays below 1.")
     accuracy = check_positive(accuracy, "accuracy")
     if powers == "shared":
         schedule = least_levels(n, float(delta), accuracy, symmetric)
         if make is BUILD and schedule.levels > MAX_LEVELS:
             least = smallest_accuracy(n, float(delta), symmetric)
-            raise ParasolError(
+            raise InputError(
                 f"accuracy={accuracy:.3g} of the inverse of ({n}, {n}) matrices with delta={delta:.3g} needs "
                 f"{schedule.levels} levels, float64 resolves {MAX_LEVELS}. Use accuracy >= {rounded_up(least)}, or a larger delta."
             )
         return _shared(make, schedule)
     if symmetric:
-        raise ParasolError("the paper's construction does not use symmetry. Use powers='shared', or symmetric=False.")
+        raise InputError("the paper's construction does not use symmetry. Use powers='shared', or symmetric=False.")
     if accuracy >= 0.25:
-        raise ParasolError(f"accuracy={accuracy} is not in (0, 1/4), where the paper's proof holds. Use less.")
+        raise InputError(f"accuracy={accuracy} is not in (0, 1/4), where the paper's proof holds. Use less.")
     levels = _most_paper_levels(n, delta, accuracy)
     if make is BUILD and levels > MAX_LEVELS:
-        raise ParasolError(
+        raise InputError(
             f"accuracy={accuracy:.3g} with delta={delta:.3g} needs {levels} levels in the paper's construction, float64 "
             f"resolves {MAX_LEVELS}. Use {_reachable(n, delta, accuracy)}powers='shared'."
         )
@@ -183,9 +184,9 @@ def _power_steps(n: int, exponent_log2: int, accuracy: float) -> list[tuple[int,
 def _checked_power(n: int, exponent_log2: int, accuracy: float) -> list[tuple[int, float]]:
     n, accuracy = check_count(n, "n"), check_positive(accuracy, "accuracy")
     if isinstance(exponent_log2, bool) or not isinstance(exponent_log2, int | np.integer) or exponent_log2 < 0:
-        raise ParasolError(f"exponent_log2 must be a whole number of at least 0, got {exponent_log2!r}.")
+        raise InputError(f"exponent_log2 must be a whole number of at least 0, got {exponent_log2!r}.")
     if accuracy >= 1:
-        raise ParasolError(f"accuracy={accuracy} is not in (0, 1). The power itself has a norm of at most 1.")
+        raise InputError(f"accuracy={accuracy} is not in (0, 1). The power itself has a norm of at most 1.")
     return _power_steps(n, exponent_log2, accuracy)
 
 

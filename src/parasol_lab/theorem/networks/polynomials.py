@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError, check_finite, check_positive, check_shape
+from parasol.checks import check_finite, check_positive, check_shape
+from parasol.errors import InputError
 from parasol.fitting import Network
 from parasol_lab.theorem.networks.assembly import BUILD, COUNT, Assembly
 from parasol_lab.theorem.networks.calculus import with_input_map, with_output_map
@@ -65,7 +66,7 @@ def reciprocal_size(low: float, high: float, accuracy: float) -> Size:
 def _reciprocal(low: float, high: float, accuracy: float) -> tuple[float, float, float]:
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high) and low < high and low * high > 0):
-        raise ParasolError(f"1/x has no bound on [{low}, {high}]. Use finite ends low < high of one sign.")
+        raise InputError(f"1/x has no bound on [{low}, {high}]. Use finite ends low < high of one sign.")
     nearest = low if low > 0 else high
     return 2 / (low + high), 2 * nearest / (low + high), check_positive(accuracy, "accuracy")
 
@@ -75,7 +76,7 @@ def _polynomial(make: Assembly, terms: Sequence[Terms], box, accuracy: float) ->
     n, accuracy = len(box), check_positive(accuracy, "accuracy")
     polynomials = [_checked(p, n) for p in terms]
     if not polynomials:
-        raise ParasolError("no polynomials were given. Pass at least one.")
+        raise InputError("no polynomials were given. Pass at least one.")
     scale = np.abs(box).max(axis=1)  # |x_i / scale_i| <= 1, and so are all monomials
     scale[scale == 0] = 1.0
     constant = np.array([p.get((0,) * n, 0.0) for p in polynomials])
@@ -86,7 +87,7 @@ def _polynomial(make: Assembly, terms: Sequence[Terms], box, accuracy: float) ->
         return make.affine(_matrix(polynomials, state), constant)
     levels = _least_levels(weights, stages, accuracy)
     if make is BUILD and levels > MAX_LEVELS:
-        raise ParasolError(
+        raise InputError(
             f"accuracy={accuracy:.3g} of these polynomials needs {levels} levels, float64 resolves {MAX_LEVELS}. "
             f"Use accuracy >= {rounded_up(_bound(weights, stages, MAX_LEVELS))}."
         )
@@ -116,9 +117,9 @@ def _polynomial(make: Assembly, terms: Sequence[Terms], box, accuracy: float) ->
 def _checked(p: Terms, n: int) -> dict[Exponents, float]:
     for e, c in p.items():
         if len(e) != n or any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0 for k in e):
-            raise ParasolError(f"exponents {e!r} are not {n} whole numbers of at least 0, one for each variable.")
+            raise InputError(f"exponents {e!r} are not {n} whole numbers of at least 0, one for each variable.")
         if not math.isfinite(c):
-            raise ParasolError(f"the coefficient of exponents {e!r} is {c}. Use finite numbers.")
+            raise InputError(f"the coefficient of exponents {e!r} is {c}. Use finite numbers.")
     return {tuple(int(k) for k in e): float(c) for e, c in p.items() if c}
 
 

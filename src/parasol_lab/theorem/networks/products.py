@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from parasol.checks import ParasolError, check_count, check_positive
+from parasol.checks import check_count, check_positive
+from parasol.errors import InputError
 from parasol.fitting import Network
 from parasol_lab.theorem.networks.calculus import clean
 from parasol_lab.theorem.networks.sizes import Size
@@ -211,7 +212,7 @@ def rounded_up(value: float) -> str:
 def check_levels(levels: int) -> int:
     """Return `levels` if float64 resolves them."""
     if check_count(levels, "levels") > MAX_LEVELS:
-        raise ParasolError(
+        raise InputError(
             f"levels={levels} is more than float64 resolves. Use levels <= {MAX_LEVELS}: "
             f"products are then within {4.0 ** -(MAX_LEVELS + 1):.1g} of the largest."
         )
@@ -224,7 +225,7 @@ def _matrix_levels(m: int, n: int, k: int, accuracy: float, z_a: float, z_b: flo
     most = n * math.sqrt(m * k) * check_positive(z_a, "z_a") * check_positive(z_b, "z_b")
     levels = levels_needed(most, check_positive(accuracy, "accuracy"))
     if resolved and levels > MAX_LEVELS:
-        raise ParasolError(
+        raise InputError(
             f"accuracy={accuracy:.3g} of a product of ({m}, {n}) and ({n}, {k}) matrices needs {levels} levels, more than "
             f"float64 resolves. Use accuracy >= {rounded_up(most * 4.0 ** -(MAX_LEVELS + 1))}."
         )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol_lab.theorem.networks.products import MAX_LEVELS, levels_needed
 
 _COUNTED_LEVELS = 500  # networks beyond float64 are counted too, to be compared with
@@ -87,7 +87,7 @@ def least_levels(n: int, delta: float, accuracy: float, symmetric: bool = False)
         found = [schedule for schedule in tried if schedule is not None]
         if found:
             return min(found, key=lambda s: sum(s.squares) + sum(s.products) + 2 * len(s.products))
-    raise ParasolError(f"accuracy={accuracy:.3g} with delta={delta:.3g} is beyond counting. Use a larger accuracy.")
+    raise InputError(f"accuracy={accuracy:.3g} with delta={delta:.3g} is beyond counting. Use a larger accuracy.")
 
 
 def smallest_accuracy(n: int, delta: float, symmetric: bool = False) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.fitting import Network
 
 
@@ -66,7 +66,7 @@ def extend_size(size: Size, depth: int) -> Size:
     """Size of `extend`."""
     extra, n = depth - size.depth, size.n_outputs
     if extra < 0:
-        raise ParasolError(f"a network of {size.depth} layers has no extension to {depth}. Use depth >= its own.")
+        raise InputError(f"a network of {size.depth} layers has no extension to {depth}. Use depth >= its own.")
     if extra == 0:
         return size
     return replace(
