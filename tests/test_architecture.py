@@ -95,8 +95,10 @@ def functions(*rooms):
 
 def test_functions_are_short_and_take_few_parameters():
     for path, node, parameters in functions():
-        assert node.end_lineno - node.lineno < 80, f"{path.name}: {node.name} is too long"
-        if path.parent.name != "cli" and node.name != "learn":
+        command = path.parent.name == "cli"  # whose options take a line or more each
+        first = node.body[1 if command and len(node.body) > 1 else 0].lineno if command else node.lineno
+        assert node.end_lineno - first < 80, f"{path.name}: {node.name} is too long"
+        if not command and node.name != "learn":
             assert len(parameters) <= 10, f"{path.name}: {node.name} takes {len(parameters)} parameters"
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parasol.errors import InputError
+from parasol.errors import SolveFailed
 
 
 class ScalarFunction(Protocol):
@@ -43,7 +43,7 @@ class RowFunction:
         out = self.function(*self.columns, *scalars, *[t] * self.n_times, *values)
         if not values and not np.all(np.isfinite(out)):
             bad = np.count_nonzero(~np.isfinite(out))
-            raise InputError(f"the coefficient {self.function.expression} is not finite at {bad} nodes.")
+            raise SolveFailed(f"the coefficient {self.function.expression} is not finite at {bad} nodes.")
         return out if mu.ndim == 1 else np.broadcast_to(out, (len(mu), out.shape[-1]))
 
     def in_time(self, mu: np.ndarray, times: np.ndarray, *values: float) -> np.ndarray:

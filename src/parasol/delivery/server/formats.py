@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.checks import ParasolError
+from parasol.errors import ParasolError
 
 JSON, NPY = "application/json", "application/x-npy"
 _NPY_TYPES = ("<f4", "<f8", "<i4", "<i8")

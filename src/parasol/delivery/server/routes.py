@@ -21,13 +21,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from parasol import __version__
-from parasol.checks import ParasolError
 from parasol.delivery.server import formats, umbridge
 from parasol.delivery.server.formats import JSON, NPY, Refusal
 from parasol.delivery.server.metrics import Metrics
 from parasol.delivery.server.page import describe, page
 from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, openapi, questions
 from parasol.delivery.server.service import Service
+from parasol.errors import ParasolError
 
 _SMALL_BODY = 4096  # bytes that are parsed faster than handed to another thread
 _HTML = "text/html; charset=utf-8"
