@@ -42,6 +42,6 @@ assert answers.bounds.relative.max() <= 1.2e-5
 guess = answers.coefficients + 1e-3
 assert np.all(relative_errors(greedy.basis.lift(guess)) <= greedy.reduced.certify(truth.mus, guess).relative)
 parts = ps.reduction.split(200, calibration=100, test=100)
-bound = ps.calibrate(relative_errors(greedy.basis.lift(guess))[parts["calibration"]], level=0.95)
+bound = ps.runtime.conformal_bound(relative_errors(greedy.basis.lift(guess))[parts["calibration"]], level=0.95)
 print(bound.meaning)
 assert np.mean(relative_errors(greedy.basis.lift(guess))[parts["test"]] <= bound.quantile) >= 0.85

@@ -23,7 +23,7 @@ _MOVED = {  # names of 0.1.0 that live elsewhere now; they go with the next vers
         "parasol.pde": "Parameter",
         "parasol.runtime": "Basis ReducedModel",
         "parasol.reduction": "Snapshots as_snapshots value_weights Greedy interpolate split space_basis pod_greedy",
-        "parasol.fitting": "Network Linear Polynomial GaussianProcess Adam VariableProjection calibrated",
+        "parasol.fitting": "Network Linear Polynomial GaussianProcess Adam VariableProjection",
         "parasol.delivery": "make_app as_solution write_answer write_page",
         "parasol.report": "draw_budget draw_spectrum",
         "parasol_lab.theorem": "construct plan_construction examine draw_theorem",
@@ -37,6 +37,7 @@ _GONE = {  # names of 0.1.0 that are no more
     "RandomFeatures": "use parasol.fitting.Polynomial or parasol.fitting.GaussianProcess",
 }
 _REPLACED = {  # names of 0.1.0 that another does the work of now; they go with the next version
+    "calibrated": ("parasol.fitting.fit", "parasol.calibrate(surrogate, snapshots)"),
     "serving": ("parasol.delivery.server.app", "parasol.serve(surrogate, background=True)"),
     "reduce_nonlinear": ("parasol.reduction.nonlinear", "parasol.reduce(model, basis, snapshots)"),
     "reduce_in_time": ("parasol.reduction.in_time", "parasol.reduce(model, basis, snapshots)"),

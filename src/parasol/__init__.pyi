@@ -21,6 +21,7 @@ from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
 from parasol.fitting.data import fit_snapshots as fit_snapshots
 from parasol.fitting.fit import accuracy as accuracy
+from parasol.fitting.fit import calibrate as calibrate
 from parasol.fitting.fit import fit as fit
 from parasol.fitting.training import NetworkRecipe as NetworkRecipe
 from parasol.learning.nodes import discretisation_error as discretisation_error
@@ -62,7 +63,6 @@ from parasol.reduction.snapshots import solve_many as solve_many
 from parasol.report.budget.check import check as check
 from parasol.report.figures import draw as draw
 from parasol.report.figures import draw_nodes as draw_nodes
-from parasol.runtime.conformal import calibrate as calibrate
 from parasol.runtime.files import load as load
 from parasol.runtime.files import save as save
 from parasol.runtime.random_fields import SphereField as SphereField

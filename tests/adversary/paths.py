@@ -454,7 +454,7 @@ def _made(draw: Draw) -> tuple[str, ps.Surrogate]:
         warnings.simplefilter("ignore", ps.ParasolWarning)
         surrogate = _KINDS[kind](draw, recipe)
     return (
-        f"{kind}, {recipe if isinstance(recipe, str) else recipe.dtype + ' network'}, {', '.join(surrogate.parameters.names)}",
+        f"{kind}, {recipe if isinstance(recipe, str) else type(recipe).__name__}, {', '.join(surrogate.parameters.names)}",
         surrogate,
     )
 

@@ -19,7 +19,7 @@ from parasol.learning.run import learn
 from parasol.learning.solves import Limits, SolveCache
 from parasol.learning.verdict import _resonance, with_report
 from parasol.pde.model import Model
-from parasol.runtime.conformal import calibrate, highest_level
+from parasol.runtime.conformal import conformal_bound, highest_level
 
 quick = {"recipe": "polynomial"}  # no network to train
 x, y = ps.coordinates("x y")
@@ -104,15 +104,15 @@ def test_the_level_holds_although_the_box_is_cut_where_fresh_solves_fail(monkeyp
 
 def test_tries_share_what_the_level_leaves():
     errors = np.arange(1.0, 80.0)
-    assert calibrate(errors, level=0.95).quantile == 76  # ⌈80 · 0.95⌉
-    assert calibrate(errors, level=0.95, tries=2).quantile == 78  # ⌈80 · 0.975⌉
-    assert calibrate(errors, level=0.95, tries=2).level == 0.95
+    assert conformal_bound(errors, level=0.95).quantile == 76  # ⌈80 · 0.95⌉
+    assert conformal_bound(errors, level=0.95, tries=2).quantile == 78  # ⌈80 · 0.975⌉
+    assert conformal_bound(errors, level=0.95, tries=2).level == 0.95
     for n, failed, tries in [(39, 0, 2), (38, 0, 2), (39, 1, 1), (39, 3, 2), (19, 0, 1)]:
         level = highest_level(n, failed=failed, tries=tries)
         errors = np.concatenate([np.ones(n - failed), np.full(failed, np.inf)])
-        assert np.isfinite(calibrate(errors, level=level, tries=tries).quantile)
+        assert np.isfinite(conformal_bound(errors, level=level, tries=tries).quantile)
         with pytest.raises(ps.ParasolError, match="calibration errors") if not failed else np.errstate():
-            assert calibrate(errors, level=level + 1e-3, tries=tries).quantile == np.inf
+            assert conformal_bound(errors, level=level + 1e-3, tries=tries).quantile == np.inf
     assert highest_level(4, failed=2, tries=2) == 0.0
 
 

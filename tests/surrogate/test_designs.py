@@ -115,12 +115,9 @@ def test_trajectories_at_times_of_a_lattice_are_judged_by_their_parameters():
 def test_a_calibration_set_of_a_design_is_not_called_calibrated():
     train, aside = (space.from_unit(np.random.default_rng(i).random((100, 2))) for i in (0, 1))
     found = ps.fit_snapshots(train, field(train), "polynomial", ranges=ranges, level=None)
-    assert (
-        ps.fitting.calibrated(found, ps.reduction.as_snapshots(aside, field(aside)))(aside[0]).bound_kind
-        == "calibrated"
-    )
+    assert ps.calibrate(found, ps.reduction.as_snapshots(aside, field(aside)))(aside[0]).bound_kind == "calibrated"
     even = space.from_unit(DESIGNS["sobol"](64))
     with pytest.warns(ps.ParasolWarning, match="evenly"):
-        again = ps.fitting.calibrated(found, ps.reduction.as_snapshots(even, field(even)))
+        again = ps.calibrate(found, ps.reduction.as_snapshots(even, field(even)))
     assert again(aside[0]).bound_kind == "estimated"
     assert replace(again, conformal=replace(again.conformal, drawn=True))(aside[0]).bound_kind == "calibrated"

@@ -69,7 +69,7 @@ def test_a_server_says_so_or_refuses(model, surrogate):
     assert found["bounds"]["relative"].tolist() == [0.5, np.inf]
     # UM-Bridge has no word for it
     assert len(answer(service, "Evaluate", {"name": "field", "input": [mu.tolist()]})["output"][0]) == 300
-    with pytest.raises(Refusal, match="unlike its law"):
+    with pytest.raises(Refusal, match="unlike its distribution"):
         answer(service, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()]})
     bold = Service(surrogate, Limits(), extrapolate=True)
     answer(bold, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()], "config": {"extrapolate": True}})

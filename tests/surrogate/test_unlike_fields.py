@@ -68,8 +68,8 @@ def test_the_score_is_that_of_the_worst_field(samples):
     assert ps.accuracy(found, truth, fields=labels).errors == pytest.approx(errors(found, fresh).max(axis=1), rel=1e-6)
     together = ps.accuracy(found, truth).errors
     assert np.all(together <= ps.accuracy(found, truth, fields=labels).errors)
-    aside = ps.fitting.calibrated(found, truth, level=0.9, fields=labels)
-    assert aside.conformal.quantile > ps.fitting.calibrated(found, truth, level=0.9).conformal.quantile
+    aside = ps.calibrate(found, truth, level=0.9, fields=labels)
+    assert aside.conformal.quantile > ps.calibrate(found, truth, level=0.9).conformal.quantile
 
 
 def test_a_field_that_vanishes_somewhere_has_a_bound(samples):

@@ -1,7 +1,6 @@
 """THE MAP: kinds of maps fitted to coefficients, and the surrogate made of one."""
 
 from parasol.fitting import descent as descent
-from parasol.fitting.fit import calibrated as calibrated
 from parasol.fitting.gaussian_process import GaussianProcess as GaussianProcess
 from parasol.fitting.last_layer import solve_last_layer as solve_last_layer
 from parasol.fitting.layouts import layout_of as layout_of

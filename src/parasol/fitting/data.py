@@ -16,7 +16,7 @@ from parasol.fitting.groups import drawn_at_random, group_labels
 from parasol.fitting.units import field_labels, field_weights, warn_of_units
 from parasol.reduction.pod import pod
 from parasol.reduction.snapshots import as_snapshots
-from parasol.runtime.conformal import calibrate
+from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.parameters import ParameterSpace, named_columns
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.surrogate import Surrogate
@@ -97,7 +97,7 @@ def fit_snapshots(
     worst = np.zeros(int(group.max()) + 1)
     np.maximum.at(worst, group[aside], errors)
     drawn = drawn_at_random(mus, parameters, group)
-    return replace(surrogate, conformal=calibrate(worst[np.unique(group[aside])], level=level, drawn=drawn))
+    return replace(surrogate, conformal=conformal_bound(worst[np.unique(group[aside])], level=level, drawn=drawn))
 
 
 def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mapping[str, tuple] | None]:

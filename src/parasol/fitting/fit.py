@@ -26,7 +26,7 @@ from parasol.pde.text import problem_words
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
-from parasol.runtime.conformal import calibrate
+from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
 from parasol.runtime.program import program_of
@@ -103,7 +103,7 @@ def fit(
     reduced = source if isinstance(source, ReducedModel) and basis is source.basis else None
     surrogate = surrogate_of(recipe, basis, parameters, labels, unseen, origin, rng, progress)
     surrogate = replace(_with_model(surrogate, model), reduced=reduced)
-    return surrogate if calibration is None else calibrated(surrogate, calibration, level=level)
+    return surrogate if calibration is None else calibrate(surrogate, calibration, level=level)
 
 
 def fit_labels(
@@ -244,14 +244,29 @@ def _check_snapshots(given, name: str) -> None:
         )
 
 
-def calibrated(surrogate: Surrogate, held_out: Snapshots, *, level: float = 0.95, fields=None) -> Surrogate:
+def calibrate(
+    surrogate: Surrogate, held_out: Snapshots | None = None, *, level: float = 0.95, fields=None, **older: Any
+) -> Surrogate:
     """The surrogate with a conformal bound of its relative errors, from snapshots that nothing else has seen.
 
-    With `fields`, as in `fit_snapshots`, it is one of the errors of every field.
+    With `fields`, as in `fit_snapshots`, it is one of the errors of every field. Errors in place of a surrogate, as in
+    version 0.1.0, are turned into a bound by `ps.runtime.conformal_bound`.
     """
+    if not isinstance(surrogate, Surrogate):
+        warnings.warn(
+            "calibrate takes a surrogate; for errors use parasol.runtime.conformal_bound.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return conformal_bound(surrogate, level=level, **older)  # type: ignore[return-value]
+    if held_out is None or older:
+        raise InputError("calibrate needs snapshots that nothing else has seen: ps.calibrate(surrogate, snapshots).")
     errors = accuracy(surrogate, held_out, fields=fields).errors
     drawn = drawn_at_random(held_out.mus, surrogate.parameters)
-    return replace(surrogate, conformal=calibrate(errors, level=level, drawn=drawn))
+    return replace(surrogate, conformal=conformal_bound(errors, level=level, drawn=drawn))
+
+
+calibrated = calibrate  # its name in version 0.1.0
 
 
 def project_all(basis: Basis, snapshots: Snapshots) -> np.ndarray:

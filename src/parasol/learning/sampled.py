@@ -26,7 +26,7 @@ from parasol.reduction.pod import pod
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.runtime.basis import Basis
-from parasol.runtime.conformal import calibrate, highest_level
+from parasol.runtime.conformal import conformal_bound, highest_level
 from parasol.runtime.features import features_of
 from parasol.runtime.surrogate import Surrogate
 
@@ -88,7 +88,7 @@ def learn_sampled(model, tolerance: float, cache: SolveCache, *, recipe=None, rn
 
     Each round solves at a batch of parameters where two maps disagree most, which tests what was learned before and then
     joins it. Labels are the full solves, or where these are too few those of a reduced model that follows the test to
-    seven tenths of the tolerance. These tests decide when to calibrate, which is done twice at most: a first fresh set
+    seven tenths of the tolerance. These tests decide when to conformal_bound, which is done twice at most: a first fresh set
     with an error above the tolerance becomes training data, and what the second one says is returned. Each of the two is
     calibrated at half of 0.05, so that 0.95 holds of whichever is taken. A `recipe` is obeyed: where more solves no
     longer help it, the search ends.
@@ -335,7 +335,7 @@ def _bounded(state: _State, surrogate: Surrogate, fresh: Snapshots, n_failed: in
     errors = np.concatenate([score.errors, np.full(n_failed, np.inf)])
     level, bound = min(LEVEL, highest_level(len(errors), failed=n_failed, tries=tries)), float("inf")
     if level > 0:
-        surrogate = replace(surrogate, conformal=calibrate(errors, level=level, tries=tries))
+        surrogate = replace(surrogate, conformal=conformal_bound(errors, level=level, tries=tries))
         bound = surrogate.conformal.quantile  # type: ignore[union-attr]
     evidence = Evidence(level or None, len(state.cache.failures()), n_failed, state.n_fresh_sets)
     met = bound <= state.tolerance and level >= LEVEL

@@ -3,6 +3,7 @@
 from parasol.runtime.answer import Answer as Answer
 from parasol.runtime.basis import Basis as Basis
 from parasol.runtime.basis import slices as slices
+from parasol.runtime.conformal import conformal_bound as conformal_bound
 from parasol.runtime.container import pack as pack
 from parasol.runtime.container import unpack as unpack
 from parasol.runtime.description import description as description

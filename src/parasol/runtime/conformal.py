@@ -65,7 +65,7 @@ class ConformalBound:
             raise InputError(
                 "the bound was calibrated with difficulties. Pass those of the new parameters."
                 if self.normalised
-                else "the bound was calibrated without difficulties. Pass none, or pass them to calibrate as well."
+                else "the bound was calibrated without difficulties. Pass none, or give them for the calibration as well."
             )
         if difficulty is None:
             return self.quantile
@@ -73,7 +73,7 @@ class ConformalBound:
         return float(out) if out.ndim == 0 else out
 
 
-def calibrate(
+def conformal_bound(
     errors: ArrayLike, *, level: float = 0.95, difficulty: ArrayLike | None = None, tries: int = 1, drawn: bool = True
 ) -> ConformalBound:
     """Bound the error of a new parameter by an order statistic of errors (n,) at parameters not used in training.
@@ -89,7 +89,7 @@ def calibrate(
 
     Parameters that were not `drawn` at random (a lattice, Sobol points, points chosen by earlier errors) give an estimate.
 
-    >>> calibrate([5, 1, 3, 2, 4, 9, 7, 6, 8], level=0.9).bound()  # ⌈10 · 0.9⌉ = 9th of nine
+    >>> conformal_bound([5, 1, 3, 2, 4, 9, 7, 6, 8], level=0.9).bound()  # ⌈10 · 0.9⌉ = 9th of nine
     9.0
     """
     errors = check_shape(errors, (None,), "errors")

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol import Model, Settings, load_problem, pod, reduce, sample
-from parasol.fitting import calibrated
+from parasol import Model, Settings, calibrate, load_problem, pod, reduce, sample
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots, TimeReducedModel, fingerprint, space_basis
 from parasol.report import Facts
@@ -45,7 +44,7 @@ def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) ->
     spread = run.solve(model, sample(model, count, rng=run.rng(0)), f"sobol-{count}")
     aside = run.solve(model, sample(model, _N_CALIBRATION, design="random", rng=run.rng(22)), "calibration")
     basis = pod(spread, n_modes=min(24, count // 2))
-    surrogate = calibrated(run.fit("POD-DNN", spread, run.our_recipe(), basis=basis, model=model), aside, level=_LEVEL)
+    surrogate = calibrate(run.fit("POD-DNN", spread, run.our_recipe(), basis=basis, model=model), aside, level=_LEVEL)
     n_solves = len(spread) + len(aside)
     solvers["DNN"] = {"skipped": f"{count} trajectories are too few for a network without a basis; see --preset best"}
     solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
@@ -86,7 +85,7 @@ def _paper_data(run: Run, model: Model, mus: np.ndarray, truth: Snapshots, solve
     facts: Facts = {}
     if run.ours:  # the validation set is kept from training: it gives the bound
         surrogate = run.fit("POD-DNN", train, run.our_recipe(), basis=basis, model=model)
-        surrogate = calibrated(surrogate, validation, level=_LEVEL if len(validation) >= _N_CALIBRATION else 0.9)
+        surrogate = calibrate(surrogate, validation, level=_LEVEL if len(validation) >= _N_CALIBRATION else 0.9)
         facts["certificate"] = certificate_facts(surrogate, truth)
         more = run.fit(RICH, train, run.our_recipe(), basis=rich, model=model, validation=validation)
     else:
