@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from parasol.cache.disk import check_output, replacing
+from parasol.delivery.answers import as_solution, check_fields
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
 from parasol.report.animations import ANIMATION_SUFFIXES, animate
@@ -28,6 +29,7 @@ from parasol.report.canvas import (
     title,
     views,
 )
+from parasol.runtime.answer import Answer
 from parasol.space.geometry.axes import AXES
 from parasol.space.nodes import Nodes
 from parasol.space.quality import quality
@@ -48,9 +50,19 @@ def draw(solution: Solution | Evolution, path: str | Path, *, progress: Callable
     in_time = isinstance(solution, Evolution)
     if in_time and path.suffix.lower() in ANIMATION_SUFFIXES:
         return animate(solution, path, progress=progress)
-    figure_class = require_matplotlib()
+    require_matplotlib()
     check_output(path, (*FIGURE_SUFFIXES, *(ANIMATION_SUFFIXES if in_time else ())))
-    figure = figure_class(layout="constrained")
+    return _save(_figure(solution), path)
+
+
+def plot_answer(answer: Answer):
+    """The matplotlib figure of an answer to one parameter, which notebooks show."""
+    check_fields(answer.surrogate, "a figure")
+    return _figure(as_solution(answer))
+
+
+def _figure(solution: Solution | Evolution):
+    figure = require_matplotlib()(layout="constrained")
     if solution.model.nodes.dimension > 1:
         _draw_maps(figure, solution)
     elif isinstance(solution, Evolution):
@@ -58,7 +70,7 @@ def draw(solution: Solution | Evolution, path: str | Path, *, progress: Callable
     else:
         _draw_lines(figure, solution)
     figure.suptitle(title(solution), fontsize=11)
-    return _save(figure, path)
+    return figure
 
 
 def draw_nodes(nodes: Nodes, path: str | Path) -> Path:

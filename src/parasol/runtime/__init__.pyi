@@ -11,6 +11,7 @@ from parasol.runtime.expansions import Chebyshev as Chebyshev
 from parasol.runtime.expansions import Radial as Radial
 from parasol.runtime.features import Features as Features
 from parasol.runtime.features import features_of as features_of
+from parasol.runtime.layout import Layout as Layout
 from parasol.runtime.operations import Activation as Activation
 from parasol.runtime.operations import Affine as Affine
 from parasol.runtime.operations import Log as Log

@@ -10,6 +10,8 @@ from parasol.errors import NotInstalled
 _ABOVE = {  # name: module, function, what it does
     "html": ("parasol.report.notebook", "html", "showing it in a notebook"),
     "problem_html": ("parasol.report.problems", "problem_html", "showing it in a notebook"),
+    "plot_answer": ("parasol.report.figures", "plot_answer", "drawing"),
+    "to_xarray": ("parasol.delivery.datasets", "to_xarray", "an xarray dataset"),
     "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
     "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
     **{

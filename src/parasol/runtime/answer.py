@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import slices
 from parasol.runtime.reduced import Bounds
@@ -50,6 +52,40 @@ class Answer:
         for i, values in self.solved.items():
             fields[... if self.single else i] = values
         return fields
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One unknown function by name: (n_samples, n_times, n_nodes), without the axes that one sample or no time has."""
+        names = self.surrogate.layout.names
+        if name not in names:
+            raise InputError(f"there is no unknown {name!r}. There are: {', '.join(names)}.")
+        return self._by_axes(self.values)[..., names.index(name), :]
+
+    def at(self, points: ArrayLike) -> np.ndarray:
+        """The fields at points (n_points, dimension) of the domain: (n_samples, n_times, n_unknowns, n_points).
+
+        Axes of length one that nobody asked for are left out: samples of one parameter, times of a steady problem, the
+        unknown where there is but one.
+        """
+        if self.surrogate.readout is not None:
+            raise InputError("these are values at chosen places already. Ask the surrogate that was restricted.")
+        weights = borrowed("interpolation_weights")(self.surrogate.layout, points)
+        fields = self._by_axes(self.values)
+        out = (weights @ fields.reshape(-1, fields.shape[-1]).T).T.reshape(*fields.shape[:-1], -1)
+        return out[..., 0, :] if len(self.surrogate.layout.names) == 1 else out
+
+    def _by_axes(self, values: np.ndarray) -> np.ndarray:
+        """([n_samples,] [n_times,] n_unknowns, n_nodes)."""
+        layout = self.surrogate.layout
+        times = () if layout.times is None else (layout.n_times,)
+        return values.reshape(*values.shape[:-1], *times, len(layout.names), -1)
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the answer to one parameter."""
+        return borrowed("plot_answer")(self)
+
+    def to_xarray(self, *, bounds: bool = False) -> Any:
+        """An xarray dataset with named axes, with the error bounds where asked for."""
+        return borrowed("to_xarray")(self, bounds=bounds)
 
     def blocks(self, size: int = 1024) -> Iterator[np.ndarray]:
         """Fields, `size` of them at a time, for batches that do not fit in memory."""
