@@ -36,7 +36,7 @@ def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
     return out
 
 
-def check_finite(array: np.ndarray, name: str, *, error: type[ParasolError] = ParasolError) -> np.ndarray:
+def check_finite(array: np.ndarray, name: str, *, error: type[ParasolError] = InputError) -> np.ndarray:
     """Return `array` if it holds neither NaN nor infinity; else `error` says whose fault that is.
 
     >>> check_finite(np.array([1.0, np.nan]), "values")
