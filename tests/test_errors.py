@@ -11,10 +11,11 @@ import pytest
 from sympy import exp, sqrt
 
 import parasol as ps
+from parasol.runtime import above
 from parasol.cache.content import content_hash
 from parasol.cache.disk import claim
 from parasol.cli.terminal import write_safely
-from parasol.errors import (
+from parasol.errors import (, NotInstalled
     Exhausted,
     FileError,
     FormulaError,
@@ -306,3 +307,9 @@ def test_a_page_without_its_certificate_is_not_made_because_of_a_mistake(monkeyp
     monkeypatch.setattr(bounds, "_certificate", mistake)
     with pytest.raises(InputError, match="on purpose"):
         bounds.bound_program(SimpleNamespace(reduced=object()), [], bounds.Pack(), 0)
+
+
+def test_what_needs_a_package_that_is_missing_names_it(monkeypatch):
+    monkeypatch.setitem(above._ABOVE, "html", ("no_such_package.views", "html", "showing it in a notebook"))
+    with pytest.raises(NotInstalled, match="showing it in a notebook needs no_such_package, which is not installed"):
+        ps.runtime.Basis(np.eye(3)[:, :1])._repr_html_()
