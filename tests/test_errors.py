@@ -11,11 +11,10 @@ import pytest
 from sympy import exp, sqrt
 
 import parasol as ps
-from parasol.runtime import above
 from parasol.cache.content import content_hash
 from parasol.cache.disk import claim
 from parasol.cli.terminal import write_safely
-from parasol.errors import (, NotInstalled
+from parasol.errors import (
     Exhausted,
     FileError,
     FormulaError,
@@ -36,7 +35,7 @@ from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache
 from parasol.reduction.snapshots import NothingSolved
 from parasol.report.budget.check import other_kernel
-from parasol.runtime import container
+from parasol.runtime import above, container
 from parasol.runtime.formulas import Formula
 
 (x,) = ps.coordinates("x")
