@@ -43,10 +43,10 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
         variables[_free(name, coordinates, variables)] = ((*samples, *times, "node"), field)
     for name, found in answer.quantities.items():
         # a slash would make a group of it in the file
-        told = name.replace("/", " per ")
-        variables[_free(told, coordinates, variables)] = ((*samples, *times), found)
+        text = name.replace("/", " per ")
+        variables[_free(text, coordinates, variables)] = ((*samples, *times), found)
         if bounds:
-            variables[_free(f"bound of {told}", coordinates, variables)] = (
+            variables[_free(f"bound of {text}", coordinates, variables)] = (
                 (*samples, *times),
                 answer.quantity_bounds[name],
             )

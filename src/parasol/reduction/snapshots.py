@@ -326,16 +326,16 @@ def _report(snapshots: Snapshots, names: tuple[str, ...]) -> None:
     if not failures:
         return
 
-    def told(failure: Failure) -> str:
+    def quoted(failure: Failure) -> str:
         where = [f"{n}={v:.6g}" for n, v in zip(names, failure.mu, strict=False)]
         where = where or [f"{v:.6g}" for v in failure.mu[:4]] + ["..."] * (len(failure.mu) > 4)
         return f"number {failure.index} ({', '.join(where)}): {failure.reason}"
 
     if not len(snapshots):
-        reasons = "; ".join(told(f) for f in failures[:_QUOTED])
+        reasons = "; ".join(quoted(f) for f in failures[:_QUOTED])
         raise NothingSolved(f"none of the {len(failures)} parameters could be solved. {reasons}", failures)
     warnings.warn(
-        f"{len(failures)} of {len(failures) + len(snapshots)} parameters could not be solved and are left out; {told(failures[0])}",
+        f"{len(failures)} of {len(failures) + len(snapshots)} parameters could not be solved and are left out; {quoted(failures[0])}",
         ParasolWarning,
         stacklevel=3,
     )

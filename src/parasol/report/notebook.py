@@ -56,10 +56,10 @@ def spectrum_svg(values: np.ndarray, n_kept: int) -> str:
         f'<text x="{_LEFT - 4}" y="{place}" text-anchor="end" font-size="10">{words}</text>'
         for place, words in ((12, "1"), (_HEIGHT - 4, f"1e{lowest}"))
     )
-    told = f"{len(values)} singular values, from 1 down to {values[-1] / values[0]:.1e}; {n_kept} modes kept"
+    label = f"{len(values)} singular values, from 1 down to {values[-1] / values[0]:.1e}; {n_kept} modes kept"
     return (
-        f'<svg role="img" aria-label="{told}" width="{_WIDTH}" height="{_HEIGHT}" fill="currentColor" '
-        f'style="display:block"><title>{told}</title>{marks}{dots}</svg>'
+        f'<svg role="img" aria-label="{label}" width="{_WIDTH}" height="{_HEIGHT}" fill="currentColor" '
+        f'style="display:block"><title>{label}</title>{marks}{dots}</svg>'
     )
 
 

@@ -53,13 +53,13 @@ def table(rows: Iterable[tuple[str, str]], *headers: str, width: int = 110, bold
                    k in [0, 2]
     <BLANKLINE>
     """
-    told = [(visible(name), visible(words)) for name, words in rows]
-    column = max((len(name) for name, _ in (*told, headers[:2] or ("", ""))), default=0)
+    entries = [(visible(name), visible(words)) for name, words in rows]
+    column = max((len(name) for name, _ in (*entries, headers[:2] or ("", ""))), default=0)
     left = max(width - column - 7, 12)
     lines = [""]
     if headers:
         lines += [f"  {headers[0]:{column}}   {headers[1]}", " " + "─" * (width - 2)]
-    for i, (name, words) in enumerate(told):
+    for i, (name, words) in enumerate(entries):
         if headers and i:
             lines.append("")
         parts = [part for line in words.split("\n") for part in wrap(line, left, break_on_hyphens=False) or [""]]

@@ -253,8 +253,8 @@ def _fresh(surrogate: Surrogate, solver, n: int, rng: int, jobs, stage) -> tuple
             raise InputError("parameters that are functions can be drawn by a model only. Pass model=.")
         mus = solver.sample(n, generator)
         mus[:, : scalars.shape[1]] = scalars
-    told = stage(f"{n} fresh full solves")
-    truth = solve_many(solver, mus, jobs=jobs, progress=told)
+    progress = stage(f"{n} fresh full solves")
+    truth = solve_many(solver, mus, jobs=jobs, progress=progress)
     if truth.n_values != surrogate.basis.n_values:
         raise InputError(
             f"the solver gives {truth.n_values} values, the surrogate {surrogate.basis.n_values}: they do not belong together."
