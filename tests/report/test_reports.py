@@ -67,7 +67,7 @@ def test_facts_of_another_type_count_as_not_known(surrogate):
     bad = {"problem": ["x"], "tolerance": "small", "learn": [1], "measured": {"mean": None}, "equation": 3}
     assert Provenance.of(bad) == Provenance()
     good = {"tolerance": np.float64(0.5), "measured": {"mean": 1, "max": 2.0, "n": 3}, "learn": {"met": np.True_}}
-    assert Provenance.of(good) == Provenance(tolerance=0.5, measured=Measured(1.0, 2.0, 3), met=True)
+    assert Provenance.of(good) == Provenance(tolerance=0.5, measured=Measured(3, 1.0, 2.0), met=True)
     strange = replace(surrogate, facts=bad)
     assert json.loads(as_json(SurrogateReport(strange).to_dict()))["problem"] is None
     assert "promised" not in SurrogateReport(strange).rows()

@@ -17,7 +17,7 @@ from parasol.runtime.program import Program, ProgramMap
 
 _MOST_TERMS = 800
 _ENOUGH = 1000  # samples that settle the weights of the inputs; the coefficients use all
-_RANK = 1e-12  # a term this close to the span of those before it cannot be told from them
+_RANK = 1e-12  # a term this close to the span of those before it is linearly dependent on them
 _STEP = np.sqrt(2.0)  # between weights tried
 _MOST_ROUNDS = 4
 _MOST_FREE = 12  # more inputs than this have equal weights

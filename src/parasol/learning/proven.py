@@ -14,7 +14,7 @@ from parasol.errors import Exhausted
 from parasol.fitting.fit import accuracy, fit
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.nodes import box_corners, probes
-from parasol.learning.report import PROVEN, Evidence, Measured, Outcome, Step
+from parasol.learning.report import PROVEN, Evidence, Outcome, Step, measured_on
 from parasol.learning.solves import SolveCache
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
@@ -193,7 +193,7 @@ def _measured(outcome: Outcome, model: Model, cache: SolveCache, rng: int) -> Ou
     if not n:
         return replace(outcome, met=False, limit=outcome.limit or "confirmation") if guessed else outcome
     mus = sample(model, n, design="random", rng=np.random.default_rng([rng, 72]))
-    measured = Measured.of(accuracy(outcome.surrogate, cache.solve(mus, "to measure the error")))
+    measured = measured_on(accuracy(outcome.surrogate, cache.solve(mus, "to measure the error")))
     kept = not guessed or measured.max <= outcome.bound
     limit = outcome.limit if kept else "confirmation"
     return replace(outcome, met=outcome.met and kept, limit=limit, measured=measured)

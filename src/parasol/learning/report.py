@@ -9,6 +9,7 @@ import numpy as np
 
 from parasol.errors import InputError
 from parasol.fitting.fit import Accuracy
+from parasol.runtime.provenance import Measured
 from parasol.runtime.surrogate import Surrogate
 
 LEVEL = 0.95  # of a conformal bound
@@ -46,19 +47,9 @@ class Round:
     map: str
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Relative errors of the surrogate at n full solves that nothing was made from; the mean of the projection's."""
-
-    n: int
-    mean: float
-    max: float
-    projection: float | None = None
-
-    @classmethod
-    def of(cls, accuracy: Accuracy) -> Measured:
-        """Those of an accuracy."""
-        return cls(len(accuracy.errors), accuracy.mean, float(np.max(accuracy.errors)), accuracy.projection)
+def measured_on(accuracy: Accuracy) -> Measured:
+    """The errors of an accuracy in short."""
+    return Measured(len(accuracy.errors), accuracy.mean, float(np.max(accuracy.errors)), accuracy.projection)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.labels import Teacher, teacher_for
 from parasol.learning.proven import TRAINING, maps_to_try, named
 from parasol.learning.region import between, cuts, marked, shortened
-from parasol.learning.report import LEVEL, Evidence, Measured, Outcome, Round
+from parasol.learning.report import LEVEL, Evidence, Outcome, Round, measured_on
 from parasol.learning.solves import SolveCache
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -344,7 +344,7 @@ def _bounded(state: _State, surrogate: Surrogate, fresh: Snapshots, n_failed: in
         limit = "failed solves" if n_failed else "level"
     elif not met:
         limit = "projection" if score.projection > 0.5 * score.mean else "map"
-    return Outcome(surrogate, met, bound, limit, tuple(state.history), evidence, Measured.of(score))
+    return Outcome(surrogate, met, bound, limit, tuple(state.history), evidence, measured_on(score))
 
 
 def _last(state: _State) -> Outcome:
@@ -358,7 +358,7 @@ def _last(state: _State) -> Outcome:
         return outcome
     measured, note = None, "no solves were left to test it"
     if state.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
-        measured = Measured.of(_score(state, state.best, state.tested))
+        measured = measured_on(_score(state, state.best, state.tested))
         note = f"no solves were left for a bound; its largest error on {measured.n} test solves is {measured.max:.1e}"
     history = tuple(state.history)
     return Outcome(state.best, False, float("inf"), "level", history, measured=measured, notes=(note,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +21,7 @@ _MOST_CORRECTIONS = 30
 _LEAP = 1.6  # growth in one step above which one unknown's growth is not resolved by the steps
 
 
-class Equations:
+class Equations(ABC):
     """What integrators ask of a system, or of many small ones: matrices with `@`, and weights by the rows' order in time.
 
     States are (n,) for one system, (n_samples, d) for many small ones of size d, with one size for each sample.
@@ -38,17 +39,17 @@ class Equations:
         """N(u, t), 0 for a linear system."""
         return 0.0 if self.system.nonlinear is None else self.system.nonlinear(u, t)
 
+    @abstractmethod
     def by_order(self, second: float, first: float, constrained: float = 1.0) -> Any:
         """One of three numbers for each row; see `by_entry` for the entries of a matrix."""
-        raise NotImplementedError
 
+    @abstractmethod
     def by_entry(self, second: float, first: float, constrained: float = 1.0) -> Any:
         """One of three numbers for each entry of a matrix, by its row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def matrix(self, entries: np.ndarray) -> Any:
         """Entries such as those of `system.mass` as a matrix that multiplies states."""
-        raise NotImplementedError
 
     def averaging(self, before: float | None, t: float, after: float) -> np.ndarray | float:
         """What averaging K u over two levels makes of boundary data that are not in u: nothing where they are."""

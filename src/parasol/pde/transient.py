@@ -268,7 +268,7 @@ def _warn_of_pulses(system: System, at: np.ndarray, step: float) -> None:
     grid, _ = system.moments(float(at[0]), float(at[-1]))
     values, seen = system.forcing(grid), system.forcing(at)
     size = np.max(np.abs(values), axis=0, initial=0.0)
-    ways = [np.sum(np.abs(np.diff(some, axis=0)), axis=0) for some in (values, seen)]  # up and down, all told
+    ways = [np.sum(np.abs(np.diff(some, axis=0)), axis=0) for some in (values, seen)]  # up and down together
     missed = ways[0] - 1.5 * ways[1] - 0.5 * size
     if np.any(missed > 0):
         k = int(np.argmax(missed / np.maximum(size, 1e-300)))

@@ -186,7 +186,7 @@ def _worst(unit: np.ndarray, found: Interpolation) -> float:
 
 
 def fitting_points(modes: np.ndarray) -> np.ndarray:
-    """Rows (about 1.5 m) at which combinations of the modes (n, m) are well told apart: two rounds of QR pivots.
+    """Rows (about 1.5 m) at which combinations of the modes (n, m) are well conditioned: two rounds of QR pivots.
 
     >>> fitting_points(np.array([[1.0, 0.0], [0.0, 0.1], [0.0, 3.0]])).tolist()
     [2, 0, 1]

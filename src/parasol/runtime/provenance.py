@@ -10,11 +10,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Measured:
-    """Relative errors on full solves that learning had not seen."""
+    """Relative errors of a surrogate at n full solves that nothing was made from; the mean of the projection's."""
 
+    n: int
     mean: float
     max: float
-    n: int
+    projection: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Provenance:
         return cls(
             **{name: _typed(facts, name, str) for name in ("problem", "equation", "latex", "domain", "fingerprint")},
             tolerance=_typed(facts, "tolerance", float),
-            measured=None if mean is None or largest is None or n is None else Measured(mean, largest, n),
+            measured=None if mean is None or largest is None or n is None else Measured(n, mean, largest),
             met=_typed(learned, "met", bool),
             total=bool(_typed(learned, "total", bool)),
             solves=_typed(learned, "solves", int),
