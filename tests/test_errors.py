@@ -312,3 +312,16 @@ def test_what_needs_a_package_that_is_missing_names_it(monkeypatch):
     monkeypatch.setitem(above._ABOVE, "html", ("no_such_package.views", "html", "showing it in a notebook"))
     with pytest.raises(NotInstalled, match="showing it in a notebook needs no_such_package, which is not installed"):
         ps.runtime.Basis(np.eye(3)[:, :1])._repr_html_()
+
+
+def test_a_surrogate_that_finds_no_room_on_the_disk_is_a_file_error(monkeypatch, tmp_path):
+    mus = np.linspace(0, 1, 9)[:, None]
+    line = ps.fit_snapshots(mus, mus * [1.0, 2.0], "linear", level=None)
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("zipfile.ZipFile.writestr", full)
+    with pytest.raises(FileError, match=r"line.parasol'.*No space left on device"):
+        ps.save(line, tmp_path / "line.parasol")
+    assert not list(tmp_path.iterdir())

@@ -104,9 +104,12 @@ def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> P
     text = json.dumps(manifest, indent=1, allow_nan=False).encode()
     if len(text) > _LARGEST_MANIFEST:
         raise InputError(f"the formulas and facts of this surrogate take {len(text)} bytes, too many for a file.")
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as file:
-        for name, data in {_MANIFEST: text, **entries}.items():
-            file.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+    try:
+        with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as file:
+            for name, data in {_MANIFEST: text, **entries}.items():
+                file.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+    except OSError as error:
+        raise FileError(f"cannot write {str(path)!r}: {error.strerror or error}. Choose another place.") from None
     return path
 
 
