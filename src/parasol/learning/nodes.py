@@ -19,9 +19,8 @@ from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
-from parasol.space.neighbours import Cloud
+from parasol.space.by_region import derivatives_at
 from parasol.space.nodes import Nodes, scatter
-from parasol.space.operators import differentiate
 from parasol.space.spacing import feature_spacing
 
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
@@ -248,8 +247,7 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
     if they do not suffice for one parameter.
     """
     zero = (0,) * coarse.nodes.dimension
-    cloud = Cloud(fine.nodes.points, fine.nodes.domain)
-    weights = differentiate(cloud, coarse.nodes.points, [zero], fine.scheme)[zero]
+    weights = derivatives_at(fine.nodes, coarse.nodes.points, [zero], fine.scheme)[zero]
     options: dict[str, Any] = {}
     if coarse.problem.time is not None:
         steps = {"step": fine.step / 2, "integrator": fine.integrator} if fine.step else {"tolerance": _FINER_STEPS}

@@ -19,6 +19,7 @@ from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
 from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import BACKENDS
+from parasol.space.by_region import check_regions
 from parasol.space.kernels import Kernel
 from parasol.space.nodes import Nodes, lattice, scatter
 from parasol.space.spacing import feature_spacing
@@ -68,6 +69,7 @@ def discretize(
     order = max(form.order for some in forms for form in some)
     scheme = default_scheme(nodes.dimension, kernel=kernel, degree=degree, stencil_size=stencil_size, order=order)
     _check_nodes(problem, nodes)
+    check_regions(nodes, scheme)
     places, blocks = row_blocks(problem, forms, nodes, use_ghosts=neumann == "ghosts")
     terms, report = assemble(problem, nodes, places, blocks, scheme)
     for reason in rough_places(problem, nodes):

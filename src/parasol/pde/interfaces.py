@@ -104,9 +104,8 @@ def interface_blocks(
 
 def _balances(problem, nodes: Nodes, plan: InterfacePlan, part, sloped, j: int, region: int, n: int) -> Iterator[Block]:
     """What one region contributes to the rows in which all conditions of a node are summed."""
-    outer = plan.balanced - nodes.n_interior
-    given = (outer >= 0) & ~sloped[j, outer] if sloped.size else np.zeros(len(outer), dtype=bool)
-    here = plan.balanced[nodes.touches[plan.balanced, region] & ~given]
+    given = np.concatenate([np.zeros(nodes.n_interior, dtype=bool), ~sloped[j]])
+    here = plan.balanced[(nodes.touches[:, region] & ~given)[plan.balanced]]
     if not len(here):
         return
     outward = np.zeros_like(nodes.points)

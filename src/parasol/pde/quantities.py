@@ -11,11 +11,10 @@ import numpy as np
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
+from parasol.space.by_region import derivatives_at
 from parasol.space.geometry.axes import axis_symbols
 from parasol.space.geometry.domain import Domain
-from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
-from parasol.space.operators import differentiate
 from parasol.space.quadrature import surface_points, volume_weights
 from parasol.space.stencils import Scheme
 
@@ -174,7 +173,7 @@ def quantity_rows(
 
 
 def _rows(nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme):
-    return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme)
+    return derivatives_at(nodes, points, derivatives, scheme)
 
 
 def _check_part(part: str | None, domain: Domain, name: str) -> None:

@@ -17,8 +17,7 @@ from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
 from parasol.pde.system import sizes
 from parasol.runtime.above import borrowed
-from parasol.space.neighbours import Cloud
-from parasol.space.operators import differentiate
+from parasol.space.by_region import derivatives_at
 
 if TYPE_CHECKING:
     from parasol.pde.model import Model
@@ -87,7 +86,7 @@ class Solution:
                 f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
             )
         zero = (0,) * nodes.dimension
-        found = differentiate(Cloud(nodes.points, nodes.domain), points, [zero], scheme)
+        found = derivatives_at(nodes, points, [zero], scheme)
         values = np.array([found[zero] @ field for field in self.fields.values()])
         return values[0] if len(values) == 1 else values
 
