@@ -47,12 +47,14 @@ def _by_region(layout: Layout, points: np.ndarray, asked: np.ndarray, cloud: Clo
         if len(asked):
             yield asked, np.arange(len(cloud.points)), cloud
         return
-    domains = [OutlinedDomain(region.outline) for region in layout.regions]
-    depth = np.array([domain.distance(points[asked]) for domain in domains])
-    for k, (region, domain) in enumerate(zip(layout.regions, domains, strict=True)):
-        where = asked[np.argmin(depth, axis=0) == k]
-        if len(where):
-            yield where, region.members, Cloud(cloud.points[region.members], domain)  # type: ignore[arg-type]
+    left = asked
+    for k, region in enumerate(layout.regions):
+        domain = OutlinedDomain(region.outline)
+        # the whole domain contains them, so that the last region has what is left: within rounding of an interface
+        inside = domain.contains(points[left]) | (k + 1 == len(layout.regions))
+        if inside.any():
+            yield left[inside], region.members, Cloud(cloud.points[region.members], domain)  # type: ignore[arg-type]
+        left = left[~inside]
 
 
 def _contains(layout: Layout, points: np.ndarray) -> np.ndarray:
