@@ -44,8 +44,10 @@ def row_blocks(
     normals = np.take_along_axis(nodes.part_normals[None], part[:, :, None, None], axis=2)[:, :, 0]
     # a ghost stands off along the normal of the condition in its row, the first where there are several
     outward = normals[np.argmax(sloped, axis=0), np.arange(nodes.n_boundary)]
+    # in time, the equations of both sides would give the node's rate of change twice: the balance alone is a constraint
+    both_sides = use_ghosts and problem.time is None
     plan = plan_interfaces(
-        nodes, sloped, lambda which: ghosts(replace(nodes, normals=outward), which), use_ghosts=use_ghosts
+        nodes, sloped, lambda which: ghosts(replace(nodes, normals=outward), which), use_ghosts=both_sides
     )
     points, anchors, own = nodes.points, np.arange(nodes.n_nodes), touches
     if np.any(haunted):
