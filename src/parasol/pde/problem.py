@@ -420,16 +420,6 @@ class Problem:
                 )
 
     @property
-    def region_names(self):
-        return getattr(self.domain, "region_names", ())
-
-    def forms_in(self, region):
-        return self.forms
-
-    def conditions_in(self, region):
-        return self.conditions
-
-    @property
     def all_forms(self) -> list[Form]:
         """The equations and the boundary conditions of all parts, as terms."""
         return [*self.forms, *[form for forms in self.conditions.values() for form in forms]]
