@@ -62,7 +62,7 @@ def discretize(
         raise InputError(
             f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."
         )
-    regions = range(max(1, len(problem.region_names)))
+    regions = range(len(problem.region_names)) or [None]
     forms = [problem.forms_in(region) for region in regions]
     if hyperviscosity:
         forms = [[_damped(problem, form, nodes, hyperviscosity) for form in some] for some in forms]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.pde.blocks import Block
-from parasol.pde.equation import Form
-from parasol.pde.problem import Problem
+from parasol.pde.equation import Form, read_equation
+from parasol.pde.problem import Neumann, Problem
 from parasol.space.nodes import Nodes
 
 
@@ -124,13 +124,22 @@ def _balances(problem, nodes: Nodes, plan: InterfacePlan, part, sloped, j: int, 
 
 def conditions_of(problem: Problem, region: int, j: int) -> list[Form]:
     """The conditions on one unknown of all parts of the boundary, beside this region."""
-    conditions = problem.conditions_in(region)
+    conditions = problem.conditions_in(region if problem.region_names else None)
     return [conditions[name][j] for name in problem.domain.part_names]
 
 
 def normal_flux(problem: Problem, region: int, j: int) -> Form:
-    """The normal flux of an equation in a region; without a divergence, what its second derivatives imply: n·grad u."""
+    """What balances at the interfaces of a region: n·F, the normal flux of the equation of one unknown.
+
+    An equation without a divergence has coefficients of second derivatives that do not jump, so that n·grad u balances.
+    """
     flux = problem.fluxes_in(region)[j]
-    if flux is not None:
-        return flux
-    return problem.normal_derivative(j)
+    if flux is None:
+        return read_equation(Neumann(0).equation(problem.unknowns[j]), problem.unknowns, where="flux")
+    if flux.order < 1:
+        raise InputError(
+            f"the flux in the equation of {problem.names[j]} has no derivative in the region "
+            f"{problem.region_names[region]!r}, so that nothing is known of the slopes at its interfaces. Regions are for "
+            "equations with diffusion; a conductivity may be small but not 0."
+        )
+    return flux
