@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parasol.errors import InputError
 from parasol.pde.blocks import Block
 from parasol.pde.equation import Form, read_equation
 from parasol.pde.problem import Neumann, Problem
