@@ -84,6 +84,7 @@ def interface_blocks(
     outside = n_before + 2 * len(node) + np.arange(2 * np.count_nonzero(plan.ended)).reshape(-1, 2)
     on_boundary = node[plan.ended] - nodes.n_interior
     for j in range(len(problem.names)):
+        yield from _sources(problem, nodes, sloped, j, n)
         for region in range(nodes.touches.shape[1]):
             for side, sign in ((0, 1.0), (1, -1.0)):
                 here = sides[:, side] == region
@@ -101,6 +102,26 @@ def interface_blocks(
                         rows = j * n + outside[some, side]
                         yield Block(form, rows, nodes.n_interior + on_boundary[some], outward, region)
             yield from _balances(problem, nodes, plan, part, sloped, j, region, n)
+
+
+def _sources(problem: Problem, nodes: Nodes, sloped: np.ndarray, j: int, n: int) -> Iterator[Block]:
+    """The sources on interfaces, in the rows where fluxes balance."""
+    table = nodes.interfaces
+    given = np.concatenate([np.zeros(nodes.n_interior, dtype=bool), ~sloped[j]])
+    for pair, forms in problem.interface_sources.items():
+        here = np.all(np.sort(table.sides, axis=1) == sorted(pair), axis=1) & ~given[table.node]
+        # one piece of the interface after the other: several may meet in a node
+        for node, normals in _in_turn(table.node[here], table.normals[here]):
+            yield Block(forms[j], j * n + node, node, normals, min(pair))
+
+
+def _in_turn(node: np.ndarray, normals: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Parts of a list of nodes in which none occurs twice."""
+    while len(node):
+        _, first = np.unique(node, return_index=True)
+        yield node[first], normals[first]
+        left = np.delete(np.arange(len(node)), first)
+        node, normals = node[left], normals[left]
 
 
 def _balances(problem, nodes: Nodes, plan: InterfacePlan, part, sloped, j: int, region: int, n: int) -> Iterator[Block]:
