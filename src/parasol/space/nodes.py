@@ -38,8 +38,6 @@ class Nodes:
     spacing: np.ndarray  # (n_nodes,) local wanted spacing h(x)
     # (n_boundary, n_parts, dimension): at a corner each part has the normal of its own side. None: `normals` for all
     part_normals: np.ndarray = None  # type: ignore[assignment]
-    touches: np.ndarray | None = None
-    interfaces: object = None
 
     def __post_init__(self):
         if self.part_normals is None:
