@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import sympy
 
 from parasol.errors import InputError
 from parasol.expressions import as_function
-from parasol.pde.blocks import Block, Points
+from parasol.pde.blocks import Block, Points, Stencils
 from parasol.pde.equation import Form, Jet, Term, Time, normal
 from parasol.pde.inputs import Inputs
 from parasol.pde.problem import Problem
@@ -21,6 +19,8 @@ from parasol.space.kernels import MultiIndex
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport, differentiate
 from parasol.space.stencils import Scheme
+
+_SCALE = sympy.Dummy("scale")  # of a block's rows
 
 
 def assemble(
@@ -83,7 +83,7 @@ def assemble(
     return terms, StencilReport.of(np.concatenate([s.condition for s in {id(s): s for s in stencils}.values()]))
 
 
-def _entries(block: Block, stencil: _Stencils, unknown: int, n: int, size: int) -> np.ndarray:
+def _entries(block: Block, stencil: Stencils, unknown: int, n: int, size: int) -> np.ndarray:
     """The entries of the matrix that the stencils of one unknown touch, (n_rows, width), numbered row by row."""
     return block.rows[:, None].astype(np.int64) * size + stencil.columns + unknown * n
 
@@ -93,41 +93,35 @@ def _present(form: Form) -> list[int]:
     return sorted({term.unknown for term in form.operator} | {jet.unknown for jet in form.jets})
 
 
-@dataclass(frozen=True, eq=False)
-class _Stencils:
-    columns: np.ndarray  # (n_rows, width)
-    weights: dict[MultiIndex, np.ndarray]  # each (n_rows, width)
-    condition: np.ndarray
-
-
-def _stencils(places: Points, blocks: list[Block], scheme: Scheme) -> list[_Stencils]:
+def _stencils(places: Points, blocks: list[Block], scheme: Scheme) -> list[Stencils]:
     """The stencils of every block; equations of a system that hold at the same points share them."""
     shared: dict[tuple[int, bytes], list[Block]] = {}
     for block in blocks:
-        shared.setdefault((block.region, block.centers.tobytes()), []).append(block)
+        if block.stencils is None:
+            shared.setdefault((block.region, block.centers.tobytes()), []).append(block)
     made = {
         key: _stencils_at(places, group[0], sorted(set().union(*[_derivatives(b.form) for b in group])), scheme)
         for key, group in shared.items()
     }
-    return [made[block.region, block.centers.tobytes()] for block in blocks]
+    return [block.stencils or made[block.region, block.centers.tobytes()] for block in blocks]
 
 
 def _derivatives(form: Form) -> set[MultiIndex]:
     return {t.derivative for t in form.operator if t.derivative is not None} | {jet.derivative for jet in form.jets}
 
 
-def _stencils_at(places: Points, block: Block, wanted: list[MultiIndex], scheme: Scheme) -> _Stencils:
+def _stencils_at(places: Points, block: Block, wanted: list[MultiIndex], scheme: Scheme) -> Stencils:
     centers, cloud, members = block.centers, places.clouds[block.region], places.members[block.region]
     zero = (0,) * cloud.points.shape[1]
     slopes = [index for index in wanted if index != zero]
     if not slopes:
-        return _Stencils(centers[:, None], {zero: np.ones((len(centers), 1))}, np.empty(0))
+        return Stencils(centers[:, None], {zero: np.ones((len(centers), 1))}, np.empty(0))
     found = differentiate(cloud, places.points[centers], slopes, scheme)
     columns = members[found[slopes[0]].indices.reshape(len(centers), -1)]
     weights = {index: found[index].data.reshape(columns.shape) for index in slopes}
     if zero in wanted:  # the value at a node is exact: no interpolation needed
         weights[zero] = (columns == centers[:, None]).astype(float)
-    return _Stencils(columns, weights, found.condition)
+    return Stencils(columns, weights, found.condition)
 
 
 def _values(problem: Problem, term: Term, points, block: Block) -> np.ndarray:
@@ -143,6 +137,8 @@ def _evaluator(problem: Problem, expression: sympy.Expr, points, block: Block, e
     if block.normals is not None:
         symbols += normal(*variables)
         columns += list(block.normals.T)
+    if block.scale is not None:
+        expression, symbols, columns = expression * _SCALE, [*symbols, _SCALE], [*columns, block.scale]
     times = list(expression.atoms(Time))
     used = [p for p in scalars if p in expression.free_symbols]
     function = as_function(expression, [*symbols, *used, *times, *extra])
@@ -154,7 +150,7 @@ def _varying(problem: Problem, term: Term, points, block: Block, positions, valu
     return Varying(evaluate, term.function, block.centers, positions, values)
 
 
-def _nonlinear(problem: Problem, points, block: Block, stencil: _Stencils, positions, n: int) -> NonlinearRows:
+def _nonlinear(problem: Problem, points, block: Block, stencil: Stencils, positions, n: int) -> NonlinearRows:
     form = block.form
     symbols = [jet.symbol for jet in form.jets]
     functions = [f for f in problem.parameter_symbols[1] if f in form.nonlinear.free_symbols]

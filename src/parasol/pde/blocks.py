@@ -7,7 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.pde.equation import Form
+from parasol.space.kernels import MultiIndex
 from parasol.space.neighbours import Cloud
+
+
+@dataclass(frozen=True, eq=False)
+class Stencils:
+    """The points from which derivatives at some centers are computed, and their weights."""
+
+    columns: np.ndarray  # (n_rows, width)
+    weights: dict[MultiIndex, np.ndarray]  # each (n_rows, width)
+    condition: np.ndarray  # of the local systems
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +29,8 @@ class Block:
     centers: np.ndarray  # (n_rows,) point at which the equation is evaluated
     normals: np.ndarray | None  # (n_rows, dimension)
     region: int = 0  # whose points the stencils take
+    scale: np.ndarray | None = None  # (n_rows,) by which the equation is multiplied
+    stencils: Stencils | None = None  # where they are not those of the scheme
 
 
 @dataclass(frozen=True, eq=False)

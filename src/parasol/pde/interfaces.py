@@ -9,6 +9,7 @@ import numpy as np
 
 from parasol.errors import InputError
 from parasol.pde.blocks import Block
+from parasol.pde.cross_points import cross_point_blocks, fans
 from parasol.pde.equation import Form, read_equation
 from parasol.pde.problem import Neumann, Problem
 from parasol.space.nodes import Nodes
@@ -73,8 +74,9 @@ def interface_blocks(
     """The rows of nodes where regions meet, unless a value is given there; ghosts of the plan are numbered from `n_before`.
 
     A node on a smooth piece has its own row and those of its two ghosts, for the balance of the fluxes and the equation on
-    both sides. Where a piece ends at the boundary, two ghosts more take the condition on either side. Elsewhere all
-    conditions are summed in the node's row: what flows out of the regions through all pieces that meet there.
+    both sides. Where a piece ends at the boundary, two ghosts more take the condition on either side. Where several pieces
+    meet inside, the node's row is a balance over its surroundings (`cross_points`). Elsewhere all conditions are summed in
+    the node's row.
     """
     table, n = nodes.interfaces, n_before + len(plan.points)
     if table is None:
@@ -83,8 +85,14 @@ def interface_blocks(
     beyond = n_before + np.arange(2 * len(node)).reshape(-1, 2)
     outside = n_before + 2 * len(node) + np.arange(2 * np.count_nonzero(plan.ended)).reshape(-1, 2)
     on_boundary = node[plan.ended] - nodes.n_interior
-    for j in range(len(problem.names)):
-        yield from _sources(problem, nodes, sloped, j, n)
+    crossing = plan.balanced[plan.balanced < nodes.n_interior]
+    around = fans(nodes, crossing)
+    for j, known in enumerate(problem.balances):
+        # without a divergence nothing jumps but sources, and slopes are continuous
+        by_elements = crossing if known is not None else crossing[:0]
+        if len(by_elements):
+            yield from cross_point_blocks(problem, nodes, around, j, n)
+        yield from _sources(problem, nodes, by_elements, sloped, j, n)
         for region in range(nodes.touches.shape[1]):
             for side, sign in ((0, 1.0), (1, -1.0)):
                 here = sides[:, side] == region
@@ -101,33 +109,28 @@ def interface_blocks(
                         outward = nodes.part_normals[on_boundary[some], p]
                         rows = j * n + outside[some, side]
                         yield Block(form, rows, nodes.n_interior + on_boundary[some], outward, region)
-            yield from _balances(problem, nodes, plan, part, sloped, j, region, n)
+            summed = np.setdiff1d(plan.balanced, by_elements)
+            yield from _balances(problem, nodes, summed, part, sloped, j, region, n)
 
 
-def _sources(problem: Problem, nodes: Nodes, sloped: np.ndarray, j: int, n: int) -> Iterator[Block]:
-    """The sources on interfaces, in the rows where fluxes balance."""
+def _sources(
+    problem: Problem, nodes: Nodes, left_out: np.ndarray, sloped: np.ndarray, j: int, n: int
+) -> Iterator[Block]:
+    """The sources on interfaces, in the rows where the fluxes of two sides balance."""
     table = nodes.interfaces
     given = np.concatenate([np.zeros(nodes.n_interior, dtype=bool), ~sloped[j]])
     for pair, forms in problem.interface_sources.items():
-        here = np.all(np.sort(table.sides, axis=1) == sorted(pair), axis=1) & ~given[table.node]
-        # one piece of the interface after the other: several may meet in a node
-        for node, normals in _in_turn(table.node[here], table.normals[here]):
-            yield Block(forms[j], j * n + node, node, normals, min(pair))
+        here = np.all(table.sides == sorted(pair), axis=1) & ~given[table.node] & ~np.isin(table.node, left_out)
+        node = table.node[here]
+        yield Block(forms[j], j * n + node, node, table.normals[here], min(pair))
 
 
-def _in_turn(node: np.ndarray, normals: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Parts of a list of nodes in which none occurs twice."""
-    while len(node):
-        _, first = np.unique(node, return_index=True)
-        yield node[first], normals[first]
-        left = np.delete(np.arange(len(node)), first)
-        node, normals = node[left], normals[left]
-
-
-def _balances(problem, nodes: Nodes, plan: InterfacePlan, part, sloped, j: int, region: int, n: int) -> Iterator[Block]:
+def _balances(
+    problem, nodes: Nodes, balanced: np.ndarray, part, sloped, j: int, region: int, n: int
+) -> Iterator[Block]:
     """What one region contributes to the rows in which all conditions of a node are summed."""
     given = np.concatenate([np.zeros(nodes.n_interior, dtype=bool), ~sloped[j]])
-    here = plan.balanced[(nodes.touches[:, region] & ~given)[plan.balanced]]
+    here = balanced[(nodes.touches[:, region] & ~given)[balanced]]
     if not len(here):
         return
     outward = np.zeros_like(nodes.points)

@@ -233,6 +233,15 @@ class Problem:
         """
         return self._fluxes[region]
 
+    def rests_in(self, region: int | None) -> tuple[Form | None, ...]:
+        """What stands beside the divergence of each equation inside a region, rest / factor in  −div F + rest / factor = 0."""
+        return tuple(
+            None
+            if found is None
+            else self._read(found.rest / found.factor, "equation beside its divergence", region, needs_unknown=False)
+            for found in self.balances
+        )
+
     def conditions_in(self, region: int | None) -> dict[str, tuple[Form, ...]]:
         """The boundary conditions of each part, one per unknown, where the boundary is that of a region."""
         return self._conditions[region]
