@@ -17,6 +17,8 @@ from parasol.space.nodes import Nodes
 _THIN = 0.5  # in spacings: what is thinner is no piece of the boundary, as in `space.boundary`
 _BENT = 0.15  # of its length, by which the boundary may leave an edge before the edge is halved
 _ROUNDS = 40  # of halving edges that are missing or too bent
+_FOLDED = 0.2  # of a triangle's area, by which curved edges may not shrink it anywhere below
+_MOST = 3  # times as many vertices as nodes, at which it is given up
 _FLAT = 1e-9  # height of a triangle over its longest side, below which it is three points on a line
 _SAME = 1e-9  # of the domain's size: points nearer than this are one
 
@@ -95,7 +97,15 @@ def triangulate(nodes: Nodes) -> Triangles:
             (chain, edge) for chain in chains for edge in reversed(_to_halve(domain, chain, points, mesh).tolist())
         ]
         if not halved:
-            return _inside(domain, chains, points, mesh)
+            found = _inside(domain, chains, points, mesh)
+            folded = _folded(found)
+            if not np.any(folded):
+                return found
+            first = np.cumsum([0, *[len(chain.edges) for chain in chains]])
+            owners = np.searchsorted(first, np.flatnonzero(folded), side="right") - 1
+            halved = [(chains[k], int(e - first[k])) for k, e in zip(owners, np.flatnonzero(folded), strict=True)][::-1]
+        if len(points) > _MOST * nodes.n_nodes + 1000:
+            break
         for chain, edge in halved:  # from the end of each chain, lest edges move before their turn
             place = chain.middles[edge]
             chain.insert(edge, place, len(points))
@@ -244,6 +254,28 @@ def _inside(domain: Domain, chains: list[_Chain], points: np.ndarray, mesh: Dela
     number = np.full(len(points), -1)
     number[used] = np.arange(len(used))
     return Triangles(points[used], number[kept], number[edges], middles, part)
+
+
+def _folded(found: Triangles) -> np.ndarray:
+    """Which edges of the boundary, curved as they are, nearly fold their triangle over: (n_edges,) bool.
+
+    From a corner a quadratic edge leaves in the direction of its end plus four times what its middle is off.
+    """
+    corners = found.points[found.triangles]
+    keys, sides = _keys(found.edges, len(found.points)), _keys(_sides(found.triangles), len(found.points))
+    order = np.argsort(keys)
+    on = np.isin(sides, keys)
+    edge = np.where(on, order[np.minimum(np.searchsorted(keys, sides, sorter=order), len(keys) - 1)], -1)
+    off = np.where(on[:, None], (found.middles - found.points[found.edges].mean(axis=1))[edge], 0.0).reshape(3, -1, 2)
+    area = 2 * _area(found.points, found.triangles)
+    worst = np.full(len(area), np.inf)
+    for k in range(3):
+        one, other = (k + 1) % 3, (k + 2) % 3  # the edge to `one` lies opposite `other`
+        a = corners[:, one] - corners[:, k] + 4 * off[other]
+        b = corners[:, other] - corners[:, k] + 4 * off[one]
+        worst = np.minimum(worst, (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) / area)
+    bad = np.tile(worst < _FOLDED, 3) & on
+    return np.isin(np.arange(len(keys)), edge[bad])
 
 
 def _area(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
