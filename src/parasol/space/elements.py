@@ -231,18 +231,22 @@ class Elements:
 
 def make_elements(nodes: Nodes, degree: int = 2) -> Elements:
     """Elements whose corners are the given nodes; more nodes of their own lie along the edges and inside."""
-    domain = nodes.domain
+    check_elements(nodes.domain, degree)
+    found = Elements(nodes.domain, degree, triangulate(nodes) if nodes.dimension == 2 else _line(nodes))
+    _check_orientation(found)
+    return found
+
+
+def check_elements(domain: Domain, degree: int) -> None:
+    """Refuse domains that no elements are made for, degrees that they do not have, and a missing package."""
     if domain.dimension not in DEGREES:
         raise InputError('elements are for lines and planes; this domain is in space. Use method="stencils".')
     if domain.periods.any():
         raise InputError('elements do not know periodic domains. Use method="stencils".')
     if degree not in DEGREES[domain.dimension]:
-        known = " or ".join(map(str, DEGREES[domain.dimension]))
-        raise InputError(f"degree={degree!r}: elements in {domain.dimension} dimension(s) have degree {known}.")
+        known = ", ".join(map(str, DEGREES[domain.dimension]))
+        raise InputError(f"degree={degree!r} is none that elements have in {domain.dimension}-D. Use one of: {known}.")
     require_elements()
-    found = Elements(domain, degree, triangulate(nodes) if domain.dimension == 2 else _line(nodes))
-    _check_orientation(found)
-    return found
 
 
 def require_elements() -> Any:

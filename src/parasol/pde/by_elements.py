@@ -1,0 +1,76 @@
+"""A model by elements: nodes, triangles, conditions on values at the nodes they hold at, matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from parasol.errors import InputError
+from parasol.pde.discretize import DEFAULT_N_NODES, _beyond, _check_nodes, _halved, _parts, nodes_for
+from parasol.pde.elements import Given, assemble
+from parasol.pde.model import Model
+from parasol.pde.problem import Problem, Settings
+from parasol.space.elements import Elements, check_elements, make_elements
+from parasol.space.nodes import Nodes
+from parasol.space.operators import StencilReport
+from parasol.space.stencils import default_scheme
+
+_FEWEST = 20  # corners
+
+
+def discretize_by_elements(
+    problem: Problem, nodes: Nodes | None, degree: int, *, solver: str, step: float | None, integrator: str | None
+) -> Model:
+    """Discretise a linear problem by Lagrange elements whose corners are the given nodes.
+
+    Without nodes, the corners are as many as make about the usual number of nodes with those along the edges.
+    """
+    check_elements(problem.domain, degree)
+    if nodes is None:
+        nodes = corners_for(problem, Settings(), degree)
+    if nodes.dimension != problem.domain.dimension:
+        raise InputError(f"nodes have {nodes.dimension} coordinates, the problem's domain {problem.domain.dimension}.")
+    _check_nodes(problem, nodes)
+    elements = make_elements(nodes, degree)
+    terms = assemble(problem, elements, list(_given(problem, elements)))
+    scheme = default_scheme(nodes.dimension)  # for values between the nodes of a saved surrogate
+    report = StencilReport.of(np.empty(0))
+    return Model(problem, elements.nodes, scheme, report, terms, solver, step, integrator, elements)
+
+
+def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> Nodes:
+    """Scatter corners so that elements of this degree have about as many nodes as the settings say.
+
+    By Euler's formula V corners in the plane, B of them on the boundary, make k² V − k (k − 1) B / 2 nodes at degree k.
+    """
+    dimension = problem.domain.dimension
+    wanted = DEFAULT_N_NODES[dimension] if settings.n_nodes is None else settings.n_nodes
+    settings = replace(settings, n_boundary=None, method="fill")
+    if dimension == 1:
+        return nodes_for(problem, replace(settings, n_nodes=1 + max(2, (wanted - 1) // degree)), rng=rng)
+    few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng)
+    root = (degree - 1) / 2 * few.n_boundary / np.sqrt(few.n_nodes)  # B grows like the square root of V
+    n_corners = ((root + np.sqrt(root**2 + 4 * wanted)) / (2 * degree)) ** 2
+    return nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(n_corners))), rng=rng)
+
+
+def _given(problem: Problem, elements: Elements) -> Iterator[Given]:
+    """The conditions that give values, at the nodes of their parts; those of a part go before slopes at its ends."""
+    nodes = elements.nodes
+    names = problem.domain.part_names
+    n_unknowns = len(problem.names)
+    values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
+    part = _parts(nodes, values)
+    for j in range(n_unknowns):
+        beyond = _beyond(nodes, [problem.conditions[name][j] for name in names], part[j])
+        for p, name in enumerate(names):
+            condition = problem.conditions[name][j]
+            if not condition.states_value:
+                continue
+            jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
+            shared = jump & ((part[j] == p) | (beyond == p))
+            for form, here in ((condition, (part[j] == p) & ~jump), (_halved(condition), shared)):
+                if np.any(here):
+                    yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])
