@@ -176,6 +176,12 @@ class Elements:
         values = np.array([field.value for field in fields_])
         return Samples(points, lengths * weights, values, slopes, cells, normals)
 
+    def rim_of(self, part: str | None) -> Samples:
+        """Points of the edges on a named part of the boundary, or of all of them for None."""
+        if part is None:
+            return self.rim
+        return self.rim.take(np.flatnonzero(self.mesh.part == self.domain.part_names.index(part)))
+
     def gathered(self, samples: Samples, factors: np.ndarray) -> np.ndarray:
         """Σ factors (n_local, n, m) of the nodes they belong to, (n_nodes,)."""
         local = np.einsum("lnm->nl", factors)
