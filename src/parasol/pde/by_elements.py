@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from parasol.errors import InputError
+from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.pde.discretize import DEFAULT_N_NODES, _beyond, _check_nodes, _halved, _parts, nodes_for
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.space.elements import Elements, check_elements, make_elements
+from parasol.pde.rough import rough_places
+from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import default_scheme
+from parasol.space.triangles import Triangles
 
 _FEWEST = 20  # corners
 
@@ -33,11 +37,56 @@ def discretize_by_elements(
     if nodes.dimension != problem.domain.dimension:
         raise InputError(f"nodes have {nodes.dimension} coordinates, the problem's domain {problem.domain.dimension}.")
     _check_nodes(problem, nodes)
-    elements = make_elements(nodes, degree)
+    model = _model(problem, make_elements(nodes, degree), solver=solver, step=step, integrator=integrator)
+    for reason in rough_places(problem, model.nodes, elements=True):
+        warnings.warn(reason, ParasolWarning, stacklevel=3)
+    return model
+
+
+def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", step=None, integrator=None) -> Model:
     terms = assemble(problem, elements, list(_given(problem, elements)))
-    scheme = default_scheme(nodes.dimension)  # for values between the nodes of a saved surrogate
+    scheme = default_scheme(elements.dimension)  # for values between the nodes of a saved surrogate
     report = StencilReport.of(np.empty(0))
     return Model(problem, elements.nodes, scheme, report, terms, solver, step, integrator, elements)
+
+
+# ---- the same again, or finer ----------------------------------------------------------------------------------------
+def finer_elements(model: Model, n_nodes: int, *, rng=0) -> Model:
+    """The model's problem by elements of the same degree with about so many nodes of the program's choice."""
+    settings = model.problem.settings.get("default", Settings())
+    corners = corners_for(model.problem, replace(settings, n_nodes=n_nodes), model.elements.degree, rng=rng)
+    elements = make_elements(corners, model.elements.degree)
+    return _model(model.problem, elements, solver=model.solver, step=model.step, integrator=model.integrator)
+
+
+def of_higher_degree(model: Model) -> Model | None:
+    """The model by elements of one degree more on the same triangles, where there are such elements."""
+    elements = model.elements
+    if elements is None or elements.degree + 1 not in DEGREES[elements.dimension]:
+        return None
+    higher = replace(elements, degree=elements.degree + 1)
+    return _model(model.problem, higher, solver=model.solver, step=model.step, integrator=model.integrator)
+
+
+def mesh_facts(elements: Elements) -> dict[str, Any]:
+    """What it takes, besides the nodes, to make the same elements again: numbers and lists."""
+    mesh = elements.mesh
+    lists = {name: getattr(mesh, name).tolist() for name in ("triangles", "edges", "middles", "part")}
+    return {"degree": elements.degree, "corners": elements.corners.tolist(), **lists}
+
+
+def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any], *, step, integrator) -> Model:
+    """The model of the elements that `mesh_facts` describes, with the nodes (n_nodes, dimension)."""
+    try:
+        lists = {name: np.array(held[name]) for name in ("triangles", "edges", "middles", "part")}
+        elements = Elements(problem.domain, held["degree"], Triangles(points[held["corners"]], **lists))
+        check_elements(problem.domain, elements.degree)
+        fits = elements.nodes.points.shape == points.shape and np.allclose(elements.nodes.points, points, atol=1e-9)
+    except (KeyError, TypeError, ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise FileError("the file's account of its elements does not fit the problem: is it another one?")
+    return _model(problem, elements, step=step, integrator=integrator)
 
 
 def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> Nodes:

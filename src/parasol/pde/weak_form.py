@@ -18,6 +18,7 @@ from parasol.pde.problem import Problem
 from parasol.pde.separation import separated
 
 _INSTEAD = 'Use method="stencils"'
+_TRIES = 3  # random values at which an expression that vanishes is looked at
 # the factor of D_axis u (or of u, for None) in one component of a flux; the unknown is None for what has no unknown
 Flux = dict[tuple[int, int | None, int | None], list[Term]]  # keys: component, unknown, axis
 
@@ -66,7 +67,7 @@ def weak_form(problem: Problem, form: Form, explicit: Form | None = None) -> Wea
     """
     if form.jets:
         raise InputError(
-            f"elements solve linear equations, whose coefficients do not depend on time; this one has {form.nonlinear}. "
+            f"elements solve equations that are linear and whose coefficients do not depend on time; this one is not. "
             f"{_INSTEAD}."
         )
     places = problem.coordinates
@@ -131,7 +132,7 @@ def _second(form: Form, places) -> dict[tuple[int, int, int], list[Term]]:
 def _explicit(problem: Problem, form: Form) -> Flux:
     """The flux of an equation that was written as a divergence, from its normal component, which is linear in the normal."""
     if form.jets:
-        raise InputError(f"elements solve linear equations; the flux has {form.nonlinear}. {_INSTEAD}.")
+        raise InputError(f"elements solve linear equations; a flux of this one is not linear. {_INSTEAD}.")
     out: Flux = {}
     for sign, terms in ((1, form.operator), (-1, form.source)):
         for term in terms:
@@ -158,8 +159,21 @@ def _summed(terms: Iterable[Term]) -> list[Term]:
 
 
 def _vanishes(expression: sympy.Expr) -> bool:
-    """Whether SymPy sees that an expression is 0."""
-    return expression == 0 or sympy.expand(expression) == 0 or sympy.simplify(expression) == 0
+    """Whether an expression is 0: SymPy sees it, or it is at random values of its symbols, to 30 digits.
+
+    Formulas that agree at random numbers to so many digits are the same; `sympy.simplify` can take minutes to see that.
+    """
+    if expression == 0 or sympy.expand(expression) == 0:
+        return True
+    symbols = sorted(expression.free_symbols, key=str)
+    if not symbols or expression.is_number:
+        return bool(sympy.Abs(expression.evalf(30)) < 1e-20)
+    for k in range(_TRIES):
+        values = {s: sympy.Rational(1 + (7919 * (j + 1) * (k + 1)) % 997, 1009) for j, s in enumerate(symbols)}
+        terms = [term.evalf(30, subs=values) for term in sympy.Add.make_args(expression)]
+        if not sympy.Abs(sympy.Add(*terms)) < 1e-20 * sympy.Add(*[sympy.Abs(term) for term in terms]):
+            return False
+    return True
 
 
 # ---- conditions on slopes --------------------------------------------------------------------------------------------
@@ -177,7 +191,10 @@ def boundary_terms(
     slopes: dict[int, list[sympy.Expr]] = {}
     values: dict[int, sympy.Expr] = {}
     if condition.jets:
-        raise InputError(f"elements need linear conditions; the one on {part!r} has {condition.nonlinear}. {_INSTEAD}.")
+        raise InputError(
+            f"elements need conditions that are linear and whose coefficients do not depend on time; the one on {part!r} "
+            f"is not. {_INSTEAD}."
+        )
     for term in condition.operator:
         whole = (term.theta * term.coefficient * (term.function or 1)).subs(known)
         index = term.derivative or ()

@@ -110,6 +110,11 @@ class Elements:
         number[np.concatenate([np.flatnonzero(~outer), np.flatnonzero(outer)])] = np.arange(len(outer))
         return number
 
+    @property
+    def corners(self) -> np.ndarray:
+        """The node that each corner of the mesh is, (n_corners,)."""
+        return self._number[self._basis.dofs.nodal_dofs[0]]
+
     @cached_property
     def cell_nodes(self) -> np.ndarray:
         """The nodes of each cell, (n_cells, n_local)."""
