@@ -12,6 +12,7 @@ from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
 from parasol.space.by_region import derivatives_at
+from parasol.space.elements import Elements
 from parasol.space.geometry.axes import axis_symbols
 from parasol.space.geometry.domain import Domain
 from parasol.space.nodes import Nodes
@@ -26,7 +27,7 @@ class Quantity(Protocol):
         """Refuse what makes no sense on this domain."""
         ...
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Weights of the values at the nodes, (n_nodes,)."""
         ...
 
@@ -47,8 +48,10 @@ class PointValue:
     def _at(self, dimension: int, name: str = "point") -> np.ndarray:
         return check_finite(check_shape(np.atleast_1d(self.point)[None], (1, dimension), f"point of {name!r}"), "point")
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """A row of interpolation."""
+        if isinstance(scheme, Elements):
+            return scheme.weights_at(self._at(nodes.dimension)).toarray()[0]
         zero = (0,) * nodes.dimension
         return _rows(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
 
@@ -64,8 +67,11 @@ class Integral:
         """Refuse a part that the domain does not have."""
         _check_part(self.part, domain, name)
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
-        """Quadrature weights."""
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
+        """Quadrature weights; of elements the integrals of their shape functions."""
+        if isinstance(scheme, Elements):
+            samples = scheme.inside if self.part is None else scheme.rim_of(self.part)
+            return scheme.gathered(samples, samples.weights * samples.values)
         if self.part is None:
             return volume_weights(nodes, scheme)
         zero, surface = (0,) * nodes.dimension, surface_points(nodes, self.part)
@@ -76,7 +82,7 @@ class Integral:
 class Average(Integral):
     """The mean of u over the domain, or over a named part of its boundary: the integral of u over that of 1."""
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Quadrature weights that sum to 1."""
         found = super().weights(nodes, scheme)
         return found / found.sum()
@@ -100,12 +106,17 @@ class Flux:
             raise InputError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
         axis_symbols(to_expression(self.coefficient), domain.dimension, f"the coefficient of the quantity {name!r}")
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Rows of the normal derivative, summed over the part."""
-        surface = surface_points(nodes, self.part)
         expression = to_expression(self.coefficient)
-        symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
-        factor = as_function(expression, symbols)(*surface.points.T)
+        function = as_function(expression, axis_symbols(expression, nodes.dimension, "the coefficient of a flux"))
+        if isinstance(scheme, Elements):
+            samples = scheme.rim_of(self.part)
+            factor = function(*samples.points.reshape(-1, nodes.dimension).T).reshape(samples.weights.shape)
+            slopes = np.einsum("dlnm,nmd->lnm", samples.slopes, samples.normals)
+            return scheme.gathered(samples, factor * samples.weights * slopes)
+        surface = surface_points(nodes, self.part)
+        factor = function(*surface.points.T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
         slopes = _rows(nodes, surface.points, first, scheme)
         parts = [slopes[a].T @ (factor * area) for a, area in zip(first, surface.areas.T, strict=True)]
@@ -123,7 +134,7 @@ class Weighted:
         """Refuse what is not a row of numbers."""
         check_finite(check_shape(self.values, (None,), f"weights of the quantity {name!r}"), name)
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """The weights as given."""
         return np.asarray(self.values, dtype=float)
 
@@ -156,7 +167,7 @@ def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknown
 
 
 def quantity_rows(
-    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme, unknowns: Sequence[str]
+    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme | Elements, unknowns: Sequence[str]
 ) -> QuantityRows:
     """Quantities as rows of weights, (n_quantities, n_fields * n_nodes)."""
     n = nodes.n_nodes

@@ -30,8 +30,8 @@ def row_blocks(
     names = nodes.domain.part_names
     kinds = [conditions_of(problem, 0, j) for j in range(len(problem.names))]
     values = np.array([[form.states_value for form in some] for some in kinds])
-    part = _parts(nodes, values)
-    beyond = np.array([_beyond(nodes, some, own) for some, own in zip(kinds, part, strict=True)])
+    part = condition_parts(nodes, values)
+    beyond = np.array([parts_beyond(nodes, some, own) for some, own in zip(kinds, part, strict=True)])
     sloped = ~np.take_along_axis(values, part, axis=1) if len(names) else np.zeros_like(part, dtype=bool)
     if nodes.dimension == 3 and np.any(sloped) and not use_ghosts:
         raise InputError(
@@ -83,7 +83,7 @@ def row_blocks(
                 jump = beyond[j] != part[j]
                 shared = jump & ((part[j] == p) | (beyond[j] == p))
                 stated = mine | (first & ~sloped[j])
-                for some, here in ((condition, (part[j] == p) & ~jump), (_halved(condition), shared)):
+                for some, here in ((condition, (part[j] == p) & ~jump), (halved(condition), shared)):
                     here = here & stated
                     if np.any(here):
                         blocks.append(
@@ -122,7 +122,7 @@ def _with_known_rate(form: Form, condition: Form, t: Time) -> Form:
     return replace(form, operator=tuple(operator), source=tuple(source))
 
 
-def _parts(nodes: Nodes, values: np.ndarray) -> np.ndarray:
+def condition_parts(nodes: Nodes, values: np.ndarray) -> np.ndarray:
     """The part whose condition each boundary node takes for each unknown, (n_unknowns, n_boundary).
 
     `values` (n_unknowns, n_parts) says which conditions give a value. At a corner these go before conditions on a slope,
@@ -136,7 +136,7 @@ def _parts(nodes: Nodes, values: np.ndarray) -> np.ndarray:
     return part
 
 
-def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarray:
+def parts_beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarray:
     """The part on the other side of each boundary node, where one given value ends and another begins: (n_boundary,).
 
     Elsewhere, in corners too, it is the node's own part, `part`. `conditions` are those of the parts on one unknown.
@@ -162,7 +162,7 @@ def _beyond(nodes: Nodes, conditions: list[Form], part: np.ndarray) -> np.ndarra
     return beyond
 
 
-def _halved(form: Form) -> Form:
+def halved(form: Form) -> Form:
     """The linear form times one half, so that two of them in one row make their mean."""
     operator, source = (
         tuple(replace(term, coefficient=term.coefficient / 2) for term in terms)
