@@ -132,8 +132,8 @@ def test_fluxes_in_regions():
     plain = problem(-ps.divergence(m * ps.gradient(u)), domain=SQUARE)
     assert terms(plain.fluxes_in(None)[0]) == {(0, (1, 0)): m * nx, (0, (0, 1)): m * ny}
     assert problem(-ps.laplacian(u), domain=SQUARE).fluxes_in(None) == (None,)
-    nothing = problem(-ps.divergence(ps.by_region(left=0, otherwise=1) * ps.gradient(u)) + u)
-    assert nothing.fluxes_in(0)[0].operator == ()
+    moving = problem(-ps.divergence(ps.gradient(u)) + ps.divergence((K * u, 0), x, y))
+    assert terms(moving.fluxes_in(0)[0]) == {(0, (1, 0)): nx, (0, (0, 1)): ny, (0, (0, 0)): -m * nx}
     nonlinear = problem(-ps.divergence((K + u**2) * ps.gradient(u)))
     assert nonlinear.fluxes_in(1)[0].order == 1
     assert not nonlinear.fluxes_in(1)[0].linear
@@ -243,8 +243,9 @@ def test_a_jump_outside_of_a_divergence_is_refused(equation):
 
 
 def test_fluxes_that_are_ambiguous_are_refused():
-    with pytest.raises(InputError, match="together they are one flux"):
-        problem(-ps.divergence(K * ps.gradient(u)) - ps.laplacian(u))
+    for within in (K * ps.gradient(u), K * u * ps.gradient(x, x, y)):
+        with pytest.raises(InputError, match="together they are one flux"):
+            problem(-ps.divergence(within) - ps.laplacian(u))
     for other in (x * ps.divergence((u, u), x, y), K * ps.divergence((u, u), x, y)):
         with pytest.raises(InputError, match="different factors"):
             problem(-ps.divergence(K * ps.gradient(u)) + other)
@@ -318,3 +319,60 @@ def test_a_first_derivative_by_region_is_said_to_be_read_as_it_stands():
     assert any("read as b u_x" in line for line in said)
     flux = problem(-ps.divergence(ps.gradient(u)) + ps.divergence((K * u, 0), x, y))
     assert not any("read as b u_x" in line for line in rough_places(flux, nodes))
+
+
+def test_a_region_without_second_derivatives_is_refused():
+    with pytest.raises(InputError, match="u has second derivatives, but none in the region 'left'"):
+        problem(-ps.divergence(ps.by_region(left=0, otherwise=1) * ps.gradient(u)) + u)
+    both = [-ps.divergence(ps.by_region(left=0, otherwise=1) * ps.gradient(u)) - ps.divergence(ps.gradient(v)), v - u]
+    with pytest.raises(InputError, match="u has second derivatives, but none in the region 'left'"):
+        problem([Eq(left, 0) for left in both], [ps.Dirichlet(0)] * 2)
+
+
+# ---- the flux as a quantity -----------------------------------------------------------------------------------------
+def rows(read, nodes):
+    from parasol.pde.quantities import quantity_rows
+    from parasol.space.stencils import default_scheme
+
+    return quantity_rows(read.functionals, nodes, default_scheme(2), read.names).rows
+
+
+def test_a_flux_without_coefficient_is_that_of_the_equation():
+    """For u = x² + y and k = 1 + x, the flux k grad u through the right side of the unit square is 2 · 2 = 4."""
+    nodes = ps.scatter(SQUARE, n_nodes=200)
+    values, k = nodes.points[:, 0] ** 2 + nodes.points[:, 1], 1 + x
+    wanted = {"own": ps.Flux("right"), "slope": ps.Flux("right", 1), "top": ps.Flux("top"), "all": ps.Flux()}
+    for equation in (-ps.divergence(k * ps.gradient(u)), ps.divergence(k * ps.gradient(u)) + m * u):
+        read = problem(equation, domain=SQUARE, quantities=wanted)
+        assert rows(read, nodes) @ values == pytest.approx([4, 2, 1.5, 4 + 1.5 - 1.5], abs=1e-6)
+    plain = problem(-k * ps.laplacian(u), domain=SQUARE, quantities=wanted)
+    assert rows(plain, nodes) @ values == pytest.approx([2, 2, 1, 2], abs=1e-6)
+    # the advective part belongs to the flux: 4 - ∫ (1 + y) dy
+    flux = k * ps.gradient(u) - (u, 0)
+    moving = problem(-ps.divergence(flux), domain=SQUARE, quantities={"own": ps.Flux("right")})
+    assert rows(moving, nodes) @ values == pytest.approx([2.5], abs=1e-6)
+
+
+def test_the_flux_of_a_system_is_the_traction():
+    nodes = ps.scatter(SQUARE, n_nodes=200)
+    stress = [2 * u.diff(x), u.diff(y) + v.diff(x)], [u.diff(y) + v.diff(x), 2 * v.diff(y)]
+    equations = [Eq(-ps.divergence(row, x, y), 0) for row in stress]
+    wanted = {name: ps.Flux("right", of=name) for name in ("u", "v")}
+    read = problem(equations, [ps.Dirichlet(0)] * 2, SQUARE, quantities=wanted)
+    at, up = nodes.points.T
+    assert rows(read, nodes) @ np.concatenate([3 * at, at**2 + up]) == pytest.approx([6, 2], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("equation", "words"),
+    [
+        (-ps.divergence(m * ps.gradient(u)), r"depends on m.*coefficient=\.\.\..*afterwards"),
+        (-ps.divergence((1 + u**2) * ps.gradient(u)), "not linear in the unknowns"),
+        (-ps.divergence(ps.gradient(u + x)), "a part without them"),
+        (-2 * ps.divergence(ps.gradient(u)), "have factors"),
+    ],
+)
+def test_a_flux_that_has_no_weights_is_refused(equation, words):
+    with pytest.raises(InputError, match=words):
+        problem(equation, domain=SQUARE, quantities={"out": ps.Flux("left")})
+    problem(equation, domain=SQUARE, quantities={"out": ps.Flux("left", coefficient=1)})

@@ -114,7 +114,7 @@ class Model:
     @cached_property
     def quantities(self) -> QuantityRows:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
-        return quantity_rows(self.problem.quantities, self.nodes, self.scheme, self.problem.names)
+        return quantity_rows(self.problem.functionals, self.nodes, self.scheme, self.problem.names)
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
