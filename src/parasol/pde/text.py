@@ -7,7 +7,7 @@ import sympy
 from parasol.pde.problem import Problem
 from parasol.pde.regions import Region
 from parasol.space.geometry.combine import Combination
-from parasol.space.geometry.domain import Domain, Named
+from parasol.space.geometry.domain import Domain, Wrapper
 
 
 def problem_words(problem: Problem) -> dict[str, str]:
@@ -69,7 +69,7 @@ def domain_text(domain: Domain) -> str:
     >>> domain_text(Box((-1, -1), (1, 1)) - Disc(radius=0.5).named("hole"))
     'Box - Disc'
     """
-    if isinstance(domain, Named):
+    if isinstance(domain, Wrapper):
         return domain_text(domain.base)
     if isinstance(domain, Combination):
         sign = {"union": "|", "intersection": "&", "difference": "-"}[domain.kind]
