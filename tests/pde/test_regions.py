@@ -1,7 +1,6 @@
 """Divergence form and values by region, as they are read: fluxes, forms in each region, conditions on the flux."""
 
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -23,19 +22,8 @@ u, v = ps.unknowns("u v", x, y)
 nx, ny = ps.normal(x, y)
 
 
-@dataclass(frozen=True, eq=False)
-class Layers(ps.Box):
-    """A box with the regions left (x < 0.3), middle (x < 0.6) and otherwise, without nodes on their interfaces."""
-
-    @property
-    def region_names(self):
-        return ("left", "middle", "otherwise")
-
-    def region_of(self, points):
-        return np.searchsorted([0.3, 0.6], points[:, 0])
-
-
-LAYERS, SQUARE = Layers((0, 0), (1, 1)), ps.Box((0, 0), (1, 1))
+SQUARE = ps.Box((0, 0), (1, 1))
+LAYERS = SQUARE.regions(left="x < 0.3", middle="x < 0.6")
 K = ps.by_region(left=m, otherwise=1)
 
 
@@ -376,3 +364,29 @@ def test_a_flux_that_has_no_weights_is_refused(equation, words):
     with pytest.raises(InputError, match=words):
         problem(equation, domain=SQUARE, quantities={"out": ps.Flux("left")})
     problem(equation, domain=SQUARE, quantities={"out": ps.Flux("left", coefficient=1)})
+
+
+def test_quantities_do_not_look_across_interfaces():
+    """u = k⁻¹ x joined at the interfaces: slopes 1, 1/2 and 1/4 where k is 1, 2 and 4, so that the flux is 1 everywhere."""
+    nodes, k = ps.scatter(LAYERS, n_nodes=400), ps.by_region(left=1, middle=2, otherwise=4)
+    at, up = nodes.points.T
+    values = np.interp(at, [0, 0.3, 0.6, 1], [0, 0.3, 0.45, 0.55])
+    wanted = {
+        "through": ps.Flux("right"),
+        "bottom": ps.Flux("bottom"),
+        "slope": ps.Flux("left", coefficient=1),
+        "weighted": ps.Flux("right", coefficient=ps.by_region(otherwise=8, left=0)),
+        "beside": ps.PointValue((0.31, 0.5)),
+        "below": ps.Integral("bottom"),
+    }
+    read = problem(-ps.divergence(k * ps.gradient(u)), quantities=wanted)
+    below = 0.3**2 / 2 + 0.3 * (0.3 + 0.45) / 2 + 0.4 * (0.45 + 0.55) / 2
+    assert rows(read, nodes) @ values == pytest.approx([1, 0, -1, 2, 0.305, below], abs=1e-5)
+    # parameters may stand in the flux of regions that the part does not touch
+    read = problem(-ps.divergence(K * ps.gradient(u)), quantities={"right": ps.Flux("right")})
+    assert rows(read, nodes) @ at == pytest.approx([1], abs=1e-6)
+    read = problem(-ps.divergence(K * ps.gradient(u)), quantities={"left": ps.Flux("left")})
+    with pytest.raises(InputError, match="through left is the flux of the equation, which depends on m"):
+        rows(read, nodes)
+    with pytest.raises(InputError, match="'rim', which the domain does not have"):
+        problem(-ps.laplacian(u), quantities={"out": ps.Flux(coefficient=ps.by_region(rim=1, otherwise=0))})

@@ -154,7 +154,7 @@ class EquationFlux:
         surface = surface_points(nodes, self.part)
         regions = np.full(len(surface.points), -1)
         if None not in self.forms:
-            regions = nodes.domain.region_of(surface.points)  # type: ignore[attr-defined]
+            regions = nodes.domain.region_of(surface.points)
         used = sorted({t.derivative for form in self.forms.values() for t in form.operator if t.derivative is not None})
         rows = rows_at(nodes, surface.points, used, scheme)
         out = np.zeros((self.n_unknowns, nodes.n_nodes))

@@ -37,6 +37,7 @@ from parasol.pde.fluxes import (
 from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Flux, Quantity, check_quantities
+from parasol.pde.refusals import refuse_high_orders, refuse_saddle_points
 from parasol.pde.regions import Region, check_regions, in_region
 from parasol.pde.vectors import Divergence, gradient, known_carried_out
 from parasol.runtime.above import borrowed
@@ -189,7 +190,7 @@ class Problem:
     @property
     def region_names(self) -> tuple[str, ...]:
         """The regions of the domain, () where it has none."""
-        return tuple(getattr(self.domain, "region_names", ()))
+        return self.domain.region_names
 
     @property
     def _regions(self) -> tuple[int | None, ...]:
@@ -276,15 +277,10 @@ class Problem:
     def forms(self) -> tuple[Form, ...]:
         """The equations as terms; those of all regions, one region after the other, where the domain has some."""
         forms = tuple(form for region in self._regions for form in self.forms_in(region))
+        refuse_high_orders(forms)
+        for region in self._regions:
+            refuse_saddle_points(self.forms_in(region), self.names)
         for form in forms:
-            if form.order > 2:
-                raise InputError(
-                    "the equation has derivatives above order 2, which need more than one condition per boundary part."
-                )
-            if form.time_order > 2:
-                raise InputError(
-                    f"the equation has a time derivative of order {form.time_order}; up to 2 is understood."
-                )
             for term in form.operator:
                 if term.coefficient.atoms(Time):
                     raise InputError(
@@ -581,7 +577,7 @@ class Problem:
             if not expression.has(Region):
                 return _compiled(expression, symbols)(*columns)
             inside = [_compiled(in_region(expression, name), symbols)(*columns) for name in self.region_names]
-            return np.array(inside)[self.domain.region_of(points), np.arange(len(points))]  # type: ignore[attr-defined]
+            return np.array(inside)[self.domain.region_of(points), np.arange(len(points))]
 
         return np.concatenate([values(e) for e in expressions])
 

@@ -105,8 +105,8 @@ class Flux:
         _check_part(self.part, domain, name)
         if not domain.part_names:
             raise InputError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
-        check_regions([self._factor], getattr(domain, "region_names", ()))
-        for region in getattr(domain, "region_names", ()) or (None,):
+        check_regions([self._factor], domain.region_names)
+        for region in domain.region_names or (None,):
             factor = in_region(self._factor, region)
             axis_symbols(factor, domain.dimension, f"the coefficient of the quantity {name!r}")
 
@@ -190,11 +190,11 @@ def quantity_rows(
 
 def rows_at(nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme) -> Mapping[MultiIndex, sparse.csr_array]:
     """Matrices (n_points, n_nodes) of derivatives at points of the domain, from nodes of their own region alone."""
-    if not getattr(nodes.domain, "region_names", ()):
+    if not nodes.domain.region_names:
         return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme).matrices
     shape, found = (len(points), nodes.n_nodes), []
     for region, (_, here) in enumerate(_by_region(nodes, points)):
-        own = np.flatnonzero(nodes.touches[:, region])  # type: ignore[attr-defined]
+        own = np.flatnonzero(nodes.touches[:, region])  # type: ignore[index]
         if len(here):
             cloud = Cloud(nodes.points[own], nodes.domain)
             found.append((here, own, differentiate(cloud, points[here], derivatives, scheme)))
@@ -209,10 +209,10 @@ def rows_at(nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme) -> Ma
 
 def _by_region(nodes: Nodes, points: np.ndarray) -> list[tuple[str | None, np.ndarray]]:
     """The names of the regions, None for a domain without, and which of the points lie in each."""
-    names = getattr(nodes.domain, "region_names", ())
+    names = nodes.domain.region_names
     if not names:
         return [(None, np.arange(len(points)))]
-    regions = nodes.domain.region_of(points)  # type: ignore[attr-defined]
+    regions = nodes.domain.region_of(points)
     return [(name, np.flatnonzero(regions == i)) for i, name in enumerate(names)]
 
 
