@@ -1,7 +1,6 @@
 """Divergence form and values by region, as they are read: fluxes, forms in each region, conditions on the flux."""
 
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -23,19 +22,8 @@ u, v = ps.unknowns("u v", x, y)
 nx, ny = ps.normal(x, y)
 
 
-@dataclass(frozen=True, eq=False)
-class Layers(ps.Box):
-    """A box with the regions left (x < 0.3), middle (x < 0.6) and otherwise, without nodes on their interfaces."""
-
-    @property
-    def region_names(self):
-        return ("left", "middle", "otherwise")
-
-    def region_of(self, points):
-        return np.searchsorted([0.3, 0.6], points[:, 0])
-
-
-LAYERS, SQUARE = Layers((0, 0), (1, 1)), ps.Box((0, 0), (1, 1))
+SQUARE = ps.Box((0, 0), (1, 1))
+LAYERS = SQUARE.regions(left="x < 0.3", middle="x < 0.6")
 K = ps.by_region(left=m, otherwise=1)
 
 
@@ -132,8 +120,8 @@ def test_fluxes_in_regions():
     plain = problem(-ps.divergence(m * ps.gradient(u)), domain=SQUARE)
     assert terms(plain.fluxes_in(None)[0]) == {(0, (1, 0)): m * nx, (0, (0, 1)): m * ny}
     assert problem(-ps.laplacian(u), domain=SQUARE).fluxes_in(None) == (None,)
-    nothing = problem(-ps.divergence(ps.by_region(left=0, otherwise=1) * ps.gradient(u)) + u)
-    assert nothing.fluxes_in(0)[0].operator == ()
+    moving = problem(-ps.divergence(ps.gradient(u)) + ps.divergence((K * u, 0), x, y))
+    assert terms(moving.fluxes_in(0)[0]) == {(0, (1, 0)): nx, (0, (0, 1)): ny, (0, (0, 0)): -m * nx}
     nonlinear = problem(-ps.divergence((K + u**2) * ps.gradient(u)))
     assert nonlinear.fluxes_in(1)[0].order == 1
     assert not nonlinear.fluxes_in(1)[0].linear
@@ -243,8 +231,9 @@ def test_a_jump_outside_of_a_divergence_is_refused(equation):
 
 
 def test_fluxes_that_are_ambiguous_are_refused():
-    with pytest.raises(InputError, match="together they are one flux"):
-        problem(-ps.divergence(K * ps.gradient(u)) - ps.laplacian(u))
+    for within in (K * ps.gradient(u), K * u * ps.gradient(x, x, y)):
+        with pytest.raises(InputError, match="together they are one flux"):
+            problem(-ps.divergence(within) - ps.laplacian(u))
     for other in (x * ps.divergence((u, u), x, y), K * ps.divergence((u, u), x, y)):
         with pytest.raises(InputError, match="different factors"):
             problem(-ps.divergence(K * ps.gradient(u)) + other)
@@ -318,3 +307,86 @@ def test_a_first_derivative_by_region_is_said_to_be_read_as_it_stands():
     assert any("read as b u_x" in line for line in said)
     flux = problem(-ps.divergence(ps.gradient(u)) + ps.divergence((K * u, 0), x, y))
     assert not any("read as b u_x" in line for line in rough_places(flux, nodes))
+
+
+def test_a_region_without_second_derivatives_is_refused():
+    with pytest.raises(InputError, match="u has second derivatives, but none in the region 'left'"):
+        problem(-ps.divergence(ps.by_region(left=0, otherwise=1) * ps.gradient(u)) + u)
+    both = [-ps.divergence(ps.by_region(left=0, otherwise=1) * ps.gradient(u)) - ps.divergence(ps.gradient(v)), v - u]
+    with pytest.raises(InputError, match="u has second derivatives, but none in the region 'left'"):
+        problem([Eq(left, 0) for left in both], [ps.Dirichlet(0)] * 2)
+
+
+# ---- the flux as a quantity -----------------------------------------------------------------------------------------
+def rows(read, nodes):
+    from parasol.pde.quantities import quantity_rows
+    from parasol.space.stencils import default_scheme
+
+    return quantity_rows(read.functionals, nodes, default_scheme(2), read.names).rows
+
+
+def test_a_flux_without_coefficient_is_that_of_the_equation():
+    """For u = x² + y and k = 1 + x, the flux k grad u through the right side of the unit square is 2 · 2 = 4."""
+    nodes = ps.scatter(SQUARE, n_nodes=200)
+    values, k = nodes.points[:, 0] ** 2 + nodes.points[:, 1], 1 + x
+    wanted = {"own": ps.Flux("right"), "slope": ps.Flux("right", 1), "top": ps.Flux("top"), "all": ps.Flux()}
+    for equation in (-ps.divergence(k * ps.gradient(u)), ps.divergence(k * ps.gradient(u)) + m * u):
+        read = problem(equation, domain=SQUARE, quantities=wanted)
+        assert rows(read, nodes) @ values == pytest.approx([4, 2, 1.5, 4 + 1.5 - 1.5], abs=1e-6)
+    plain = problem(-k * ps.laplacian(u), domain=SQUARE, quantities=wanted)
+    assert rows(plain, nodes) @ values == pytest.approx([2, 2, 1, 2], abs=1e-6)
+    # the advective part belongs to the flux: 4 - ∫ (1 + y) dy
+    flux = k * ps.gradient(u) - (u, 0)
+    moving = problem(-ps.divergence(flux), domain=SQUARE, quantities={"own": ps.Flux("right")})
+    assert rows(moving, nodes) @ values == pytest.approx([2.5], abs=1e-6)
+
+
+def test_the_flux_of_a_system_is_the_traction():
+    nodes = ps.scatter(SQUARE, n_nodes=200)
+    stress = [2 * u.diff(x), u.diff(y) + v.diff(x)], [u.diff(y) + v.diff(x), 2 * v.diff(y)]
+    equations = [Eq(-ps.divergence(row, x, y), 0) for row in stress]
+    wanted = {name: ps.Flux("right", of=name) for name in ("u", "v")}
+    read = problem(equations, [ps.Dirichlet(0)] * 2, SQUARE, quantities=wanted)
+    at, up = nodes.points.T
+    assert rows(read, nodes) @ np.concatenate([3 * at, at**2 + up]) == pytest.approx([6, 2], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("equation", "words"),
+    [
+        (-ps.divergence(m * ps.gradient(u)), r"depends on m.*coefficient=\.\.\..*afterwards"),
+        (-ps.divergence((1 + u**2) * ps.gradient(u)), "not linear in the unknowns"),
+        (-ps.divergence(ps.gradient(u + x)), "a part without them"),
+        (-2 * ps.divergence(ps.gradient(u)), "have factors"),
+    ],
+)
+def test_a_flux_that_has_no_weights_is_refused(equation, words):
+    with pytest.raises(InputError, match=words):
+        problem(equation, domain=SQUARE, quantities={"out": ps.Flux("left")})
+    problem(equation, domain=SQUARE, quantities={"out": ps.Flux("left", coefficient=1)})
+
+
+def test_quantities_do_not_look_across_interfaces():
+    """u = k⁻¹ x joined at the interfaces: slopes 1, 1/2 and 1/4 where k is 1, 2 and 4, so that the flux is 1 everywhere."""
+    nodes, k = ps.scatter(LAYERS, n_nodes=400), ps.by_region(left=1, middle=2, otherwise=4)
+    at, up = nodes.points.T
+    values = np.interp(at, [0, 0.3, 0.6, 1], [0, 0.3, 0.45, 0.55])
+    wanted = {
+        "through": ps.Flux("right"),
+        "bottom": ps.Flux("bottom"),
+        "slope": ps.Flux("left", coefficient=1),
+        "weighted": ps.Flux("right", coefficient=ps.by_region(otherwise=8, left=0)),
+        "beside": ps.PointValue((0.31, 0.5)),
+        "below": ps.Integral("bottom"),
+    }
+    read = problem(-ps.divergence(k * ps.gradient(u)), quantities=wanted)
+    below = 0.3**2 / 2 + 0.3 * (0.3 + 0.45) / 2 + 0.4 * (0.45 + 0.55) / 2
+    assert rows(read, nodes) @ values == pytest.approx([1, 0, -1, 2, 0.305, below], abs=1e-5)
+    # parameters may stand in the flux of regions that the part does not touch
+    read = problem(-ps.divergence(K * ps.gradient(u)), quantities={"right": ps.Flux("right")})
+    assert rows(read, nodes) @ at == pytest.approx([1], abs=1e-6)
+    read = problem(-ps.divergence(K * ps.gradient(u)), quantities={"left": ps.Flux("left")})
+    with pytest.raises(InputError, match="through left is the flux of the equation, which depends on m"):
+        rows(read, nodes)
+    with pytest.raises(InputError, match="'rim', which the domain does not have"):
+        problem(-ps.laplacian(u), quantities={"out": ps.Flux(coefficient=ps.by_region(rim=1, otherwise=0))})

@@ -184,6 +184,11 @@ class Form:
         """Highest derivative in space."""
         return max([sum(t.derivative or ()) for t in self.operator] + [sum(j.derivative) for j in self.jets], default=0)
 
+    def order_of(self, unknown: int) -> int:
+        """Highest derivative in space of one unknown."""
+        linear = [sum(t.derivative or ()) for t in self.operator if t.unknown == unknown]
+        return max(linear + [sum(j.derivative) for j in self.jets if j.unknown == unknown], default=0)
+
     @property
     def time_order(self) -> int:
         """Highest derivative in time."""

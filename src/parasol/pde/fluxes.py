@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import sympy
 
 from parasol.errors import InputError
-from parasol.expressions import to_expression
+from parasol.expressions import as_function
 from parasol.pde.equation import Form, difference, normal
-from parasol.pde.parameters import Parameter
+from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.pde.regions import Region
 from parasol.pde.separation import multiplied_out
 from parasol.pde.vectors import Divergence
+from parasol.space.by_region import derivatives_at
+from parasol.space.elements import Elements
+from parasol.space.geometry.domain import Domain
+from parasol.space.nodes import Nodes
+from parasol.space.quadrature import surface_points
+from parasol.space.stencils import Scheme
 
+NORMAL_INSTEAD = "write the condition with ps.Neumann or ps.Eq"
+FLUX_INSTEAD = "say ps.Flux(part, coefficient=...), which is the integral of coefficient times n·grad u"
 WRITE = "Write ps.divergence(k*ps.gradient(u)): its flux is continuous at the interfaces"
 
 
@@ -101,20 +110,86 @@ def coefficients(form: Form, order: int) -> list[sympy.Expr]:
     return linear + [form.slope(jet) for jet in form.jets if sum(jet.derivative) == order]
 
 
-def given_flux(condition: NormalFlux, flux: Balance | None, where: str) -> sympy.Expr:
-    """The condition on the normal flux as an expression that vanishes."""
+def written_flux(flux: Balance | None, where: str, instead: str) -> sympy.Expr:
+    """n·F with the F under the divergence as it was written; refused where that is not known, with what to do instead."""
     if flux is None:
         raise InputError(
             f"the {where} is on the flux of the equation, which has no ps.divergence, or several with different factors. "
-            "Write the equation with ps.divergence(k*ps.gradient(u)), or the condition with ps.Neumann or ps.Eq."
+            f"Write the equation with ps.divergence(k*ps.gradient(u)), or {instead}."
         )
     if not flux.written:
         raise InputError(
             f"the {where} is on the flux of the equation, whose divergences have factors or opposite signs: whether "
             "these belong to the flux is not known. Write them under the divergence, or divide the equation by them, "
-            "or write the condition with ps.Eq."
+            f"or {instead}."
         )
-    return flux.written * flux.normal_flux - to_expression(condition.value)
+    return flux.written * flux.normal_flux
+
+
+@dataclass(frozen=True, eq=False)
+class EquationFlux:
+    """∫ n·F over a named part of the boundary, with F the flux of an equation as it was written.
+
+    `forms` are n·F in every region.
+    """
+
+    part: str | None
+    forms: Mapping[int | None, Form]
+    coordinates: tuple[sympy.Symbol, ...]
+    n_unknowns: int
+    of: None = None
+
+    def check(self, domain: Domain, name: str) -> None:
+        """Refuse a flux that is not linear in the unknowns, or depends on parameters in every region."""
+        for form in self.forms.values():
+            if form.jets or form.source or form.time_order:
+                raise InputError(
+                    f"the quantity {name!r} is the flux of the equation, which is not linear in the unknowns, has a part "
+                    f"without them, or depends on time: it is no sum of weights times values. Instead, {FLUX_INSTEAD}."
+                )
+        if all(map(_has_parameters, self.forms.values())):
+            raise _depends(f"the quantity {name!r}", self.forms.values())
+
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
+        """Rows of the terms of n·F, summed over the part, (n_unknowns * n_nodes,)."""
+        used = sorted({t.derivative for form in self.forms.values() for t in form.operator if t.derivative is not None})
+        if isinstance(scheme, Elements):
+            samples = scheme.rim_of(self.part)
+            points = samples.points.reshape(-1, nodes.dimension)
+            areas = (samples.weights[..., None] * samples.normals).reshape(points.shape)
+        else:
+            surface = surface_points(nodes, self.part)
+            points, areas = surface.points, surface.areas
+            rows = derivatives_at(nodes, points, used, scheme)
+        regions = np.full(len(points), -1) if None in self.forms else nodes.domain.region_of(points)
+        out = np.zeros((self.n_unknowns, nodes.n_nodes))
+        for region, form in self.forms.items():
+            here = regions == (-1 if region is None else region)
+            if np.any(here) and _has_parameters(form):
+                raise _depends(f"a flux through {self.part or 'the boundary'}", [form])
+            for term in form.operator if np.any(here) else ():
+                # linear in the normal, which takes the place of its product with the area
+                function = as_function(term.coefficient, [*self.coordinates, *normal(*self.coordinates)])
+                factor = np.where(here, function(*points.T, *areas.T), 0.0)
+                index = term.derivative or (0,) * nodes.dimension
+                if isinstance(scheme, Elements):
+                    shapes = samples.slopes[index.index(1)] if sum(index) else samples.values
+                    out[term.unknown] += scheme.gathered(samples, factor.reshape(samples.weights.shape) * shapes)
+                else:
+                    out[term.unknown] += rows[index].T @ factor
+        return out.ravel()
+
+
+def _has_parameters(form: Form) -> bool:
+    return any(isinstance(s, Parameter | FunctionParameter) for s in form.symbols)
+
+
+def _depends(what: str, forms: Iterable[Form]) -> InputError:
+    names = sorted({str(s) for form in forms for s in form.symbols if isinstance(s, Parameter | FunctionParameter)})
+    return InputError(
+        f"{what} is the flux of the equation, which depends on {', '.join(names)}: quantities have weights that are the "
+        f"same for all parameters. Instead, {FLUX_INSTEAD}, and multiply it by what depends on parameters afterwards."
+    )
 
 
 def outside_divergences(equation) -> sympy.Expr:
@@ -145,6 +220,6 @@ def refuse_lost_fluxes(equation, outside: Form) -> None:
             )
     if second and any(part.has(Region) for part in expression.atoms(Divergence)):
         raise InputError(
-            "the equation has second derivatives under a divergence whose flux differs by region, and outside of it: "
-            "together they are one flux. Write all second derivatives under ps.divergence."
+            "the equation has a divergence whose flux differs by region, and second derivatives outside of it: together "
+            "they are one flux. Write all second derivatives under ps.divergence."
         )

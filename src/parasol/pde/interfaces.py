@@ -85,12 +85,13 @@ def interface_blocks(
     beyond = n_before + np.arange(2 * len(node)).reshape(-1, 2)
     outside = n_before + 2 * len(node) + np.arange(2 * np.count_nonzero(plan.ended)).reshape(-1, 2)
     on_boundary = node[plan.ended] - nodes.n_interior
-    crossing = plan.balanced[plan.balanced < nodes.n_interior]
-    around = fans(nodes, crossing)
+    several = np.bincount(table.node, minlength=nodes.n_nodes) > 1
+    crossing = plan.balanced[several[plan.balanced] & (plan.balanced < nodes.n_interior)]
+    around = fans(nodes, crossing) if len(crossing) else None
     for j, known in enumerate(problem.balances):
         # without a divergence nothing jumps but sources, and slopes are continuous
         by_elements = crossing if known is not None else crossing[:0]
-        if len(by_elements):
+        if around is not None and len(by_elements):
             yield from cross_point_blocks(problem, nodes, around, j, n)
         yield from _sources(problem, nodes, by_elements, sloped, j, n)
         for region in range(nodes.touches.shape[1]):

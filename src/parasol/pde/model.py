@@ -120,7 +120,7 @@ class Model:
     def quantities(self) -> QuantityRows:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
         discrete = self.scheme if self.elements is None else self.elements
-        return quantity_rows(self.problem.quantities, self.nodes, discrete, self.problem.names)
+        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
 
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""

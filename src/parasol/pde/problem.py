@@ -23,12 +23,23 @@ from parasol.pde.equation import (
     read_equation,
     with_unknowns,
 )
-from parasol.pde.fluxes import Balance, NormalFlux, balance, given_flux, outside_divergences, refuse_lost_fluxes
+from parasol.pde.fluxes import (
+    FLUX_INSTEAD,
+    NORMAL_INSTEAD,
+    Balance,
+    EquationFlux,
+    NormalFlux,
+    balance,
+    outside_divergences,
+    refuse_lost_fluxes,
+    written_flux,
+)
 from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
-from parasol.pde.quantities import Quantity, check_quantities
+from parasol.pde.quantities import Flux, Quantity, check_quantities
+from parasol.pde.refusals import refuse_high_orders, refuse_saddle_points
 from parasol.pde.regions import Region, check_regions, in_region
-from parasol.pde.vectors import gradient, known_carried_out
+from parasol.pde.vectors import Divergence, gradient, known_carried_out
 from parasol.runtime.above import borrowed
 from parasol.space.geometry.axes import axis_of
 from parasol.space.geometry.domain import Domain
@@ -152,6 +163,7 @@ class Problem:
         _ = self.forms, self.conditions, self.interface_sources
         self._check_symbols()
         check_quantities(self.quantities, self.domain, self.names)
+        _ = self.functionals
 
     @property
     def equations(self) -> tuple:
@@ -181,7 +193,7 @@ class Problem:
     @property
     def region_names(self) -> tuple[str, ...]:
         """The regions of the domain, () where it has none."""
-        return tuple(getattr(self.domain, "region_names", ()))
+        return self.domain.region_names
 
     @property
     def _regions(self) -> tuple[int | None, ...]:
@@ -242,6 +254,19 @@ class Problem:
             for found in self.balances
         )
 
+    @cached_property
+    def functionals(self) -> dict[str, Quantity]:
+        """The quantities of interest, where fluxes are those of the equations that have a divergence."""
+        own = {}
+        for name, quantity in self.quantities.items():
+            j = self.names.index(quantity.of) if isinstance(quantity, Flux) and quantity.of else 0
+            if isinstance(quantity, Flux) and quantity.coefficient is None and self.equations[j].has(Divergence):
+                flux = written_flux(self.balances[j], f"quantity {name!r}", FLUX_INSTEAD)
+                forms = {r: self._read(flux, f"quantity {name!r}", r, needs_unknown=False) for r in self._regions}
+                own[name] = EquationFlux(quantity.part, forms, self.coordinates, len(self.names))
+                own[name].check(self.domain, name)
+        return {**self.quantities, **own}
+
     def conditions_in(self, region: int | None) -> dict[str, tuple[Form, ...]]:
         """The boundary conditions of each part, one per unknown, where the boundary is that of a region."""
         return self._conditions[region]
@@ -287,20 +312,23 @@ class Problem:
     def forms(self) -> tuple[Form, ...]:
         """The equations as terms; those of all regions, one region after the other, where the domain has some."""
         forms = tuple(form for region in self._regions for form in self.forms_in(region))
+        refuse_high_orders(forms)
+        for region in self._regions:
+            refuse_saddle_points(self.forms_in(region), self.names)
         for form in forms:
-            if form.order > 2:
-                raise InputError(
-                    "the equation has derivatives above order 2, which need more than one condition per boundary part."
-                )
-            if form.time_order > 2:
-                raise InputError(
-                    f"the equation has a time derivative of order {form.time_order}; up to 2 is understood."
-                )
             for term in form.operator:
                 if term.coefficient.atoms(Time):
                     raise InputError(
                         f"the coefficient {term.coefficient} of a time derivative depends on time. Divide the equation by it."
                     )
+        for j, name in enumerate(self.names):
+            orders = [max(form.order_of(j) for form in self.forms_in(region)) for region in self._regions]
+            if min(orders) < max(orders) == 2:
+                raise InputError(
+                    f"{name} has second derivatives, but none in the region {self.region_names[int(np.argmin(orders))]!r}: "
+                    "it would jump at the border of that region. Use a small coefficient instead of 0 there, or cut the "
+                    "region out of the domain."
+                )
         if not self.nondivergence:
             self._refuse_poles(forms)
             self._refuse_lost_jumps(forms)
@@ -431,7 +459,7 @@ class Problem:
                     f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin, ps.NormalFlux or ps.Eq."
                 )
             if isinstance(condition, NormalFlux):
-                equation = given_flux(condition, self.balances[j], where)
+                equation = written_flux(self.balances[j], where, NORMAL_INSTEAD) - to_expression(condition.value)
             else:
                 equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
             form = self._read(equation, where, region)
@@ -585,7 +613,7 @@ class Problem:
             if not expression.has(Region):
                 return _compiled(expression, symbols)(*columns)
             inside = [_compiled(in_region(expression, name), symbols)(*columns) for name in self.region_names]
-            return np.array(inside)[self.domain.region_of(points), np.arange(len(points))]  # type: ignore[attr-defined]
+            return np.array(inside)[self.domain.region_of(points), np.arange(len(points))]
 
         return np.concatenate([values(e) for e in expressions])
 
