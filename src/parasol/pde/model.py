@@ -73,7 +73,9 @@ class Model:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
-        return f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.elements or self.scheme}>"
+        return (
+            f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.elements or self.scheme}>"
+        )
 
     if not TYPE_CHECKING:  # type checkers report names that are not listed
 

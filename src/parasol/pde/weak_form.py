@@ -137,9 +137,7 @@ def _explicit(problem: Problem, form: Form) -> Flux:
     for sign, terms in ((1, form.operator), (-1, form.source)):
         for term in terms:
             if term.function is not None:
-                raise InputError(
-                    f"elements need the derivative of {term.function}, which is not known. {_INSTEAD}."
-                )
+                raise InputError(f"elements need the derivative of {term.function}, which is not known. {_INSTEAD}.")
             index = term.derivative or ()
             axis = index.index(1) if sum(index) else None
             for k, n in enumerate(normal(*problem.coordinates)):
@@ -214,7 +212,9 @@ def boundary_terms(
     out: list[tuple[sympy.Expr, int | None, int | None]] = []  # n·F: coefficient, trial, unknown
     for j in sorted({*fluxes, *slopes}):
         zero = [sympy.S.Zero] * len(normals)
-        left = [_reduced(n - factor * b, normals) for n, b in zip(fluxes.get(j, zero), slopes.get(j, zero), strict=True)]
+        left = [
+            _reduced(n - factor * b, normals) for n, b in zip(fluxes.get(j, zero), slopes.get(j, zero), strict=True)
+        ]
         across = _reduced(sum(n.subs(known) * d for n, d in zip(normals, left, strict=True)), normals)
         if not _vanishes(across):
             raise _unmatched(problem, equation, part)
@@ -238,7 +238,9 @@ def _factor(flux, slope, normals, known, problem: Problem, equation: int, part: 
     """kappa: the normal slope of an unknown in its flux over that in the condition."""
     if flux is None or slope is None:
         raise _unmatched(problem, equation, part)
-    above, below = (_reduced(sum(n.subs(known) * c for n, c in zip(normals, some, strict=True)), normals) for some in (flux, slope))
+    above, below = (
+        _reduced(sum(n.subs(known) * c for n, c in zip(normals, some, strict=True)), normals) for some in (flux, slope)
+    )
     if _vanishes(below):
         raise _unmatched(problem, equation, part)
     return above / below if below.is_number else sympy.cancel(sympy.together(above / below))
