@@ -180,6 +180,8 @@ class _Builder:
         where = np.broadcast_to(where[:, None], local.shape)
         local, where = np.where(where < 0, 0.0, local), np.maximum(where, 0)
         nodes = np.broadcast_to(self.elements.cell_nodes[samples.cells][:, :, None], local.shape)
+        if term.function.on == "boundary":  # the shape functions of other nodes vanish there, but for rounding
+            local = np.where(nodes < self.elements.nodes.n_interior, 0.0, local)
         if term.unknown is None:
             some = np.flatnonzero(local)
             local, where, nodes = (array.ravel()[some] for array in (local, where, nodes))

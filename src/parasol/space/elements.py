@@ -147,9 +147,9 @@ class Elements:
     def inside(self) -> Samples:
         """Points of the cells, at which integrals of polynomials of degree 2 `degree` + 2 are exact in straight ones."""
         basis = self._basis
-        values = np.array([field[0].value for field in basis.basis])
+        values = np.array([np.asarray(field[0]) for field in basis.basis])
         slopes = np.array([field[0].grad for field in basis.basis])
-        points = np.moveaxis(basis.global_coordinates().value, 0, 2)
+        points = np.moveaxis(np.asarray(basis.global_coordinates()), 0, 2)
         return Samples(points, basis.dx, values, np.moveaxis(slopes, 1, 0), np.arange(len(points)))
 
     @cached_property
@@ -167,7 +167,7 @@ class Elements:
         places = ends[:, :1] + along[:, None] * (ends[:, -1:] - ends[:, :1])  # (n_edges, m, dimension)
         reference = np.moveaxis(places, 2, 0)
         mapping = mesh.mapping()
-        fields_ = [element.gbasis(mapping, reference, j, tind=cells)[0] for j in range(self._basis.Nbfun)]
+        shapes = [element.gbasis(mapping, reference, j, tind=cells)[0] for j in range(self._basis.Nbfun)]
         points = np.moveaxis(mapping.F(reference, tind=cells), 0, 2)
         inner = np.mean(mesh.p[:, corners], axis=2).T[:, None]  # the middle of the cell, from which is outward
         if self.dimension == 1:
@@ -177,8 +177,8 @@ class Elements:
             lengths = np.linalg.norm(way, axis=2)
             normals = np.stack([way[..., 1], -way[..., 0]], axis=2) / lengths[..., None]
             normals *= np.sign(np.sum(normals * (points - inner), axis=2))[..., None]
-        slopes = np.moveaxis(np.array([field.grad for field in fields_]), 1, 0)
-        values = np.array([field.value for field in fields_])
+        slopes = np.moveaxis(np.array([field.grad for field in shapes]), 1, 0)
+        values = np.array([np.asarray(field) for field in shapes])
         return Samples(points, lengths * weights, values, slopes, cells, normals)
 
     def rim_of(self, part: str | None) -> Samples:
