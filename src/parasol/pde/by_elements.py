@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.elements import Given, assemble
+from parasol.pde.interfaces import conditions_of
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
@@ -23,6 +25,7 @@ from parasol.space.stencils import default_scheme
 from parasol.space.triangles import Triangles
 
 _FEWEST = 20  # corners
+_LISTS = ("triangles", "edges", "middles", "part", "region", "inner_edges", "inner_middles")
 
 
 def discretize_by_elements(
@@ -72,14 +75,14 @@ def of_higher_degree(model: Model) -> Model | None:
 def mesh_facts(elements: Elements) -> dict[str, Any]:
     """What it takes, besides the nodes, to make the same elements again: numbers and lists."""
     mesh = elements.mesh
-    lists = {name: getattr(mesh, name).tolist() for name in ("triangles", "edges", "middles", "part")}
+    lists = {name: getattr(mesh, name).tolist() for name in _LISTS if getattr(mesh, name) is not None}
     return {"degree": elements.degree, "corners": elements.corners.tolist(), **lists}
 
 
 def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any], *, step, integrator) -> Model:
     """The model of the elements that `mesh_facts` describes, with the nodes (n_nodes, dimension)."""
     try:
-        lists = {name: np.array(held[name]) for name in ("triangles", "edges", "middles", "part")}
+        lists = {name: np.array(held[name]) for name in _LISTS if name in held and len(held[name])}
         elements = Elements(problem.domain, held["degree"], Triangles(points[held["corners"]], **lists))
         check_elements(problem.domain, elements.degree)
         fits = elements.nodes.points.shape == points.shape and np.allclose(elements.nodes.points, points, atol=1e-9)
@@ -113,14 +116,16 @@ def _given(problem: Problem, elements: Elements) -> Iterator[Given]:
     n_unknowns = len(problem.names)
     values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
     part = condition_parts(nodes, values)
-    for j in range(n_unknowns):
-        beyond = parts_beyond(nodes, [problem.conditions[name][j] for name in names], part[j])
-        for p, name in enumerate(names):
-            condition = problem.conditions[name][j]
-            if not condition.states_value:
-                continue
-            jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
+    regions = np.zeros(nodes.n_boundary, dtype=int)
+    if nodes.touches is not None:  # where two regions meet, one of them gives the value
+        regions = np.argmax(nodes.touches[nodes.n_interior :], axis=1)
+    for j, region in itertools.product(range(n_unknowns), np.unique(regions)):
+        conditions = conditions_of(problem, int(region), j)
+        beyond = parts_beyond(nodes, conditions, part[j])
+        jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
+        for p, condition in enumerate(conditions):
             shared = jump & ((part[j] == p) | (beyond == p))
             for form, here in ((condition, (part[j] == p) & ~jump), (halved(condition), shared)):
+                here = here & (regions == region) & condition.states_value
                 if np.any(here):
                     yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])

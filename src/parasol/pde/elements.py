@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,15 +37,22 @@ class Given:
 
 def assemble(problem: Problem, elements: Elements, given: Sequence[Given]) -> Terms:
     """The terms of the discretised problem; `given` are the conditions on values, which stand in place of the equation."""
-    weak = [weak_form(problem, form) for form in problem.forms]
+    regions = range(len(problem.region_names)) or [None]
+    weak = {region: [weak_form(problem, region, j) for j in range(len(problem.names))] for region in regions}
     _check_values(problem, given)
     builder = _Builder.of(problem, elements, weak, given)
-    for equation, form in enumerate(weak):
-        for term in form.terms:
-            builder.add(equation, term, elements.inside)
-        for samples, terms in _sides(problem, elements, form, equation):
-            for term in terms:
-                builder.add(equation, term, samples)
+    for region, forms in weak.items():
+        cells = elements.cells_in(region)
+        for equation, form in enumerate(forms):
+            for term in form.terms:
+                builder.add(equation, term, elements.inside.take(cells))
+            for samples, terms in _sides(problem, elements, form, equation, region):
+                for term in terms:
+                    builder.add(equation, term, samples)
+    for pair, sources in problem.interface_sources.items():
+        for equation, source in enumerate(sources):
+            for term in source.source:
+                builder.add(equation, WeakTerm(term.theta, term.coefficient, term.function), elements.seam_of(pair))
     for condition in given:
         builder.state(condition)
     return builder.terms()
@@ -61,7 +68,7 @@ def _check_values(problem: Problem, given: Sequence[Given]) -> None:
 
 
 def _sides(
-    problem: Problem, elements: Elements, weak: WeakForm, equation: int
+    problem: Problem, elements: Elements, weak: WeakForm, equation: int, region: int | None
 ) -> Iterator[tuple[Samples, tuple[WeakTerm, ...]]]:
     """Points of the boundary with the terms of the boundary integral there, where conditions on slopes hold.
 
@@ -74,12 +81,14 @@ def _sides(
     straight = np.abs(np.take_along_axis(normals, axis[:, None, None], axis=2)).min(axis=(1, 2)) > 1 - _STRAIGHT
     sign = np.sign(np.take_along_axis(mean, axis[:, None], axis=1)[:, 0]).astype(int)
     kind = np.where(straight, 2 * axis + (sign > 0), -1)
+    beside = np.isin(rim.cells, elements.cells_in(region))
     for p, name in enumerate(problem.domain.part_names):
-        condition = problem.conditions[name][equation]
+        condition = problem.conditions_in(region)[name][equation]
         if condition.states_value:
             continue
-        for k in np.unique(kind[elements.mesh.part == p]):
-            rows = np.flatnonzero((elements.mesh.part == p) & (kind == k))
+        here = (elements.mesh.part == p) & beside
+        for k in np.unique(kind[here]):
+            rows = np.flatnonzero(here & (kind == k))
             side = None if k < 0 else (int(k) // 2, 2 * (int(k) % 2) - 1)
             yield rim.take(rows), boundary_terms(problem, weak, equation, condition, part=name, side=side)
 
@@ -100,7 +109,9 @@ class _Builder:
     varying_load: list[Varying] = field(default_factory=list)
 
     @classmethod
-    def of(cls, problem: Problem, elements: Elements, weak: Sequence[WeakForm], given: Sequence[Given]) -> _Builder:
+    def of(
+        cls, problem: Problem, elements: Elements, weak: Mapping[int | None, Sequence[WeakForm]], given: Sequence[Given]
+    ) -> _Builder:
         """An empty one; rows of given values hold their own unknown alone."""
         n, cells = elements.nodes.n_nodes, elements.cell_nodes
         size = n * len(problem.names)
@@ -108,10 +119,12 @@ class _Builder:
         for condition in given:
             rows[condition.unknown * n + condition.nodes] = False
         keys = {}
-        for equation, form in enumerate(weak):
-            present = {equation, *[t.unknown for t in form.terms], *[j for _, j, _ in form.flux]}
-            for condition in [forms[equation] for forms in problem.conditions.values()]:
-                present |= {t.unknown for t in condition.operator}
+        for equation in range(len(problem.names)):
+            present: set[int | None] = {equation}
+            for region, forms in weak.items():
+                present |= {t.unknown for t in forms[equation].terms} | {j for _, j, _ in forms[equation].flux}
+                for conditions in problem.conditions_in(region).values():
+                    present |= {t.unknown for t in conditions[equation].operator}
             for j in present - {None}:
                 row, column = equation * n + cells[:, :, None], j * n + cells[:, None, :]
                 keys[equation, j] = np.where(rows[row], row.astype(np.int64) * size + column, -1)

@@ -52,50 +52,47 @@ class WeakForm:
     flux: Mapping[tuple[int, int | None, int | None], sympy.Expr]
 
 
-def weak_form(problem: Problem, form: Form, explicit: Form | None = None) -> WeakForm:
-    """The weak form of one equation of a problem; `explicit` is its normal flux n·F, where it was written as a divergence.
+def weak_form(problem: Problem, region: int | None, equation: int) -> WeakForm:
+    """The weak form of one equation of a problem inside a region, None for a domain without.
 
-    Where it was not, F_k = −Σ_l a_kl D_l u from the terms a_kl D_kl u of the equation, half of a mixed derivative's
+    Where the equation was written with a divergence, F is known. Where it was not, F_k = −Σ_l a_kl D_l u from the terms a_kl D_kl u of the equation, half of a mixed derivative's
     coefficient in each of the two. Derivatives of the coefficients go into the terms with first derivatives.
 
     >>> import parasol as ps
     >>> (x,) = ps.coordinates("x")
     >>> u = ps.unknown("u", x)
     >>> line = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-x * u.diff(x, 2) - u.diff(x), 1), ps.Dirichlet(0))
-    >>> [(t.coefficient, t.test, t.trial) for t in weak_form(line, line.forms[0]).terms]
+    >>> [(t.coefficient, t.test, t.trial) for t in weak_form(line, None, 0).terms]
     [(x, 0, 0), (1, None, None)]
     """
+    explicit, rest = problem.fluxes_in(region)[equation], problem.rests_in(region)[equation]
+    form = problem.forms_in(region)[equation] if rest is None else rest
     if form.jets:
         raise InputError(
             f"elements solve equations that are linear and whose coefficients do not depend on time; this one is not. "
             f"{_INSTEAD}."
         )
     places = problem.coordinates
-    flux: Flux = _explicit(problem, explicit) if explicit is not None else {}
-    second = _second(form, places)
-    for (k, j, axis), terms in flux.items():
-        if axis is not None:
-            for term in terms:
-                pair = (j, *sorted((k, axis)))
-                second.setdefault(pair, []).append(Term(term.theta, term.coefficient, None, None))
-    for (j, k, l), terms in second.items():  # what no divergence accounts for
+    written: Flux = _explicit(problem, explicit) if explicit is not None else {}
+    implied: Flux = {}
+    for (j, k, other), terms in _second(form, places).items():  # what no divergence accounts for
         for term in _summed(terms):
-            share = -term.coefficient / (1 if k == l else 2)
-            for one, other in {(k, l), (l, k)}:
-                flux.setdefault((one, j, other), []).append(Term(term.theta, share, None, None))
+            share = -term.coefficient / (1 if k == other else 2)
+            for pair in {(k, other), (other, k)}:
+                implied.setdefault((pair[0], j, pair[1]), []).append(Term(term.theta, share, None, None))
     sums: dict[tuple, sympy.Expr] = {}
 
     def add(theta, coefficient, function=None, test=None, trial=None, unknown=None, time_order=0):
         key = (theta, function, test, trial, unknown, time_order)
         sums[key] = sums.get(key, sympy.S.Zero) + coefficient
 
-    for (k, j, axis), terms in flux.items():
+    for (k, j, axis), terms in written.items():
         for term in terms:
-            sign = 1 if j is not None else -1  # sources stand on the right
-            add(term.theta, sign * term.coefficient, None, k, axis, j)
-            add(term.theta, sign * term.coefficient.diff(places[k]), None, None, axis, j)
-            if axis is None and j is not None:  # the derivative of f u is f_x u + f u_x
-                add(term.theta, term.coefficient, None, None, k, j)
+            add(term.theta, term.coefficient if j is not None else -term.coefficient, None, k, axis, j)
+    for (k, j, axis), terms in implied.items():
+        for term in terms:
+            add(term.theta, term.coefficient, None, k, axis, j)
+            add(term.theta, term.coefficient.diff(places[k]), None, None, axis, j)
     for term in form.operator:
         index = term.derivative or ()
         if sum(index) < 2:
@@ -108,7 +105,9 @@ def weak_form(problem: Problem, form: Form, explicit: Form | None = None) -> Wea
         for (theta, function, test, trial, unknown, time_order), coefficient in sums.items()
         if not _vanishes(coefficient)
     )
-    whole = {key: sympy.Add(*[t.theta * t.coefficient for t in terms]) for key, terms in flux.items()}
+    whole: dict = {}
+    for key, terms in [*written.items(), *implied.items()]:
+        whole[key] = whole.get(key, sympy.S.Zero) + sympy.Add(*[t.theta * t.coefficient for t in terms])
     return WeakForm(kept, whole)
 
 

@@ -26,7 +26,7 @@ def of_regions(nodes: Nodes) -> Iterator[tuple[np.ndarray, Nodes]]:
         return
     alone = np.count_nonzero(nodes.touches, axis=1) == 1
     inner = alone & (np.arange(nodes.n_nodes) < nodes.n_interior)
-    for own, domain in zip(nodes.touches.T, nodes.domain.region_domains, strict=True):
+    for own, domain in zip(nodes.touches.T, nodes.domain.divided.region_domains, strict=True):
         members = np.concatenate([np.flatnonzero(own & inner), np.flatnonzero(own & ~inner)])
         n_interior = int(np.count_nonzero(own & inner))
         n_boundary, n_parts = len(members) - n_interior, len(domain.part_names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from parasol.space.triangles import Triangles, triangulate
 DEGREES = {1: (2,), 2: (2, 3, 4)}  # by dimension
 _BESIDE = 1e-3  # of an edge, from its end, where the normal of its side is taken
 _NEAREST = 4  # edges of the boundary that a point beyond all straight triangles may belong to
+_ON = 1e-9  # by which a place in the reference triangle may lie outside of it
 _STEPS = 8  # of Newton's method from a point to its place in a triangle, of which straight ones need one
 _REFERENCE = {1: np.array([[0.0], [1.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])}
 
@@ -73,19 +75,19 @@ class Elements:
             return skfem.MeshLine1(self.mesh.points.T.copy(), self.mesh.triangles.T.copy()), skfem.ElementLineP2()
         straight = skfem.MeshTri1(self.mesh.points.T.copy(), self.mesh.triangles.T.copy())
         curved = skfem.MeshTri2.from_mesh(straight)
-        facets = self._facets(curved)
         places = curved.doflocs.copy()
-        places[:, curved.dofs.facet_dofs[0, facets]] = self.mesh.middles.T
+        for edges, middles in ((self.mesh.edges, self.mesh.middles), (self.mesh.inner_edges, self.mesh.inner_middles)):
+            places[:, curved.dofs.facet_dofs[0, self._facets(curved, edges)]] = middles.T
         kinds = {2: skfem.ElementTriP2, 3: skfem.ElementTriP3, 4: skfem.ElementTriP4}
         return replace(curved, doflocs=places), kinds[self.degree]()
 
-    def _facets(self, mesh) -> np.ndarray:
-        """The numbers that scikit-fem gives to the edges of the boundary, (n_edges,)."""
+    def _facets(self, mesh, edges: np.ndarray) -> np.ndarray:
+        """The numbers that scikit-fem gives to edges (n_edges, 2) on the boundary or on interfaces, (n_edges,)."""
         if self.dimension == 1:
-            return self.mesh.edges[:, 0]
+            return edges[:, 0]
         n = len(self.mesh.points)
         known = np.min(mesh.facets, axis=0).astype(np.int64) * n + np.max(mesh.facets, axis=0)
-        wanted = np.min(self.mesh.edges, axis=1).astype(np.int64) * n + np.max(self.mesh.edges, axis=1)
+        wanted = np.min(edges, axis=1).astype(np.int64) * n + np.max(edges, axis=1)
         order = np.argsort(known)
         return order[np.searchsorted(known, wanted, sorter=order)]
 
@@ -97,7 +99,7 @@ class Elements:
     @cached_property
     def _edge_dofs(self) -> np.ndarray:
         """What scikit-fem counts on each edge of the boundary, ends first: (n_edges, n_on_edge)."""
-        dofs, facets = self._basis.dofs, self._facets(self._made[0])
+        dofs, facets = self._basis.dofs, self._facets(self._made[0], self.mesh.edges)
         on_edges = dofs.facet_dofs[:, facets].T if self.dimension == 2 else np.empty((len(facets), 0), dtype=int)
         return np.hstack([dofs.nodal_dofs[0][self.mesh.edges], on_edges])
 
@@ -140,7 +142,11 @@ class Elements:
         own = normals[np.arange(len(part)), part]
         normals = np.where(on_part[:, :, None], normals, own[:, None])
         spacing = KDTree(points).query(points, 2)[0][:, 1]
-        return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals)
+        if self.mesh.region is None:
+            return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals)
+        touches = np.zeros((len(points), len(domain.region_names)), dtype=bool)
+        touches[self.cell_nodes, self.mesh.region[:, None]] = True
+        return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals, touches)
 
     # ---- shape functions --------------------------------------------------------------------------------------------
     @cached_property
@@ -155,10 +161,19 @@ class Elements:
     @cached_property
     def rim(self) -> Samples:
         """Points of the edges of the boundary, in the order of `mesh.edges`."""
+        return self._along(self.mesh.edges)
+
+    @cached_property
+    def seams(self) -> Samples:
+        """Points of the edges on interfaces, in the order of `mesh.inner_edges`, with the normals out of one of the sides."""
+        return self._along(self.mesh.inner_edges)
+
+    def _along(self, edges: np.ndarray) -> Samples:
+        """Points of some edges."""
         mesh, element = self._made
-        cells = mesh.f2t[0, self._facets(mesh)]
+        cells = mesh.f2t[0, self._facets(mesh, edges)]
         corners = mesh.t[:, cells].T
-        local = np.argmax(corners[:, None, :] == self.mesh.edges[:, :, None], axis=2)  # (n_edges, ends)
+        local = np.argmax(corners[:, None, :] == edges[:, :, None], axis=2)  # (n_edges, ends)
         ends = _REFERENCE[self.dimension][local]  # (n_edges, ends, dimension)
         along, weights = np.zeros(1), np.ones(1)
         if self.dimension == 2:
@@ -181,6 +196,16 @@ class Elements:
         values = np.array([np.asarray(field) for field in shapes])
         return Samples(points, lengths * weights, values, slopes, cells, normals)
 
+    def cells_in(self, region: int | None) -> np.ndarray:
+        """The cells in a region, all of them for None: (n,)."""
+        return np.arange(len(self.mesh.triangles)) if region is None else np.flatnonzero(self.mesh.region == region)
+
+    def seam_of(self, pair: Collection[int]) -> Samples:
+        """Points of the edges between two regions."""
+        mesh, seams = self._made[0], self.seams
+        sides = np.sort(self.mesh.region[mesh.f2t[:, self._facets(mesh, self.mesh.inner_edges)]], axis=0)  # type: ignore[index]
+        return seams.take(np.flatnonzero(np.all(sorted(pair) == sides.T, axis=1)))
+
     def rim_of(self, part: str | None) -> Samples:
         """Points of the edges on a named part of the boundary, or of all of them for None."""
         if part is None:
@@ -195,7 +220,7 @@ class Elements:
     # ---- values between nodes ---------------------------------------------------------------------------------------
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
-        mesh, element = self._made
+        element = self._made[1]
         cells, places = self._places(points)
         values = np.array([element.lbasis(places.T, j)[0] * np.ones(len(points)) for j in range(self._basis.Nbfun)])
         rows = np.repeat(np.arange(len(points)), len(values))
@@ -218,6 +243,14 @@ class Elements:
             found = [self._inverted(points[beyond], column)[1] for column in tried.T]
             least = [np.minimum(np.min(place, axis=1), 1 - np.sum(place, axis=1)) for place in found]
             cells[beyond] = tried[np.arange(len(beyond)), np.argmax(least, axis=0)]
+        if len(self.mesh.inner_edges):  # between a straight edge and the interface a point may belong to the other side
+            cells, places = self._inverted(points, cells)
+            off = np.flatnonzero((np.min(places, axis=1) < -_ON) | (np.sum(places, axis=1) > 1 + _ON))
+            edge = KDTree(self.mesh.inner_middles).query(points[off])[1] if len(off) else np.empty(0, dtype=int)
+            for side in self._made[0].f2t[:, self._facets(self._made[0], self.mesh.inner_edges)]:
+                _, others = self._inverted(points[off], side[edge])
+                inside = (np.min(others, axis=1) >= -_ON) & (np.sum(others, axis=1) <= 1 + _ON)
+                cells[off[inside]] = side[edge[inside]]
         return self._inverted(points, cells)
 
     def _inverted(self, points: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -280,7 +313,11 @@ def _line(nodes: Nodes) -> Triangles:
         np.any([(a < middle) & (middle < b) for a, b in intervals(nodes.domain)], axis=0)
     ]
     ends = np.arange(nodes.n_interior, nodes.n_nodes)[:, None]
-    return Triangles(nodes.points, cells, ends, nodes.boundary, nodes.part)
+    if nodes.touches is None:
+        return Triangles(nodes.points, cells, ends, nodes.boundary, nodes.part)
+    joints = np.unique(nodes.interfaces.node)[:, None]
+    region = nodes.domain.region_of(nodes.points[cells].mean(axis=1))
+    return Triangles(nodes.points, cells, ends, nodes.boundary, nodes.part, region, joints, nodes.points[joints[:, 0]])
 
 
 def _check_orientation(elements: Elements) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import Delaunay, KDTree
 
 from parasol.errors import InputError, UnsuitableNodes
-from parasol.space.geometry.domain import Domain
+from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.geometry.pieces import Pieces, arc_lengths, pieces, points_along
 from parasol.space.nodes import Nodes
 
@@ -27,7 +27,8 @@ _SAME = 1e-9  # of the domain's size: points nearer than this are one
 class Triangles:
     """Triangles of a plane domain: corners, and the edges on the boundary with the points of it halfway along them.
 
-    Every edge of the boundary belongs to one triangle and lies on one part.
+    Every edge of the boundary belongs to one triangle and lies on one part. Where the domain has regions, every triangle
+    lies in one of them, and the edges between two regions have points of the interface halfway along them.
     """
 
     points: np.ndarray  # (n_points, 2)
@@ -35,23 +36,27 @@ class Triangles:
     edges: np.ndarray  # (n_edges, 2) into points: those on the boundary
     middles: np.ndarray  # (n_edges, 2): points of the boundary
     part: np.ndarray  # (n_edges,) index into domain.part_names
+    region: np.ndarray | None = None  # (n_triangles,) index into domain.region_names
+    inner_edges: np.ndarray = field(default_factory=lambda: np.empty((0, 2), dtype=int))  # (k, 2): those on interfaces
+    inner_middles: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))  # (k, 2): points of the interfaces
 
 
 @dataclass(eq=False)
 class _Chain:
     """Vertices along one arc, in order, with their lengths along it; of a closed arc the first one again at the end."""
 
-    arc: Pieces
+    arc: Pieces | Arc
+    curve: Domain  # on whose boundary the arc lies
     vertices: list[int]
     places: list[float]
     starts: np.ndarray  # (n_pieces,) lengths at which its pieces begin, the first at or before 0
     parts: np.ndarray  # (n_pieces,) the part of each piece
 
-    def points(self, domain: Domain, places) -> np.ndarray:
+    def points(self, places) -> np.ndarray:
         """The points of the boundary at these lengths, (n, 2)."""
         places = np.atleast_1d(places)
         along = np.mod(places, self.arc.length) if self.arc.closed else places
-        return domain.project(points_along(self.arc.points, along))
+        return self.curve.project(points_along(_line_of(self.arc), along))
 
     @property
     def edges(self) -> np.ndarray:
@@ -90,14 +95,14 @@ def triangulate(nodes: Nodes) -> Triangles:
     domain = nodes.domain
     if domain.dimension != 2 or domain.periods.any() or not nodes.n_boundary:
         raise InputError("only a plane domain that is not periodic is cut into triangles.")
-    chains, points = _chains(nodes)
+    outer, points = _chains(nodes)
+    inner, points = _interface_chains(nodes, points)
+    chains = [*outer, *inner]
     for _ in range(_ROUNDS):
         mesh = Delaunay(points)
-        halved = [
-            (chain, edge) for chain in chains for edge in reversed(_to_halve(domain, chain, points, mesh).tolist())
-        ]
+        halved = [(chain, edge) for chain in chains for edge in reversed(_to_halve(chain, points, mesh).tolist())]
         if not halved:
-            found = _inside(domain, chains, points, mesh)
+            found = _inside(domain, outer, inner, points, mesh)
             folded = _folded(found)
             if not np.any(folded):
                 return found
@@ -109,7 +114,7 @@ def triangulate(nodes: Nodes) -> Triangles:
         for chain, edge in halved:  # from the end of each chain, lest edges move before their turn
             place = chain.middles[edge]
             chain.insert(edge, place, len(points))
-            points = np.concatenate([points, chain.points(domain, place)])
+            points = np.concatenate([points, chain.points(place)])
     raise UnsuitableNodes(
         f"the boundary of the domain cannot be made of edges of triangles between these {nodes.n_nodes} nodes. "
         "Use more nodes."
@@ -143,15 +148,49 @@ def _chains(nodes: Nodes) -> tuple[list[_Chain], np.ndarray]:
             vertices, along = [*vertices, vertices[0]], [*along, along[0] + arc.length]
         else:
             raise UnsuitableNodes(f"a closed curve of the boundary has {len(vertices)} nodes. Use more nodes.")
-        chain = _Chain(arc, vertices, along, *_kept(nodes, arc))
+        chain = _Chain(arc, domain, vertices, along, *_kept(nodes, arc))
         for start in chain.starts[0 if arc.closed else 1 :] if len(chain.starts) > 1 else ():
             start += arc.length if start < along[0] else 0.0
             edge = int(np.searchsorted(chain.places, start)) - 1
             if np.min(np.abs(np.array(chain.places) - start)) > tolerance:
                 chain.insert(edge, start, len(points))
-                points = np.concatenate([points, chain.points(domain, start)])
+                points = np.concatenate([points, chain.points(start)])
         chains.append(chain)
     return chains, points
+
+
+def _interface_chains(nodes: Nodes, points: np.ndarray) -> tuple[list[_Chain], np.ndarray]:
+    """The vertices along each interface, and all vertices: those of before, and ends of interfaces that have no node."""
+    if nodes.interfaces is None:
+        return [], points
+    lines, tolerance = nodes.domain.divided.lines, _SAME * nodes.domain.size
+    for arc, _ in lines:
+        for end in () if arc.closed else arc.points[[0, -1]]:
+            if np.min(np.linalg.norm(points - end, axis=1)) > 10 * tolerance:
+                points = np.concatenate([points, [end]])
+    tree = KDTree(points)
+    at_ends = [tree.query(arc.points[[0, -1]])[1] if not arc.closed else np.empty(0, dtype=int) for arc, _ in lines]
+    own = np.setdiff1d(nodes.interfaces.node, np.concatenate(at_ends))
+    found = [_nearest(_line_of(arc), points[own]) for arc, _ in lines]
+    owner = np.argmin([gap for gap, _ in found], axis=0)
+    chains = []
+    for k, ((arc, shape), (_, places), ends) in enumerate(zip(lines, found, at_ends, strict=True)):
+        mine = np.flatnonzero(owner == k)
+        mine = mine[np.argsort(places[mine])]
+        vertices, along = own[mine].tolist(), places[mine].tolist()
+        if not arc.closed:
+            vertices, along = [int(ends[0]), *vertices, int(ends[1])], [0.0, *along, arc.length]
+        elif len(vertices) >= 3:
+            vertices, along = [*vertices, vertices[0]], [*along, along[0] + arc.length]
+        else:
+            raise UnsuitableNodes(f"a closed interface has {len(vertices)} nodes. Use more nodes.")
+        chains.append(_Chain(arc, shape, vertices, along, np.zeros(1), np.zeros(1, dtype=int)))
+    return chains, points
+
+
+def _line_of(arc: Pieces | Arc) -> np.ndarray:
+    """The whole polyline of an arc, for a closed one with its first point once more."""
+    return arc.line if isinstance(arc, Arc) else arc.points
 
 
 def _kept(nodes: Nodes, arc: Pieces) -> tuple[np.ndarray, np.ndarray]:
@@ -192,10 +231,10 @@ def _nearest(line: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return gap, place
 
 
-def _to_halve(domain: Domain, chain: _Chain, points: np.ndarray, mesh: Delaunay) -> np.ndarray:
+def _to_halve(chain: _Chain, points: np.ndarray, mesh: Delaunay) -> np.ndarray:
     """The edges of a chain that are no edges of triangles, or from which the boundary is bent too far: ascending."""
     first, last = points[chain.edges[:, 0]], points[chain.edges[:, 1]]
-    bend = np.linalg.norm(chain.points(domain, chain.middles) - (first + last) / 2, axis=1)
+    bend = np.linalg.norm(chain.points(chain.middles) - (first + last) / 2, axis=1)
     there = np.isin(_keys(chain.edges, len(points)), _keys(_sides(mesh.simplices), len(points)))
     return np.flatnonzero(~there | (bend > _BENT * np.linalg.norm(last - first, axis=1)))
 
@@ -211,10 +250,10 @@ def _keys(edges: np.ndarray, n_points: int) -> np.ndarray:
 
 
 # ---- the inside ------------------------------------------------------------------------------------------------------
-def _inside(domain: Domain, chains: list[_Chain], points: np.ndarray, mesh: Delaunay) -> Triangles:
+def _inside(domain: Domain, chains: list[_Chain], inner: list[_Chain], points: np.ndarray, mesh: Delaunay) -> Triangles:
     """The triangles inside the domain: those that edges of the boundary separate from the outside."""
     edges = np.concatenate([chain.edges for chain in chains])
-    middles = np.concatenate([chain.points(domain, chain.middles) for chain in chains])
+    middles = np.concatenate([chain.points(chain.middles) for chain in chains])
     part = np.concatenate([chain.edge_parts for chain in chains])
     triangles = mesh.simplices.copy()
     turned = _area(points, triangles) < 0
@@ -232,7 +271,7 @@ def _inside(domain: Domain, chains: list[_Chain], points: np.ndarray, mesh: Dela
     way = points[edges[edge, 1]] - points[edges[edge, 0]]
     across = np.stack([way[:, 1], -way[:, 0]], axis=1)
     outward = across * np.sign(np.sum(across * domain.plain(middles)[1][edge], axis=1))[:, None]
-    inner = np.sum(third * outward, axis=1) < 0
+    within = np.sum(third * outward, axis=1) < 0
 
     free = np.flatnonzero(~np.isin(sides, keys))
     free = free[np.argsort(sides[free], kind="stable")]
@@ -241,7 +280,7 @@ def _inside(domain: Domain, chains: list[_Chain], points: np.ndarray, mesh: Dela
         (np.ones(len(pair)), (owner[free[pair]], owner[free[pair + 1]])), shape=(len(triangles),) * 2
     )
     group = connected_components(graph, directed=False)[1]
-    votes = [np.bincount(group[owner[on[some]]], minlength=group.max() + 1) for some in (inner, ~inner)]
+    votes = [np.bincount(group[owner[on[some]]], minlength=group.max() + 1) for some in (within, ~within)]
     kept = triangles[(votes[0] > 0)[group]]
     found = _keys(_sides(kept), len(points))
     unique, counts = np.unique(found, return_counts=True)
@@ -253,20 +292,29 @@ def _inside(domain: Domain, chains: list[_Chain], points: np.ndarray, mesh: Dela
     used = np.unique(kept)
     number = np.full(len(points), -1)
     number[used] = np.arange(len(used))
-    return Triangles(points[used], number[kept], number[edges], middles, part)
+    plain = Triangles(points[used], number[kept], number[edges], middles, part)
+    if not domain.region_names:
+        return plain
+    return replace(
+        plain,
+        region=domain.region_of(plain.points[plain.triangles].mean(axis=1)),
+        inner_edges=number[np.concatenate([np.empty((0, 2), dtype=int), *[chain.edges for chain in inner]])],
+        inner_middles=np.concatenate([np.empty((0, 2)), *[chain.points(chain.middles) for chain in inner]]),
+    )
 
 
 def _folded(found: Triangles) -> np.ndarray:
-    """Which edges of the boundary, curved as they are, nearly fold their triangle over: (n_edges,) bool.
+    """Which edges of the boundary and of interfaces, curved as they are, nearly fold a triangle over: (n_edges + k,) bool.
 
     From a corner a quadratic edge leaves in the direction of its end plus four times what its middle is off.
     """
     corners = found.points[found.triangles]
-    keys, sides = _keys(found.edges, len(found.points)), _keys(_sides(found.triangles), len(found.points))
+    edges, middles = np.vstack([found.edges, found.inner_edges]), np.vstack([found.middles, found.inner_middles])
+    keys, sides = _keys(edges, len(found.points)), _keys(_sides(found.triangles), len(found.points))
     order = np.argsort(keys)
     on = np.isin(sides, keys)
     edge = np.where(on, order[np.minimum(np.searchsorted(keys, sides, sorter=order), len(keys) - 1)], -1)
-    off = np.where(on[:, None], (found.middles - found.points[found.edges].mean(axis=1))[edge], 0.0).reshape(3, -1, 2)
+    off = np.where(on[:, None], (middles - found.points[edges].mean(axis=1))[edge], 0.0).reshape(3, -1, 2)
     area = 2 * _area(found.points, found.triangles)
     worst = np.full(len(area), np.inf)
     for k in range(3):
