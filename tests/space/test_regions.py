@@ -140,6 +140,9 @@ def test_scattered_nodes_lie_exactly_on_curved_interfaces_and_are_even():
 
 
 def test_kinks_and_t_junctions():
+    triangle = ps.Polygon([(-0.5, -0.4), (0.5, -0.4), (0.0, -0.4 + np.sqrt(0.75))])  # sharp corners
+    sharp = check(ps.scatter(ps.Disc().regions(inner=triangle), n_nodes=400))
+    assert [len(rows_at(sharp, corner)[1]) for corner in triangle.vertices] == [2, 2, 2]
     kinked = check(ps.scatter(ps.Box((-1, -1), (1, 1)).regions(inner=ps.Box((-0.5, -0.5), (0.5, 0.5))), n_nodes=400))
     assert rows_at(kinked, (0.5, 0.5))[1] == [((0, 1), (0.0, 1.0)), ((0, 1), (1.0, 0.0))]
     tee = SQUARE.regions(left=X < 0.4, upper=Y > 0.3)

@@ -8,12 +8,15 @@ import numpy as np
 
 from parasol.errors import InputError, UnsuitableNodes
 from parasol.space.boundary import ROUND, Boundary, Spacing, weighted_curve
+from parasol.space.fill import fibonacci
 from parasol.space.geometry.corners import around
 from parasol.space.geometry.regions import ON, Regions
 from parasol.space.sight import lifted
 from parasol.space.wrap import Wrap
 
 _ALONG = 1e-5  # in sizes of the domain: steps along an interface that tell what is beside a node
+_TURNS = 2 * np.pi * (np.arange(36) + 0.3) / 36
+_RING = {2: np.stack([np.cos(_TURNS), np.sin(_TURNS)], axis=1), 3: fibonacci(300)}  # directions of steps off a corner
 _SAME = 0.97  # cosine between normals of one side: a kink of 14 degrees counts as smooth
 _MERGE = 1e-8  # in sizes of the domain: nodes nearer to each other are one
 
@@ -72,20 +75,33 @@ def _beside(regions: Regions, which: int, points: np.ndarray):
         return none, none, none, np.zeros((0, regions.dimension))
     normal = shape.normal(points[here])
     if regions.dimension == 1:
-        feet, slant, valid = points[None, here], normal[None], np.ones((1, len(here)), dtype=bool)
-    else:
-        step = _ALONG * size
-        nudged = points[here] + step * np.stack(around(normal))
-        feet = shape.project(nudged.reshape(-1, regions.dimension))
-        slant = shape.normal(feet).reshape(nudged.shape)
-        feet = feet.reshape(nudged.shape)
-        back = nudged - feet
-        # a step that came back to a corner, and not straight down onto a side, tells nothing about sides
-        slip = np.linalg.norm(back - np.sum(back * slant, axis=2, keepdims=True) * slant, axis=2)
-        valid = (np.linalg.norm(feet - points[here], axis=2) > 0.1 * step) & (slip < 0.1 * step)
-    flat = (values.reshape(-1, regions.dimension) for values in (feet, slant))
-    seen, outer = (values.reshape(valid.shape) for values in regions.bounds_region(which, *flat))
-    return _rows(here, which, normal, valid & seen, outer, slant)
+        seen, outer = (values[None] for values in regions.bounds_region(which, points[here], normal))
+        return _rows(here, which, normal, seen, outer, normal[None])
+    valid, seen, outer, slant = _look(regions, which, points[here], np.stack(around(normal)))
+    smooth = valid.all(axis=0)
+    rows = [_rows(here[smooth], which, normal[smooth], *(v[:, smooth] for v in (seen, outer, slant)))]
+    if not smooth.all():  # corners and edges: steps all around see sides at any angle
+        ring = _RING[regions.dimension][:, None] + np.zeros_like(normal[~smooth])
+        rows.append(
+            _rows(here[~smooth], which, normal[~smooth], *_look(regions, which, points[here[~smooth]], ring)[1:])
+        )
+    return tuple(np.concatenate(column) for column in zip(*rows, strict=True))
+
+
+def _look(regions: Regions, which: int, points: np.ndarray, steps: np.ndarray):
+    """Small steps (n_steps, n, dimension) off points of the boundary of a shape: which led along one of its sides, which of
+    these onto an interface, (n_steps, n) both, the region beyond, and the normals there."""
+    shape, step = regions.shapes[which], _ALONG * regions.size
+    nudged = points + step * steps
+    feet = shape.project(nudged.reshape(-1, regions.dimension))
+    slant = shape.normal(feet)
+    seen, outer = (values.reshape(steps.shape[:2]) for values in regions.bounds_region(which, feet, slant))
+    feet, slant = feet.reshape(steps.shape), slant.reshape(steps.shape)
+    back = nudged - feet
+    # a step that came back to a corner, and not straight down onto a side, tells nothing about sides
+    slip = np.linalg.norm(back - np.sum(back * slant, axis=2, keepdims=True) * slant, axis=2)
+    valid = (np.linalg.norm(feet - points, axis=2) > 0.1 * step) & (slip < 0.01 * step)
+    return valid, valid & seen, outer, slant
 
 
 def _rows(here, which: int, normal, seen, outer, slant):
