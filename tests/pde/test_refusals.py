@@ -21,7 +21,7 @@ def momentum(pressure, *extra):
     "constraint", [u.diff(x) + v.diff(y), ps.divergence((u, v), x, y), ps.divergence((u, v), x, y) - x]
 )
 def test_stokes_in_velocity_and_pressure_is_refused(conditions, constraint):
-    with pytest.raises(InputError, match="leaves p without an equation of its own.*streamfunction.*ps.learn a solver"):
+    with pytest.raises(InputError, match=r"leaves p without an equation of its own.*streamfunction.*ps.learn a solver"):
         ps.Problem(SQUARE, [*momentum(p), Eq(constraint, 0)], conditions)
     with pytest.raises(InputError, match="equation 1 relates first derivatives of u, v"):  # in any order
         ps.Problem(SQUARE, [Eq(constraint, 0), *momentum(p)], conditions)

@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from parasol.errors import InputError
 from parasol.expressions import Symbols
-from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
+from parasol.pde.jumps import DIVERGENCE, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.pde.regions import Region
 from parasol.pde.separation import Ranges, multiplied_out, separated
@@ -333,7 +333,7 @@ def _refuse_jumps(
             raise InputError(
                 f"the {where} has a second derivative times {part.xreplace(written)}, a coefficient that jumps: if it is "
                 "a material, the condition that the flux is continuous at the interface would be lost (kinks by Abs, Min "
-                f"and Max are fine). {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as "
+                f"and Max are fine). {DIVERGENCE}; or say nondivergence=True if no flux is meant and the equation holds as "
                 "it stands."
             )
 
@@ -409,7 +409,7 @@ def _refuse_derivatives(expression: sympy.Expr, where: str) -> None:
             written = [p for p in expression.atoms(*JUMPING) if p.func == jumps[0].func and not p.atoms(sympy.Dummy)]
             raise InputError(
                 f"the {where} differentiates {min(written or jumps, key=str)}, a function that jumps: the condition that "
-                f"the flux is continuous at the interface of two materials would be lost. {INSTEAD}."
+                f"the flux is continuous at the interface of two materials would be lost. {DIVERGENCE}."
             )
 
 

@@ -11,10 +11,11 @@ import sympy
 from parasol.errors import InputError
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, difference, normal
+from parasol.pde.jumps import jumping_parts
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.pde.regions import Region
 from parasol.pde.separation import multiplied_out
-from parasol.pde.vectors import Divergence
+from parasol.pde.vectors import Divergence, lost_flux
 from parasol.space.by_region import derivatives_at
 from parasol.space.elements import Elements
 from parasol.space.geometry.domain import Domain
@@ -196,6 +197,13 @@ def outside_divergences(equation) -> sympy.Expr:
     """The equation without its divergences."""
     expression = difference(equation)
     return expression.xreplace(dict.fromkeys(expression.atoms(Divergence), sympy.S.Zero))
+
+
+def refuse_jumping_fluxes(equation, coordinates: Sequence[sympy.Symbol]) -> None:
+    """Refuse a flux under a divergence that jumps along the coordinates and has no regions."""
+    for flux in equation.atoms(Divergence) if isinstance(equation, sympy.Basic) else ():
+        for part in jumping_parts(flux.components, coordinates):
+            raise InputError(lost_flux(part))
 
 
 def refuse_lost_fluxes(equation, outside: Form) -> None:

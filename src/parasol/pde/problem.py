@@ -31,12 +31,14 @@ from parasol.pde.fluxes import (
     NormalFlux,
     balance,
     outside_divergences,
+    refuse_jumping_fluxes,
     refuse_lost_fluxes,
     written_flux,
 )
 from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Flux, Quantity, check_quantities
+from parasol.pde.recognise import with_regions
 from parasol.pde.refusals import refuse_high_orders, refuse_saddle_points
 from parasol.pde.regions import Region, check_regions, in_region
 from parasol.pde.vectors import Divergence, gradient, known_carried_out
@@ -158,6 +160,7 @@ class Problem:
         object.__setattr__(self, "unknowns", given)
         # a problem that cannot be read is refused when it is declared
         self._check_unknowns()
+        self._recognise_regions()
         check_regions(self._statements, self.region_names)
         self._check_time()
         _ = self.forms, self.conditions, self.interface_sources
@@ -188,6 +191,13 @@ class Problem:
     def time(self) -> Time | None:
         """The symbol of time, None for a steady problem."""
         return next((v for v in self.unknowns[0].args if isinstance(v, Time)), None)
+
+    def _recognise_regions(self) -> None:
+        """Make regions of the pieces by which a flux is given; domain and equations are then those with the regions."""
+        equations, domain = with_regions(self.equations, self.domain, self.coordinates)
+        if equations != list(self.equations):
+            object.__setattr__(self, "domain", domain)
+            object.__setattr__(self, "equation", equations if len(equations) > 1 else equations[0])
 
     # ---- regions ----------------------------------------------------------------------------------------------------
     @property
@@ -382,6 +392,7 @@ class Problem:
         return jumps_between(lambda p: function(*p.T, *middle), points[:-1], points[1:])
 
     def _read(self, equation, where: str, region: int | None = None, *, needs_unknown: bool = True) -> Form:
+        refuse_jumping_fluxes(equation, self.coordinates)
         bounds = self.domain.bounds
         ranges = {v: (float(low), float(high)) for v, low, high in zip(self.coordinates, *bounds, strict=True)}
         ranges |= dict.fromkeys(normal(*self.coordinates), (-1.0, 1.0))

@@ -147,8 +147,8 @@ def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.
     """Sum of the derivatives of each component along its own coordinate (those of the vector's unknown unless given).
 
     With an unknown function inside, the derivatives are carried out when the equation is read (`.doit()`), so that the flux
-    remains known: its normal component is continuous at the interfaces of regions, see `by_region`. Other coefficients
-    that jump are refused.
+    remains known: its normal component is continuous at the interfaces of regions, see `by_region`. Coefficients by pieces
+    whose places are known (Piecewise, Heaviside, sign) make regions of the domain; others that jump are refused.
 
     >>> x, y = sympy.symbols("x y", real=True)
     >>> divergence((x**2, y), x, y)
@@ -164,15 +164,31 @@ def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.
     )
     if len(components) != len(variables):
         raise InputError(f"divergence got {len(components)} components for {len(variables)} coordinates {variables}.")
-    for component in components:
-        jumps = jumping_parts(component, variables) if component.has(AppliedUndef) else []
-        if jumps:
-            raise InputError(
-                f"the flux under the divergence contains {jumps[0]}, which can jump: the condition that the flux is "
-                f"continuous at the interface of two materials would be lost. {INSTEAD}."
-            )
+    for part in (
+        jumping_parts(sympy.Tuple(*components), variables) if any(c.has(AppliedUndef) for c in components) else ()
+    ):
+        # pieces between places that are known become regions when the problem is declared
+        where = _switch(part)
+        if where is None or where.has(AppliedUndef):
+            raise InputError(lost_flux(part))
     kept = Divergence(components, variables)
     return kept if kept.has(AppliedUndef) else kept.doit()
+
+
+def _switch(part: sympy.Expr) -> sympy.Basic | None:
+    """On what it depends where the pieces are, of which regions can be made; None for other functions that jump."""
+    if isinstance(part, sympy.Heaviside | sympy.sign):
+        return part.args[0]
+    return sympy.Tuple(*[c for _, c in part.args]) if isinstance(part, sympy.Piecewise) else None
+
+
+def lost_flux(part: sympy.Expr) -> str:
+    """Why a flux with this part, which jumps, is refused."""
+    regions = "" if part.has(AppliedUndef) else ", or divide the domain, domain.regions(...), and use ps.by_region(...)"
+    return (
+        f"the flux under the divergence contains {part}, which can jump: the condition that the flux is continuous at the "
+        f"interface of two materials would be lost. {INSTEAD}{regions}."
+    )
 
 
 def known_carried_out(expression: sympy.Basic) -> sympy.Basic:
