@@ -36,6 +36,7 @@ from parasol.pde.equation import time as time
 from parasol.pde.equation import unknown as unknown
 from parasol.pde.equation import unknowns as unknowns
 from parasol.pde.evolution import Evolution as Evolution
+from parasol.pde.fluxes import NormalFlux as NormalFlux
 from parasol.pde.model import Model as Model
 from parasol.pde.parameters import FunctionParameter as FunctionParameter
 from parasol.pde.parameters import ParameterSpace as ParameterSpace
@@ -50,6 +51,7 @@ from parasol.pde.quantities import Flux as Flux
 from parasol.pde.quantities import Integral as Integral
 from parasol.pde.quantities import PointValue as PointValue
 from parasol.pde.quantities import Weighted as Weighted
+from parasol.pde.regions import by_region as by_region
 from parasol.pde.steady import Solution as Solution
 from parasol.pde.vectors import divergence as divergence
 from parasol.pde.vectors import gradient as gradient

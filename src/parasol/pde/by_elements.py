@@ -22,6 +22,7 @@ from parasol.space.stencils import default_scheme
 from parasol.space.triangles import Triangles
 
 _FEWEST = 20  # corners
+_HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inner_middles")  # of a mesh, in a file
 
 
 def discretize_by_elements(
@@ -71,14 +72,17 @@ def of_higher_degree(model: Model) -> Model | None:
 def mesh_facts(elements: Elements) -> dict[str, Any]:
     """What it takes, besides the nodes, to make the same elements again: numbers and lists."""
     mesh = elements.mesh
-    lists = {name: getattr(mesh, name).tolist() for name in ("triangles", "edges", "middles", "part")}
+    lists = {name: getattr(mesh, name).tolist() for name in _HELD}
     return {"degree": elements.degree, "corners": elements.corners.tolist(), **lists}
 
 
 def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any], *, step, integrator) -> Model:
     """The model of the elements that `mesh_facts` describes, with the nodes (n_nodes, dimension)."""
     try:
-        lists = {name: np.array(held[name]) for name in ("triangles", "edges", "middles", "part")}
+        width = problem.domain.dimension
+        lists = {name: np.array(held[name]) for name in _HELD}
+        lists |= {name: lists[name].reshape(-1, width) for name in ("inner_edges", "inner_middles")}
+        lists["inner_edges"] = lists["inner_edges"].astype(int)
         elements = Elements(problem.domain, held["degree"], Triangles(points[held["corners"]], **lists))
         check_elements(problem.domain, elements.degree)
         fits = elements.nodes.points.shape == points.shape and np.allclose(elements.nodes.points, points, atol=1e-9)
@@ -107,19 +111,20 @@ def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> 
 
 def _given(problem: Problem, elements: Elements) -> Iterator[Given]:
     """The conditions that give values, at the nodes of their parts; those of a part go before slopes at its ends."""
-    nodes = elements.nodes
-    names = problem.domain.part_names
-    n_unknowns = len(problem.names)
-    values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
-    part = _parts(nodes, values)
-    for j in range(n_unknowns):
-        beyond = _beyond(nodes, [problem.conditions[name][j] for name in names], part[j])
-        for p, name in enumerate(names):
-            condition = problem.conditions[name][j]
-            if not condition.states_value:
-                continue
+    nodes, names, n_unknowns = elements.nodes, problem.domain.part_names, len(problem.names)
+    regions = [None] if not problem.region_names else list(range(len(problem.region_names)))
+    own = np.zeros(nodes.n_boundary) if nodes.touches is None else np.argmax(nodes.touches[nodes.n_interior :], axis=1)
+    for region in regions:
+        conditions = problem.conditions_in(region)
+        values = np.array([[conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
+        part = _parts(nodes, values)
+        for j in range(n_unknowns):
+            beyond = _beyond(nodes, [conditions[name][j] for name in names], part[j])
             jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
-            shared = jump & ((part[j] == p) | (beyond == p))
-            for form, here in ((condition, (part[j] == p) & ~jump), (_halved(condition), shared)):
-                if np.any(here):
-                    yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])
+            for p in np.flatnonzero(values[j]):
+                condition = conditions[names[p]][j]
+                shared = jump & ((part[j] == p) | (beyond == p))
+                for form, here in ((condition, (part[j] == p) & ~jump), (_halved(condition), shared)):
+                    here = here & (own == (region or 0))
+                    if np.any(here):
+                        yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])

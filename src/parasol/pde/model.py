@@ -19,16 +19,15 @@ from parasol.pde.layout import FieldLayout
 from parasol.pde.moments import Moments
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
-from parasol.pde.quantities import QuantityRows, quantity_rows
+from parasol.pde.quantities import QuantityRows, quantity_rows, rows_at
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, factorize
 from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.terms import Terms
 from parasol.pde.transient import spectrum
 from parasol.space.elements import Elements
-from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
-from parasol.space.operators import StencilReport, differentiate
+from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 
 _MOVED = {  # attributes of 0.1.0 that a part of the model has now; they go with the next version
@@ -120,14 +119,14 @@ class Model:
     def quantities(self) -> QuantityRows:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
         discrete = self.scheme if self.elements is None else self.elements
-        return quantity_rows(self.problem.quantities, self.nodes, discrete, self.problem.names)
+        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
 
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
         if self.elements is not None:
             return self.elements.weights_at(points)
         zero = (0,) * self.nodes.dimension
-        return differentiate(Cloud(self.nodes.points, self.nodes.domain), points, [zero], self.scheme)[zero]
+        return rows_at(self.nodes, points, [zero], self.scheme)[zero]
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""

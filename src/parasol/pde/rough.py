@@ -11,9 +11,11 @@ from scipy.spatial import KDTree
 
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Time, normal
+from parasol.pde.fluxes import coefficients
 from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
+from parasol.pde.regions import Region
 from parasol.space.geometry.corners import around
 from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
@@ -61,6 +63,14 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
+    for _, outside in problem.outside_divergences if not problem.nondivergence else ():
+        for coefficient in coefficients(outside, order=1):
+            if coefficient.has(Region):
+                yield (
+                    f"a first derivative of the equation is multiplied by {coefficient}, which differs by region. "
+                    f"{_AS_READ}Write ps.divergence((b*u, 0)) for that."
+                )
+                break
     for form in problem.forms:
         slopes = any(sum(jet.derivative) == 1 for jet in form.jets)
         parts = [(kind + " of a first derivative" * (order == 1), order, e) for kind, order, e in _sums(form)]

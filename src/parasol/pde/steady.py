@@ -17,8 +17,6 @@ from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
 from parasol.pde.system import sizes
 from parasol.runtime.above import borrowed
-from parasol.space.neighbours import Cloud
-from parasol.space.operators import differentiate
 
 if TYPE_CHECKING:
     from parasol.pde.model import Model

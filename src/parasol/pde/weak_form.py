@@ -6,7 +6,7 @@ An equation  −div F + rest = source  becomes  ∫ F·grad v − ∮ v n·F + �
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 
@@ -15,6 +15,7 @@ from parasol.pde.equation import Form, Term, normal
 from parasol.pde.jumps import jumping_parts
 from parasol.pde.parameters import FunctionParameter
 from parasol.pde.problem import Problem
+from parasol.pde.regions import in_region
 from parasol.pde.separation import separated
 
 _INSTEAD = 'Use method="stencils"'
@@ -52,6 +53,35 @@ class WeakForm:
     flux: Mapping[tuple[int, int | None, int | None], sympy.Expr]
 
 
+def weak_forms(problem: Problem, region: int | None = None) -> tuple[WeakForm, ...]:
+    """The weak forms of the equations of a problem inside a region, where its domain has some."""
+    out = []
+    fluxes, name = problem.fluxes_in(region), None if region is None else problem.region_names[region]
+    for form, flux, balance in zip(problem.forms_in(region), fluxes, problem.balances, strict=True):
+        if flux is not None and balance is not None and balance.factor != 1:
+            # divided by what stands before its divergence, whose flux is the one that goes on through interfaces
+            form = _divided(form, in_region(balance.factor, name), problem)
+        out.append(weak_form(problem, form, flux))
+        if flux is None and region and out[-1].flux != weak_form(problem, problem.forms_in(0)[len(out) - 1]).flux:
+            raise InputError(
+                f"the coefficients of second derivatives in the equation of {problem.names[len(out) - 1]} differ by region, "
+                f"so what flows through interfaces is not known. Write them with ps.divergence. {_INSTEAD} otherwise."
+            )
+    return tuple(out)
+
+
+def _divided(form: Form, factor: sympy.Expr, problem: Problem) -> Form:
+    if form.jets or not factor.free_symbols <= {*problem.coordinates, *problem.parameter_symbols[0]}:
+        raise InputError(
+            f"elements need what stands before a divergence, {factor}, as a function of coordinates. {_INSTEAD}."
+        )
+    operator, source = (
+        tuple(replace(term, coefficient=term.coefficient / factor) for term in terms)
+        for terms in (form.operator, form.source)
+    )
+    return replace(form, operator=operator, source=source)
+
+
 def weak_form(problem: Problem, form: Form, explicit: Form | None = None) -> WeakForm:
     """The weak form of one equation of a problem; `explicit` is its normal flux n·F, where it was written as a divergence.
 
@@ -78,10 +108,10 @@ def weak_form(problem: Problem, form: Form, explicit: Form | None = None) -> Wea
             for term in terms:
                 pair = (j, *sorted((k, axis)))
                 second.setdefault(pair, []).append(Term(term.theta, term.coefficient, None, None))
-    for (j, k, l), terms in second.items():  # what no divergence accounts for
+    for (j, first, last), terms in second.items():  # what no divergence accounts for
         for term in _summed(terms):
-            share = -term.coefficient / (1 if k == l else 2)
-            for one, other in {(k, l), (l, k)}:
+            share = -term.coefficient / (1 if first == last else 2)
+            for one, other in {(first, last), (last, first)}:
                 flux.setdefault((one, j, other), []).append(Term(term.theta, share, None, None))
     sums: dict[tuple, sympy.Expr] = {}
 

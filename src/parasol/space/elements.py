@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from scipy.spatial import Delaunay, KDTree
 from parasol.errors import InputError, NotInstalled, UnsuitableNodes
 from parasol.space.boundary import intervals
 from parasol.space.geometry.domain import Domain
+from parasol.space.kernels import MultiIndex
 from parasol.space.nodes import Nodes
 from parasol.space.triangles import Triangles, triangulate
 
@@ -73,19 +75,19 @@ class Elements:
             return skfem.MeshLine1(self.mesh.points.T.copy(), self.mesh.triangles.T.copy()), skfem.ElementLineP2()
         straight = skfem.MeshTri1(self.mesh.points.T.copy(), self.mesh.triangles.T.copy())
         curved = skfem.MeshTri2.from_mesh(straight)
-        facets = self._facets(curved)
         places = curved.doflocs.copy()
-        places[:, curved.dofs.facet_dofs[0, facets]] = self.mesh.middles.T
+        for edges, middles in ((self.mesh.edges, self.mesh.middles), (self.mesh.inner_edges, self.mesh.inner_middles)):
+            places[:, curved.dofs.facet_dofs[0, self._facets(curved, edges)]] = middles.T
         kinds = {2: skfem.ElementTriP2, 3: skfem.ElementTriP3, 4: skfem.ElementTriP4}
         return replace(curved, doflocs=places), kinds[self.degree]()
 
-    def _facets(self, mesh) -> np.ndarray:
-        """The numbers that scikit-fem gives to the edges of the boundary, (n_edges,)."""
+    def _facets(self, mesh, edges: np.ndarray) -> np.ndarray:
+        """The numbers that scikit-fem gives to edges, (n_edges,)."""
         if self.dimension == 1:
-            return self.mesh.edges[:, 0]
+            return edges[:, 0]
         n = len(self.mesh.points)
         known = np.min(mesh.facets, axis=0).astype(np.int64) * n + np.max(mesh.facets, axis=0)
-        wanted = np.min(self.mesh.edges, axis=1).astype(np.int64) * n + np.max(self.mesh.edges, axis=1)
+        wanted = np.min(edges, axis=1).astype(np.int64) * n + np.max(edges, axis=1)
         order = np.argsort(known)
         return order[np.searchsorted(known, wanted, sorter=order)]
 
@@ -97,7 +99,7 @@ class Elements:
     @cached_property
     def _edge_dofs(self) -> np.ndarray:
         """What scikit-fem counts on each edge of the boundary, ends first: (n_edges, n_on_edge)."""
-        dofs, facets = self._basis.dofs, self._facets(self._made[0])
+        dofs, facets = self._basis.dofs, self._facets(self._made[0], self.mesh.edges)
         on_edges = dofs.facet_dofs[:, facets].T if self.dimension == 2 else np.empty((len(facets), 0), dtype=int)
         return np.hstack([dofs.nodal_dofs[0][self.mesh.edges], on_edges])
 
@@ -119,6 +121,11 @@ class Elements:
     def cell_nodes(self) -> np.ndarray:
         """The nodes of each cell, (n_cells, n_local)."""
         return self._number[self._basis.element_dofs].T
+
+    @cached_property
+    def cell_regions(self) -> np.ndarray:
+        """The region of each cell, (n_cells,) index into domain.region_names."""
+        return self.mesh.region
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -156,7 +163,7 @@ class Elements:
     def rim(self) -> Samples:
         """Points of the edges of the boundary, in the order of `mesh.edges`."""
         mesh, element = self._made
-        cells = mesh.f2t[0, self._facets(mesh)]
+        cells = mesh.f2t[0, self._facets(mesh, self.mesh.edges)]
         corners = mesh.t[:, cells].T
         local = np.argmax(corners[:, None, :] == self.mesh.edges[:, :, None], axis=2)  # (n_edges, ends)
         ends = _REFERENCE[self.dimension][local]  # (n_edges, ends, dimension)
@@ -181,26 +188,30 @@ class Elements:
         values = np.array([np.asarray(field) for field in shapes])
         return Samples(points, lengths * weights, values, slopes, cells, normals)
 
-    def rim_of(self, part: str | None) -> Samples:
-        """Points of the edges on a named part of the boundary, or of all of them for None."""
-        if part is None:
-            return self.rim
-        return self.rim.take(np.flatnonzero(self.mesh.part == self.domain.part_names.index(part)))
-
-    def gathered(self, samples: Samples, factors: np.ndarray) -> np.ndarray:
-        """Σ factors (n_local, n, m) of the nodes they belong to, (n_nodes,)."""
-        local = np.einsum("lnm->nl", factors)
-        return np.bincount(self.cell_nodes[samples.cells].ravel(), local.ravel(), minlength=self._basis.N)
+    @cached_property
+    def integrals(self) -> np.ndarray:
+        """The integrals of the shape functions over the domain, (n_nodes,)."""
+        local = np.einsum("nm,lnm->nl", self.inside.weights, self.inside.values)
+        return np.bincount(self.cell_nodes.ravel(), local.ravel(), minlength=self._basis.N)
 
     # ---- values between nodes ---------------------------------------------------------------------------------------
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
+        zero = (0,) * self.dimension
+        return self.derivatives_at(points, [zero])[zero]
+
+    def derivatives_at(self, points: np.ndarray, derivatives: Iterable[MultiIndex]) -> dict[MultiIndex, sparse.csr_array]:
+        """Matrices (n_points, n_nodes) of values or first derivatives of the shape functions at points of the domain."""
         mesh, element = self._made
         cells, places = self._places(points)
-        values = np.array([element.lbasis(places.T, j)[0] * np.ones(len(points)) for j in range(self._basis.Nbfun)])
-        rows = np.repeat(np.arange(len(points)), len(values))
-        entries = (values.T.ravel(), (rows, self.cell_nodes[cells].ravel()))
-        return sparse.csr_array(entries, shape=(len(points), self._basis.N))
+        shapes = [element.gbasis(mesh.mapping(), places.T[:, :, None], j, tind=cells)[0] for j in range(self._basis.Nbfun)]
+        rows, columns = np.repeat(np.arange(len(points)), len(shapes)), self.cell_nodes[cells].ravel()
+        out = {}
+        for index in derivatives:
+            found = [np.asarray(s) if not sum(index) else s.grad[index.index(1)] for s in shapes]
+            entries = (np.array(found)[:, :, 0].T.ravel(), (rows, columns))
+            out[index] = sparse.csr_array(entries, shape=(len(points), self._basis.N))
+        return out
 
     def _places(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The cell of each point and its place in the reference cell, (n,) and (n, dimension)."""
@@ -280,7 +291,11 @@ def _line(nodes: Nodes) -> Triangles:
         np.any([(a < middle) & (middle < b) for a, b in intervals(nodes.domain)], axis=0)
     ]
     ends = np.arange(nodes.n_interior, nodes.n_nodes)[:, None]
-    return Triangles(nodes.points, cells, ends, nodes.boundary, nodes.part)
+    region = np.zeros(len(cells), dtype=int)
+    if nodes.domain.region_names:
+        region = nodes.domain.region_of(nodes.points[cells].mean(axis=1))
+    inner = np.empty((0, 1), dtype=int), np.empty((0, 1))
+    return Triangles(nodes.points, cells, region, ends, nodes.boundary, nodes.part, *inner)
 
 
 def _check_orientation(elements: Elements) -> None:
