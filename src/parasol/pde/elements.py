@@ -17,7 +17,7 @@ from parasol.pde.problem import Problem
 from parasol.pde.rows import Varying
 from parasol.pde.sparse_direct import Pattern
 from parasol.pde.terms import Terms
-from parasol.pde.weak_form import WeakForm, WeakTerm, boundary_terms, weak_forms
+from parasol.pde.weak_form import WeakForm, WeakTerm, boundary_terms, weak_form
 from parasol.runtime.rows import RowFunction
 from parasol.space.elements import Elements, Samples
 
@@ -70,7 +70,7 @@ def _check_values(problem: Problem, given: Sequence[Given]) -> None:
 def _sides(
     problem: Problem, elements: Elements, weak: WeakForm, equation: int, region: int | None
 ) -> Iterator[tuple[Samples, tuple[WeakTerm, ...]]]:
-    """Points of edges `here` (n_edges,) with the terms of the boundary integral, where conditions on slopes hold.
+    """Points of the boundary with the terms of the boundary integral there, where conditions on slopes hold.
 
     Sides along an axis come apart: with the normal known, conditions need no more than its own component of the flux.
     """
@@ -90,8 +90,7 @@ def _sides(
         for k in np.unique(kind[here]):
             rows = np.flatnonzero(here & (kind == k))
             side = None if k < 0 else (int(k) // 2, 2 * (int(k) % 2) - 1)
-            terms = boundary_terms(problem, weak, equation, conditions[name], part=name, side=side)
-            yield rim.take(np.flatnonzero(own & (kind == k))), terms
+            yield rim.take(rows), boundary_terms(problem, weak, equation, condition, part=name, side=side)
 
 
 @dataclass(eq=False)

@@ -19,7 +19,7 @@ from parasol.pde.layout import FieldLayout
 from parasol.pde.moments import Moments
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
-from parasol.pde.quantities import QuantityRows, quantity_rows, rows_at
+from parasol.pde.quantities import QuantityRows, quantity_rows
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, factorize
 from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System

@@ -52,6 +52,8 @@ class PointValue:
 
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """A row of interpolation."""
+        if isinstance(scheme, Elements):
+            return scheme.weights_at(self._at(nodes.dimension)).toarray()[0]
         zero = (0,) * nodes.dimension
         return derivatives_at(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
 
@@ -69,8 +71,11 @@ class Integral:
 
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Quadrature weights; of elements the integrals of their shape functions."""
+        if isinstance(scheme, Elements):
+            samples = scheme.inside if self.part is None else scheme.rim_of(self.part)
+            return scheme.gathered(samples, samples.weights * samples.values)
         if self.part is None:
-            return scheme.integrals if isinstance(scheme, Elements) else volume_weights(nodes, scheme)
+            return volume_weights(nodes, scheme)
         zero, surface = (0,) * nodes.dimension, surface_points(nodes, self.part)
         return derivatives_at(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
 

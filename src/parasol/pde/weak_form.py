@@ -6,7 +6,7 @@ An equation  −div F + rest = source  becomes  ∫ F·grad v − ∮ v n·F + �
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import sympy
 
@@ -15,7 +15,6 @@ from parasol.pde.equation import Form, Term, normal
 from parasol.pde.jumps import jumping_parts
 from parasol.pde.parameters import FunctionParameter
 from parasol.pde.problem import Problem
-from parasol.pde.regions import in_region
 from parasol.pde.separation import separated
 
 _INSTEAD = 'Use method="stencils"'

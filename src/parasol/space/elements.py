@@ -14,7 +14,6 @@ from scipy.spatial import Delaunay, KDTree
 from parasol.errors import InputError, NotInstalled, UnsuitableNodes
 from parasol.space.boundary import intervals
 from parasol.space.geometry.domain import Domain
-from parasol.space.kernels import MultiIndex
 from parasol.space.nodes import Nodes
 from parasol.space.triangles import Triangles, triangulate
 
@@ -124,11 +123,6 @@ class Elements:
         return self._number[self._basis.element_dofs].T
 
     @cached_property
-    def cell_regions(self) -> np.ndarray:
-        """The region of each cell, (n_cells,) index into domain.region_names."""
-        return self.mesh.region
-
-    @cached_property
     def nodes(self) -> Nodes:
         """All nodes of the elements, with the parts of the boundary that their edges lie on, and normals."""
         domain, edges = self.domain, self._number[self._edge_dofs]
@@ -228,14 +222,10 @@ class Elements:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
         element = self._made[1]
         cells, places = self._places(points)
-        shapes = [element.gbasis(mesh.mapping(), places.T[:, :, None], j, tind=cells)[0] for j in range(self._basis.Nbfun)]
-        rows, columns = np.repeat(np.arange(len(points)), len(shapes)), self.cell_nodes[cells].ravel()
-        out = {}
-        for index in derivatives:
-            found = [np.asarray(s) if not sum(index) else s.grad[index.index(1)] for s in shapes]
-            entries = (np.array(found)[:, :, 0].T.ravel(), (rows, columns))
-            out[index] = sparse.csr_array(entries, shape=(len(points), self._basis.N))
-        return out
+        values = np.array([element.lbasis(places.T, j)[0] * np.ones(len(points)) for j in range(self._basis.Nbfun)])
+        rows = np.repeat(np.arange(len(points)), len(values))
+        entries = (values.T.ravel(), (rows, self.cell_nodes[cells].ravel()))
+        return sparse.csr_array(entries, shape=(len(points), self._basis.N))
 
     def _places(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The cell of each point and its place in the reference cell, (n,) and (n, dimension)."""

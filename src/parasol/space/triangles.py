@@ -19,15 +19,13 @@ _BENT = 0.15  # of its length, by which the boundary may leave an edge before th
 _ROUNDS = 40  # of halving edges that are missing or too bent
 _FOLDED = 0.2  # of a triangle's area, by which curved edges may not shrink it anywhere below
 _MOST = 3  # times as many vertices as nodes, at which it is given up
-_OFF = 1e-3  # of the domain's size: what is farther from an arc, whose polyline is dense, does not lie on it
-_MOSTLY = 0.8  # of the area of triangles between interfaces, that must be in one region
 _FLAT = 1e-9  # height of a triangle over its longest side, below which it is three points on a line
-_SAME = 1e-7  # of the domain's size: points nearer than this are one
+_SAME = 1e-9  # of the domain's size: points nearer than this are one
 
 
 @dataclass(frozen=True, eq=False)
 class Triangles:
-    """Triangles of a plane domain: corners, and the edges that may be curved with the points halfway along them.
+    """Triangles of a plane domain: corners, and the edges on the boundary with the points of it halfway along them.
 
     Every edge of the boundary belongs to one triangle and lies on one part. Where the domain has regions, every triangle
     lies in one of them, and the edges between two regions have points of the interface halfway along them.
@@ -35,7 +33,6 @@ class Triangles:
 
     points: np.ndarray  # (n_points, 2)
     triangles: np.ndarray  # (n_triangles, 3) into points, counterclockwise
-    region: np.ndarray  # (n_triangles,) index into domain.region_names, 0 where there are none
     edges: np.ndarray  # (n_edges, 2) into points: those on the boundary
     middles: np.ndarray  # (n_edges, 2): points of the boundary
     part: np.ndarray  # (n_edges,) index into domain.part_names
@@ -52,9 +49,8 @@ class _Chain:
     curve: Domain  # on whose boundary the arc lies
     vertices: list[int]
     places: list[float]
-    # of an arc of the domain's boundary, else empty: lengths at which its pieces begin, and the part of each, (n_pieces,)
-    starts: np.ndarray
-    parts: np.ndarray
+    starts: np.ndarray  # (n_pieces,) lengths at which its pieces begin, the first at or before 0
+    parts: np.ndarray  # (n_pieces,) the part of each piece
 
     def points(self, places) -> np.ndarray:
         """The points of the boundary at these lengths, (n, 2)."""
@@ -111,11 +107,11 @@ def triangulate(nodes: Nodes) -> Triangles:
             if not np.any(folded):
                 return found
             first = np.cumsum([0, *[len(chain.edges) for chain in chains]])
-            owners = np.searchsorted(first, folded, side="right") - 1
-            halved = [(chains[k], int(e - first[k])) for k, e in zip(owners, folded, strict=True)]
+            owners = np.searchsorted(first, np.flatnonzero(folded), side="right") - 1
+            halved = [(chains[k], int(e - first[k])) for k, e in zip(owners, np.flatnonzero(folded), strict=True)][::-1]
         if len(points) > _MOST * nodes.n_nodes + 1000:
             break
-        for chain, edge in reversed(halved):  # from the end of each chain, lest edges move before their turn
+        for chain, edge in halved:  # from the end of each chain, lest edges move before their turn
             place = chain.middles[edge]
             chain.insert(edge, place, len(points))
             points = np.concatenate([points, chain.points(place)])
@@ -127,56 +123,27 @@ def triangulate(nodes: Nodes) -> Triangles:
 
 # ---- the boundary ----------------------------------------------------------------------------------------------------
 def _chains(nodes: Nodes) -> tuple[list[_Chain], np.ndarray]:
-    """The vertices along each arc of the boundary, and all vertices: also corners and ends of parts without a node."""
+    """The vertices along each arc, and all vertices: the nodes, and corners and ends of parts that have no node."""
     domain, arcs = nodes.domain, pieces(nodes.domain)
-    found, points = _along(arcs, nodes.points, np.arange(nodes.n_interior, nodes.n_nodes), _SAME * domain.size)
+    points, tolerance = nodes.points, _SAME * nodes.domain.size
+    found = [_nearest(arc.points, nodes.boundary) for arc in arcs]
+    owner = np.argmin([gap for gap, _ in found], axis=0)
+    corner = np.zeros(nodes.n_boundary, dtype=bool)
     chains = []
-    for arc, (vertices, along) in zip(arcs, found, strict=True):
-        chain = _Chain(domain, arc, vertices, along, *_kept(nodes, arc))
-        for start in chain.starts[0 if arc.closed else 1 :] if len(chain.starts) > 1 else ():
-            start += arc.length if start < along[0] else 0.0
-            edge = int(np.searchsorted(chain.places, start)) - 1
-            if np.min(np.abs(np.array(chain.places) - start)) > _SAME * domain.size:
-                chain.insert(edge, start, len(points))
-                points = np.concatenate([points, chain.points(start)])
-        chains.append(chain)
-    return chains, points
-
-
-def _inner_chains(nodes: Nodes, points: np.ndarray) -> tuple[list[_Chain], np.ndarray]:
-    """The vertices along each arc of an interface between regions, and all vertices."""
-    if nodes.interfaces is None:
-        return [], points
-    lines = nodes.domain.divided.lines
-    arcs = [Pieces(arc.line, arc.closed, np.array([0, len(arc.line) - 1]), np.ones((1, 1), bool)) for arc, _ in lines]
-    some = np.unique(np.concatenate([nodes.interfaces.node, np.arange(nodes.n_nodes, len(points))]))
-    found, points = _along(arcs, points, some, _SAME * nodes.domain.size)
-    none = np.empty(0, dtype=int)
-    return [_Chain(shape, arc, *f, none, none) for (_, shape), arc, f in zip(lines, arcs, found, strict=True)], points
-
-
-def _along(arcs: Sequence[Pieces], points: np.ndarray, some: np.ndarray, tolerance: float):
-    """Of `some` points those along each arc, in order, with their lengths along it, and all points.
-
-    The ends of an arc are among them; they are appended to the points where there is none.
-    """
-    gaps, places = zip(*[_nearest(arc.points, points[some]) for arc in arcs], strict=True)
-    owner = np.argmin(gaps, axis=0)
-    on = np.min(gaps, axis=0) <= _OFF * np.linalg.norm(np.ptp(points, axis=0))
-    at_ends = []
-    for end in [arc.points[k] for arc in arcs if not arc.closed for k in (0, -1)]:  # a corner is the end of two arcs
-        near = int(np.argmin(np.linalg.norm(points - end, axis=1)))
-        if np.linalg.norm(points[near] - end) > tolerance:
-            near, points = len(points), np.concatenate([points, [end]])
-        at_ends.append(near)
-    found = []
-    free = on & ~np.isin(some, at_ends)
-    for k, (arc, place) in enumerate(zip(arcs, places, strict=True)):
-        own = np.flatnonzero((owner == k) & free)
-        own = own[np.argsort(place[own])]
-        vertices, along = [int(v) for v in some[own]], place[own].tolist()
+    ends = np.array([arc.points[k] for arc in arcs if not arc.closed for k in (0, -1)]).reshape(-1, 2)
+    for end in ends:  # a corner is the end of two arcs
+        if np.min(np.linalg.norm(points[nodes.n_interior :] - end, axis=1)) > tolerance:
+            points = np.concatenate([points, [end]])
+    rim = KDTree(points[nodes.n_interior :])
+    at_ends = rim.query(ends)[1] if len(ends) else np.empty(0, dtype=int)
+    corner[at_ends[at_ends < nodes.n_boundary]] = True
+    at_ends = list(nodes.n_interior + at_ends)
+    for k, (arc, (_, places)) in enumerate(zip(arcs, found, strict=True)):
+        own = np.flatnonzero((owner == k) & ~corner)
+        own = own[np.argsort(places[own])]
+        vertices, along = [int(v) for v in nodes.n_interior + own], places[own].tolist()
         if not arc.closed:
-            vertices, along = [at_ends.pop(0), *vertices, at_ends.pop(0)], [0.0, *along, arc.length]
+            vertices, along = [int(at_ends.pop(0)), *vertices, int(at_ends.pop(0))], [0.0, *along, arc.length]
         elif len(vertices) >= 3:
             vertices, along = [*vertices, vertices[0]], [*along, along[0] + arc.length]
         else:
@@ -315,13 +282,13 @@ def _inside(domain: Domain, chains: list[_Chain], inner: list[_Chain], points: n
     group = connected_components(graph, directed=False)[1]
     votes = [np.bincount(group[owner[on[some]]], minlength=group.max() + 1) for some in (within, ~within)]
     kept = triangles[(votes[0] > 0)[group]]
-    unique, counts = np.unique(_keys(_sides(kept), len(points)), return_counts=True)
+    found = _keys(_sides(kept), len(points))
+    unique, counts = np.unique(found, return_counts=True)
     if np.any((votes[0] > 0) & (votes[1] > 0)) or not np.array_equal(unique[counts == 1], np.sort(keys)):
         raise UnsuitableNodes(
             "the triangles between these nodes do not fit the boundary of the domain. Use more nodes, above all in "
             "narrow places."
         )
-    region = _regions(domain, points, kept, _keys(inner_edges, len(points)))
     used = np.unique(kept)
     number = np.full(len(points), -1)
     number[used] = np.arange(len(used))
