@@ -166,3 +166,71 @@ def test_a_heated_interface():
     assert error(problem, ps.scatter(domain, n_nodes=100), {"q": 6.0}) < 1e-10
     with pytest.raises(ps.errors.InputError, match="names \\('left', 'core'\\)"):
         ps.Problem(domain, equation, ps.Dirichlet(0), interfaces={("left", "core"): q})
+
+
+def lame():
+    """A stiff disc in a soft ring under a radial pull: u_r = A r inside, B r + C / r outside; stress and u continuous."""
+    p, q = ps.unknowns("p q", x, y)
+    domain = ps.Disc().regions(core=ps.Disc(radius=0.5))
+    first, second = ps.by_region(core=30.0, otherwise=2.0), ps.by_region(core=40.0, otherwise=1.0)
+    trace, shear = first * (p.diff(x) + q.diff(y)), second * (p.diff(y) + q.diff(x))
+    stress = [(trace + 2 * second * p.diff(x), shear), (shear, trace + 2 * second * q.diff(y))]
+    # radial stress: 2 (λ + μ) A inside, 2 (λ + μ) B − 2 μ C / r² outside
+    a, b, c = np.linalg.solve([[0.5, -0.5, -2.0], [140.0, -6.0, 8.0], [0.0, 1.0, 1.0]], [0.0, 0.0, 1.0])
+    radial = ps.by_region(core=float(a), otherwise=float(b) + float(c) / (x**2 + y**2))
+    return ps.Problem(
+        domain,
+        [ps.Eq(-ps.divergence(row, x, y), 0) for row in stress],
+        {"*": {p: ps.Dirichlet(x), q: ps.Dirichlet(y)}},
+        exact={"p": radial * x, "q": radial * y},
+    )
+
+
+@pytest.mark.parametrize("method", ["stencils", "elements"])
+def test_a_stiff_disc_in_a_soft_ring(method):
+    problem = lame()
+    errors = [error(problem, ps.scatter(problem.domain, n_nodes=n), method=method) for n in (300, 1200)]
+    assert errors[1] < 2e-4, errors
+    assert errors[1] < errors[0] / 7, errors  # order 3 in the spacing
+
+
+def test_a_conductivity_that_depends_on_the_temperature_by_region():
+    """k = k0 (1 + u) in each layer: with w = u + u²/2 the problem is linear, and w k0 matches as two layers do."""
+    (x,) = ps.coordinates("x")
+    u = ps.unknown("u", x)
+    domain = ps.Box(0.0, 1.0).regions(left=x < 0.5)
+    k = ps.by_region(left=0.1, otherwise=1) * (1 + u)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
+    solution = ps.discretize(problem, ps.scatter(domain, n_nodes=120)).solve()
+    assert solution.at(np.array([[0.5]]))[0] == pytest.approx(np.sqrt(1 + 2 * 5 / 22) - 1, abs=1e-7)
+
+
+@pytest.mark.parametrize("method", ["stencils", "elements"])
+def test_a_heated_ring_between_two_materials(method):
+    """A source on a circle: what it gives off flows out through the ring around it alone."""
+    u = ps.unknown("u", x, y)
+    domain = ps.Disc().regions(core=ps.Disc(radius=0.5))
+    k = ps.by_region(core=7, otherwise=2)
+    exact = ps.by_region(core=log(2) / 4, otherwise=-log(sqrt(x**2 + y**2)) / 4)  # 2 u_r = −1/2 at r = 1/2: q = 1
+    equation = ps.Eq(-ps.divergence(k * ps.gradient(u)), 0)
+    problem = ps.Problem(domain, equation, ps.Dirichlet(0), interfaces={("core", "otherwise"): 1}, exact=exact)
+    assert error(problem, ps.scatter(domain, n_nodes=600), method=method) < 1e-3
+
+
+def test_a_saved_answer_between_nodes_keeps_to_its_side_of_the_interface(tmp_path):
+    u = ps.unknown("u", x, y)
+    domain = ps.Disc().regions(core=ps.Disc(radius=0.5))
+    (a,) = ps.parameters(a=(1.0, 2.0))
+    r = sqrt(x**2 + y**2)
+    k, heat = ps.by_region(core=10, otherwise=1), ps.by_region(core=a, otherwise=0)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), heat), ps.Dirichlet(0))
+    surrogate = ps.learn(problem, 1e-2, n_nodes=800, recipe="polynomial")
+    points = np.array([[0.47, 0.01], [0.0, 0.49], [0.51, 0.0], [-0.53, 0.01]])
+    outside = np.array([float(-log(r).subs({x: px, y: py}) / 8) for px, py in points[2:]])
+    inside = np.array([float(((0.25 - r**2) / 40 + log(2) / 8).subs({x: px, y: py})) for px, py in points[:2]])
+    exact = 1.5 * np.concatenate([inside, outside])
+    answer = surrogate({"a": 1.5})
+    assert answer.at(points) == pytest.approx(exact, rel=2e-3)
+    ps.save(surrogate, tmp_path / "heat.parasol")
+    again = ps.load(tmp_path / "heat.parasol")({"a": 1.5})
+    np.testing.assert_array_equal(again.at(points), answer.at(points))
