@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from parasol.errors import Exhausted, FileError, InputError, ParasolWarning, SolveFailed, UnsuitableNodes
@@ -23,6 +24,9 @@ from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import differentiate
 from parasol.space.spacing import feature_spacing
+from parasol.space.stencils import Scheme
+
+Spacing = Callable[[np.ndarray], np.ndarray]  # the relative one (n,) wanted at points (n, dimension)
 
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane
@@ -170,7 +174,13 @@ def _require(left: Callable[[], float], seconds: float) -> None:
         raise used_up("seconds")
 
 
-def _difference(model: Model, *others: Model | None, rng: int, mus=None, left=lambda: np.inf) -> Difference:
+def _difference(
+    model: Model,
+    *others: Model | None,
+    rng: int,
+    mus: Sequence[Any] | None = None,
+    left: Callable[[], float] = lambda: np.inf,
+) -> Difference:
     """The difference to another model, or the geometric mean of the differences to two.
 
     If all errors are multiples a, b, c of one function, then |a − b||a − c| = (|a − b|² + |a − c|² − |b − c|²) / 2,
@@ -195,7 +205,14 @@ def estimated(model: Model, *, limits: Limits, rng: int = 0) -> Discretised:
     return Discretised(model, gap.error, seconds=gap.seconds, short=gap.short)
 
 
-def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False, left=lambda: np.inf) -> Difference:
+def estimate(
+    model: Model,
+    *,
+    rng: int = 0,
+    mus: Sequence[Any] | None = None,
+    refined: bool = False,
+    left: Callable[[], float] = lambda: np.inf,
+) -> Difference:
     """The discretisation error of a given model, from one with twice as many nodes of the program's choice.
 
     If the nodes of the model are `refined`, the others are finer at the same places.
@@ -215,7 +232,7 @@ def estimate(model: Model, *, rng: int = 0, mus=None, refined: bool = False, lef
     return replace(gap, errors=_COARSE * gap.errors)
 
 
-def discretisation_error(model: Model, mu=None, *, rng: int = 0) -> float:
+def discretisation_error(model: Model, mu: ArrayLike | Mapping[str, Any] | None = None, *, rng: int = 0) -> float:
     """How far `model.solve(mu)` is from the solution of the equation: an estimate of its relative l2 error.
 
     The problem is solved again with twice as many nodes, of the program's choice. The estimate has the size of the
@@ -241,7 +258,14 @@ def discretisation_error(model: Model, mu=None, *, rng: int = 0) -> float:
         return estimate(model, rng=rng, mus=[mu]).error
 
 
-def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: np.inf) -> Difference:
+def compare(
+    coarse: Model,
+    fine: Model,
+    *,
+    rng: int = 0,
+    mus: Sequence[Any] | None = None,
+    left: Callable[[], float] = lambda: np.inf,
+) -> Difference:
     """Solve with both at a few parameters; values of the fine one, with finer steps in time, taken at the coarse nodes.
 
     The parameters are `mus` where given, else those of `probes`. It ends when no seconds are `left`, and raises Exhausted
@@ -290,7 +314,9 @@ def compare(coarse: Model, fine: Model, *, rng: int = 0, mus=None, left=lambda: 
     return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds, short)
 
 
-def _looked_at(model: Model, mus, more=lambda each: True) -> tuple[dict[int, np.ndarray], float, str]:
+def _looked_at(
+    model: Model, mus: Sequence[Any], more: Callable[[float], bool] = lambda each: True
+) -> tuple[dict[int, np.ndarray], float, str]:
     """Solutions by number, of fewer parameters where solves are slow; seconds of one; why there are none elsewhere.
 
     After the first one it goes on only if there is time for `more` of so many seconds each.
@@ -365,7 +391,7 @@ def box_corners(n: int) -> np.ndarray:
     return np.array(rows, dtype=float).reshape(len(rows), n)
 
 
-def indicated_spacing(model: Model, local: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def indicated_spacing(model: Model, local: np.ndarray) -> Spacing:
     """A relative spacing that is finer where the error is: h ∝ h₀ (error)^(−1/4), between 0.4 and 1.
 
     The fourth root is what equal errors everywhere ask of a scheme of order four.
@@ -385,7 +411,7 @@ def indicated_spacing(model: Model, local: np.ndarray) -> Callable[[np.ndarray],
     return spacing
 
 
-def _spacing_of(nodes: Nodes) -> Callable[[np.ndarray], np.ndarray]:
+def _spacing_of(nodes: Nodes) -> Spacing:
     """The relative spacing that given nodes have: the distance of neighbours, averaged over a few of them."""
     tree = KDTree(nodes.points)
     near = tree.query(nodes.points, 2)[0][:, 1]
@@ -393,7 +419,7 @@ def _spacing_of(nodes: Nodes) -> Callable[[np.ndarray], np.ndarray]:
     return lambda points: np.mean(near[tree.query(points, k)[1].reshape(len(points), k)], axis=1)
 
 
-def _build(problem: Problem, settings: Settings, n_nodes: int, spacing, rng: int) -> Model:
+def _build(problem: Problem, settings: Settings, n_nodes: int, spacing: Spacing | None, rng: int) -> Model:
     chosen = replace(settings, n_nodes=n_nodes, n_boundary=None)
     # waves have no friction: nodes that are finer at the walls give modes that grow, even ones do hardly
     even = problem.time_order == 2 and settings.method == "fill"
@@ -423,7 +449,7 @@ def rebuilding(model: Model) -> dict[str, Any]:
     return {"neumann": "ghosts" if ghosts else "one-sided", **steps, "boundary": lists}
 
 
-def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme, held: dict[str, Any]) -> Model:
+def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme: Scheme, held: dict[str, Any]) -> Model:
     """The model that `rebuilding` describes, for the same problem."""
     n, given = len(points) - n_interior, held["boundary"]
     try:
