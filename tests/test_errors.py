@@ -29,8 +29,8 @@ from parasol.errors import (
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
 from parasol.learning import labels
+from parasol.learning.comparing import compare
 from parasol.learning.labels import teacher_for
-from parasol.learning.nodes import compare
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache
 from parasol.reduction.snapshots import NothingSolved

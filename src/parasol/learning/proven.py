@@ -14,7 +14,7 @@ from parasol.errors import Exhausted
 from parasol.fitting.fit import accuracy, fit
 from parasol.fitting.maps import Recipe
 from parasol.fitting.units import field_weights, unknown_labels
-from parasol.learning.nodes import box_corners, probes
+from parasol.learning.comparing import box_corners, probes
 from parasol.learning.report import PROVEN, Evidence, Outcome, Step, measured_on
 from parasol.learning.solves import SolveCache, Solver
 from parasol.pde.model import Model

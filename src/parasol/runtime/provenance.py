@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+_AT_BOUNDARY = ("normals", "part", "on_part", "corners", "spacing")  # arrays of a NodesRecord
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,41 @@ class Measured:
     mean: float
     max: float
     projection: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NodesRecord:
+    """What it takes, besides points and stencils, to make a discretisation again.
+
+    A file may hold anything there, of any shape: `learning.rebuilding` sees whether it fits the problem.
+    """
+
+    neumann: str
+    step: float | None
+    integrator: str | None
+    normals: ArrayLike  # (n_boundary, dimension)
+    part: ArrayLike  # (n_boundary,)
+    on_part: ArrayLike  # (n_boundary, n_parts)
+    spacing: ArrayLike  # (n_boundary,)
+    corners: ArrayLike = ()  # rows (node, part, normal): only at corners has a part another normal than the node
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers, texts and lists for a file."""
+        boundary = {name: np.asarray(getattr(self, name)).tolist() for name in _AT_BOUNDARY}
+        return {"neumann": self.neumann, "step": self.step, "integrator": self.integrator, "boundary": boundary}
+
+    @classmethod
+    def of(cls, held: dict[str, Any] | None) -> NodesRecord | None:
+        """Read `to_dict`; None where there is nothing. Files of 0.1.0 have no corners."""
+        if held is None:
+            return None
+        boundary = {"corners": (), **(_typed(held, "boundary", dict) or {})}
+        return cls(
+            str(held.get("neumann")),
+            _typed(held, "step", float),
+            _typed(held, "integrator", str),
+            **{name: boundary.get(name, "missing") for name in _AT_BOUNDARY},
+        )
 
 
 @dataclass(frozen=True)
@@ -37,7 +75,7 @@ class Provenance:
     discretisation_error: float | None = None
     refined_nodes: bool = False
     fingerprint: str | None = None  # of the problem
-    nodes: dict[str, Any] | None = None  # what it takes to make the discretisation again, see learning.nodes.rebuilt
+    nodes: NodesRecord | None = None
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> Provenance:
@@ -58,7 +96,7 @@ class Provenance:
             solves=_typed(learned, "solves", int),
             discretisation_error=_typed(learned, "discretisation_error", float),
             refined_nodes=bool(_typed(learned, "refined_nodes", bool)),
-            nodes=_typed(facts, "rebuild", dict),
+            nodes=NodesRecord.of(_typed(facts, "rebuild", dict)),
         )
 
     @property
