@@ -149,7 +149,7 @@ def test_files_and_stores(tmp_path, surrogate):
     with pytest.raises(FileError, match="there is no directory"):
         ps.save(surrogate, tmp_path / "none" / "s.parasol")
     with pytest.raises(FileError, match="there is no snapshot store"):
-        ps.open_snapshots(tmp_path / "none")
+        ps.reduction.open_snapshots(tmp_path / "none")
     with claim(tmp_path / "store"), pytest.raises(FileError, match="another run"), claim(tmp_path / "store"):
         pass
     with pytest.raises(FileError, match="there is no file"):

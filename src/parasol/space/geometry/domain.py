@@ -162,7 +162,9 @@ class Domain(ABC):
         return self._cloud(check_positive(spacing, "spacing"), rng)
 
     def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
-        raise InputError(f"{type(self).__name__} does not say where its boundary is. Define boundary_cloud, or use ps.Implicit.")
+        raise InputError(
+            f"{type(self).__name__} does not say where its boundary is. Define boundary_cloud, or use ps.Implicit."
+        )
 
     def wrap(self, points: np.ndarray) -> np.ndarray:
         """Points with periodic coordinates moved into the bounding box; all others as they are: (n, dimension)."""
