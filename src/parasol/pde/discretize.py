@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import sympy
@@ -104,7 +105,7 @@ def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
     )
 
 
-def discretize_with(problem: Problem, settings: Settings, *, rng=0, **options) -> Model:
+def discretize_with(problem: Problem, settings: Settings, *, rng: int = 0, **options: Any) -> Model:
     """Scatter nodes and discretise as the settings say."""
     chosen = {
         name: getattr(settings, name) for name in ("kernel", "degree", "stencil_size", "neumann", "step", "integrator")

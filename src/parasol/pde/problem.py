@@ -59,7 +59,7 @@ class Dirichlet:
 
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         return u - to_expression(self.value)
 
@@ -70,7 +70,7 @@ class Neumann:
 
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         return _normal_derivative(u) - to_expression(self.value)
 
@@ -83,7 +83,7 @@ class Robin:
     beta: object
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         alpha, beta, value = (to_expression(v) for v in (self.alpha, self.beta, self.value))
         return alpha * u + beta * _normal_derivative(u) - value
@@ -614,7 +614,9 @@ class Problem:
             )
         return {} if self.exact is None else {name: to_expression(given[name]) for name in self.names}
 
-    def evaluate(self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu, t: float | None = None) -> np.ndarray:
+    def evaluate(
+        self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu: np.ndarray, t: float | None = None
+    ) -> np.ndarray:
         """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension)."""
         scalars = self.parameter_symbols[0]
         times = [] if self.time is None or t is None else [self.time]

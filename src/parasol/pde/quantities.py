@@ -174,7 +174,7 @@ def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknown
             raise InputError(f"a quantity is named {name!r}. Give it a name of its own.")
         if not callable(getattr(quantity, "weights", None)):
             raise InputError(
-                f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.Weighted."
+                f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.pde.Weighted."
             )
         of = getattr(quantity, "of", None)
         if of is None and len(unknowns) > 1 and not isinstance(quantity, Weighted):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from parasol.checks import check_finite, check_shape
@@ -75,7 +76,7 @@ class Solution:
     def _repr_html_(self) -> str:
         return borrowed("problem_html")(self)
 
-    def at(self, points) -> np.ndarray:
+    def at(self, points: ArrayLike) -> np.ndarray:
         """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils or elements."""
         nodes = self.model.nodes
         points = check_shape(points, (None, nodes.dimension), "points")
@@ -135,7 +136,7 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     return Solution(model, mu, model.layout.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
 
 
-def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = None) -> Solution:
+def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = None) -> Solution:
     """Solve a nonlinear problem by Newton's method, by continuation in the parameters where that fails."""
     start = time.perf_counter()
     n_scalars = model.inputs.n_scalars

@@ -14,6 +14,7 @@ from scipy.spatial import Delaunay, KDTree
 from parasol.errors import InputError, NotInstalled, UnsuitableNodes
 from parasol.space.boundary import intervals
 from parasol.space.geometry.domain import Domain
+from parasol.space.interfaces import Interfaces
 from parasol.space.nodes import Nodes
 from parasol.space.triangles import Triangles, triangulate
 
@@ -146,7 +147,9 @@ class Elements:
             return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals)
         touches = np.zeros((len(points), len(domain.region_names)), dtype=bool)
         touches[self.cell_nodes, self.mesh.region[:, None]] = True
-        return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals, touches)
+        # nodes along a curved interface lie on the edges that stand for it, not exactly on it
+        table = Interfaces(np.empty(0, dtype=int), np.empty((0, 2), dtype=int), np.empty((0, self.dimension)))
+        return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals, touches, table)
 
     # ---- shape functions --------------------------------------------------------------------------------------------
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -49,26 +48,15 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
         except FormulaError as error:  # a coefficient that a page cannot compute
             reason = f"The certificate was left out of this page: {error}"
     if surrogate.conformal is not None and np.isfinite(surrogate.conformal.quantile):
-        facts = surrogate.conformal
+        bound = surrogate.conformal
         return {
             "kind": "conformal",
-            "quantile": facts.quantile,
-            "level": facts.level if facts.drawn else None,
-            "meaning": facts.meaning,
+            "quantile": bound.quantile,
+            "level": bound.level if bound.drawn else None,
+            "meaning": bound.meaning,
             "reason": reason,
         }
-    return {"kind": "none", "reason": reason, "measured": _measured(surrogate.facts)}
-
-
-def _measured(facts: dict[str, Any]) -> dict[str, float]:
-    """Errors among the facts, by name."""
-    found = {name: value for name, value in facts.items() if "error" in name}
-    found |= {f"{name} error": value for name, value in (facts.get("measured") or {}).items() if name != "n"}
-    return {
-        name.replace("_", " "): float(value)
-        for name, value in found.items()
-        if isinstance(value, float | int) and np.isfinite(value)
-    }
+    return {"kind": "none", "reason": reason, "measured": dict(surrogate.provenance.errors)}
 
 
 def _certificate(reduced: ReducedModel, spans: list[Span], pack: Pack) -> dict:

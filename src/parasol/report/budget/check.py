@@ -13,7 +13,8 @@ from scipy.stats import betabinom
 from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, SolveFailed, UnsuitableNodes
 from parasol.fitting.fit import accuracy
-from parasol.learning.nodes import compare, discretize_on, estimate, probes
+from parasol.learning.comparing import compare, probes
+from parasol.learning.nodes import discretize_on, estimate
 from parasol.pde.by_elements import of_higher_degree
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
