@@ -29,6 +29,9 @@ from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 
+if TYPE_CHECKING:
+    from parasol.pde.discretisation import Probe
+
 _MOVED = {  # attributes of 0.1.0 that a part of the model has now; they go with the next version
     name: f"{part}.{name}"
     for part, names in {
@@ -116,6 +119,13 @@ class Model:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
         return quantity_rows(self.problem.quantities, self.nodes, self.scheme, self.problem.names)
 
+    @cached_property
+    def between(self) -> Probe | None:
+        """The equation between the nodes, by which the error of a solve is estimated; made when first asked for."""
+        from parasol.pde.discretisation import probe  # which discretises again, and discretisation makes models
+
+        return probe(self)
+
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
         return self.inputs.check(mus, extrapolate=extrapolate)
@@ -171,13 +181,18 @@ class Model:
         return factorize(self.terms.pattern, entries, backend=self.solver)
 
     def factors(self, mu) -> Factors:
-        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order."""
+        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order.
+
+        The last ones stay with the pattern, for the estimate of the error of what was solved with them.
+        """
         if self.terms.constant_operator:
             return self._constant_factors
         try:
-            return factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
+            factors = factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
         except SingularMatrixError as error:
             raise SingularMatrixError(f"at {describe(self, mu)}: {error}") from None
+        self.terms.pattern.last[:] = [factors]
+        return factors
 
     def growth(self, mu) -> float:
         """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""
