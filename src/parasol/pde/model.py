@@ -33,6 +33,9 @@ from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 
+if TYPE_CHECKING:
+    from parasol.pde.discretisation import Probe
+
 _MOVED = {  # attributes of 0.1.0 that a part of the model has now; they go with the next version
     name: f"{part}.{name}"
     for part, names in {
@@ -124,6 +127,13 @@ class Model:
         discrete = self.scheme if self.elements is None else self.elements
         return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
 
+    @cached_property
+    def between(self) -> Probe | None:
+        """The equation between the nodes, by which the error of a solve is estimated; made when first asked for."""
+        from parasol.pde.discretisation import probe  # which discretises again, and discretisation makes models
+
+        return probe(self)
+
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
         if self.elements is not None:
@@ -186,13 +196,18 @@ class Model:
         return factorize(self.terms.pattern, entries, backend=self.solver)
 
     def factors(self, mu: np.ndarray) -> Factors:
-        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order."""
+        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order.
+
+        The last ones stay with the pattern, for the estimate of the error of what was solved with them.
+        """
         if self.terms.constant_operator:
             return self._constant_factors
         try:
-            return factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
+            factors = factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
         except SingularMatrixError as error:
             raise SingularMatrixError(f"at {describe(self, mu)}: {error}") from None
+        self.terms.pattern.last[:] = [factors]
+        return factors
 
     def growth(self, mu: ArrayLike) -> float:
         """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""
