@@ -32,6 +32,7 @@ from parasol.pde.equation import normal as normal
 from parasol.pde.equation import time as time
 from parasol.pde.equation import unknown as unknown
 from parasol.pde.equation import unknowns as unknowns
+from parasol.pde.fluxes import NormalFlux as NormalFlux
 from parasol.pde.model import Model as Model
 from parasol.pde.parameters import FunctionParameter as FunctionParameter
 from parasol.pde.parameters import ParameterSpace as ParameterSpace
@@ -45,6 +46,7 @@ from parasol.pde.quantities import Average as Average
 from parasol.pde.quantities import Flux as Flux
 from parasol.pde.quantities import Integral as Integral
 from parasol.pde.quantities import PointValue as PointValue
+from parasol.pde.regions import by_region as by_region
 from parasol.pde.vectors import divergence as divergence
 from parasol.pde.vectors import gradient as gradient
 from parasol.pde.vectors import laplacian as laplacian

@@ -13,8 +13,6 @@ from scipy.spatial import KDTree
 from parasol.errors import SolveFailed
 from parasol.learning.solves import used_up
 from parasol.pde.model import Model
-from parasol.space.neighbours import Cloud
-from parasol.space.operators import differentiate
 
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
 _N_RANDOM, _N_STEEPEST = 8, 2  # random parameters that are looked at, and how many of them are compared
@@ -56,9 +54,7 @@ def compare(
     The parameters are `mus` where given, else those of `probes`. It ends when no seconds are `left`, and raises Exhausted
     if they do not suffice for one parameter.
     """
-    zero = (0,) * coarse.nodes.dimension
-    cloud = Cloud(fine.nodes.points, fine.nodes.domain)
-    weights = differentiate(cloud, coarse.nodes.points, [zero], fine.scheme)[zero]
+    weights = fine.weights_at(coarse.nodes.points)
     options: dict[str, Any] = {}
     if coarse.problem.time is not None:
         steps = {"step": fine.step / 2, "integrator": fine.integrator} if fine.step else {"tolerance": _FINER_STEPS}

@@ -6,6 +6,7 @@ import numpy as np
 
 from parasol.errors import FileError
 from parasol.learning.nodes import discretize_on
+from parasol.pde.by_elements import by_elements_again, mesh_facts
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.runtime.provenance import NodesRecord
@@ -27,11 +28,14 @@ def record_of(model: Model) -> NodesRecord:
         on_part=nodes.on_part,
         corners=np.column_stack([node, part, nodes.part_normals[node, part]]),
         spacing=nodes.spacing[nodes.n_interior :],
+        elements=None if model.elements is None else mesh_facts(model.elements),
     )
 
 
 def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme: Scheme, held: NodesRecord) -> Model:
     """The model that a record describes, for the same problem."""
+    if held.elements is not None:
+        return by_elements_again(problem, points, held.elements, step=held.step, integrator=held.integrator)
     n = len(points) - n_interior
     try:
         normals = np.array(held.normals, dtype=float).reshape(n, points.shape[1])

@@ -67,7 +67,7 @@ def stored_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey)
     if "part_normals" not in held:  # of a version that knew one normal per node, which was wrong at some corners
         return None
     about = json.loads(str(held["about"]))
-    arrays = {name: held[name] for name in _ARRAYS}
+    arrays: dict[str, Any] = {name: held[name] for name in _ARRAYS}
     nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
     model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
     history = tuple(Comparison(**row) for row in about["history"])

@@ -21,12 +21,13 @@ from parasol.pde.layout import FieldLayout
 from parasol.pde.moments import Moments
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
-from parasol.pde.quantities import QuantityRows, quantity_rows
+from parasol.pde.quantities import QuantityRows, quantity_rows, rows_at
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, factorize
 from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.terms import Terms
 from parasol.pde.transient import spectrum
+from parasol.space.elements import Elements
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
@@ -67,12 +68,15 @@ class Model:
     solver: str = "superlu"
     step: float | None = None  # in time, unless `solve` is given another
     integrator: str | None = None
+    elements: Elements | None = None  # None: stencils
 
     def __getstate__(self) -> dict:  # factors stay behind; they are computed again where needed
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
-        return f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.scheme}>"
+        return (
+            f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.elements or self.scheme}>"
+        )
 
     if not TYPE_CHECKING:  # type checkers report names that are not listed
 
@@ -116,7 +120,15 @@ class Model:
     @cached_property
     def quantities(self) -> QuantityRows:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
-        return quantity_rows(self.problem.quantities, self.nodes, self.scheme, self.problem.names)
+        discrete = self.scheme if self.elements is None else self.elements
+        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
+
+    def weights_at(self, points: np.ndarray) -> sparse.csr_array:
+        """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
+        if self.elements is not None:
+            return self.elements.weights_at(points)
+        zero = (0,) * self.nodes.dimension
+        return rows_at(self.nodes, points, [zero], self.scheme)[zero]
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""

@@ -18,8 +18,6 @@ from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
 from parasol.pde.system import sizes
 from parasol.runtime.above import borrowed
-from parasol.space.neighbours import Cloud
-from parasol.space.operators import differentiate
 
 if TYPE_CHECKING:
     from parasol.pde.model import Model
@@ -79,17 +77,16 @@ class Solution:
         return borrowed("problem_html")(self)
 
     def at(self, points: ArrayLike) -> np.ndarray:
-        """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils."""
-        nodes, scheme = self.model.nodes, self.model.scheme
+        """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils or elements."""
+        nodes = self.model.nodes
         points = check_shape(points, (None, nodes.dimension), "points")
         outside = nodes.domain.distance(points) > 1e-9 * float(np.ptp(nodes.domain.bounds, axis=0).max())
         if np.any(outside):
             raise InputError(
                 f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
             )
-        zero = (0,) * nodes.dimension
-        found = differentiate(Cloud(nodes.points, nodes.domain), points, [zero], scheme)
-        values = np.array([found[zero] @ field for field in self.fields.values()])
+        weights = self.model.weights_at(points)
+        values = np.array([weights @ field for field in self.fields.values()])
         return values[0] if len(values) == 1 else values
 
     @property

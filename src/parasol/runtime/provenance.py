@@ -37,11 +37,13 @@ class NodesRecord:
     on_part: ArrayLike  # (n_boundary, n_parts)
     spacing: ArrayLike  # (n_boundary,)
     corners: ArrayLike = ()  # rows (node, part, normal): only at corners has a part another normal than the node
+    elements: dict[str, Any] | None = None  # the triangles, where the discretisation has some
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts and lists for a file."""
         boundary = {name: np.asarray(getattr(self, name)).tolist() for name in _AT_BOUNDARY}
-        return {"neumann": self.neumann, "step": self.step, "integrator": self.integrator, "boundary": boundary}
+        steps = {"neumann": self.neumann, "step": self.step, "integrator": self.integrator}
+        return steps | ({} if self.elements is None else {"elements": self.elements}) | {"boundary": boundary}
 
     @classmethod
     def of(cls, held: dict[str, Any] | None) -> NodesRecord | None:
@@ -54,6 +56,7 @@ class NodesRecord:
             _typed(held, "step", float),
             _typed(held, "integrator", str),
             **{name: boundary.get(name, "missing") for name in _AT_BOUNDARY},
+            elements=_typed(held, "elements", dict),
         )
 
 
@@ -70,7 +73,7 @@ class Provenance:
     domain: str | None = None
     tolerance: float | None = None  # promised
     measured: Measured | None = None
-    errors: Mapping[str, float] = field(default_factory=dict)  # all that were measured when it was made, by name
+    errors: Mapping[str, float] = field(default_factory=dict)  # others that were measured when it was made, by name
     met: bool | None = None  # whether learning reached the tolerance
     total: bool = False  # whether the tolerance includes the discretisation
     solves: int | None = None
@@ -94,7 +97,9 @@ class Provenance:
             **{name: _typed(facts, name, str) for name in ("problem", "equation", "latex", "domain", "fingerprint")},
             tolerance=_typed(facts, "tolerance", float),
             measured=None if mean is None or largest is None or n is None else Measured(n, mean, largest, projection),
-            errors=_errors(facts, errors),
+            errors={
+                name: float(facts[name]) for name in facts if "error" in name and _typed(facts, name, float) is not None
+            },
             met=_typed(learned, "met", bool),
             total=bool(_typed(learned, "total", bool)),
             solves=_typed(learned, "solves", int),
@@ -108,16 +113,6 @@ class Provenance:
         """Problem, equation and domain, as far as they are known."""
         known = {"problem": self.problem, "equation": self.equation, "domain": self.domain}
         return {name: text for name, text in known.items() if text}
-
-
-def _errors(facts: dict[str, Any], measured: dict[str, Any]) -> dict[str, float]:
-    named = {name: value for name, value in facts.items() if "error" in name}
-    named |= {f"{name} error": value for name, value in measured.items() if name != "n"}
-    return {
-        name.replace("_", " "): float(value)
-        for name, value in named.items()
-        if isinstance(value, float | int) and np.isfinite(value)
-    }
 
 
 def _typed(values: dict[str, Any], name: str, kind: type) -> Any:

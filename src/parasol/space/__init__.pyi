@@ -1,6 +1,7 @@
 """WHERE the equation lives: geometry, nodes, kernels, stencils, operators."""
 
 from parasol.space.geometry.domain import Domain as Domain
+from parasol.space.interfaces import Interfaces as Interfaces
 from parasol.space.kernels import IMQ as IMQ
 from parasol.space.kernels import IQ as IQ
 from parasol.space.kernels import MQ as MQ
