@@ -36,6 +36,8 @@ def record_of(model: Model) -> NodesRecord:
 
 def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme: Scheme, held: NodesRecord) -> Model:
     """The model that a record describes, for the same problem."""
+    if held.elements is not None:
+        return by_elements_again(problem, points, held.elements, step=held.step, integrator=held.integrator)
     n = len(points) - n_interior
     if held.elements is not None:
         return by_elements_again(problem, points, held.elements, step=held.step, integrator=held.integrator)

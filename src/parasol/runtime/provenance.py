@@ -81,7 +81,7 @@ class Provenance:
     domain: str | None = None
     tolerance: float | None = None  # promised
     measured: Measured | None = None
-    errors: Mapping[str, float] = field(default_factory=dict)  # all that were measured when it was made, by name
+    errors: Mapping[str, float] = field(default_factory=dict)  # others that were measured when it was made, by name
     met: bool | None = None  # whether learning reached the tolerance
     total: bool = False  # whether the tolerance includes the discretisation
     solves: int | None = None
@@ -105,7 +105,9 @@ class Provenance:
             **{name: _typed(facts, name, str) for name in ("problem", "equation", "latex", "domain", "fingerprint")},
             tolerance=_typed(facts, "tolerance", float),
             measured=None if mean is None or largest is None or n is None else Measured(n, mean, largest, projection),
-            errors=_errors(facts, errors),
+            errors={
+                name: float(facts[name]) for name in facts if "error" in name and _typed(facts, name, float) is not None
+            },
             met=_typed(learned, "met", bool),
             total=bool(_typed(learned, "total", bool)),
             solves=_typed(learned, "solves", int),
@@ -119,16 +121,6 @@ class Provenance:
         """Problem, equation and domain, as far as they are known."""
         known = {"problem": self.problem, "equation": self.equation, "domain": self.domain}
         return {name: text for name, text in known.items() if text}
-
-
-def _errors(facts: dict[str, Any], measured: dict[str, Any]) -> dict[str, float]:
-    named = {name: value for name, value in facts.items() if "error" in name}
-    named |= {f"{name} error": value for name, value in measured.items() if name != "n"}
-    return {
-        name.replace("_", " "): float(value)
-        for name, value in named.items()
-        if isinstance(value, float | int) and np.isfinite(value)
-    }
 
 
 def _typed(values: dict[str, Any], name: str, kind: type) -> Any:

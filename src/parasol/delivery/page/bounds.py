@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree
 from parasol.errors import FormulaError
 from parasol.runtime.certificate import LEAST, SAFETY
+from parasol.runtime.provenance import Provenance
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.surrogate import Surrogate
@@ -56,7 +57,18 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
             "meaning": bound.meaning,
             "reason": reason,
         }
-    return {"kind": "none", "reason": reason, "measured": dict(surrogate.provenance.errors)}
+    return {"kind": "none", "reason": reason, "measured": _measured(surrogate.provenance)}
+
+
+def _measured(made: Provenance) -> dict[str, float]:
+    """Errors that were measured when it was made, by name."""
+    errors = {} if made.measured is None else {f"{name} error": value for name, value in asdict(made.measured).items()}
+    named = {**made.errors, **errors}
+    return {
+        name.replace("_", " "): value
+        for name, value in named.items()
+        if name != "n error" and value is not None and np.isfinite(value)
+    }
 
 
 def _certificate(reduced: ReducedModel, spans: list[Span], pack: Pack) -> dict:
