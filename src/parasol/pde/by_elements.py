@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +12,6 @@ import numpy as np
 from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.elements import Given, assemble
-from parasol.pde.interfaces import conditions_of
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
@@ -25,7 +23,7 @@ from parasol.space.stencils import default_scheme
 from parasol.space.triangles import Triangles
 
 _FEWEST = 20  # corners
-_LISTS = ("triangles", "edges", "middles", "part", "region", "inner_edges", "inner_middles")
+_HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inner_middles")  # of a mesh, in a file
 
 
 def discretize_by_elements(
@@ -57,9 +55,9 @@ def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", ste
 # ---- the same again, or finer ----------------------------------------------------------------------------------------
 def finer_elements(model: Model, n_nodes: int, *, rng=0) -> Model:
     """The model's problem by elements of the same degree with about so many nodes of the program's choice."""
-    settings = model.problem.settings.get("default", Settings())
-    corners = corners_for(model.problem, replace(settings, n_nodes=n_nodes), model.elements.degree, rng=rng)
-    elements = make_elements(corners, model.elements.degree)
+    assert model.elements is not None
+    settings, degree = model.problem.settings.get("default", Settings()), model.elements.degree
+    elements = make_elements(corners_for(model.problem, replace(settings, n_nodes=n_nodes), degree, rng=rng), degree)
     return _model(model.problem, elements, solver=model.solver, step=model.step, integrator=model.integrator)
 
 
@@ -75,14 +73,17 @@ def of_higher_degree(model: Model) -> Model | None:
 def mesh_facts(elements: Elements) -> dict[str, Any]:
     """What it takes, besides the nodes, to make the same elements again: numbers and lists."""
     mesh = elements.mesh
-    lists = {name: getattr(mesh, name).tolist() for name in _LISTS if getattr(mesh, name) is not None}
+    lists = {name: getattr(mesh, name).tolist() for name in _HELD}
     return {"degree": elements.degree, "corners": elements.corners.tolist(), **lists}
 
 
 def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any], *, step, integrator) -> Model:
     """The model of the elements that `mesh_facts` describes, with the nodes (n_nodes, dimension)."""
     try:
-        lists = {name: np.array(held[name]) for name in _LISTS if name in held and len(held[name])}
+        width = problem.domain.dimension
+        lists = {name: np.array(held[name]) for name in _HELD}
+        lists |= {name: lists[name].reshape(-1, width) for name in ("inner_edges", "inner_middles")}
+        lists["inner_edges"] = lists["inner_edges"].astype(int)
         elements = Elements(problem.domain, held["degree"], Triangles(points[held["corners"]], **lists))
         check_elements(problem.domain, elements.degree)
         fits = elements.nodes.points.shape == points.shape and np.allclose(elements.nodes.points, points, atol=1e-9)
@@ -111,21 +112,20 @@ def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> 
 
 def _given(problem: Problem, elements: Elements) -> Iterator[Given]:
     """The conditions that give values, at the nodes of their parts; those of a part go before slopes at its ends."""
-    nodes = elements.nodes
-    names = problem.domain.part_names
-    n_unknowns = len(problem.names)
-    values = np.array([[problem.conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
-    part = condition_parts(nodes, values)
-    regions = np.zeros(nodes.n_boundary, dtype=int)
-    if nodes.touches is not None:  # where two regions meet, one of them gives the value
-        regions = np.argmax(nodes.touches[nodes.n_interior :], axis=1)
-    for j, region in itertools.product(range(n_unknowns), np.unique(regions)):
-        conditions = conditions_of(problem, int(region), j)
-        beyond = parts_beyond(nodes, conditions, part[j])
-        jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
-        for p, condition in enumerate(conditions):
-            shared = jump & ((part[j] == p) | (beyond == p))
-            for form, here in ((condition, (part[j] == p) & ~jump), (halved(condition), shared)):
-                here = here & (regions == region) & condition.states_value
-                if np.any(here):
-                    yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])
+    nodes, names, n_unknowns = elements.nodes, problem.domain.part_names, len(problem.names)
+    regions = [None] if not problem.region_names else list(range(len(problem.region_names)))
+    own = np.zeros(nodes.n_boundary) if nodes.touches is None else np.argmax(nodes.touches[nodes.n_interior :], axis=1)
+    for region in regions:
+        conditions = problem.conditions_in(region)
+        values = np.array([[conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
+        part = condition_parts(nodes, values)
+        for j in range(n_unknowns):
+            beyond = parts_beyond(nodes, [conditions[name][j] for name in names], part[j])
+            jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
+            for p in np.flatnonzero(values[j]):
+                condition = conditions[names[p]][j]
+                shared = jump & ((part[j] == p) | (beyond == p))
+                for form, here in ((condition, (part[j] == p) & ~jump), (halved(condition), shared)):
+                    here = here & (own == (region or 0))
+                    if np.any(here):
+                        yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])

@@ -17,7 +17,7 @@ from parasol.pde.problem import Problem
 from parasol.pde.rows import Varying
 from parasol.pde.sparse_direct import Pattern
 from parasol.pde.terms import Terms
-from parasol.pde.weak_form import WeakForm, WeakTerm, boundary_terms, weak_form
+from parasol.pde.weak_form import WeakForm, WeakTerm, boundary_terms, weak_forms
 from parasol.runtime.rows import RowFunction
 from parasol.space.elements import Elements, Samples
 
@@ -36,23 +36,30 @@ class Given:
 
 
 def assemble(problem: Problem, elements: Elements, given: Sequence[Given]) -> Terms:
-    """The terms of the discretised problem; `given` are the conditions on values, which stand in place of the equation."""
-    regions = range(len(problem.region_names)) or [None]
-    weak = {region: [weak_form(problem, region, j) for j in range(len(problem.names))] for region in regions}
+    """The terms of the discretised problem; `given` are the conditions on values, which stand in place of the equation.
+
+    Where regions differ each has the weak form of its own equation: that fluxes go on through interfaces comes by itself.
+    """
+    regions = [None] if not problem.region_names else list(range(len(problem.region_names)))
+    weak = {region: weak_forms(problem, region) for region in regions}
     _check_values(problem, given)
     builder = _Builder.of(problem, elements, weak, given)
     for region, forms in weak.items():
-        cells = elements.cells_in(region)
+        inside, rim = elements.inside, np.ones(len(elements.mesh.edges), dtype=bool)
+        if region is not None:
+            inside = inside.take(np.flatnonzero(elements.cell_regions == region))
+            rim = elements.cell_regions[elements.rim.cells] == region
         for equation, form in enumerate(forms):
             for term in form.terms:
-                builder.add(equation, term, elements.inside.take(cells))
-            for samples, terms in _sides(problem, elements, form, equation, region):
+                builder.add(equation, term, inside)
+            conditions = {name: all_[equation] for name, all_ in problem.conditions_in(region).items()}
+            for samples, terms in _sides(problem, elements, form, equation, conditions, rim):
                 for term in terms:
                     builder.add(equation, term, samples)
     for pair, sources in problem.interface_sources.items():
         for equation, source in enumerate(sources):
             for term in source.source:
-                builder.add(equation, WeakTerm(term.theta, term.coefficient, term.function), elements.seam_of(pair))
+                builder.add(equation, WeakTerm(term.theta, term.coefficient, term.function), elements.seam(pair))
     for condition in given:
         builder.state(condition)
     return builder.terms()
@@ -68,9 +75,14 @@ def _check_values(problem: Problem, given: Sequence[Given]) -> None:
 
 
 def _sides(
-    problem: Problem, elements: Elements, weak: WeakForm, equation: int, region: int | None
+    problem: Problem,
+    elements: Elements,
+    weak: WeakForm,
+    equation: int,
+    conditions: Mapping[str, Form],
+    here: np.ndarray,
 ) -> Iterator[tuple[Samples, tuple[WeakTerm, ...]]]:
-    """Points of the boundary with the terms of the boundary integral there, where conditions on slopes hold.
+    """Points of edges `here` (n_edges,) with the terms of the boundary integral, where conditions on slopes hold.
 
     Sides along an axis come apart: with the normal known, conditions need no more than its own component of the flux.
     """
@@ -81,16 +93,14 @@ def _sides(
     straight = np.abs(np.take_along_axis(normals, axis[:, None, None], axis=2)).min(axis=(1, 2)) > 1 - _STRAIGHT
     sign = np.sign(np.take_along_axis(mean, axis[:, None], axis=1)[:, 0]).astype(int)
     kind = np.where(straight, 2 * axis + (sign > 0), -1)
-    beside = np.isin(rim.cells, elements.cells_in(region))
     for p, name in enumerate(problem.domain.part_names):
-        condition = problem.conditions_in(region)[name][equation]
-        if condition.states_value:
+        if conditions[name].states_value:
             continue
-        here = (elements.mesh.part == p) & beside
-        for k in np.unique(kind[here]):
-            rows = np.flatnonzero(here & (kind == k))
+        own = here & (elements.mesh.part == p)
+        for k in np.unique(kind[own]):
             side = None if k < 0 else (int(k) // 2, 2 * (int(k) % 2) - 1)
-            yield rim.take(rows), boundary_terms(problem, weak, equation, condition, part=name, side=side)
+            terms = boundary_terms(problem, weak, equation, conditions[name], part=name, side=side)
+            yield rim.take(np.flatnonzero(own & (kind == k))), terms
 
 
 @dataclass(eq=False)
@@ -109,9 +119,7 @@ class _Builder:
     varying_load: list[Varying] = field(default_factory=list)
 
     @classmethod
-    def of(
-        cls, problem: Problem, elements: Elements, weak: Mapping[int | None, Sequence[WeakForm]], given: Sequence[Given]
-    ) -> _Builder:
+    def of(cls, problem: Problem, elements: Elements, weak: Mapping[int | None, Sequence[WeakForm]], given) -> _Builder:
         """An empty one; rows of given values hold their own unknown alone."""
         n, cells = elements.nodes.n_nodes, elements.cell_nodes
         size = n * len(problem.names)

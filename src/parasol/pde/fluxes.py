@@ -153,16 +153,12 @@ class EquationFlux:
 
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Rows of the terms of n·F, summed over the part, (n_unknowns * n_nodes,)."""
+        surface = surface_points(nodes, self.part)
+        regions = np.full(len(surface.points), -1)
+        if None not in self.forms:
+            regions = nodes.domain.region_of(surface.points)
         used = sorted({t.derivative for form in self.forms.values() for t in form.operator if t.derivative is not None})
-        if isinstance(scheme, Elements):
-            samples = scheme.rim_of(self.part)
-            points = samples.points.reshape(-1, nodes.dimension)
-            areas = (samples.weights[..., None] * samples.normals).reshape(points.shape)
-        else:
-            surface = surface_points(nodes, self.part)
-            points, areas = surface.points, surface.areas
-            rows = derivatives_at(nodes, points, used, scheme)
-        regions = np.full(len(points), -1) if None in self.forms else nodes.domain.region_of(points)
+        rows = derivatives_at(nodes, surface.points, used, scheme)
         out = np.zeros((self.n_unknowns, nodes.n_nodes))
         for region, form in self.forms.items():
             here = regions == (-1 if region is None else region)
@@ -171,13 +167,8 @@ class EquationFlux:
             for term in form.operator if np.any(here) else ():
                 # linear in the normal, which takes the place of its product with the area
                 function = as_function(term.coefficient, [*self.coordinates, *normal(*self.coordinates)])
-                factor = np.where(here, function(*points.T, *areas.T), 0.0)
-                index = term.derivative or (0,) * nodes.dimension
-                if isinstance(scheme, Elements):
-                    shapes = samples.slopes[index.index(1)] if sum(index) else samples.values
-                    out[term.unknown] += scheme.gathered(samples, factor.reshape(samples.weights.shape) * shapes)
-                else:
-                    out[term.unknown] += rows[index].T @ factor
+                factor = function(*surface.points[here].T, *surface.areas[here].T)
+                out[term.unknown] += rows[term.derivative or ()][here].T @ factor
         return out.ravel()
 
 

@@ -136,10 +136,8 @@ class Model:
 
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
-        if self.elements is not None:
-            return self.elements.weights_at(points)
         zero = (0,) * self.nodes.dimension
-        return derivatives_at(self.nodes, points, [zero], self.scheme)[zero]
+        return derivatives_at(self.nodes, points, [zero], self.elements or self.scheme)[zero]
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""

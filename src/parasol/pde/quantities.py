@@ -52,8 +52,6 @@ class PointValue:
 
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """A row of interpolation."""
-        if isinstance(scheme, Elements):
-            return scheme.weights_at(self._at(nodes.dimension)).toarray()[0]
         zero = (0,) * nodes.dimension
         return derivatives_at(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
 
@@ -71,11 +69,8 @@ class Integral:
 
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Quadrature weights; of elements the integrals of their shape functions."""
-        if isinstance(scheme, Elements):
-            samples = scheme.inside if self.part is None else scheme.rim_of(self.part)
-            return scheme.gathered(samples, samples.weights * samples.values)
         if self.part is None:
-            return volume_weights(nodes, scheme)
+            return scheme.integrals if isinstance(scheme, Elements) else volume_weights(nodes, scheme)
         zero, surface = (0,) * nodes.dimension, surface_points(nodes, self.part)
         return derivatives_at(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
 
@@ -117,24 +112,14 @@ class Flux:
     def _factor(self) -> sympy.Expr:
         return sympy.S.One if self.coefficient is None else to_expression(self.coefficient)
 
-    def _factors(self, nodes: Nodes, points: np.ndarray) -> np.ndarray:
-        """The coefficient at points of the boundary, (n,)."""
-        factor = np.empty(len(points))
-        for region, here in by_region_of(nodes, points):
-            expression = in_region(self._factor, region)
-            symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
-            factor[here] = as_function(expression, symbols)(*points[here].T)
-        return factor
-
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Rows of the normal derivative, summed over the part."""
-        if isinstance(scheme, Elements):
-            samples = scheme.rim_of(self.part)
-            factor = self._factors(nodes, samples.points.reshape(-1, nodes.dimension)).reshape(samples.weights.shape)
-            slopes = np.einsum("dlnm,nmd->lnm", samples.slopes, samples.normals)
-            return scheme.gathered(samples, factor * samples.weights * slopes)
         surface = surface_points(nodes, self.part)
-        factor = self._factors(nodes, surface.points)
+        factor = np.empty(len(surface.points))
+        for region, here in _by_region(nodes, surface.points):
+            expression = in_region(self._factor, region)
+            symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
+            factor[here] = as_function(expression, symbols)(*surface.points[here].T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
         slopes = derivatives_at(nodes, surface.points, first, scheme)
         parts = [slopes[a].T @ (factor * area) for a, area in zip(first, surface.areas.T, strict=True)]
@@ -201,7 +186,7 @@ def quantity_rows(
     return QuantityRows(tuple(quantities), rows)
 
 
-def by_region_of(nodes: Nodes, points: np.ndarray) -> list[tuple[str | None, np.ndarray]]:
+def _by_region(nodes: Nodes, points: np.ndarray) -> list[tuple[str | None, np.ndarray]]:
     """The names of the regions, None for a domain without, and which of the points lie in each."""
     names = nodes.domain.region_names
     if not names:

@@ -6,7 +6,7 @@ An equation  −div F + rest = source  becomes  ∫ F·grad v − ∮ v n·F + �
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 
@@ -15,6 +15,7 @@ from parasol.pde.equation import Form, Term, normal
 from parasol.pde.jumps import jumping_parts
 from parasol.pde.parameters import FunctionParameter
 from parasol.pde.problem import Problem
+from parasol.pde.regions import in_region
 from parasol.pde.separation import separated
 
 _INSTEAD = 'Use method="stencils"'
@@ -52,47 +53,79 @@ class WeakForm:
     flux: Mapping[tuple[int, int | None, int | None], sympy.Expr]
 
 
-def weak_form(problem: Problem, region: int | None, equation: int) -> WeakForm:
-    """The weak form of one equation of a problem inside a region, None for a domain without.
+def weak_forms(problem: Problem, region: int | None = None) -> tuple[WeakForm, ...]:
+    """The weak forms of the equations of a problem inside a region, where its domain has some."""
+    out = []
+    fluxes, name = problem.fluxes_in(region), None if region is None else problem.region_names[region]
+    for form, flux, balance in zip(problem.forms_in(region), fluxes, problem.balances, strict=True):
+        if flux is not None and balance is not None and balance.factor != 1:
+            # divided by what stands before its divergence, whose flux is the one that goes on through interfaces
+            form = _divided(form, in_region(balance.factor, name), problem)
+        out.append(weak_form(problem, form, flux))
+        if flux is None and region and out[-1].flux != weak_form(problem, problem.forms_in(0)[len(out) - 1]).flux:
+            raise InputError(
+                f"the coefficients of second derivatives in the equation of {problem.names[len(out) - 1]} differ by region, "
+                f"so what flows through interfaces is not known. Write them with ps.divergence. {_INSTEAD} otherwise."
+            )
+    return tuple(out)
 
-    Where the equation was written with a divergence, F is known. Where it was not, F_k = −Σ_l a_kl D_l u from the terms a_kl D_kl u of the equation, half of a mixed derivative's
+
+def _divided(form: Form, factor: sympy.Expr, problem: Problem) -> Form:
+    if form.jets or not factor.free_symbols <= {*problem.coordinates, *problem.parameter_symbols[0]}:
+        raise InputError(
+            f"elements need what stands before a divergence, {factor}, as a function of coordinates. {_INSTEAD}."
+        )
+    operator, source = (
+        tuple(replace(term, coefficient=term.coefficient / factor) for term in terms)
+        for terms in (form.operator, form.source)
+    )
+    return replace(form, operator=operator, source=source)
+
+
+def weak_form(problem: Problem, form: Form, explicit: Form | None = None) -> WeakForm:
+    """The weak form of one equation of a problem; `explicit` is its normal flux n·F, where it was written as a divergence.
+
+    Where it was not, F_k = −Σ_l a_kl D_l u from the terms a_kl D_kl u of the equation, half of a mixed derivative's
     coefficient in each of the two. Derivatives of the coefficients go into the terms with first derivatives.
 
     >>> import parasol as ps
     >>> (x,) = ps.coordinates("x")
     >>> u = ps.unknown("u", x)
     >>> line = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-x * u.diff(x, 2) - u.diff(x), 1), ps.Dirichlet(0))
-    >>> [(t.coefficient, t.test, t.trial) for t in weak_form(line, None, 0).terms]
+    >>> [(t.coefficient, t.test, t.trial) for t in weak_form(line, line.forms[0]).terms]
     [(x, 0, 0), (1, None, None)]
     """
-    explicit, rest = problem.fluxes_in(region)[equation], problem.rests_in(region)[equation]
-    form = problem.forms_in(region)[equation] if rest is None else rest
     if form.jets:
         raise InputError(
             f"elements solve equations that are linear and whose coefficients do not depend on time; this one is not. "
             f"{_INSTEAD}."
         )
     places = problem.coordinates
-    written: Flux = _explicit(problem, explicit) if explicit is not None else {}
-    implied: Flux = {}
-    for (j, k, other), terms in _second(form, places).items():  # what no divergence accounts for
+    flux: Flux = _explicit(problem, explicit) if explicit is not None else {}
+    second = _second(form, places)
+    for (k, j, axis), terms in flux.items():
+        if axis is not None:
+            for term in terms:
+                pair = (j, *sorted((k, axis)))
+                second.setdefault(pair, []).append(Term(term.theta, term.coefficient, None, None))
+    for (j, first, last), terms in second.items():  # what no divergence accounts for
         for term in _summed(terms):
-            share = -term.coefficient / (1 if k == other else 2)
-            for pair in {(k, other), (other, k)}:
-                implied.setdefault((pair[0], j, pair[1]), []).append(Term(term.theta, share, None, None))
+            share = -term.coefficient / (1 if first == last else 2)
+            for one, other in {(first, last), (last, first)}:
+                flux.setdefault((one, j, other), []).append(Term(term.theta, share, None, None))
     sums: dict[tuple, sympy.Expr] = {}
 
     def add(theta, coefficient, function=None, test=None, trial=None, unknown=None, time_order=0):
         key = (theta, function, test, trial, unknown, time_order)
         sums[key] = sums.get(key, sympy.S.Zero) + coefficient
 
-    for (k, j, axis), terms in written.items():
+    for (k, j, axis), terms in flux.items():
         for term in terms:
-            add(term.theta, term.coefficient if j is not None else -term.coefficient, None, k, axis, j)
-    for (k, j, axis), terms in implied.items():
-        for term in terms:
-            add(term.theta, term.coefficient, None, k, axis, j)
-            add(term.theta, term.coefficient.diff(places[k]), None, None, axis, j)
+            sign = 1 if j is not None else -1  # sources stand on the right
+            add(term.theta, sign * term.coefficient, None, k, axis, j)
+            add(term.theta, sign * term.coefficient.diff(places[k]), None, None, axis, j)
+            if axis is None and j is not None:  # the derivative of f u is f_x u + f u_x
+                add(term.theta, term.coefficient, None, None, k, j)
     for term in form.operator:
         index = term.derivative or ()
         if sum(index) < 2:
@@ -105,9 +138,7 @@ def weak_form(problem: Problem, region: int | None, equation: int) -> WeakForm:
         for (theta, function, test, trial, unknown, time_order), coefficient in sums.items()
         if not _vanishes(coefficient)
     )
-    whole: dict = {}
-    for key, terms in [*written.items(), *implied.items()]:
-        whole[key] = whole.get(key, sympy.S.Zero) + sympy.Add(*[t.theta * t.coefficient for t in terms])
+    whole = {key: sympy.Add(*[t.theta * t.coefficient for t in terms]) for key, terms in flux.items()}
     return WeakForm(kept, whole)
 
 

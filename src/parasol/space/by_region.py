@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from parasol.errors import UnsuitableNodes
+from parasol.space.elements import Elements
 from parasol.space.kernels import MultiIndex
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
@@ -26,7 +27,9 @@ def of_regions(nodes: Nodes) -> Iterator[tuple[np.ndarray, Nodes]]:
         return
     alone = np.count_nonzero(nodes.touches, axis=1) == 1
     inner = alone & (np.arange(nodes.n_nodes) < nodes.n_interior)
-    for own, domain in zip(nodes.touches.T, nodes.domain.divided.region_domains, strict=True):
+    regions = nodes.domain.divided
+    assert regions is not None
+    for own, domain in zip(nodes.touches.T, regions.region_domains, strict=True):
         members = np.concatenate([np.flatnonzero(own & inner), np.flatnonzero(own & ~inner)])
         n_interior = int(np.count_nonzero(own & inner))
         n_boundary, n_parts = len(members) - n_interior, len(domain.part_names)
@@ -45,9 +48,11 @@ def of_regions(nodes: Nodes) -> Iterator[tuple[np.ndarray, Nodes]]:
 
 
 def derivatives_at(
-    nodes: Nodes, points: np.ndarray, derivatives: Sequence[MultiIndex], scheme: Scheme
+    nodes: Nodes, points: np.ndarray, derivatives: Sequence[MultiIndex], scheme: Scheme | Elements
 ) -> Mapping[MultiIndex, sparse.csr_array]:
     """Matrices (n_points, n_nodes) that take values at nodes to derivatives at points, each from nodes of its own region."""
+    if isinstance(scheme, Elements):
+        return scheme.derivatives_at(points, derivatives)
     if nodes.touches is None:
         return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme).matrices
     region = nodes.domain.region_of(points)

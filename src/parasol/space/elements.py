@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from parasol.errors import InputError, NotInstalled, UnsuitableNodes
 from parasol.space.boundary import intervals
 from parasol.space.geometry.domain import Domain
 from parasol.space.interfaces import Interfaces
+from parasol.space.kernels import MultiIndex
 from parasol.space.nodes import Nodes
 from parasol.space.triangles import Triangles, triangulate
 
@@ -83,7 +84,7 @@ class Elements:
         return replace(curved, doflocs=places), kinds[self.degree]()
 
     def _facets(self, mesh, edges: np.ndarray) -> np.ndarray:
-        """The numbers that scikit-fem gives to edges (n_edges, 2) on the boundary or on interfaces, (n_edges,)."""
+        """The numbers that scikit-fem gives to edges, (n_edges,)."""
         if self.dimension == 1:
             return edges[:, 0]
         n = len(self.mesh.points)
@@ -124,6 +125,11 @@ class Elements:
         return self._number[self._basis.element_dofs].T
 
     @cached_property
+    def cell_regions(self) -> np.ndarray:
+        """The region of each cell, (n_cells,) index into domain.region_names."""
+        return self.mesh.region
+
+    @cached_property
     def nodes(self) -> Nodes:
         """All nodes of the elements, with the parts of the boundary that their edges lie on, and normals."""
         domain, edges = self.domain, self._number[self._edge_dofs]
@@ -143,7 +149,7 @@ class Elements:
         own = normals[np.arange(len(part)), part]
         normals = np.where(on_part[:, :, None], normals, own[:, None])
         spacing = KDTree(points).query(points, 2)[0][:, 1]
-        if self.mesh.region is None:
+        if not domain.region_names:
             return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals)
         touches = np.zeros((len(points), len(domain.region_names)), dtype=bool)
         touches[self.cell_nodes, self.mesh.region[:, None]] = True
@@ -166,10 +172,11 @@ class Elements:
         """Points of the edges of the boundary, in the order of `mesh.edges`."""
         return self._along(self.mesh.edges)
 
-    @cached_property
-    def seams(self) -> Samples:
-        """Points of the edges on interfaces, in the order of `mesh.inner_edges`, with the normals out of one of the sides."""
-        return self._along(self.mesh.inner_edges)
+    def seam(self, pair: Collection[int]) -> Samples:
+        """Points of the edges between two regions, with the normals out of one of them."""
+        mesh, edges = self._made[0], self.mesh.inner_edges
+        sides = np.sort(self.mesh.region[mesh.f2t[:, self._facets(mesh, edges)]], axis=0)
+        return self._along(edges[np.all(sorted(pair) == sides.T, axis=1)])
 
     def _along(self, edges: np.ndarray) -> Samples:
         """Points of some edges."""
@@ -199,36 +206,34 @@ class Elements:
         values = np.array([np.asarray(field) for field in shapes])
         return Samples(points, lengths * weights, values, slopes, cells, normals)
 
-    def cells_in(self, region: int | None) -> np.ndarray:
-        """The cells in a region, all of them for None: (n,)."""
-        return np.arange(len(self.mesh.triangles)) if region is None else np.flatnonzero(self.mesh.region == region)
-
-    def seam_of(self, pair: Collection[int]) -> Samples:
-        """Points of the edges between two regions."""
-        mesh, seams = self._made[0], self.seams
-        sides = np.sort(self.mesh.region[mesh.f2t[:, self._facets(mesh, self.mesh.inner_edges)]], axis=0)  # type: ignore[index]
-        return seams.take(np.flatnonzero(np.all(sorted(pair) == sides.T, axis=1)))
-
-    def rim_of(self, part: str | None) -> Samples:
-        """Points of the edges on a named part of the boundary, or of all of them for None."""
-        if part is None:
-            return self.rim
-        return self.rim.take(np.flatnonzero(self.mesh.part == self.domain.part_names.index(part)))
-
-    def gathered(self, samples: Samples, factors: np.ndarray) -> np.ndarray:
-        """Σ factors (n_local, n, m) of the nodes they belong to, (n_nodes,)."""
-        local = np.einsum("lnm->nl", factors)
-        return np.bincount(self.cell_nodes[samples.cells].ravel(), local.ravel(), minlength=self._basis.N)
+    @cached_property
+    def integrals(self) -> np.ndarray:
+        """The integrals of the shape functions over the domain, (n_nodes,)."""
+        local = np.einsum("nm,lnm->nl", self.inside.weights, self.inside.values)
+        return np.bincount(self.cell_nodes.ravel(), local.ravel(), minlength=self._basis.N)
 
     # ---- values between nodes ---------------------------------------------------------------------------------------
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
-        element = self._made[1]
+        zero = (0,) * self.dimension
+        return self.derivatives_at(points, [zero])[zero]
+
+    def derivatives_at(
+        self, points: np.ndarray, derivatives: Iterable[MultiIndex]
+    ) -> dict[MultiIndex, sparse.csr_array]:
+        """Matrices (n_points, n_nodes) of values or first derivatives of the shape functions at points of the domain."""
+        mesh, element = self._made
         cells, places = self._places(points)
-        values = np.array([element.lbasis(places.T, j)[0] * np.ones(len(points)) for j in range(self._basis.Nbfun)])
-        rows = np.repeat(np.arange(len(points)), len(values))
-        entries = (values.T.ravel(), (rows, self.cell_nodes[cells].ravel()))
-        return sparse.csr_array(entries, shape=(len(points), self._basis.N))
+        shapes = [
+            element.gbasis(mesh.mapping(), places.T[:, :, None], j, tind=cells)[0] for j in range(self._basis.Nbfun)
+        ]
+        rows, columns = np.repeat(np.arange(len(points)), len(shapes)), self.cell_nodes[cells].ravel()
+        out = {}
+        for index in derivatives:
+            found = [np.asarray(s) if not sum(index) else s.grad[index.index(1)] for s in shapes]
+            entries = (np.array(found)[:, :, 0].T.ravel(), (rows, columns))
+            out[index] = sparse.csr_array(entries, shape=(len(points), self._basis.N))
+        return out
 
     def _places(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The cell of each point and its place in the reference cell, (n,) and (n, dimension)."""
@@ -246,14 +251,16 @@ class Elements:
             found = [self._inverted(points[beyond], column)[1] for column in tried.T]
             least = [np.minimum(np.min(place, axis=1), 1 - np.sum(place, axis=1)) for place in found]
             cells[beyond] = tried[np.arange(len(beyond)), np.argmax(least, axis=0)]
-        if len(self.mesh.inner_edges):  # between a straight edge and the interface a point may belong to the other side
-            cells, places = self._inverted(points, cells)
-            off = np.flatnonzero((np.min(places, axis=1) < -_ON) | (np.sum(places, axis=1) > 1 + _ON))
-            edge = KDTree(self.mesh.inner_middles).query(points[off])[1] if len(off) else np.empty(0, dtype=int)
-            for side in self._made[0].f2t[:, self._facets(self._made[0], self.mesh.inner_edges)]:
-                _, others = self._inverted(points[off], side[edge])
-                inside = (np.min(others, axis=1) >= -_ON) & (np.sum(others, axis=1) <= 1 + _ON)
-                cells[off[inside]] = side[edge[inside]]
+        if not len(self.mesh.inner_edges):
+            return self._inverted(points, cells)
+        # between a straight edge and the interface a point may belong to the other side
+        _, places = self._inverted(points, cells)
+        off = np.flatnonzero((np.min(places, axis=1) < -_ON) | (np.sum(places, axis=1) > 1 + _ON))
+        edge = KDTree(self.mesh.inner_middles).query(points[off])[1] if len(off) else np.empty(0, dtype=int)
+        for side in self._made[0].f2t[:, self._facets(self._made[0], self.mesh.inner_edges)]:
+            _, others = self._inverted(points[off], side[edge])
+            inside = (np.min(others, axis=1) >= -_ON) & (np.sum(others, axis=1) <= 1 + _ON)
+            cells[off[inside]] = side[edge[inside]]
         return self._inverted(points, cells)
 
     def _inverted(self, points: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -316,11 +323,11 @@ def _line(nodes: Nodes) -> Triangles:
         np.any([(a < middle) & (middle < b) for a, b in intervals(nodes.domain)], axis=0)
     ]
     ends = np.arange(nodes.n_interior, nodes.n_nodes)[:, None]
-    if nodes.touches is None:
-        return Triangles(nodes.points, cells, ends, nodes.boundary, nodes.part)
-    joints = np.unique(nodes.interfaces.node)[:, None]
-    region = nodes.domain.region_of(nodes.points[cells].mean(axis=1))
-    return Triangles(nodes.points, cells, ends, nodes.boundary, nodes.part, region, joints, nodes.points[joints[:, 0]])
+    region, joints = np.zeros(len(cells), dtype=int), np.empty(0, dtype=int)
+    if nodes.interfaces is not None:
+        region, joints = nodes.domain.region_of(nodes.points[cells].mean(axis=1)), np.unique(nodes.interfaces.node)
+    inner = joints[:, None], nodes.points[joints]
+    return Triangles(nodes.points, cells, region, ends, nodes.boundary, nodes.part, *inner)
 
 
 def _check_orientation(elements: Elements) -> None:

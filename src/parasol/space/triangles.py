@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -10,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import Delaunay, KDTree
 
 from parasol.errors import InputError, UnsuitableNodes
-from parasol.space.geometry.domain import Arc, Domain
+from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.pieces import Pieces, arc_lengths, pieces, points_along
 from parasol.space.nodes import Nodes
 
@@ -19,44 +20,46 @@ _BENT = 0.15  # of its length, by which the boundary may leave an edge before th
 _ROUNDS = 40  # of halving edges that are missing or too bent
 _FOLDED = 0.2  # of a triangle's area, by which curved edges may not shrink it anywhere below
 _MOST = 3  # times as many vertices as nodes, at which it is given up
+_OFF = 1e-3  # of the domain's size: what is farther from an arc, whose polyline is dense, does not lie on it
+_MOSTLY = 0.8  # of the area of triangles between interfaces, that must be in one region
 _FLAT = 1e-9  # height of a triangle over its longest side, below which it is three points on a line
-_SAME = 1e-9  # of the domain's size: points nearer than this are one
+_SAME = 1e-7  # of the domain's size: points nearer than this are one
 
 
 @dataclass(frozen=True, eq=False)
 class Triangles:
-    """Triangles of a plane domain: corners, and the edges on the boundary with the points of it halfway along them.
+    """Triangles of a plane domain: corners, and the edges that may be curved with the points halfway along them.
 
-    Every edge of the boundary belongs to one triangle and lies on one part. Where the domain has regions, every triangle
-    lies in one of them, and the edges between two regions have points of the interface halfway along them.
+    Every edge of the boundary belongs to one triangle and lies on one part; edges of interfaces lie between regions.
     """
 
     points: np.ndarray  # (n_points, 2)
     triangles: np.ndarray  # (n_triangles, 3) into points, counterclockwise
+    region: np.ndarray  # (n_triangles,) index into domain.region_names, 0 where there are none
     edges: np.ndarray  # (n_edges, 2) into points: those on the boundary
     middles: np.ndarray  # (n_edges, 2): points of the boundary
     part: np.ndarray  # (n_edges,) index into domain.part_names
-    region: np.ndarray | None = None  # (n_triangles,) index into domain.region_names
-    inner_edges: np.ndarray = field(default_factory=lambda: np.empty((0, 2), dtype=int))  # (k, 2): those on interfaces
-    inner_middles: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))  # (k, 2): points of the interfaces
+    inner_edges: np.ndarray  # (n_inner, 2) into points: those on interfaces
+    inner_middles: np.ndarray  # (n_inner, 2): points of the interfaces
 
 
 @dataclass(eq=False)
 class _Chain:
     """Vertices along one arc, in order, with their lengths along it; of a closed arc the first one again at the end."""
 
-    arc: Pieces | Arc
-    curve: Domain  # on whose boundary the arc lies
+    shape: Domain  # whose boundary the arc is a piece of
+    arc: Pieces
     vertices: list[int]
     places: list[float]
-    starts: np.ndarray  # (n_pieces,) lengths at which its pieces begin, the first at or before 0
-    parts: np.ndarray  # (n_pieces,) the part of each piece
+    # of an arc of the domain's boundary, else empty: lengths at which its pieces begin, and the part of each, (n_pieces,)
+    starts: np.ndarray
+    parts: np.ndarray
 
     def points(self, places) -> np.ndarray:
-        """The points of the boundary at these lengths, (n, 2)."""
+        """The points of the arc at these lengths, (n, 2)."""
         places = np.atleast_1d(places)
         along = np.mod(places, self.arc.length) if self.arc.closed else places
-        return self.curve.project(points_along(_line_of(self.arc), along))
+        return self.shape.project(points_along(self.arc.points, along))
 
     @property
     def edges(self) -> np.ndarray:
@@ -96,22 +99,22 @@ def triangulate(nodes: Nodes) -> Triangles:
     if domain.dimension != 2 or domain.periods.any() or not nodes.n_boundary:
         raise InputError("only a plane domain that is not periodic is cut into triangles.")
     outer, points = _chains(nodes)
-    inner, points = _interface_chains(nodes, points)
+    inner, points = _inner_chains(nodes, points)
     chains = [*outer, *inner]
     for _ in range(_ROUNDS):
         mesh = Delaunay(points)
-        halved = [(chain, edge) for chain in chains for edge in reversed(_to_halve(chain, points, mesh).tolist())]
+        halved = [(chain, edge) for chain in chains for edge in _to_halve(chain, points, mesh).tolist()]
         if not halved:
             found = _inside(domain, outer, inner, points, mesh)
-            folded = _folded(found)
-            if not np.any(folded):
+            folded = np.flatnonzero(_folded(found))
+            if not len(folded):
                 return found
             first = np.cumsum([0, *[len(chain.edges) for chain in chains]])
-            owners = np.searchsorted(first, np.flatnonzero(folded), side="right") - 1
-            halved = [(chains[k], int(e - first[k])) for k, e in zip(owners, np.flatnonzero(folded), strict=True)][::-1]
+            owners = np.searchsorted(first, folded, side="right") - 1
+            halved = [(chains[k], int(e - first[k])) for k, e in zip(owners, folded, strict=True)]
         if len(points) > _MOST * nodes.n_nodes + 1000:
             break
-        for chain, edge in halved:  # from the end of each chain, lest edges move before their turn
+        for chain, edge in reversed(halved):  # from the end of each chain, lest edges move before their turn
             place = chain.middles[edge]
             chain.insert(edge, place, len(points))
             points = np.concatenate([points, chain.points(place)])
@@ -123,74 +126,62 @@ def triangulate(nodes: Nodes) -> Triangles:
 
 # ---- the boundary ----------------------------------------------------------------------------------------------------
 def _chains(nodes: Nodes) -> tuple[list[_Chain], np.ndarray]:
-    """The vertices along each arc, and all vertices: the nodes, and corners and ends of parts that have no node."""
+    """The vertices along each arc of the boundary, and all vertices: also corners and ends of parts without a node."""
     domain, arcs = nodes.domain, pieces(nodes.domain)
-    points, tolerance = nodes.points, _SAME * nodes.domain.size
-    found = [_nearest(arc.points, nodes.boundary) for arc in arcs]
-    owner = np.argmin([gap for gap, _ in found], axis=0)
-    corner = np.zeros(nodes.n_boundary, dtype=bool)
+    found, points = _along(arcs, nodes.points, np.arange(nodes.n_interior, nodes.n_nodes), _SAME * domain.size)
     chains = []
-    ends = np.array([arc.points[k] for arc in arcs if not arc.closed for k in (0, -1)]).reshape(-1, 2)
-    for end in ends:  # a corner is the end of two arcs
-        if np.min(np.linalg.norm(points[nodes.n_interior :] - end, axis=1)) > tolerance:
-            points = np.concatenate([points, [end]])
-    rim = KDTree(points[nodes.n_interior :])
-    at_ends = rim.query(ends)[1] if len(ends) else np.empty(0, dtype=int)
-    corner[at_ends[at_ends < nodes.n_boundary]] = True
-    at_ends = list(nodes.n_interior + at_ends)
-    for k, (arc, (_, places)) in enumerate(zip(arcs, found, strict=True)):
-        own = np.flatnonzero((owner == k) & ~corner)
-        own = own[np.argsort(places[own])]
-        vertices, along = [int(v) for v in nodes.n_interior + own], places[own].tolist()
-        if not arc.closed:
-            vertices, along = [int(at_ends.pop(0)), *vertices, int(at_ends.pop(0))], [0.0, *along, arc.length]
-        elif len(vertices) >= 3:
-            vertices, along = [*vertices, vertices[0]], [*along, along[0] + arc.length]
-        else:
-            raise UnsuitableNodes(f"a closed curve of the boundary has {len(vertices)} nodes. Use more nodes.")
-        chain = _Chain(arc, domain, vertices, along, *_kept(nodes, arc))
+    for arc, (vertices, along) in zip(arcs, found, strict=True):
+        chain = _Chain(domain, arc, vertices, along, *_kept(nodes, arc))
         for start in chain.starts[0 if arc.closed else 1 :] if len(chain.starts) > 1 else ():
             start += arc.length if start < along[0] else 0.0
             edge = int(np.searchsorted(chain.places, start)) - 1
-            if np.min(np.abs(np.array(chain.places) - start)) > tolerance:
+            if np.min(np.abs(np.array(chain.places) - start)) > _SAME * domain.size:
                 chain.insert(edge, start, len(points))
                 points = np.concatenate([points, chain.points(start)])
         chains.append(chain)
     return chains, points
 
 
-def _interface_chains(nodes: Nodes, points: np.ndarray) -> tuple[list[_Chain], np.ndarray]:
-    """The vertices along each interface, and all vertices: those of before, and ends of interfaces that have no node."""
+def _inner_chains(nodes: Nodes, points: np.ndarray) -> tuple[list[_Chain], np.ndarray]:
+    """The vertices along each arc of an interface between regions, and all vertices."""
     if nodes.interfaces is None:
         return [], points
-    lines, tolerance = nodes.domain.divided.lines, _SAME * nodes.domain.size
-    for arc, _ in lines:
-        for end in () if arc.closed else arc.points[[0, -1]]:
-            if np.min(np.linalg.norm(points - end, axis=1)) > 10 * tolerance:
-                points = np.concatenate([points, [end]])
-    tree = KDTree(points)
-    at_ends = [tree.query(arc.points[[0, -1]])[1] if not arc.closed else np.empty(0, dtype=int) for arc, _ in lines]
-    own = np.setdiff1d(nodes.interfaces.node, np.concatenate(at_ends))
-    found = [_nearest(_line_of(arc), points[own]) for arc, _ in lines]
-    owner = np.argmin([gap for gap, _ in found], axis=0)
-    chains = []
-    for k, ((arc, shape), (_, places), ends) in enumerate(zip(lines, found, at_ends, strict=True)):
-        mine = np.flatnonzero(owner == k)
-        mine = mine[np.argsort(places[mine])]
-        vertices, along = own[mine].tolist(), places[mine].tolist()
+    lines = nodes.domain.divided.lines
+    arcs = [Pieces(arc.line, arc.closed, np.array([0, len(arc.line) - 1]), np.ones((1, 1), bool)) for arc, _ in lines]
+    some = np.unique(np.concatenate([nodes.interfaces.node, np.arange(nodes.n_nodes, len(points))]))
+    found, points = _along(arcs, points, some, _SAME * nodes.domain.size)
+    none = np.empty(0, dtype=int)
+    return [_Chain(shape, arc, *f, none, none) for (_, shape), arc, f in zip(lines, arcs, found, strict=True)], points
+
+
+def _along(arcs: Sequence[Pieces], points: np.ndarray, some: np.ndarray, tolerance: float):
+    """Of `some` points those along each arc, in order, with their lengths along it, and all points.
+
+    The ends of an arc are among them; they are appended to the points where there is none.
+    """
+    gaps, places = zip(*[_nearest(arc.points, points[some]) for arc in arcs], strict=True)
+    owner = np.argmin(gaps, axis=0)
+    on = np.min(gaps, axis=0) <= _OFF * np.linalg.norm(np.ptp(points, axis=0))
+    at_ends = []
+    for end in [arc.points[k] for arc in arcs if not arc.closed for k in (0, -1)]:  # a corner is the end of two arcs
+        near = int(np.argmin(np.linalg.norm(points - end, axis=1)))
+        if np.linalg.norm(points[near] - end) > tolerance:
+            near, points = len(points), np.concatenate([points, [end]])
+        at_ends.append(near)
+    found = []
+    free = on & ~np.isin(some, at_ends)
+    for k, (arc, place) in enumerate(zip(arcs, places, strict=True)):
+        own = np.flatnonzero((owner == k) & free)
+        own = own[np.argsort(place[own])]
+        vertices, along = [int(v) for v in some[own]], place[own].tolist()
         if not arc.closed:
-            vertices, along = [int(ends[0]), *vertices, int(ends[1])], [0.0, *along, arc.length]
+            vertices, along = [at_ends.pop(0), *vertices, at_ends.pop(0)], [0.0, *along, arc.length]
         elif len(vertices) >= 3:
             vertices, along = [*vertices, vertices[0]], [*along, along[0] + arc.length]
         else:
-            raise UnsuitableNodes(f"a closed interface has {len(vertices)} nodes. Use more nodes.")
-        chains.append(_Chain(arc, shape, vertices, along, np.zeros(1), np.zeros(1, dtype=int)))
-    return chains, points
-
-
-def _line_of(arc: Pieces | Arc) -> np.ndarray:
-    """The whole polyline of an arc, for a closed one with its first point once more."""
-    return arc.line if isinstance(arc, Arc) else arc.points
+            raise UnsuitableNodes(f"a closed curve of the boundary has {len(vertices)} nodes. Use more nodes.")
+        found.append((vertices, along))
+    return found, points
 
 
 def _kept(nodes: Nodes, arc: Pieces) -> tuple[np.ndarray, np.ndarray]:
@@ -250,11 +241,13 @@ def _keys(edges: np.ndarray, n_points: int) -> np.ndarray:
 
 
 # ---- the inside ------------------------------------------------------------------------------------------------------
-def _inside(domain: Domain, chains: list[_Chain], inner: list[_Chain], points: np.ndarray, mesh: Delaunay) -> Triangles:
+def _inside(domain: Domain, outer: list[_Chain], inner: list[_Chain], points: np.ndarray, mesh: Delaunay) -> Triangles:
     """The triangles inside the domain: those that edges of the boundary separate from the outside."""
-    edges = np.concatenate([chain.edges for chain in chains])
-    middles = np.concatenate([chain.points(chain.middles) for chain in chains])
-    part = np.concatenate([chain.edge_parts for chain in chains])
+    edges = np.concatenate([chain.edges for chain in outer])
+    middles = np.concatenate([chain.points(chain.middles) for chain in outer])
+    part = np.concatenate([chain.edge_parts for chain in outer])
+    inner_edges = np.concatenate([np.empty((0, 2), dtype=int), *[chain.edges for chain in inner]])
+    inner_middles = np.concatenate([np.empty((0, 2)), *[chain.points(chain.middles) for chain in inner]])
     triangles = mesh.simplices.copy()
     turned = _area(points, triangles) < 0
     triangles[turned] = triangles[turned][:, [0, 2, 1]]
@@ -271,45 +264,59 @@ def _inside(domain: Domain, chains: list[_Chain], inner: list[_Chain], points: n
     way = points[edges[edge, 1]] - points[edges[edge, 0]]
     across = np.stack([way[:, 1], -way[:, 0]], axis=1)
     outward = across * np.sign(np.sum(across * domain.plain(middles)[1][edge], axis=1))[:, None]
-    within = np.sum(third * outward, axis=1) < 0
+    inner_side = np.sum(third * outward, axis=1) < 0
 
-    free = np.flatnonzero(~np.isin(sides, keys))
-    free = free[np.argsort(sides[free], kind="stable")]
-    pair = np.flatnonzero(sides[free][1:] == sides[free][:-1])
-    graph = sparse.coo_array(
-        (np.ones(len(pair)), (owner[free[pair]], owner[free[pair + 1]])), shape=(len(triangles),) * 2
-    )
-    group = connected_components(graph, directed=False)[1]
-    votes = [np.bincount(group[owner[on[some]]], minlength=group.max() + 1) for some in (within, ~within)]
+    group = _groups(sides, keys, owner)
+    votes = [np.bincount(group[owner[on[some]]], minlength=group.max() + 1) for some in (inner_side, ~inner_side)]
     kept = triangles[(votes[0] > 0)[group]]
-    found = _keys(_sides(kept), len(points))
-    unique, counts = np.unique(found, return_counts=True)
+    unique, counts = np.unique(_keys(_sides(kept), len(points)), return_counts=True)
     if np.any((votes[0] > 0) & (votes[1] > 0)) or not np.array_equal(unique[counts == 1], np.sort(keys)):
         raise UnsuitableNodes(
             "the triangles between these nodes do not fit the boundary of the domain. Use more nodes, above all in "
             "narrow places."
         )
+    region = _regions(domain, points, kept, _keys(inner_edges, len(points)))
     used = np.unique(kept)
     number = np.full(len(points), -1)
     number[used] = np.arange(len(used))
-    plain = Triangles(points[used], number[kept], number[edges], middles, part)
-    if not domain.region_names:
-        return plain
-    return replace(
-        plain,
-        region=domain.region_of(plain.points[plain.triangles].mean(axis=1)),
-        inner_edges=number[np.concatenate([np.empty((0, 2), dtype=int), *[chain.edges for chain in inner]])],
-        inner_middles=np.concatenate([np.empty((0, 2)), *[chain.points(chain.middles) for chain in inner]]),
+    return Triangles(
+        points[used], number[kept], region, number[edges], middles, part, number[inner_edges], inner_middles
     )
 
 
+def _groups(sides: np.ndarray, walls: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """Numbers of the groups of triangles that share sides other than `walls`, (n_triangles,)."""
+    free = np.flatnonzero(~np.isin(sides, walls))
+    free = free[np.argsort(sides[free], kind="stable")]
+    pair = np.flatnonzero(sides[free][1:] == sides[free][:-1])
+    n = int(owner.max()) + 1
+    graph = sparse.coo_array((np.ones(len(pair)), (owner[free[pair]], owner[free[pair + 1]])), shape=(n, n))
+    return connected_components(graph, directed=False)[1]
+
+
+def _regions(domain: Domain, points: np.ndarray, triangles: np.ndarray, walls: np.ndarray) -> np.ndarray:
+    """The region of each triangle, (n_triangles,): that of most of those that no interface separates from it."""
+    names = domain.region_names
+    if not names:
+        return np.zeros(len(triangles), dtype=int)
+    group = _groups(_keys(_sides(triangles), len(points)), walls, np.tile(np.arange(len(triangles)), 3))
+    votes = np.zeros((group.max() + 1, len(names)))
+    area = _area(points, triangles)
+    np.add.at(votes, (group, domain.region_of(points[triangles].mean(axis=1))), area)
+    # curved edges may leave a little of a region on the other side of an interface, no more
+    if np.any(np.max(votes, axis=1) < _MOSTLY * np.sum(votes, axis=1)):
+        raise UnsuitableNodes("the triangles between these nodes do not fit the interfaces. Use more nodes.")
+    return np.argmax(votes, axis=1)[group]
+
+
 def _folded(found: Triangles) -> np.ndarray:
-    """Which edges of the boundary and of interfaces, curved as they are, nearly fold a triangle over: (n_edges + k,) bool.
+    """Which edges of the boundary and then of interfaces nearly fold a triangle over: (n_edges + n_inner,) bool.
 
     From a corner a quadratic edge leaves in the direction of its end plus four times what its middle is off.
     """
     corners = found.points[found.triangles]
-    edges, middles = np.vstack([found.edges, found.inner_edges]), np.vstack([found.middles, found.inner_middles])
+    edges = np.concatenate([found.edges, found.inner_edges])
+    middles = np.concatenate([found.middles, found.inner_middles])
     keys, sides = _keys(edges, len(found.points)), _keys(_sides(found.triangles), len(found.points))
     order = np.argsort(keys)
     on = np.isin(sides, keys)
