@@ -390,3 +390,10 @@ def test_quantities_do_not_look_across_interfaces():
         rows(read, nodes)
     with pytest.raises(InputError, match="'rim', which the domain does not have"):
         problem(-ps.laplacian(u), quantities={"out": ps.Flux(coefficient=ps.by_region(rim=1, otherwise=0))})
+
+
+def test_a_condition_on_the_flux_of_another_unknown_is_refused():
+    equations = [Eq(-ps.divergence(ps.gradient(w)), 0) for w in (v, u)]
+    with pytest.raises(InputError, match="of u is on the flux of equation 1, which does not contain u"):
+        problem(equations, [ps.NormalFlux(u), ps.Dirichlet(0)], SQUARE)
+    problem(equations[::-1], [ps.NormalFlux(u), ps.Dirichlet(0)], SQUARE)

@@ -436,6 +436,11 @@ class Problem:
                 )
             if isinstance(condition, NormalFlux):
                 equation = written_flux(self.balances[j], where, NORMAL_INSTEAD) - to_expression(condition.value)
+                if not self.balances[j].normal_flux.has(u):
+                    raise InputError(
+                        f"the {where} of {u.func} is on the flux of equation {j + 1}, which does not contain {u.func}. Give "
+                        "the equations in the order of the unknowns."
+                    )
             else:
                 equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
             form = self._read(equation, where, region)

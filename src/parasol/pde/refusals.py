@@ -13,8 +13,8 @@ def refuse_high_orders(forms: Sequence[Form]) -> None:
     order, in_time = (max(getattr(form, name) for form in forms) for name in ("order", "time_order"))
     if order > 2:
         raise InputError(
-            f"the equation has derivatives of order {order}. Up to 2 is understood: an unknown has one condition on each "
-            "boundary part. Make the lower derivatives an unknown of their own: ps.laplacian(ps.laplacian(u)) = f is "
+            f"the equation has derivatives of order {order}, above order 2, and an unknown has one condition on each "
+            "boundary part only. Make the lower derivatives an unknown of their own: ps.laplacian(ps.laplacian(u)) = f is "
             "[ps.Eq(ps.laplacian(u), v), ps.Eq(ps.laplacian(v), f)], where a clamped edge has two conditions on u, "
             "[ps.Dirichlet(0), ps.Eq(ps.gradient(u).dot(ps.normal(x, y)), 0)]. Supported edges that meet in a re-entrant "
             "corner are the exception: there the two equations have another solution."
