@@ -378,10 +378,18 @@ def test_quantities_do_not_look_across_interfaces():
         "weighted": ps.Flux("right", coefficient=ps.by_region(otherwise=8, left=0)),
         "beside": ps.PointValue((0.31, 0.5)),
         "below": ps.Integral("bottom"),
+        "over": ps.Integral(),
     }
     read = problem(-ps.divergence(k * ps.gradient(u)), quantities=wanted)
     below = 0.3**2 / 2 + 0.3 * (0.3 + 0.45) / 2 + 0.4 * (0.45 + 0.55) / 2
-    assert rows(read, nodes) @ values == pytest.approx([1, 0, -1, 2, 0.305, below], abs=1e-5)
+    assert rows(read, nodes) @ values == pytest.approx([1, 0, -1, 2, 0.305, below, below], abs=1e-5)
+    round_, counts, errors = ps.Box((-1, -1), (1, 1)).regions(inclusion=ps.Disc(radius=0.5)), (400, 1600), []
+    for count in counts:
+        inner = ps.scatter(round_, n_nodes=count)
+        cone = np.minimum(np.linalg.norm(inner.points, axis=1) - 0.5, 0)
+        mean = problem(-ps.laplacian(u), domain=round_, quantities={"mean": ps.Average()})
+        errors.append(abs(float((rows(mean, inner) @ cone)[0]) + np.pi / 96))
+    assert errors[1] < errors[0] < 1e-4  # 7e-4 with stencils across the interface
     # parameters may stand in the flux of regions that the part does not touch
     read = problem(-ps.divergence(K * ps.gradient(u)), quantities={"right": ps.Flux("right")})
     assert rows(read, nodes) @ at == pytest.approx([1], abs=1e-6)
