@@ -120,6 +120,8 @@ def test_fluxes_in_regions():
     plain = problem(-ps.divergence(m * ps.gradient(u)), domain=SQUARE)
     assert terms(plain.fluxes_in(None)[0]) == {(0, (1, 0)): m * nx, (0, (0, 1)): m * ny}
     assert problem(-ps.laplacian(u), domain=SQUARE).fluxes_in(None) == (None,)
+    # all second derivatives outside: the slopes are continuous, whatever stands under the divergence
+    assert problem(-ps.laplacian(u) + ps.divergence((x * u, u), x, y) + K * u).fluxes_in(0) == (None,)
     moving = problem(-ps.divergence(ps.gradient(u)) + ps.divergence((K * u, 0), x, y))
     assert terms(moving.fluxes_in(0)[0]) == {(0, (1, 0)): nx, (0, (0, 1)): ny, (0, (0, 0)): -m * nx}
     nonlinear = problem(-ps.divergence((K + u**2) * ps.gradient(u)))
@@ -234,6 +236,17 @@ def test_fluxes_that_are_ambiguous_are_refused():
     for within in (K * ps.gradient(u), K * u * ps.gradient(x, x, y)):
         with pytest.raises(InputError, match="together they are one flux"):
             problem(-ps.divergence(within) - ps.laplacian(u))
+    # a kink of u in the equation of v, where its second derivatives stand outside of a divergence
+    kinked = [-ps.divergence(K * ps.gradient(u)), -ps.laplacian(v) - ps.laplacian(u)]
+    with pytest.raises(InputError, match="together they are one flux"):
+        problem([Eq(left, 0) for left in kinked], [ps.Dirichlet(0)] * 2)
+    kinked[1] = -ps.divergence(ps.gradient(v) + ps.gradient(u))
+    problem([Eq(left, 0) for left in kinked], [ps.Dirichlet(0)] * 2)
+    with pytest.raises(InputError, match="no derivatives of the unknown: where it is continuous, the unknown jumps"):
+        problem(u + ps.divergence((K * u, u), x, y))
+    w = ps.unknown("w", x, y, t)
+    with pytest.raises(InputError, match="has a derivative in time"):
+        ps.Problem(LAYERS, Eq(w.diff(t), ps.divergence(K * ps.gradient(w + w.diff(t)))), ps.Dirichlet(0), initial=0)
     for other in (x * ps.divergence((u, u), x, y), K * ps.divergence((u, u), x, y)):
         with pytest.raises(InputError, match="different factors"):
             problem(-ps.divergence(K * ps.gradient(u)) + other)
@@ -276,6 +289,7 @@ def test_a_traction_is_the_flux_of_its_equation():
     ("equation", "words"),
     [
         (-ps.laplacian(u), "has no ps.divergence"),
+        (-ps.laplacian(u) + ps.divergence((u, u), x, y), "second derivatives outside of its ps.divergence"),
         (-m * ps.divergence(ps.gradient(u)), "Write them under the divergence"),
         (-ps.divergence(ps.gradient(u)) / (1 + x), "Write them under the divergence"),
         (ps.divergence((u.diff(x),), x) - ps.divergence((u.diff(y),), y), "opposite signs"),
