@@ -63,7 +63,7 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
-    for _, outside in problem.outside_divergences if not problem.nondivergence else ():
+    for outside in problem.outside_divergences if not problem.nondivergence else ():
         for coefficient in coefficients(outside, order=1):
             if coefficient.has(Region):
                 yield (
