@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from parasol.pde.model import Model
 
 _PER_NODE = 3  # points in the cell of each inner node, beside the node itself
-_RADIUS = {1: 0.5, 2: 0.525, 3: 0.62}  # of a ball as large as a node's cell, in spacings
+_RADIUS = 0.5  # of a node's cell, in distances to its neighbours
 _PER_MONOMIAL = 1.5  # nodes of a stencil at least
 _SIGNS = 2  # random signs that are tried
 
@@ -125,14 +125,19 @@ def discretisation(solution: Solution) -> float | None:
     The estimate is (‖d‖² + ‖e‖²)^½ / ‖u‖ at the nodes, the largest over the unknown functions.
     """
     model, unknowns = solution.model, solution.unknowns
+    return None if unknowns is None else error_of(model, unknowns, solution.mu)
+
+
+def error_of(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> float | None:
+    """The same of a solution by its values at nodes and ghosts, (n_unknowns,)."""
     prepared = model.between
-    if prepared is None or unknowns is None:
+    if prepared is None:
         return None
-    mean, deviation = prepared.residuals(unknowns, solution.mu)
-    factors = _linearised(model, unknowns, solution.mu)
+    mean, deviation = prepared.residuals(unknowns, mu)
     signs = random_signs(_SIGNS * len(mean)).reshape(_SIGNS, -1)
-    found = factors.solve(np.vstack([mean, signs * deviation]).T).T
-    even, *random = [relative_error(model, solution.values + model.layout.at_nodes(d), solution.values) for d in found]
+    found = _linearised(model, unknowns, mu).solve(np.vstack([mean, signs * deviation]).T).T
+    values = model.layout.at_nodes(unknowns)
+    even, *random = [relative_error(model, values + model.layout.at_nodes(d), values) for d in found]
     return float(np.hypot(even, np.sqrt(np.mean(np.square(random)))))
 
 
@@ -198,7 +203,10 @@ def _points_between(nodes: Nodes) -> tuple[np.ndarray, np.ndarray]:
         turned = directions @ np.linalg.qr(rng.standard_normal((n, dimension, dimension)))[0]
         inner = 1 / (_PER_NODE + 1)  # of the cell, which the node itself speaks for
         steps = (inner + (1 - inner) * share[..., None]) ** (1 / dimension) * turned
-    points = nodes.interior[:, None] + _RADIUS[dimension] * nodes.spacing[:n, None, None] * steps
+    near = Cloud(nodes.points, nodes.domain).nearest(nodes.interior, min(2 * dimension + 1, nodes.n_nodes))[1][:, 1:]
+    known = np.isfinite(near)  # but for those behind a wall
+    spacing = np.sum(near, axis=1, where=known) / np.maximum(np.sum(known, axis=1), 1)
+    points = nodes.interior[:, None] + _RADIUS * spacing[:, None, None] * steps
     points = nodes.domain.wrap(points.reshape(-1, dimension))
     inside = nodes.domain.contains(points)
     return points[inside], np.repeat(np.arange(n), _PER_NODE)[inside]
