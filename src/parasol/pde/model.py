@@ -126,6 +126,13 @@ class Model:
 
         return probe(self)
 
+    @cached_property
+    def richer(self) -> Model | None:
+        """The same problem on the same nodes with one polynomial degree more, for the error of a solve in time."""
+        from parasol.pde.discretisation import richer_model
+
+        return richer_model(self)
+
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
         return self.inputs.check(mus, extrapolate=extrapolate)

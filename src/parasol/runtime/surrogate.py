@@ -293,8 +293,14 @@ class Surrogate:
             known = self.provenance.discretisation_error
             return None if known is None else np.full(len(mus), float(known))
         with np.errstate(over="ignore"):
-            found = np.exp(self.discretisation.predict(self.features(mus))[:, 0])
+            found = np.exp(self._discretisation_program(mus)[:, 0])
         return np.where(self.parameters.inside(mus), found, np.inf)
+
+    @cached_property
+    def _discretisation_program(self) -> Program:
+        """From parameters to the logarithm of the discretisation error, folded."""
+        assert self.discretisation is not None
+        return Program((*self.features.operations, *self.discretisation.program.operations)).folded()
 
     def restricted(
         self, *, nodes: ArrayLike | None = None, points: ArrayLike | None = None, times: ArrayLike | None = None
