@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -15,7 +14,7 @@ from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
 from parasol.space.operators import differentiate
 from parasol.space.stencils import Scheme
-from parasol.space.volumes import Samples, cell_samples
+from parasol.space.volumes import cell_samples
 from parasol.space.wrap import Wrap
 
 _PIECES = 2  # pieces of an arc per spacing, with two Gauss points each
@@ -48,25 +47,6 @@ def volume_weights(nodes: Nodes, scheme: Scheme) -> np.ndarray:
     border between two nodes' cells is counted to hardly matters, so the error is that of the small cells, cut at random
     by the boundary.
     """
-    if not nodes.domain.region_names:
-        everywhere = np.arange(nodes.n_nodes)
-        return _integrated(nodes, everywhere, scheme, lambda samples: (samples.centres, samples.owner, samples.volume))
-    wrap, out = Wrap.of(nodes.domain), np.zeros(nodes.n_nodes)
-    for region in range(len(nodes.domain.region_names)):
-        # u has a kink at an interface: cells belong to nodes of their own region, and stencils see that alone
-        own = np.flatnonzero(nodes.touches[:, region])  # type: ignore[index]
-        tree = wrap.tree(nodes.points[own])
-
-        def inside(samples: Samples, region=region, own=own, tree=tree):
-            centres = samples.centres[nodes.domain.region_of(samples.centres) == region]
-            return centres, own[wrap.query(tree, centres, 1)[1][:, 0]], samples.volume
-
-        out += _integrated(nodes, own, scheme, inside)
-    return out
-
-
-def _integrated(nodes: Nodes, own: np.ndarray, scheme: Scheme, inside: Callable) -> np.ndarray:
-    """Weights (n_nodes,) of the integral over cells that belong to the nodes `own`, whose derivatives see these alone."""
     dimension, n = nodes.dimension, nodes.n_nodes
     wrap = Wrap.of(nodes.domain)
     axes = np.eye(dimension, dtype=int)
@@ -74,16 +54,14 @@ def _integrated(nodes: Nodes, own: np.ndarray, scheme: Scheme, inside: Callable)
     derivatives = [*(tuple(axis) for axis in axes), *(tuple(axes[i] + axes[j]) for i, j in pairs)]
     volumes, moments = np.zeros(n), np.zeros((len(derivatives), n))
     for samples in cell_samples(nodes):
-        centres, owner, volume = inside(samples)
-        away = wrap.shortest(centres - nodes.points[owner])
-        volumes += volume * np.bincount(owner, minlength=n)
+        owner = samples.owner
+        away = wrap.shortest(samples.centres - nodes.points[owner])
+        volumes += samples.volume * np.bincount(owner, minlength=n)
         products = [away[:, i] * away[:, j] / (1 + (i == j)) for i, j in pairs]
         for row, value in zip(moments, [*away.T, *products], strict=True):
-            row += volume * np.bincount(owner, weights=value, minlength=n)
-    points = nodes.points[own]
-    slopes = differentiate(Cloud(points, nodes.domain), points, derivatives, scheme)
-    volumes[own] += sum(slopes[a].T @ moment[own] for a, moment in zip(derivatives, moments, strict=True))
-    return volumes
+            row += samples.volume * np.bincount(owner, weights=value, minlength=n)
+    slopes = differentiate(Cloud(nodes.points, nodes.domain), nodes.points, derivatives, scheme)
+    return volumes + sum(slopes[a].T @ moment for a, moment in zip(derivatives, moments, strict=True))
 
 
 def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
