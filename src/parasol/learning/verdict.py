@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from parasol.checks import ParasolWarning
-from parasol.learning.nodes import Discretised, rebuilding
+from parasol.learning.nodes import Discretised
+from parasol.learning.rebuilding import record_of
 from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome
 from parasol.learning.request import Request
 from parasol.learning.solves import SolveCache
@@ -84,7 +85,7 @@ def with_report(
     if chosen is not None and isinstance(chosen.model, Model):
         problem = chosen.model.problem
         facts |= problem_words(problem)
-        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": rebuilding(chosen.model)}
+        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": record_of(chosen.model).to_dict()}
     return replace(surrogate, facts=facts)
 
 

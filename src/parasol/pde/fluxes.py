@@ -15,10 +15,11 @@ from parasol.expressions import as_function
 from parasol.pde.equation import Form, Time, difference, normal
 from parasol.pde.jumps import jumping_parts
 from parasol.pde.parameters import FunctionParameter, Parameter
-from parasol.pde.quantities import rows_at
 from parasol.pde.regions import Region
 from parasol.pde.separation import multiplied_out
 from parasol.pde.vectors import Divergence, lost_flux
+from parasol.space.by_region import derivatives_at
+from parasol.space.elements import Elements
 from parasol.space.geometry.domain import Domain
 from parasol.space.nodes import Nodes
 from parasol.space.quadrature import surface_points
@@ -162,14 +163,14 @@ class EquationFlux:
         if all(map(_has_parameters, self.forms.values())):
             raise _depends(f"the quantity {name!r}", self.forms.values())
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Rows of the terms of n·F, summed over the part, (n_unknowns * n_nodes,)."""
         surface = surface_points(nodes, self.part)
         regions = np.full(len(surface.points), -1)
         if None not in self.forms:
             regions = nodes.domain.region_of(surface.points)
         used = sorted({t.derivative for form in self.forms.values() for t in form.operator if t.derivative is not None})
-        rows = rows_at(nodes, surface.points, used, scheme)
+        rows = derivatives_at(nodes, surface.points, used, scheme)
         out = np.zeros((self.n_unknowns, nodes.n_nodes))
         for region, form in self.forms.items():
             here = regions == (-1 if region is None else region)

@@ -63,7 +63,7 @@ class Dirichlet:
 
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         return u - to_expression(self.value)
 
@@ -74,7 +74,7 @@ class Neumann:
 
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         return _normal_derivative(u) - to_expression(self.value)
 
@@ -87,7 +87,7 @@ class Robin:
     beta: object
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         alpha, beta, value = (to_expression(v) for v in (self.alpha, self.beta, self.value))
         return alpha * u + beta * _normal_derivative(u) - value
@@ -133,7 +133,9 @@ class Problem:
     constant; where they are, SymPy makes b u_x of it, and `discretize` warns that this is what is solved.
 
     Coefficients, sources, conditions and initial states may differ by the regions of the domain, `ps.by_region(...)`; a
-    coefficient of second derivatives only under `ps.divergence`, whose flux is continuous at the interfaces.
+    coefficient of second derivatives only under `ps.divergence`, whose flux is continuous at the interfaces. `interfaces`
+    gives sources on interfaces, {("core", "shell"): q} with a list of sources for several unknowns: the fluxes of both
+    sides add up to q, Σ n·F = q with outward normals, where the equation is −div F = f.
 
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
@@ -152,6 +154,7 @@ class Problem:
     unknowns: tuple[AppliedUndef, ...] = ()
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     nondivergence: bool = False
+    interfaces: Mapping[tuple[str, str], object] = field(default_factory=dict)
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
@@ -164,7 +167,7 @@ class Problem:
         self._recognise_regions()
         check_regions(self._statements, self.region_names)
         self._check_time()
-        _ = self.forms, self.conditions
+        _ = self.forms, self.conditions, self.interface_sources
         self._check_symbols()
         check_quantities(self.quantities, self.domain, self.names)
         _ = self.functionals
@@ -217,7 +220,7 @@ class Problem:
     @property
     def _statements(self) -> list[sympy.Basic]:
         """All expressions in which values may differ by region."""
-        given = [self.boundary, self.initial, self.exact]
+        given = [self.boundary, self.initial, self.exact, self.interfaces]
         found: list[sympy.Basic] = [e for e in self.equations if isinstance(e, sympy.Basic)]
         while given:
             part = given.pop()
@@ -256,6 +259,15 @@ class Problem:
         """
         return self._fluxes[region]
 
+    def rests_in(self, region: int | None) -> tuple[Form | None, ...]:
+        """What stands beside the divergence of each equation inside a region, rest / factor in  −div F + rest / factor = 0."""
+        return tuple(
+            None
+            if found is None
+            else self._read(found.rest / found.factor, "equation beside its divergence", region, needs_unknown=False)
+            for found in self.balances
+        )
+
     @cached_property
     def functionals(self) -> dict[str, Quantity]:
         """The quantities of interest, where fluxes are those of the equations that have a divergence."""
@@ -286,6 +298,29 @@ class Problem:
             return None if found is None else self._read(found.normal_flux, "flux", region, needs_unknown=False)
 
         return {region: tuple(flux(found, region) for found in self.balances) for region in self._regions}
+
+    @cached_property
+    def interface_sources(self) -> dict[frozenset[int], tuple[Form, ...]]:
+        """The sources on the interfaces between two regions, by the places of these in `region_names`: one per unknown."""
+        out = {}
+        for pair, given in self.interfaces.items():
+            if not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(self.region_names):
+                raise InputError(
+                    f"interfaces names {pair!r}. Give the names of two regions, such as ('core', 'shell'); the regions "
+                    f"are: {', '.join(self.region_names) or 'none'}."
+                )
+            sources = [to_expression(source) for source in (given if isinstance(given, list | tuple) else [given])]
+            if len(sources) != len(self.names):
+                raise InputError(f"the interface {pair} has {len(sources)} source(s) for {len(self.names)} unknown(s).")
+            where = f"source on the interface {pair}"
+            forms = tuple(self._read(-source, where, needs_unknown=False) for source in sources)
+            if any(form.operator or form.jets for form in forms):
+                raise InputError(f"the {where} contains an unknown. Only known sources are understood there.")
+            key = frozenset(self.region_names.index(name) for name in pair)
+            if key in out:
+                raise InputError(f"the {where} is given twice. Give it once.")
+            out[key] = forms
+        return out
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
@@ -526,7 +561,8 @@ class Problem:
     def all_forms(self) -> list[Form]:
         """The equations and the boundary conditions of all parts, as terms."""
         conditions = [form for region in self._regions for f in self.conditions_in(region).values() for form in f]
-        return [*self.forms, *conditions]
+        sources = [form for forms in self.interface_sources.values() for form in forms]
+        return [*self.forms, *conditions, *sources]
 
     @property
     def exact_solutions(self) -> dict[str, sympy.Expr]:
@@ -538,7 +574,9 @@ class Problem:
             )
         return {} if self.exact is None else {name: to_expression(given[name]) for name in self.names}
 
-    def evaluate(self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu, t: float | None = None) -> np.ndarray:
+    def evaluate(
+        self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu: np.ndarray, t: float | None = None
+    ) -> np.ndarray:
         """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension)."""
         scalars = self.parameter_symbols[0]
         times = [] if self.time is None or t is None else [self.time]

@@ -8,18 +8,16 @@ from typing import Protocol
 
 import numpy as np
 import sympy
-from scipy import sparse
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
 from parasol.pde.regions import check_regions, in_region
+from parasol.space.by_region import derivatives_at
+from parasol.space.elements import Elements
 from parasol.space.geometry.axes import axis_symbols
 from parasol.space.geometry.domain import Domain
-from parasol.space.kernels import MultiIndex
-from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
-from parasol.space.operators import differentiate
 from parasol.space.quadrature import surface_points, volume_weights
 from parasol.space.stencils import Scheme
 
@@ -31,7 +29,7 @@ class Quantity(Protocol):
         """Refuse what makes no sense on this domain."""
         ...
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Weights of the values at the nodes, (n_nodes,)."""
         ...
 
@@ -52,10 +50,10 @@ class PointValue:
     def _at(self, dimension: int, name: str = "point") -> np.ndarray:
         return check_finite(check_shape(np.atleast_1d(self.point)[None], (1, dimension), f"point of {name!r}"), "point")
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """A row of interpolation."""
         zero = (0,) * nodes.dimension
-        return rows_at(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
+        return derivatives_at(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +67,19 @@ class Integral:
         """Refuse a part that the domain does not have."""
         _check_part(self.part, domain, name)
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
-        """Quadrature weights."""
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
+        """Quadrature weights; of elements the integrals of their shape functions."""
         if self.part is None:
-            return volume_weights(nodes, scheme)
+            return scheme.integrals if isinstance(scheme, Elements) else volume_weights(nodes, scheme)
         zero, surface = (0,) * nodes.dimension, surface_points(nodes, self.part)
-        return rows_at(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
+        return derivatives_at(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
 
 
 @dataclass(frozen=True, eq=False)
 class Average(Integral):
     """The mean of u over the domain, or over a named part of its boundary: the integral of u over that of 1."""
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Quadrature weights that sum to 1."""
         found = super().weights(nodes, scheme)
         return found / found.sum()
@@ -114,7 +112,7 @@ class Flux:
     def _factor(self) -> sympy.Expr:
         return sympy.S.One if self.coefficient is None else to_expression(self.coefficient)
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Rows of the normal derivative, summed over the part."""
         surface = surface_points(nodes, self.part)
         factor = np.empty(len(surface.points))
@@ -123,7 +121,7 @@ class Flux:
             symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
             factor[here] = as_function(expression, symbols)(*surface.points[here].T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
-        slopes = rows_at(nodes, surface.points, first, scheme)
+        slopes = derivatives_at(nodes, surface.points, first, scheme)
         parts = [slopes[a].T @ (factor * area) for a, area in zip(first, surface.areas.T, strict=True)]
         return np.sum(parts, axis=0)
 
@@ -139,7 +137,7 @@ class Weighted:
         """Refuse what is not a row of numbers."""
         check_finite(check_shape(self.values, (None,), f"weights of the quantity {name!r}"), name)
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """The weights as given."""
         return np.asarray(self.values, dtype=float)
 
@@ -161,7 +159,7 @@ def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknown
             raise InputError(f"a quantity is named {name!r}. Give it a name of its own.")
         if not callable(getattr(quantity, "weights", None)):
             raise InputError(
-                f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.Weighted."
+                f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.pde.Weighted."
             )
         of = getattr(quantity, "of", None)
         if of is None and len(unknowns) > 1 and not isinstance(quantity, Weighted):
@@ -172,7 +170,7 @@ def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknown
 
 
 def quantity_rows(
-    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme, unknowns: Sequence[str]
+    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme | Elements, unknowns: Sequence[str]
 ) -> QuantityRows:
     """Quantities as rows of weights, (n_quantities, n_fields * n_nodes)."""
     n = nodes.n_nodes
@@ -186,25 +184,6 @@ def quantity_rows(
             field = list(unknowns).index(of)
             row[field * n : (field + 1) * n] = check_shape(found, (n,), f"weights of the quantity {name!r}")
     return QuantityRows(tuple(quantities), rows)
-
-
-def rows_at(nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme) -> Mapping[MultiIndex, sparse.csr_array]:
-    """Matrices (n_points, n_nodes) of derivatives at points of the domain, from nodes of their own region alone."""
-    if not nodes.domain.region_names:
-        return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme).matrices
-    shape, found = (len(points), nodes.n_nodes), []
-    for region, (_, here) in enumerate(_by_region(nodes, points)):
-        own = np.flatnonzero(nodes.touches[:, region])  # type: ignore[index]
-        if len(here):
-            cloud = Cloud(nodes.points[own], nodes.domain)
-            found.append((here, own, differentiate(cloud, points[here], derivatives, scheme)))
-    out = {}
-    for index in derivatives:
-        entries = [(part[index].tocoo(), here, own) for here, own, part in found]
-        values = np.concatenate([m.data for m, _, _ in entries])
-        places = [np.concatenate([where[k][m.coords[k]] for m, *where in entries]) for k in range(2)]
-        out[index] = sparse.csr_array((values, tuple(places)), shape=shape)
-    return out
 
 
 def _by_region(nodes: Nodes, points: np.ndarray) -> list[tuple[str | None, np.ndarray]]:

@@ -49,7 +49,7 @@ class Region(sympy.Symbol):
         return name == self.name or (self.name == OTHERWISE and bool(self.beside) and name not in self.beside)
 
 
-def by_region(**values) -> sympy.Expr:
+def by_region(**values: sympy.Expr | complex) -> sympy.Expr:
     """A value for each region of the domain, by name; `otherwise=` is the value in all regions that are not named.
 
     Values are numbers or expressions. A coefficient of a flux that differs by region belongs under a divergence, since

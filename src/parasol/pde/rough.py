@@ -38,7 +38,7 @@ _AS_READ = (
 )
 
 
-def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
+def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> list[str]:
     """What limits the accuracy on these nodes whatever the scheme, as sentences; empty for an ordinary problem.
 
     Seen are jumps along the coordinates in the source and the coefficients of the equation, coefficients of second
@@ -46,7 +46,7 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both sides of a
     re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given values have
     such solutions too, but there the scheme converges evenly. Given values that jump along the boundary are seen as well,
-    but for those that contain the normal.
+    but for those that contain the normal. Of singular points `elements` need no warning: they converge evenly there.
     """
     conditions = set(problem.conditions.values())
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
@@ -56,7 +56,7 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
-        *_singular_points(problem, nodes, meetings),
+        *_singular_points(problem, nodes, [] if elements else meetings),
         *_jumping_values(problem, nodes, meetings),
     ]
 

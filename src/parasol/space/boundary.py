@@ -46,6 +46,7 @@ class Boundary:
 
 
 Spacing = Callable[[np.ndarray], np.ndarray]
+Joints = Callable[[Spacing], np.ndarray]
 _THIN = 0.5  # in spacings: what is thinner is no piece of the boundary
 ROUND = 8  # nodes that a closed curve needs to be told from a polygon
 _ROUND_IN_SPACE = 24  # and a closed surface from a polyhedron
@@ -53,18 +54,19 @@ _LINKED = 1.8  # spacings between neighbours on one surface
 
 
 def boundary_nodes(
-    domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20, joints=None
+    domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20, joints: Joints | None = None
 ) -> Boundary:
     """Place nodes on the boundary of a domain with the local spacing, or n of them with that density.
 
     `spacing` takes (m, dimension) points and returns (m,) positive lengths. Surface nodes are evened out by `steps` of
-    repulsion. `joints` are points (m, 2) in the plane; there is a node at each of them that lies on the boundary.
+    repulsion. `joints` makes points (m, dimension) for a spacing; there is a node at each of them that lies on the boundary.
     """
     if domain.dimension == 1:
         return _ends(domain, n)
     if domain.dimension == 2:
-        return _along_arcs(domain, spacing, n, joints)
-    return _on_surface(domain, spacing, n, rng, steps)
+        return _along_arcs(domain, spacing, n, None if joints is None else joints(spacing))
+    points, h, _ = on_surface(domain, spacing, n, rng, steps=steps, joints=joints)
+    return replace(describe(domain, points, h), coarse=smallest_surface(domain, points, h))
 
 
 def describe(domain, points: np.ndarray, spacing: np.ndarray) -> Boundary:
@@ -271,19 +273,21 @@ def apportion(total: np.ndarray, least: np.ndarray, n: int, name: str) -> np.nda
 _DENSITY = 0.95
 
 
-def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, steps: int) -> Boundary:
+def on_surface(domain, spacing: Spacing, n: int | None, rng, *, steps: int, joints: Joints | None = None):
+    """Nodes on a surface, (m, 3), their spacing (m,), and how many of them, the first, have to be where they are."""
     shape = domain.unnamed
-    make = partial(_on_box if isinstance(shape, Box) else _on_ball if isinstance(shape, Ball) else _on_cloud, shape)
+    maker = _on_box if isinstance(shape, Box) else _on_ball if isinstance(shape, Ball) else _on_cloud
+    make = partial(maker, shape, joints=joints)
     if n is None:
         (points, n_fixed), scale = make(spacing, rng), 1.0
     else:
         points, n_fixed, scale = _counted(domain, make, spacing, n, rng)
     h = scale * spacing(points)
-    points[n_fixed:] = _spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
-    return replace(describe(domain, points, h), coarse=_smallest_surface(domain, points, h))
+    points[n_fixed:] = spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
+    return points, h, n_fixed
 
 
-def _smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
+def smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
     """Circumference and nodes of the closed surface with the fewest, if too few for its shape: a hole, for instance."""
     if not len(points):
         return None
@@ -320,16 +324,16 @@ def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
     return np.concatenate([points[:n_fixed], kept]), n_fixed, scale
 
 
-def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator):
+def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
     h = spacing(ball.center + ball.radius * fibonacci(200))
-    if np.ptp(h) > 1e-9 * h.max():
-        return _on_cloud(ball, spacing, rng)
+    if np.ptp(h) > 1e-9 * h.max() or (joints is not None and len(joints(spacing))):
+        return _on_cloud(ball, spacing, rng, joints)
     n = max(4, round(_DENSITY * 4 * np.pi * (ball.radius / h.mean()) ** 2))
     return ball.center + ball.radius * fibonacci(n), 0
 
 
-def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
-    """A dense cloud of boundary points, thinned at random until no two are too near."""
+def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
+    """A dense cloud of boundary points, thinned at random until no two are too near; joints are fixed and come first."""
     wrap = Wrap.of(domain)
     h = float(spacing(domain.boundary_cloud(0.2 * float(np.ptp(domain.bounds, axis=0).min()), rng)).min())
     cloud = domain.boundary_cloud(h, rng)
@@ -339,7 +343,8 @@ def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
     # random thinning at radius r keeps 0.7 area/r^2 points, so this radius keeps 0.95 area/h^2
     radii = np.sqrt(0.7 / _DENSITY) * wanted[enough]
     rank = rng.permutation(len(cloud))
-    kept = np.empty((0, 3))
+    kept = np.empty((0, 3)) if joints is None else joints(spacing)
+    n_fixed = len(kept)
     band = np.floor(np.log(radii / radii.min()) / np.log(1.5)).astype(int)
     for scale in np.unique(band):  # fine to wide, so that one search radius serves each
         some = np.flatnonzero(band == scale)
@@ -347,11 +352,12 @@ def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
             some = some[wrap.query(wrap.tree(kept), cloud[some], 1)[0][:, 0] >= radii[some]]
         if some.size:
             kept = np.concatenate([kept, cloud[some[independent(cloud[some], radii[some], rank[some], wrap)]]])
-    return kept, 0
+    return kept, n_fixed
 
 
-def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
-    """Corners, evenly divided edges, filled faces; the first two are fixed and come first."""
+def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
+    """Corners, evenly divided edges, filled faces; the first two and the joints are fixed and come first."""
+    given = np.empty((0, 3)) if joints is None else joints(spacing)
     wrap, (lower, upper) = Wrap.of(box), box.bounds
     axes = [axis for axis in range(3) if box.periods[axis] == 0]
     edges = [np.empty((0, 3))]
@@ -364,10 +370,13 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
             start[others] = box.bounds[list(ends), others]
             stop = start.copy()
             stop[axis] = upper[axis]
-            curve, _ = weighted_curve(np.array([start, stop]), spacing, wrap)
-            count = max(1, round(float(curve.weight[-1])))
-            edges.append(curve.at(np.linspace(0, curve.weight[-1], count + 1)[: count if curve.closed else None]))
-    fixed = np.unique(np.concatenate(edges), axis=0)
+            on_edge = given[(given[:, others] == start[others]).all(axis=1)]
+            stops = [start, *on_edge[np.argsort(on_edge[:, axis])], stop]
+            for ends_of_piece in pairwise(stops):
+                curve, _ = weighted_curve(np.array(ends_of_piece), spacing, wrap)
+                count = max(1, round(float(curve.weight[-1])))
+                edges.append(curve.at(np.linspace(0, curve.weight[-1], count + 1)[: count if curve.closed else None]))
+    fixed = np.unique(np.concatenate([*edges, given]), axis=0)
     faces = [fixed]
     for axis in axes:
         plane = [a for a in range(3) if a != axis]
@@ -381,7 +390,7 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
     return np.concatenate(faces), len(fixed)
 
 
-def _spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:
+def spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:
     """Even out surface nodes by repulsion along the surface; nodes that would turn over an edge stay."""
     if len(points) < 2 or steps == 0:
         return points

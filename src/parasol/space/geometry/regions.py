@@ -64,6 +64,11 @@ class Regions(Wrapper):
         names = tuple(name for name, _ in self.given)
         return names if self._cells[-1] is None else (*names, OTHERWISE)
 
+    @property
+    def region_domains(self) -> tuple[Domain, ...]:
+        """Each region as a domain of its own."""
+        return tuple(cell for cell in self._cells if cell is not None)
+
     @cached_property
     def shapes(self) -> tuple[Domain, ...]:
         """The shape of each region that was given, as a domain; it may reach beyond this one and into earlier ones."""
@@ -144,7 +149,32 @@ class Regions(Wrapper):
                 line, cuts = np.concatenate([line[cuts[0] :], line[1 : cuts[0] + 1]]), cuts - cuts[0]
             stops = np.unique([0, *cuts, len(line) - 1])
             divided += [(Arc(line[a : b + 1], closed=False), shape) for a, b in pairwise(stops)]
+        self._check_contact([arc for arc, _ in divided])
         return tuple(divided)
+
+    def _check_contact(self, arcs: list[Arc]) -> None:
+        """Refuse interfaces that touch each other or the boundary and do not end there: nodes would crowd, or see through."""
+        if not arcs:
+            return
+        points = np.concatenate([arc.points for arc in arcs])
+        owner = np.repeat(np.arange(len(arcs)), [len(arc.points) for arc in arcs])
+        ends = [arc.points[[0, -1]] for arc in arcs if not arc.closed]
+        far = KDTree(np.concatenate(ends)).query(points)[0] > 0.02 * self.size if ends else np.ones(len(points), bool)
+        gap = np.full(len(points), np.inf)
+        if self.base.part_names:
+            gap = np.abs(self.base.rough_distance(self.wrap(points)))
+        for k in np.unique(owner):  # samples are size / 2000 apart or less
+            others = owner != k
+            if others.any():
+                reach = KDTree(points[others]).query(points[~others], distance_upper_bound=self.size / 2000)[0]
+                gap[~others] = np.minimum(gap[~others], np.where(reach < self.size / 4000, reach, np.inf))
+        close = np.flatnonzero(far & (gap < self.size / 4000))
+        if len(close):
+            place = ", ".join(f"{value:.3g}" for value in points[close[np.argmin(gap[close])]])
+            raise InputError(
+                f"an interface between regions touches another one or the boundary without ending there, near ({place}). "
+                f"Move the shapes apart, or let them overlap."
+            )
 
     @cached_property
     def joints(self) -> np.ndarray:
@@ -173,6 +203,25 @@ class Regions(Wrapper):
             cloud = shape.boundary_cloud(self.size / 40 if spacing is None else spacing, rng)
             found.append(cloud[self.bounds_region(which, cloud, shape.normal(cloud))[0]])
         return np.concatenate(found)
+
+    @cached_property
+    def simple(self) -> bool:
+        """True; refused are interfaces in space that meet each other: nodes are not placed where three regions meet."""
+        spacing, rng = self.size / 40, np.random.default_rng(0)
+        for which, shape in enumerate(self.shapes):
+            cloud = shape.boundary_cloud(spacing, rng)
+            on, other = self.bounds_region(which, cloud, shape.normal(cloud))
+            cloud, other = cloud[on], other[on]
+            pairs = KDTree(cloud).query_pairs(0.5 * spacing, output_type="ndarray")
+            meet = pairs[other[pairs[:, 0]] != other[pairs[:, 1]]]
+            if len(meet):
+                names = [self.region_names[k] for k in (which, *other[meet[0]])]
+                place = ", ".join(f"{value:.3g}" for value in cloud[meet[0, 0]])
+                raise InputError(
+                    f"the regions {', '.join(map(repr, names))} meet along a line near ({place}), and scatter cannot place "
+                    f"nodes along such lines in space. Use a lattice on a box, or regions of which only two meet anywhere."
+                )
+        return True
 
     def bounds_region(self, which: int, points: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether points of the boundary of a shape, off its corners, lie on an interface, and the region beyond: both (n,)."""

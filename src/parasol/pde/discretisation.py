@@ -1,0 +1,214 @@
+"""How far one solve is from the solution of its equation, estimated from what it leaves of the equation between the nodes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy
+from scipy import sparse
+from scipy.spatial import KDTree
+
+from parasol.errors import ParasolWarning, UnsuitableNodes
+from parasol.expressions import Function, as_function
+from parasol.pde.discretize import discretize
+from parasol.pde.equation import Form
+from parasol.pde.sparse_direct import Factors, random_signs
+from parasol.pde.steady import Solution, relative_error
+from parasol.space.kernels import PHS, MultiIndex, n_monomials
+from parasol.space.neighbours import Cloud
+from parasol.space.nodes import Nodes
+from parasol.space.operators import differentiate
+from parasol.space.stencils import Scheme
+
+if TYPE_CHECKING:
+    from parasol.pde.model import Model
+
+_PER_NODE = 3  # points in the cell of each inner node, beside the node itself
+_RADIUS = {1: 0.5, 2: 0.525, 3: 0.62}  # of a ball as large as a node's cell, in spacings
+_PER_MONOMIAL = 1.5  # nodes of a stencil at least
+_SIGNS = 2  # random signs that are tried
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    """One equation at points between the nodes, each in the cell of the node whose row it belongs to."""
+
+    rows: np.ndarray  # (n_points,) row of the system
+    points: np.ndarray  # (n_points, dimension)
+    weights: dict[MultiIndex, sparse.csr_array]  # (n_points, n_nodes + n_ghosts)
+    source: Function  # of coordinates and scalar parameters
+    operator: tuple[tuple[int, MultiIndex, Function], ...]  # unknown, derivative, coefficient
+    jets: tuple[tuple[int, MultiIndex], ...]
+    nonlinear: Function  # of coordinates, scalar parameters and jets
+
+    def residual(self, fields: np.ndarray, scalars: np.ndarray) -> np.ndarray:
+        """Right-hand side less left-hand side at the points, of fields (n_fields, n_nodes + n_ghosts)."""
+        known = [*self.points.T, *scalars]
+        out = np.zeros(len(self.points)) + self.source(*known)
+        for unknown, derivative, coefficient in self.operator:
+            out -= coefficient(*known) * (self.weights[derivative] @ fields[unknown])
+        if self.jets:
+            out -= self.nonlinear(
+                *known, *[self.weights[derivative] @ fields[unknown] for unknown, derivative in self.jets]
+            )
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """The equation of a model once more, with polynomials of one degree more: at its nodes, and at points between them."""
+
+    model: Model
+    other: Model  # on the same nodes, with the same ghosts
+    between: tuple[_Sampled, ...]
+
+    def residuals(self, unknowns: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a solution (n_unknowns,) leaves of the equations: mean and standard deviation in the cell of each row."""
+        at_nodes = -self.other.system(mu).residual(unknowns)
+        count, total, square = np.ones_like(at_nodes), at_nodes.copy(), at_nodes**2
+        fields = unknowns.reshape(self.model.layout.n_fields, -1)
+        for sampled in self.between:
+            with np.errstate(all="ignore"):  # a formula may have no value at a point that is no node
+                found = sampled.residual(fields, mu[: self.model.inputs.n_scalars])
+            known = np.isfinite(found)
+            rows, found = sampled.rows[known], found[known]
+            for sums, values in ((count, 1.0), (total, found), (square, found**2)):
+                np.add.at(sums, rows, values)
+        mean = total / count
+        variance = np.maximum(square / count - mean**2, 0.0) * count / np.maximum(count - 1, 1)
+        return mean, np.sqrt(variance)
+
+
+def probe(model: Model) -> Probe | None:
+    """The equation of a steady model between its nodes, None where its nodes are too few for it, or stand in elements."""
+    if model.problem.time is not None or getattr(model, "elements", None) is not None:
+        return None
+    scheme, ghosts = richer(model), "ghosts" if model.layout.n_ghosts else "one-sided"
+    options = {"kernel": scheme.kernel, "degree": scheme.degree, "stencil_size": scheme.stencil_size}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)  # what is to be said of these nodes was said of the model
+        try:
+            other = discretize(model.problem, model.nodes, neumann=ghosts, solver=model.solver, **options)
+            return Probe(model, other, tuple(_sampled(model, scheme)))
+        except UnsuitableNodes:
+            return None
+
+
+def richer(model: Model) -> Scheme:
+    """The model's scheme with polynomials of one degree more, on stencils as large if they suffice."""
+    scheme, dimension = model.scheme, model.nodes.dimension
+    degree, kernel = scheme.degree + 1, scheme.kernel
+    if not isinstance(kernel, PHS):  # what a kernel without polynomials leaves is judged by splines with them
+        order = max(form.order for form in model.problem.forms)
+        degree = max(
+            d for d in range(order + 1, 9) if d == order + 1 or 2 * n_monomials(dimension, d) <= scheme.stencil_size
+        )
+        kernel = PHS(min(2 * degree + 1, 9))
+    return Scheme(
+        kernel, degree, max(scheme.stencil_size, int(np.ceil(_PER_MONOMIAL * n_monomials(dimension, degree))))
+    )
+
+
+def discretisation(solution: Solution) -> float | None:
+    """Estimate of the relative error of a steady solve against the equation's own solution; None where there is none.
+
+    With u the solve and ρ(x) = f − L u what it leaves of the equation at points x between the nodes, derivatives there
+    taken with one degree more, the errors d and e of
+
+        A d = mean of ρ over the cell of each node,    A e = ± its standard deviation, signs at random
+
+    are those of what the scheme misses evenly, and of what no scheme on these nodes could see: jumps, corners, layers.
+    The estimate is (‖d‖² + ‖e‖²)^½ / ‖u‖ at the nodes, the largest over the unknown functions.
+    """
+    model, unknowns = solution.model, solution.unknowns
+    prepared = model.between
+    if prepared is None or unknowns is None:
+        return None
+    mean, deviation = prepared.residuals(unknowns, solution.mu)
+    factors = _linearised(model, unknowns, solution.mu)
+    signs = random_signs(_SIGNS * len(mean)).reshape(_SIGNS, -1)
+    found = factors.solve(np.vstack([mean, signs * deviation]).T).T
+    even, *random = [relative_error(model, solution.values + model.layout.at_nodes(d), solution.values) for d in found]
+    return float(np.hypot(even, np.sqrt(np.mean(np.square(random)))))
+
+
+def _linearised(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> Factors:
+    """Factors of the equations' derivative by the unknowns at a solution: the last ones, where those are of this matrix."""
+    system = model.system(mu)
+    if system.jacobian is None and model.terms.constant_operator:
+        return model.factors(mu)
+    return system.factorize(system.stiffness + (0.0 if system.jacobian is None else system.jacobian(unknowns, 0.0)))
+
+
+def _sampled(model: Model, scheme: Scheme) -> Iterator[_Sampled]:
+    """The equations at points between the nodes, but for those with functions known at the nodes alone."""
+    nodes, problem = model.nodes, model.problem
+    if getattr(nodes, "touches", None) is not None:
+        return
+    points, owner = _points_between(nodes)
+    cloud = _cloud(model)
+    forms = [form for form in problem.forms if not form.symbols & set(problem.parameter_symbols[1])]
+    wanted = sorted({index for form in forms for _, index in _derivatives(form)})
+    if not len(points) or not wanted:
+        return
+    weights = differentiate(cloud, points, wanted, scheme).matrices
+    for j, form in enumerate(problem.forms):
+        if form in forms:
+            yield _equation(problem, form, j * len(cloud.points) + owner, points, dict(weights))
+
+
+def _equation(problem, form: Form, rows: np.ndarray, points: np.ndarray, weights: dict) -> _Sampled:
+    symbols = [*problem.coordinates, *problem.parameter_symbols[0]]
+
+    def function(expression: sympy.Expr, extra: Sequence[sympy.Symbol] = ()) -> Function:
+        return as_function(expression, [*symbols, *extra])
+
+    jets = [jet.symbol for jet in form.jets]
+    return _Sampled(
+        rows,
+        points,
+        weights,
+        function(sympy.Add(*[term.theta * term.coefficient for term in form.source])),
+        tuple((term.unknown, term.derivative or (), function(term.theta * term.coefficient)) for term in form.operator),
+        tuple((jet.unknown, jet.derivative) for jet in form.jets),
+        function(form.nonlinear, jets),
+    )
+
+
+def _derivatives(form: Form) -> set[tuple[int, MultiIndex]]:
+    return {(term.unknown, term.derivative or ()) for term in form.operator} | {
+        (jet.unknown, jet.derivative) for jet in form.jets
+    }
+
+
+def _points_between(nodes: Nodes) -> tuple[np.ndarray, np.ndarray]:
+    """Points spread over the cells of the inner nodes, always the same, and the node of each; those outside are left out."""
+    rng, dimension, n = np.random.default_rng(0), nodes.dimension, nodes.n_interior
+    share = (np.arange(_PER_NODE) + rng.random((n, _PER_NODE))) / _PER_NODE
+    if dimension == 1:
+        steps = 2 * share[..., None] - 1
+    else:
+        directions = np.zeros((_PER_NODE, dimension))  # evenly around a circle, which is turned at random
+        angle = 2 * np.pi * np.arange(_PER_NODE) / _PER_NODE
+        directions[:, 0], directions[:, 1] = np.cos(angle), np.sin(angle)
+        turned = directions @ np.linalg.qr(rng.standard_normal((n, dimension, dimension)))[0]
+        inner = 1 / (_PER_NODE + 1)  # of the cell, which the node itself speaks for
+        steps = (inner + (1 - inner) * share[..., None]) ** (1 / dimension) * turned
+    points = nodes.interior[:, None] + _RADIUS[dimension] * nodes.spacing[:n, None, None] * steps
+    points = nodes.domain.wrap(points.reshape(-1, dimension))
+    inside = nodes.domain.contains(points)
+    return points[inside], np.repeat(np.arange(n), _PER_NODE)[inside]
+
+
+def _cloud(model: Model) -> Cloud:
+    """The nodes and ghosts of a model; each ghost is seen where its boundary node is."""
+    nodes, points = model.nodes, model.terms.pattern.points[: model.n_nodes + model.layout.n_ghosts]
+    anchors = nodes.points
+    if model.layout.n_ghosts:
+        _, nearest = KDTree(nodes.boundary).query(points[model.n_nodes :])
+        anchors = np.vstack([anchors, nodes.boundary[nearest]])
+    return Cloud(points, nodes.domain, anchors)
