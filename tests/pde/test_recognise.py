@@ -170,3 +170,13 @@ def test_a_state_by_region_evolves():
     end = ps.discretize(read, ps.scatter(halves, n_nodes=61)).solve().values[-1]
     assert np.ptp(end) < 1e-4
     assert np.mean(end) == pytest.approx(0.75, abs=0.02)  # nodes see the jump of the start to their spacing
+
+
+def test_nodes_of_the_undivided_domain_are_refused():
+    read = problem(step(5, 1, x < 0.5))
+    elsewhere = SQUARE.regions(**{"x < 0.5": x < 0.4})
+    for domain in (SQUARE, elsewhere):
+        with pytest.raises(InputError, match=r"Use ps.scatter\(problem.domain"):
+            ps.discretize(read, ps.scatter(domain, n_nodes=100))
+    again = SQUARE.regions(**{"x < 0.5": x < 0.5})
+    ps.discretize(read, ps.scatter(again, n_nodes=100))
