@@ -177,6 +177,6 @@ def test_nodes_of_the_undivided_domain_are_refused():
     elsewhere = SQUARE.regions(**{"x < 0.5": x < 0.4})
     for domain in (SQUARE, elsewhere):
         with pytest.raises(InputError, match=r"Use ps.scatter\(problem.domain"):
-            ps.discretize(read, ps.scatter(domain, n_nodes=100))
+            ps.discretize(read, ps.scatter(domain, n_nodes=300))
     again = SQUARE.regions(**{"x < 0.5": x < 0.5})
-    ps.discretize(read, ps.scatter(again, n_nodes=100))
+    ps.discretize(read, ps.scatter(again, n_nodes=300))
