@@ -289,7 +289,7 @@ def test_a_traction_is_the_flux_of_its_equation():
     ("equation", "words"),
     [
         (-ps.laplacian(u), "has no ps.divergence"),
-        (-ps.laplacian(u) + ps.divergence((u, u), x, y), "second derivatives outside of its ps.divergence"),
+        (-ps.laplacian(u) + ps.divergence((u, u), x, y), "second derivatives outside of it"),
         (-m * ps.divergence(ps.gradient(u)), "Write them under the divergence"),
         (-ps.divergence(ps.gradient(u)) / (1 + x), "Write them under the divergence"),
         (ps.divergence((u.diff(x),), x) - ps.divergence((u.diff(y),), y), "opposite signs"),

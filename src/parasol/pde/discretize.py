@@ -135,8 +135,11 @@ def check_nodes(problem: Problem, nodes: Nodes) -> None:
     """Refuse nodes of another domain, and parts of the boundary whose condition no node would carry."""
     domain, names = problem.domain, problem.domain.part_names
     alike = nodes.domain.part_names == names and np.array_equal(nodes.domain.periods, domain.periods)
+    alike = alike and nodes.domain.region_names == domain.region_names
     if alike and nodes.domain is not domain:
         alike = bool(np.all(domain.contains(nodes.interior)))
+        if nodes.touches is not None:
+            alike &= bool(np.all(nodes.touches[np.arange(nodes.n_interior), domain.region_of(nodes.interior)]))
         if nodes.n_boundary:
             alike &= bool(np.max(np.abs(domain.distance(nodes.boundary))) < 1e-6 * domain.size)
     if not alike:

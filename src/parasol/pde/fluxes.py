@@ -48,14 +48,12 @@ class Balance:
     `flux` maps coordinates to components. `factor` is 1 or depends on coordinates, regions, time or the unknowns; factors
     that depend on parameters alone are in the flux. `written` is ±1 where every divergence stands in the equation as it
     is, with at most a sign: then `written`·flux is the vector under the divergence as it was written. Else it is 0.
-    `whole` says whether all second derivatives stand under divergences: else the flux is only a part of it.
     """
 
     flux: tuple[tuple[sympy.Symbol, sympy.Expr], ...]
     factor: sympy.Expr
     rest: sympy.Expr
     written: int
-    whole: bool
 
     @property
     def normal_flux(self) -> sympy.Expr:
@@ -65,6 +63,8 @@ class Balance:
 
 def balance(equation) -> Balance | None:
     """The flux of an equation, None where no divergence stands in it, or not as a sum of multiples of divergences.
+
+    It is None too where second derivatives stand outside of the divergences: these have only a part of the flux.
 
     >>> x, a = sympy.Symbol("x", real=True), Parameter("a", 1, 2)
     >>> u = sympy.Function("u")(x)
@@ -93,7 +93,7 @@ def balance(equation) -> Balance | None:
         for v, component in zip(inner.coordinates, inner.components, strict=True):
             flux[v] = flux.get(v, sympy.S.Zero) - fixed * component
     left = sympy.Add(*rest)
-    return Balance(tuple(flux.items()), terms[0][1], left, _written(terms), _order(left.doit()) < 2)
+    return None if _order(left.doit()) > 1 else Balance(tuple(flux.items()), terms[0][1], left, _written(terms))
 
 
 def _order(expression: sympy.Expr) -> int:
@@ -126,13 +126,9 @@ def written_flux(flux: Balance | None, where: str, instead: str) -> sympy.Expr:
     """n·F with the F under the divergence as it was written; refused where that is not known, with what to do instead."""
     if flux is None:
         raise InputError(
-            f"the {where} is on the flux of the equation, which has no ps.divergence, or several with different factors. "
-            f"Write the equation with ps.divergence(k*ps.gradient(u)), or {instead}."
-        )
-    if not flux.whole:
-        raise InputError(
-            f"the {where} is on the flux of the equation, which has second derivatives outside of its ps.divergence too. "
-            f"Write all of them under it, or {instead}."
+            f"the {where} is on the flux of the equation, which has no ps.divergence, several with different factors, or "
+            "second derivatives outside of it. Write the equation with ps.divergence(k*ps.gradient(u)) for all of them, or "
+            f"{instead}."
         )
     if not flux.written:
         raise InputError(
@@ -223,12 +219,6 @@ def refuse_lost_fluxes(
     regional = [[part for part in equation.atoms(Divergence) if part.has(Region)] for equation in equations]
     bent = {d.expr for parts in regional for part in parts for d in part.atoms(Derivative)}  # with a kink at interfaces
     for equation, form, parts in zip(equations, outside, regional, strict=True):
-        found = balance(equation)
-        if found is None and any(part.has(Region) for part in _terms(difference(equation)) if part.has(Divergence)):
-            raise InputError(
-                "the equation has values by region and divergences that are multiplied by different factors: which flux is "
-                f"continuous at the interfaces is not known. {WRITE}, with the factor under the divergence."
-            )
         for coefficient in coefficients(form, order=2):
             if coefficient.has(Region) and not nondivergence:
                 raise InputError(
@@ -241,6 +231,12 @@ def refuse_lost_fluxes(
             raise InputError(
                 f"{min(map(str, second))} has second derivatives outside of a divergence, beside a divergence whose flux "
                 "differs by region: together they are one flux. Write all second derivatives under ps.divergence."
+            )
+        found = balance(equation)
+        if found is None and any(part.has(Region) for part in _terms(difference(equation)) if part.has(Divergence)):
+            raise InputError(
+                "the equation has values by region and divergences that are multiplied by different factors: which flux is "
+                f"continuous at the interfaces is not known. {WRITE}, with the factor under the divergence."
             )
         if parts and found is not None:
             _refuse_fluxes_without_slopes(found)

@@ -236,7 +236,7 @@ class Problem:
 
     @cached_property
     def balances(self) -> tuple[Balance | None, ...]:
-        """The divergence of each equation, with its flux; None where it has none."""
+        """The divergence of each equation, with its flux; None where it has none, or second derivatives outside of it."""
         return tuple(balance(equation) for equation in self.equations)
 
     @cached_property
@@ -295,9 +295,7 @@ class Problem:
     @cached_property
     def _fluxes(self) -> dict[int | None, tuple[Form | None, ...]]:
         def flux(found: Balance | None, region: int | None) -> Form | None:
-            if found is None or not found.whole:
-                return None
-            return self._read(found.normal_flux, "flux", region, needs_unknown=False)
+            return None if found is None else self._read(found.normal_flux, "flux", region, needs_unknown=False)
 
         return {region: tuple(flux(found, region) for found in self.balances) for region in self._regions}
 
