@@ -17,13 +17,13 @@ from parasol.pde.assembly import assemble
 from parasol.pde.equation import Form, Term
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.rough import rough_places
+from parasol.pde.rough import rough_places, singular_points
 from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import BACKENDS
 from parasol.space.by_region import check_regions
 from parasol.space.kernels import Kernel
 from parasol.space.nodes import Nodes, lattice, scatter
-from parasol.space.spacing import feature_spacing
+from parasol.space.spacing import feature_spacing, graded_spacing
 from parasol.space.stencils import default_scheme
 
 DEFAULT_N_NODES = {1: 200, 2: 2000, 3: 4000}
@@ -89,18 +89,29 @@ def discretize(
 
 
 def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
-    """Scatter nodes as the settings say; in the plane, where nothing is said, finer where the boundary asks for it."""
+    """Scatter nodes as the settings say; in the plane, where nothing is said, finer where the boundary asks for it.
+
+    Towards points where the solution is singular the spacing falls further.
+    """
     domain = problem.domain
     n_nodes = DEFAULT_N_NODES[domain.dimension] if settings.n_nodes is None else settings.n_nodes
     if settings.method == "lattice":
         return lattice(domain, round(n_nodes ** (1 / domain.dimension)))
-    free = settings.n_boundary is None and settings.method != "hexagonal"
+    spacing = None
+    if settings.n_boundary is None and settings.method != "hexagonal" and domain.dimension == 2:
+        singular = singular_points(problem, 0.3 * (domain.volume() / n_nodes) ** 0.5)
+        if settings.method == "fill" and len(singular):
+            chosen = {name: getattr(settings, name) for name in ("kernel", "degree", "stencil_size")}
+            size = default_scheme(2, **chosen).stencil_size
+            spacing = graded_spacing(domain, singular, n_nodes=n_nodes, stencil_size=size)
+        else:
+            spacing = feature_spacing(domain)
     return scatter(
         domain,
         n_nodes=n_nodes,
         n_boundary=settings.n_boundary,
         method=settings.method,
-        spacing=feature_spacing(domain) if free and domain.dimension == 2 else None,
+        spacing=spacing,
         rng=rng,
     )
 

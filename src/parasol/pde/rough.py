@@ -52,7 +52,8 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
     meetings = []
     if nodes.dimension > 1 and nodes.n_boundary and not alike:
-        meetings = list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
+        thin = float(np.min(nodes.spacing[nodes.n_interior :]))
+        meetings = list(_junctions(nodes.domain, thin) if nodes.dimension == 2 else _edges(nodes))
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
@@ -298,9 +299,32 @@ def _border(domain: Domain, points: np.ndarray, steps: np.ndarray, own: np.ndarr
     return domain.project(points + low * steps)
 
 
-def _junctions(nodes: Nodes) -> Iterator[Meeting]:
-    """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain."""
-    domain, step = nodes.domain, float(np.min(nodes.spacing[nodes.n_interior :]))
+def singular_points(problem: Problem, thin: float) -> np.ndarray:
+    """Points of the plane where the solution is singular, like r^λ with λ < 1, whatever the data: (m, 2).
+
+    These are re-entrant corners, places where a condition on the value meets one on the slope (for a system also in
+    corners of 60° or more, where a clamped side of a body meets a free one), and inside a domain with regions the kinks of
+    interfaces and the points where several meet. Parts of the boundary shorter than `thin` are no parts.
+    """
+    domain, found = problem.domain, []
+    if domain.dimension != 2 or max(form.order for form in problem.forms) < 2:
+        return np.zeros((0, 2))
+    values = np.array([[form.states_value for form in problem.conditions[name]] for name in domain.part_names])
+    for point, before, after, angle in _junctions(domain, thin) if domain.part_names else ():
+        change = np.any(values[np.argmax(before)] != values[np.argmax(after)])
+        least = np.pi / _SINGULAR if not change else np.pi / 3 if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
+        if angle > least:
+            found.append(point)
+    if domain.divided is not None:
+        found += list(domain.divided.kinks())
+    return np.unique(np.array(found).reshape(-1, 2).round(12), axis=0)
+
+
+def _junctions(domain: Domain, step: float) -> Iterator[Meeting]:
+    """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain.
+
+    What is shorter than half a `step` is no part.
+    """
     ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # corner, unit vector along the arc away from it, parts
     for arc in pieces(domain):
         # a piece of an arc thinner than the spacing is no piece, see `space.boundary`; the end of a thin wall is an arc
