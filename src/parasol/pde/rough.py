@@ -159,7 +159,31 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------
+def singular_points(problem: Problem, nodes: Nodes) -> list[str]:
+    """Where in the plane conditions or materials meet so that solutions are singular, as sentences; see `rough_places`.
+
+    Besides what `rough_places` says of conditions, points where interfaces between more than two regions meet.
+    """
+    found = [place for place, _ in _singular(problem, nodes, _junctions(nodes))] if nodes.n_boundary else []
+    if nodes.interfaces is not None:
+        counts = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes)
+        crossed = nodes.points[(counts > 2) & (nodes.touches.sum(axis=1) > 2)]  # type: ignore[union-attr]
+        if len(crossed):
+            found.append(f"more than two materials meet at {_place(problem, crossed[0])}{_and_more(crossed)}")
+    return found
+
+
 def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[str]:
+    instead = ' Elements converge evenly there: method="elements".' if nodes.dimension == 2 and problem.linear else ""
+    for place, size in _singular(problem, nodes, meetings):
+        yield (
+            f"{place}: errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next."
+            f"{instead} {_ASK}"
+        )
+
+
+def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[tuple[str, str]]:
+    """Where conditions meet so that solutions are singular, in words, and how large errors of stencils are."""
     if max(form.order for form in problem.forms) < 2:
         return
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
@@ -178,10 +202,7 @@ def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]
         if found:
             exponent, at = min(found, key=lambda pair: pair[0])
             more = _and_more([point for _, point in found])
-            yield (
-                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}: "
-                f"errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next. {_ASK}"
-            )
+            yield f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}", size
 
 
 # ---- values given on the boundary ------------------------------------------------------------------------------------
