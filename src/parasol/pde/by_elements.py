@@ -14,7 +14,7 @@ from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.rough import rough_places, singular_points
+from parasol.pde.rough import rough_places, singular_reasons
 from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
 from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes
@@ -53,7 +53,7 @@ def elements_instead(problem: Problem, nodes: Nodes, **options) -> Model | None:
     """
     if problem.domain.dimension != 2 or problem.domain.periods.any() or problem.time is not None or not problem.linear:
         return None
-    reasons = singular_points(problem, nodes)
+    reasons = singular_reasons(problem, nodes)
     if not reasons:
         return None
     try:

@@ -27,6 +27,7 @@ _ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
 _UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
 _PER_BORDER = 12  # places looked at where two parts of a surface meet
+_CLAMPED = np.pi / 3  # angle above which a clamped side of a body beside a free one makes a singular corner
 _SINGULAR = 0.9  # exponent of r below which a corner is mentioned
 _ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
 # a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
@@ -159,17 +160,29 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------
-def singular_points(problem: Problem, nodes: Nodes) -> list[str]:
+def singular_reasons(problem: Problem, nodes: Nodes) -> list[str]:
     """Where in the plane conditions or materials meet so that solutions are singular, as sentences; see `rough_places`.
 
-    Besides what `rough_places` says of conditions, points where interfaces between more than two regions meet.
+    Besides what `rough_places` says of conditions, corners where a clamped side of a body meets a free one, and points
+    where interfaces meet or have a kink.
     """
-    found = [place for place, _ in _singular(problem, nodes, _junctions(nodes))] if nodes.n_boundary else []
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    meetings = list(_junctions(nodes.domain, thin)) if nodes.n_boundary else []
+    found = [place for place, _ in _singular(problem, nodes, meetings)]
+    if len(problem.names) > 1 and not found:
+        values = np.array([[f.states_value for f in problem.conditions[name]] for name in nodes.domain.part_names])
+        corners = [
+            point
+            for point, before, after, angle in meetings
+            if angle > _CLAMPED and np.any(values[np.argmax(before)] != values[np.argmax(after)])
+        ]
+        if corners:
+            found.append(f"conditions of another kind meet at {_place(problem, corners[0])}{_and_more(corners)}")
     if nodes.interfaces is not None:
-        counts = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes)
-        crossed = nodes.points[(counts > 2) & (nodes.touches.sum(axis=1) > 2)]  # type: ignore[union-attr]
+        several = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes) > 1
+        crossed = nodes.points[several]
         if len(crossed):
-            found.append(f"more than two materials meet at {_place(problem, crossed[0])}{_and_more(crossed)}")
+            found.append(f"interfaces meet or have a kink at {_place(problem, crossed[0])}{_and_more(crossed)}")
     return found
 
 
@@ -333,7 +346,7 @@ def singular_points(problem: Problem, thin: float) -> np.ndarray:
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in domain.part_names])
     for point, before, after, angle in _junctions(domain, thin) if domain.part_names else ():
         change = np.any(values[np.argmax(before)] != values[np.argmax(after)])
-        least = np.pi / _SINGULAR if not change else np.pi / 3 if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
+        least = np.pi / _SINGULAR if not change else _CLAMPED if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
         if angle > least:
             found.append(point)
     if domain.divided is not None:
