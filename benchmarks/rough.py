@@ -169,7 +169,7 @@ def discretised(problem: ps.Problem, method: str, n_nodes: int, seed: int) -> ps
     settings = ps.Settings(n_nodes=n_nodes)
     if method == "elements":
         return ps.discretize(problem, corners_for(problem, settings, 2, rng=seed), method="elements")
-    return discretize_with(problem, settings, rng=seed)
+    return discretize_with(problem, settings, rng=seed, method="stencils")
 
 
 def measured(case: Case, method: str, n_nodes: int, seed: int) -> dict[str, float]:
