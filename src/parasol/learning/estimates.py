@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -38,10 +39,8 @@ def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
     x = surrogate.features(mus)
     fitted = None
     if len(mus) >= _FEWEST and not surrogate.parameters.functions:
-        try:
+        with suppress(TooFewSamples):
             fitted = GaussianProcess(kernel="matern52", trend_degree=0).fit(x, logs[:, None])
-        except TooFewSamples:
-            pass
     if fitted is None:
         program = Program((Affine(np.zeros((1, x.shape[1])), np.array([np.max(logs)])),))
         fitted = StoredMap(program, "constant")
