@@ -119,3 +119,16 @@ def test_nothing_is_said_where_nodes_are_too_few():
     with pytest.warns(ps.ParasolWarning, match="more than half"):
         model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=30), degree=4, stencil_size=30)
     assert model.solve({"nu": 1.0}).discretisation is None
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "options"),
+    [("heat", 200, {}), ("heat", 200, {"step": 0.05}), ("burgers", 60, {}), ("wave", 300, {"step": 0.02})],
+)
+def test_in_time_it_holds_the_errors_of_space_and_of_steps(name, n, options):
+    problem = ps.load_problem(name)
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n))
+    for mu in model.parameters.bounds:
+        found = model.solve(mu, **options)
+        assert 1 / 3 < found.discretisation / found.error < 3
+    assert found.at(found.times[1]).discretisation is None  # one moment alone does not know how it came about

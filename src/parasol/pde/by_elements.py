@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from parasol.errors import FileError, InputError, ParasolWarning
+from parasol.errors import FileError, InputError, NotInstalled, ParasolWarning, UnsuitableNodes
 from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.rough import rough_places
+from parasol.pde.rough import rough_places, singular_reasons
 from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
 from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes
@@ -42,6 +42,33 @@ def discretize_by_elements(
     model = _model(problem, make_elements(nodes, degree), solver=solver, step=step, integrator=integrator)
     for reason in rough_places(problem, model.nodes, elements=True):
         warnings.warn(reason, ParasolWarning, stacklevel=3)
+    return model
+
+
+def elements_instead(problem: Problem, nodes: Nodes, **options) -> Model | None:
+    """A model by elements where stencils on these nodes would be undependable, with a word that says so; else None.
+
+    That is for steady linear problems in the plane at singular points: slopes at re-entrant corners, changes of condition,
+    points where more than two materials meet. Where elements cannot be made the stencils' own warnings have to do.
+    """
+    if problem.domain.dimension != 2 or problem.domain.periods.any() or problem.time is not None or not problem.linear:
+        return None
+    reasons = singular_reasons(problem, nodes)
+    if not reasons:
+        return None
+    try:
+        model = discretize_by_elements(problem, None, 2, **options)
+    except NotInstalled as error:
+        warnings.warn(f"{reasons[0]}: {error} Then elements are used here.", ParasolWarning, stacklevel=3)
+        return None
+    except (InputError, UnsuitableNodes):
+        return None
+    warnings.warn(
+        f"{reasons[0]}: solved by elements, which converge evenly there, not by stencils. Say so yourself with "
+        'method="elements", or choose method="stencils".',
+        ParasolWarning,
+        stacklevel=3,
+    )
     return model
 
 

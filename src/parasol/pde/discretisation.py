@@ -12,10 +12,11 @@ import sympy
 from scipy import sparse
 from scipy.spatial import KDTree
 
-from parasol.errors import ParasolWarning, UnsuitableNodes
+from parasol.errors import ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.expressions import Function, as_function
 from parasol.pde.discretize import discretize
 from parasol.pde.equation import Form
+from parasol.pde.evolution import Evolution
 from parasol.pde.sparse_direct import Factors, random_signs
 from parasol.pde.steady import Solution, relative_error
 from parasol.space.kernels import PHS, MultiIndex, n_monomials
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from parasol.pde.model import Model
 
 _PER_NODE = 3  # points in the cell of each inner node, beside the node itself
-_RADIUS = {1: 0.5, 2: 0.525, 3: 0.62}  # of a ball as large as a node's cell, in spacings
+_RADIUS = 0.5  # of a node's cell, in distances to its neighbours
 _PER_MONOMIAL = 1.5  # nodes of a stencil at least
 _SIGNS = 2  # random signs that are tried
+_TOLERANCE = 1e-5  # of steps that adapt, where none was given
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +87,28 @@ class Probe:
 
 def probe(model: Model) -> Probe | None:
     """The equation of a steady model between its nodes, None where its nodes are too few for it, or stand in elements."""
-    if model.problem.time is not None or getattr(model, "elements", None) is not None:
+    other = richer_model(model) if model.problem.time is None else None
+    if other is None:
         return None
-    scheme, ghosts = richer(model), "ghosts" if model.layout.n_ghosts else "one-sided"
-    options = {"kernel": scheme.kernel, "degree": scheme.degree, "stencil_size": scheme.stencil_size}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # what is to be said of these nodes was said of the model
         try:
-            other = discretize(model.problem, model.nodes, neumann=ghosts, solver=model.solver, **options)
-            return Probe(model, other, tuple(_sampled(model, scheme)))
+            return Probe(model, other, tuple(_sampled(model, other.scheme)))
+        except UnsuitableNodes:
+            return None
+
+
+def richer_model(model: Model) -> Model | None:
+    """The same problem on the same nodes with polynomials of one degree more; None where there is no such model."""
+    if getattr(model, "elements", None) is not None:
+        return None
+    scheme, ghosts = richer(model), "ghosts" if model.layout.n_ghosts else "one-sided"
+    chosen = {"kernel": scheme.kernel, "degree": scheme.degree, "stencil_size": scheme.stencil_size}
+    steps = {"step": model.step, "integrator": model.integrator}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)
+        try:
+            return discretize(model.problem, model.nodes, neumann=ghosts, solver=model.solver, **chosen, **steps)
         except UnsuitableNodes:
             return None
 
@@ -125,15 +140,44 @@ def discretisation(solution: Solution) -> float | None:
     The estimate is (‖d‖² + ‖e‖²)^½ / ‖u‖ at the nodes, the largest over the unknown functions.
     """
     model, unknowns = solution.model, solution.unknowns
+    return None if unknowns is None else error_of(model, unknowns, solution.mu)
+
+
+def error_of(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> float | None:
+    """The same of a solution by its values at nodes and ghosts, (n_unknowns,)."""
     prepared = model.between
-    if prepared is None or unknowns is None:
+    if prepared is None:
         return None
-    mean, deviation = prepared.residuals(unknowns, solution.mu)
-    factors = _linearised(model, unknowns, solution.mu)
+    mean, deviation = prepared.residuals(unknowns, mu)
     signs = random_signs(_SIGNS * len(mean)).reshape(_SIGNS, -1)
-    found = factors.solve(np.vstack([mean, signs * deviation]).T).T
-    even, *random = [relative_error(model, solution.values + model.layout.at_nodes(d), solution.values) for d in found]
+    found = _linearised(model, unknowns, mu).solve(np.vstack([mean, signs * deviation]).T).T
+    values = model.layout.at_nodes(unknowns)
+    even, *random = [relative_error(model, values + model.layout.at_nodes(d), values) for d in found]
     return float(np.hypot(even, np.sqrt(np.mean(np.square(random)))))
+
+
+def evolution_error(evolution: Evolution) -> float | None:
+    """Estimate of the relative error of a solve in time, over all stored times; None where there is none.
+
+    The problem is integrated once more, with one degree more and in steps half as long, or to a tenth of the tolerance:
+    the difference holds the errors in space and in time.
+    """
+    model, options = evolution.model, evolution.options
+    other = None if options is None else model.richer
+    if other is None or options is None:
+        return None
+    finer = dict(options)
+    if options["step"] is not None:
+        finer["step"] = options["step"] / 2  # type: ignore[operator]
+    else:
+        finer["tolerance"] = (options["tolerance"] or _TOLERANCE) / 10  # type: ignore[operator]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)
+        try:
+            better = other.solve(evolution.mu, extrapolate=True, times=evolution.times, **finer)
+        except SolveFailed:
+            return None
+    return relative_error(model, evolution.values, better.values)
 
 
 def _linearised(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> Factors:
@@ -198,7 +242,10 @@ def _points_between(nodes: Nodes) -> tuple[np.ndarray, np.ndarray]:
         turned = directions @ np.linalg.qr(rng.standard_normal((n, dimension, dimension)))[0]
         inner = 1 / (_PER_NODE + 1)  # of the cell, which the node itself speaks for
         steps = (inner + (1 - inner) * share[..., None]) ** (1 / dimension) * turned
-    points = nodes.interior[:, None] + _RADIUS[dimension] * nodes.spacing[:n, None, None] * steps
+    near = Cloud(nodes.points, nodes.domain).nearest(nodes.interior, min(2 * dimension + 1, nodes.n_nodes))[1][:, 1:]
+    known = np.isfinite(near)  # but for those behind a wall
+    spacing = np.sum(near, axis=1, where=known) / np.maximum(np.sum(known, axis=1), 1)
+    points = nodes.interior[:, None] + _RADIUS * spacing[:, None, None] * steps
     points = nodes.domain.wrap(points.reshape(-1, dimension))
     inside = nodes.domain.contains(points)
     return points[inside], np.repeat(np.arange(n), _PER_NODE)[inside]

@@ -17,13 +17,13 @@ from parasol.pde.assembly import assemble
 from parasol.pde.equation import Form, Term
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.rough import rough_places
+from parasol.pde.rough import rough_places, singular_points
 from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import BACKENDS
 from parasol.space.by_region import check_regions
 from parasol.space.kernels import Kernel
 from parasol.space.nodes import Nodes, lattice, scatter
-from parasol.space.spacing import feature_spacing
+from parasol.space.spacing import feature_spacing, graded_spacing
 from parasol.space.stencils import default_scheme
 
 DEFAULT_N_NODES = {1: 200, 2: 2000, 3: 4000}
@@ -33,7 +33,7 @@ def discretize(
     problem: Problem,
     nodes: Nodes | None = None,
     *,
-    method: str = "stencils",
+    method: str | None = None,
     kernel: Kernel | None = None,
     degree: int | None = None,
     stencil_size: int | None = None,
@@ -43,10 +43,11 @@ def discretize(
     step: float | None = None,
     integrator: str | None = None,
 ) -> Model:
-    """Discretise a problem by RBF-FD on the given nodes (default: those of `nodes_for`).
+    """Discretise a problem by RBF-FD stencils on the given nodes (default: those of `nodes_for`), or by elements.
 
     With `method="elements"`, of a linear problem on a line or in the plane, by Lagrange elements of `degree` (2) on
-    triangles with the nodes for corners; their own nodes, also along the edges, are those of the model.
+    triangles with the nodes for corners; their own nodes, also along the edges, are those of the model. With no method and
+    no nodes that is done, with a word, where a steady problem in the plane has singular points. Of `method="stencils"`:
     The kernel, the polynomial degree (−1: none) and the stencil size default to polyharmonic splines with polynomials.
     `neumann` says how conditions with derivatives are met: "ghosts" adds a node outside for each such boundary node
     and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition (lines and
@@ -58,17 +59,23 @@ def discretize(
         raise InputError(f"problem is {problem!r}. Pass a ps.Problem, for instance ps.load_problem('helmholtz').")
     if not (nodes is None or isinstance(nodes, Nodes)):
         raise InputError(f"nodes is {type(nodes).__name__}. Pass what ps.scatter or ps.lattice returns.")
-    check_choice(method, ("stencils", "elements"), "method")
+    check_choice(method or "stencils", ("stencils", "elements"), "method")
     check_choice(neumann, ("ghosts", "one-sided"), "neumann")
     check_choice(solver, BACKENDS, "solver")
-    if method == "elements":
-        from parasol.pde.by_elements import discretize_by_elements  # which needs functions of this module
+    from parasol.pde.by_elements import discretize_by_elements, elements_instead  # which need functions of this module
 
-        if kernel is not None or stencil_size is not None or hyperviscosity:
+    options = {"solver": solver, "step": step, "integrator": integrator}
+    of_stencils = kernel is not None or stencil_size is not None or hyperviscosity
+    if method == "elements":
+        if of_stencils:
             raise InputError("kernel, stencil_size and hyperviscosity are for stencils. Leave them out with elements.")
-        return discretize_by_elements(problem, nodes, degree or 2, solver=solver, step=step, integrator=integrator)
+        return discretize_by_elements(problem, nodes, degree or 2, **options)
     if nodes is None:
         nodes = nodes_for(problem, Settings())
+        free = method is None and not of_stencils and degree is None
+        found = elements_instead(problem, nodes, **options) if free else None
+        if found is not None:
+            return found
     if nodes.dimension != problem.domain.dimension:
         raise InputError(
             f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."
@@ -89,18 +96,29 @@ def discretize(
 
 
 def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
-    """Scatter nodes as the settings say; in the plane, where nothing is said, finer where the boundary asks for it."""
+    """Scatter nodes as the settings say; in the plane, where nothing is said, finer where the boundary asks for it.
+
+    Towards points where the solution is singular the spacing falls further.
+    """
     domain = problem.domain
     n_nodes = DEFAULT_N_NODES[domain.dimension] if settings.n_nodes is None else settings.n_nodes
     if settings.method == "lattice":
         return lattice(domain, round(n_nodes ** (1 / domain.dimension)))
-    free = settings.n_boundary is None and settings.method != "hexagonal"
+    spacing = None
+    if settings.n_boundary is None and settings.method != "hexagonal" and domain.dimension == 2:
+        singular = singular_points(problem, 0.3 * (domain.volume() / n_nodes) ** 0.5)
+        if settings.method == "fill" and len(singular):
+            chosen = {name: getattr(settings, name) for name in ("kernel", "degree", "stencil_size")}
+            size = default_scheme(2, **chosen).stencil_size
+            spacing = graded_spacing(domain, singular, n_nodes=n_nodes, stencil_size=size)
+        else:
+            spacing = feature_spacing(domain)
     return scatter(
         domain,
         n_nodes=n_nodes,
         n_boundary=settings.n_boundary,
         method=settings.method,
-        spacing=feature_spacing(domain) if free and domain.dimension == 2 else None,
+        spacing=spacing,
         rng=rng,
     )
 

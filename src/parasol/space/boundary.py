@@ -133,17 +133,26 @@ class Curve:
         return points_along(self.points, weight, self.weight)
 
 
-def weighted_curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[Curve, int]:
-    """The curve through the points of a polyline, and how many of its segments stand for one of the polyline."""
+def weighted_curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[Curve, np.ndarray]:
+    """The curve through the points of a polyline (m, dimension), and which of its points stand for these, (m,) int."""
     finer = max(1, int(np.ceil(400 / (len(line) - 1))))
     t = np.linspace(0, len(line) - 1, finer * (len(line) - 1) + 1)
+    at = finer * np.arange(len(line))
     points = points_along(line, t, np.arange(len(line)))
-    length = np.linalg.norm(np.diff(points, axis=0), axis=1)
     density = 1 / spacing(points)
+    for _ in range(20):  # halve where the spacing changes within a segment that has room for a node
+        steep = np.abs(np.diff(density)) * np.linalg.norm(np.diff(points, axis=0), axis=1) > 0.2
+        if not steep.any():
+            break
+        halves = np.flatnonzero(steep) + 1
+        middle = (points[halves - 1] + points[halves]) / 2
+        points, density = np.insert(points, halves, middle, axis=0), np.insert(density, halves, 1 / spacing(middle))
+        at = at + np.searchsorted(halves, at, side="right")
+    length = np.linalg.norm(np.diff(points, axis=0), axis=1)
     weight = np.concatenate([[0], np.cumsum(length * (density[1:] + density[:-1]) / 2)])
     # a side of a periodic box starts and ends at the same place
     closed = bool(np.linalg.norm(wrap.shortest(points[-1] - points[0])) < 1e-12 * length.sum())
-    return Curve(points, weight, closed), finer
+    return Curve(points, weight, closed), at
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,13 +215,13 @@ def _along_arcs(domain, spacing: Spacing, n: int | None, joints: np.ndarray | No
         return describe(domain, np.empty((0, 2)), np.empty(0))
     unit = 1.0 if n is None else sum(curve.weight[-1] for curve, _ in curves) / n
     split = [
-        _runs(curve, curve.weight[finer * arc.cuts[:-1]], arc.parts, _THIN * unit)
-        for arc, (curve, finer) in zip(arcs, curves, strict=True)
+        _runs(curve, curve.weight[at[arc.cuts[:-1]]], arc.parts, _THIN * unit)
+        for arc, (curve, at) in zip(arcs, curves, strict=True)
     ]
     if joints is not None:
         split = [
-            _split(several, curve.weight[finer * p[2]])
-            for several, (curve, finer), p in zip(split, curves, parted, strict=True)
+            _split(several, curve.weight[at[p[2]]])
+            for several, (curve, at), p in zip(split, curves, parted, strict=True)
         ]
     runs = [run for several in split for run in several]
     total = np.array([run.weight for run in runs])

@@ -28,6 +28,7 @@ _ORDERED = (LessThan, StrictLessThan, GreaterThan, StrictGreaterThan)
 _ADVICE = "Use a domain, or a relation such as x < 0.5 or its text."
 # in sizes of the domain: what is nearer to an interface lies on it; steps off it that tell what is beside it
 ON, _OFF = 1e-9, 1e-7
+_STRAIGHT = 0.9  # cosine of the turn of an interface that is no kink, 26 degrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +186,16 @@ class Regions(Wrapper):
     def joints(self) -> np.ndarray:
         """Where interfaces of a plane domain end: at each other, at kinks, at the boundary; (n, 2)."""
         return self._ends(self.lines)
+
+    def kinks(self) -> np.ndarray:
+        """Joints inside the domain, those left out where one interface goes on with hardly a turn: (n, 2)."""
+        inner = self.joints[self.base.distance(self.joints) < -10 * ON * self.size] if len(self.joints) else self.joints
+        ways = [(line[0], line[1] - line[0]) for arc, _ in self.lines for line in (arc.line, arc.line[::-1])]
+        starts, along = (np.array(column).reshape(-1, 2) for column in zip(*ways, strict=True))
+        along /= np.linalg.norm(along, axis=1, keepdims=True)
+        near = KDTree(starts).query_ball_point(inner, 10 * ON * self.size)
+        sharp = [len(group) != 2 or along[group[0]] @ along[group[1]] > -_STRAIGHT for group in near]
+        return inner[np.array(sharp, dtype=bool)]
 
     @cached_property
     def places(self) -> np.ndarray:
