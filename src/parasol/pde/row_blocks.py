@@ -100,7 +100,7 @@ def _points(nodes: Nodes, points: np.ndarray, anchors: np.ndarray, own: np.ndarr
         cloud = Cloud(points, nodes.domain, places)
         return Points(points, (cloud,), (np.arange(len(points)),))
     members = tuple(np.flatnonzero(column) for column in own.T)
-    domains = nodes.domain.divided.region_domains
+    domains = nodes.domain.divided.surroundings
     clouds = tuple(Cloud(points[m], domain, places[m]) for m, domain in zip(members, domains, strict=True))
     return Points(points, clouds, members)
 

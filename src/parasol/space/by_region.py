@@ -56,12 +56,13 @@ def derivatives_at(
     if nodes.touches is None:
         return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme).matrices
     region = nodes.domain.region_of(points)
+    surroundings = nodes.domain.divided.surroundings  # type: ignore[union-attr]
     parts: dict[MultiIndex, list[sparse.coo_array]] = {index: [] for index in derivatives}
     for k, (members, own) in enumerate(of_regions(nodes)):
         here = np.flatnonzero(region == k)
         if not len(here):
             continue
-        found = differentiate(Cloud(own.points, own.domain), points[here], derivatives, scheme)
+        found = differentiate(Cloud(own.points, surroundings[k]), points[here], derivatives, scheme)
         for index in derivatives:
             rows = found[index].tocoo()
             entries = (rows.data, (here[rows.row], members[rows.col]))

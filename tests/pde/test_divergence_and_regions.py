@@ -419,3 +419,17 @@ def test_a_condition_on_the_flux_of_another_unknown_is_refused():
     with pytest.raises(InputError, match="of u is on the flux of equation 1, which does not contain u"):
         problem(equations, [ps.NormalFlux(u), ps.Dirichlet(0)], SQUARE)
     problem(equations[::-1], [ps.NormalFlux(u), ps.Dirichlet(0)], SQUARE)
+
+
+def test_regions_in_a_periodic_box_go_round():
+    """u = (x - 1/2) sin(2πy) / k has the flux (x - 1/2) ∇ sin + sin e_x, continuous at x = 1/2."""
+    box, k = ps.Box((0, 0), (1, 1), periodic=("y",)).regions(one=x < 0.5), ps.by_region(one=1, otherwise=4)
+    wave = (x - 0.5) * sin(2 * sympy.pi * y)
+    equation = Eq(-ps.divergence(k * ps.gradient(u)), 4 * sympy.pi**2 * wave)
+    read = problem(
+        equation, ps.Dirichlet(wave / k), box, exact=wave / k, quantities={"point": ps.PointValue((0.75, 1.0))}
+    )
+    coarse, fine = (ps.discretize(read, ps.scatter(box, n_nodes=n)).solve() for n in (400, 1600))
+    assert coarse.error < 1e-4
+    assert fine.error < coarse.error / 8
+    assert abs(float(np.squeeze(fine.quantities["point"]))) < 1e-6
