@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 from scipy import sparse
-from scipy.spatial import KDTree
 
 from parasol.errors import ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.expressions import Function, as_function
 from parasol.pde.discretize import discretize
 from parasol.pde.equation import Form
 from parasol.pde.evolution import Evolution
+from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import Factors, random_signs
 from parasol.pde.steady import Solution, relative_error
 from parasol.space.kernels import PHS, MultiIndex, n_monomials
@@ -214,20 +214,31 @@ def _linearised(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> Factors:
 
 
 def _sampled(model: Model, scheme: Scheme) -> Iterator[_Sampled]:
-    """The equations at points between the nodes, but for those with functions known at the nodes alone."""
+    """The equations at points between the nodes, but for those with functions known at the nodes alone.
+
+    At interfaces between regions the equation stands in the rows of ghosts, and nothing is sampled.
+    """
     nodes, problem = model.nodes, model.problem
-    if getattr(nodes, "touches", None) is not None:
-        return
-    points, owner = _points_between(nodes)
-    cloud = _cloud(model)
-    forms = [form for form in problem.forms if not form.symbols & set(problem.parameter_symbols[1])]
-    wanted = sorted({index for form in forms for _, index in _derivatives(form)})
-    if not len(points) or not wanted:
-        return
-    weights = differentiate(cloud, points, wanted, scheme).matrices
-    for j, form in enumerate(problem.forms):
-        if form in forms:
-            yield _equation(problem, form, j * len(cloud.points) + owner, points, dict(weights))
+    forms = [problem.forms_in(region) for region in range(len(problem.region_names)) or [None]]
+    places, _ = row_blocks(problem, forms, nodes, use_ghosts=model.layout.n_ghosts > 0)
+    n, (points, owner) = len(places.points), _points_between(nodes)
+    own = np.zeros(len(points), dtype=int)
+    if nodes.touches is not None:
+        own = nodes.domain.region_of(points)
+        own[~nodes.touches[owner, own] | (np.count_nonzero(nodes.touches[owner], axis=1) > 1)] = -1
+    for region, (of_region, cloud, members) in enumerate(zip(forms, places.clouds, places.members, strict=True)):
+        here = np.flatnonzero(own == region)
+        known = [(j, f) for j, f in enumerate(of_region) if not f.symbols & set(problem.parameter_symbols[1])]
+        wanted = sorted({index for _, form in known for _, index in _derivatives(form)})
+        if not len(here) or not wanted:
+            continue
+        found = differentiate(cloud, points[here], wanted, scheme).matrices
+        weights = {
+            index: sparse.csr_array((m.data, members[m.indices], m.indptr), shape=(len(here), n))
+            for index, m in found.items()
+        }
+        for j, form in known:
+            yield _equation(problem, form, j * n + owner[here], points[here], weights)
 
 
 def _equation(problem, form: Form, rows: np.ndarray, points: np.ndarray, weights: dict) -> _Sampled:
@@ -274,13 +285,3 @@ def _points_between(nodes: Nodes) -> tuple[np.ndarray, np.ndarray]:
     points = nodes.domain.wrap(points.reshape(-1, dimension))
     inside = nodes.domain.contains(points)
     return points[inside], np.repeat(np.arange(n), _PER_NODE)[inside]
-
-
-def _cloud(model: Model) -> Cloud:
-    """The nodes and ghosts of a model; each ghost is seen where its boundary node is."""
-    nodes, points = model.nodes, model.terms.pattern.points[: model.n_nodes + model.layout.n_ghosts]
-    anchors = nodes.points
-    if model.layout.n_ghosts:
-        _, nearest = KDTree(nodes.boundary).query(points[model.n_nodes :])
-        anchors = np.vstack([anchors, nodes.boundary[nearest]])
-    return Cloud(points, nodes.domain, anchors)
