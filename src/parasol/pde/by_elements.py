@@ -88,13 +88,13 @@ def finer_elements(model: Model, n_nodes: int, *, rng=0) -> Model:
     return _model(model.problem, elements, solver=model.solver, step=model.step, integrator=model.integrator)
 
 
-def of_higher_degree(model: Model) -> Model | None:
-    """The model by elements of one degree more on the same triangles, where there are such elements."""
+def of_degree(model: Model, degree: int) -> Model | None:
+    """The model by elements of another degree on the same triangles, where there are such elements."""
     elements = model.elements
-    if elements is None or elements.degree + 1 not in DEGREES[elements.dimension]:
+    if elements is None or degree not in DEGREES[elements.dimension]:
         return None
-    higher = replace(elements, degree=elements.degree + 1)
-    return _model(model.problem, higher, solver=model.solver, step=model.step, integrator=model.integrator)
+    other = replace(elements, degree=degree)
+    return _model(model.problem, other, solver=model.solver, step=model.step, integrator=model.integrator)
 
 
 def mesh_facts(elements: Elements) -> dict[str, Any]:

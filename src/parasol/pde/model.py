@@ -135,6 +135,18 @@ class Model:
         return probe(self)
 
     @cached_property
+    def other_degrees(self) -> dict[int, tuple[Model, sparse.csr_array]]:
+        """Elements of other degrees on the same triangles, for the error of a solve: one more, or where there is none, all
+        that there are, each with the weights of its values at the nodes of this model."""
+        from parasol.pde.by_elements import of_degree  # which makes models
+
+        own = self.elements.degree if self.elements is not None else 0
+        higher = of_degree(self, own + 1)
+        found = [higher] if higher is not None else [of_degree(self, degree) for degree in range(2, own)]
+        models = [model for model in found if model is not None and model.elements is not None]
+        return {m.elements.degree: (m, m.weights_at(self.nodes.points)) for m in models}  # type: ignore[union-attr]
+
+    @cached_property
     def richer(self) -> Model | None:
         """The same problem on the same nodes with one polynomial degree more, for the error of a solve in time."""
         from parasol.pde.discretisation import richer_model

@@ -15,7 +15,7 @@ from parasol.errors import InputError, SolveFailed, UnsuitableNodes
 from parasol.fitting.fit import accuracy
 from parasol.learning.comparing import compare, probes
 from parasol.learning.nodes import discretize_on, estimate
-from parasol.pde.by_elements import of_higher_degree
+from parasol.pde.by_elements import of_degree
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
@@ -240,7 +240,7 @@ def other_kernel(model: Model) -> float | None:
     ghosts = model.n_unknowns > len(model.problem.names) * model.n_nodes
     steps = {"step": model.step, "integrator": model.integrator, "neumann": "ghosts" if ghosts else "one-sided"}
     try:
-        if model.elements is not None and (other := of_higher_degree(model)) is not None:
+        if model.elements is not None and (other := of_degree(model, model.elements.degree + 1)) is not None:
             return max(compare(model, other, mus=list(probes(model)[:_N_PROBES])).errors)
         other = discretize_on(model.problem, model.nodes, replace(chosen, **steps))
         errors = []
