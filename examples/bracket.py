@@ -25,7 +25,9 @@ problem = ps.Problem(
 
 if __name__ == "__main__":
     sags = [
-        ps.discretize(problem, ps.scatter(bracket, n_nodes=n), method="elements").solve({"load": 1, "ratio": 1}).quantities
+        ps.discretize(problem, ps.scatter(bracket, n_nodes=n), method="elements")
+        .solve({"load": 1, "ratio": 1})
+        .quantities
         for n in (200, 800)
     ]
     print(f"the tip sags by {-sags[1]['sag']:.4f}; with a quarter of the nodes by {-sags[0]['sag']:.4f}")

@@ -7,8 +7,10 @@ x, y = ps.coordinates("x y")
 temperature = ps.unknown("T", x, y)
 power, cooling = ps.parameters(power=(0.5, 2.0), cooling=(0.01, 0.1))  # W/mm², W/(mm² K)
 
-section = ps.Box((0, 0), (20, 4)).named(top=y > 3.999).regions(
-    board=y < 1.6, die=ps.Box((8, 1.6), (12, 2.4)), spreader=ps.Box((5, 2.4), (15, 4))
+section = (
+    ps.Box((0, 0), (20, 4))
+    .named(top=y > 3.999)
+    .regions(board=y < 1.6, die=ps.Box((8, 1.6), (12, 2.4)), spreader=ps.Box((5, 2.4), (15, 4)))
 )
 k = ps.by_region(board=0.002, die=0.15, spreader=0.4, otherwise=0.0008)  # W/(mm K); "otherwise" is moulding compound
 heat = ps.by_region(die=power / 0.8, otherwise=0)

@@ -33,5 +33,7 @@ if __name__ == "__main__":
     for value in (1.0, 10.0, 100.0):
         one, other = (m.solve({"ratio": value}).at(points) for m in (model, independent))
         gap = np.linalg.norm(one - other) / np.linalg.norm(other)
-        print(f"fibres {value:g} times as stiff: the top moves down by {-one[1].min():.5f}, elements agree to {gap:.0e}")
+        print(
+            f"fibres {value:g} times as stiff: the top moves down by {-one[1].min():.5f}, elements agree to {gap:.0e}"
+        )
         assert gap < 5e-3

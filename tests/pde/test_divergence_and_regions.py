@@ -433,3 +433,14 @@ def test_regions_in_a_periodic_box_go_round():
     assert coarse.error < 1e-4
     assert fine.error < coarse.error / 8
     assert abs(float(np.squeeze(fine.quantities["point"]))) < 1e-6
+
+
+def test_values_that_jump_at_the_end_of_an_interface_are_said_to():
+    from parasol.pde.rough import rough_places
+
+    nodes = ps.scatter(LAYERS, n_nodes=400)
+    for value, jumps in ((ps.by_region(left=2, otherwise=1), True), (ps.by_region(left=x, otherwise=0.3), False)):
+        read = problem(-ps.divergence(K * ps.gradient(u)), {"bottom": ps.Dirichlet(value), "*": ps.NormalFlux(0)})
+        said = [line for line in rough_places(read, nodes) if "values given for u on the boundary jump" in line]
+        assert all("jump at x = 0.3" in line for line in said)  # at a node beside it
+        assert bool(said) == jumps

@@ -15,7 +15,7 @@ from parasol.pde.fluxes import coefficients
 from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
-from parasol.pde.regions import Region
+from parasol.pde.regions import Region, by_region, in_region
 from parasol.space.geometry.corners import around
 from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
@@ -138,8 +138,10 @@ def _along_edges(nodes: Nodes, count: int) -> np.ndarray:
 
 def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
     """The expression as functions of points (..., dimension), with parameters and time at these shares of their ranges."""
-    others = sorted(expression.free_symbols - set(problem.coordinates), key=str)
-    function = as_function(expression, [*problem.coordinates, *others])
+    own = expression.atoms(Region)
+    others = sorted(expression.free_symbols - set(problem.coordinates) - own, key=str)
+    names = problem.region_names if own else (None,)
+    functions = [as_function(in_region(expression, name), [*problem.coordinates, *others]) for name in names]
     last = 1.0 if problem.times is None else float(problem.times[-1])
 
     def constant(symbol, share: float) -> float:
@@ -152,9 +154,11 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
         given = [np.float64(constant(symbol, share)) for symbol in others]
 
         def value(points: np.ndarray, given=given) -> np.ndarray:
+            flat = points.reshape(-1, points.shape[-1])
             with np.errstate(all="ignore"):
-                found = function(*np.moveaxis(points, -1, 0).reshape(points.shape[-1], -1), *given)
-            return np.nan_to_num(found).reshape(points.shape[:-1])
+                found = np.array([function(*flat.T, *given) for function in functions])
+            region = problem.domain.region_of(flat) if own else 0
+            return np.nan_to_num(found[region, np.arange(len(flat))]).reshape(points.shape[:-1])
 
         yield value
 
@@ -225,7 +229,7 @@ def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> It
 def _jumping_values(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[str]:
     """Given values that differ where two parts of the boundary meet, or jump within one."""
     for j, unknown in enumerate(problem.names):
-        values = [_given_value(problem.conditions[name][j]) for name in nodes.domain.part_names]
+        values = [_value_on(problem, name, j) for name in nodes.domain.part_names]
         places = [*_between_parts(problem, nodes, values, meetings), *_within_parts(problem, nodes, values)]
         if places:
             yield (
@@ -234,6 +238,15 @@ def _jumping_values(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting])
                 f"beside it, and fluxes through the boundary there are infinite. Let a named part begin where values "
                 f"jump, so that a node stands there. {_ASK}"
             )
+
+
+def _value_on(problem: Problem, part: str, j: int) -> sympy.Expr | None:
+    """The value that is given to one unknown on a part of the boundary, by region where it differs."""
+    regions = range(len(problem.region_names)) if problem.region_names else (None,)
+    values = [_given_value(problem.conditions_in(region)[part][j]) for region in regions]
+    if len(set(values)) == 1 or None in values:
+        return values[0]
+    return by_region(**dict(zip(problem.region_names, values, strict=True)))
 
 
 def _given_value(form: Form) -> sympy.Expr | None:
@@ -267,7 +280,11 @@ def _between_parts(problem: Problem, nodes: Nodes, values, meetings: Iterable[Me
 def _within_parts(problem: Problem, nodes: Nodes, values) -> Iterator[np.ndarray]:
     """Nodes beside which the value given on their part jumps."""
     for k, value in enumerate(values):
-        if value is None or nodes.dimension == 1 or not jumping_parts(value, problem.coordinates):
+        if (
+            value is None
+            or nodes.dimension == 1
+            or not (value.has(Region) or jumping_parts(value, problem.coordinates))
+        ):
             continue
         here = np.flatnonzero(nodes.on_part[:, k])
         if len(here) < 2:
