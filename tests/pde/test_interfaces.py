@@ -52,7 +52,7 @@ def disc(core: float, shell: float):
     return ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 0), ps.Dirichlet(outside), exact=exact)
 
 
-@pytest.mark.parametrize("core, shell", [(1000.0, 1.0), (1.0, 1000.0)])
+@pytest.mark.parametrize(("core", "shell"), [(1000.0, 1.0), (1.0, 1000.0)])
 def test_concentric_discs_converge(core, shell):
     problem = disc(core, shell)
     sizes = [500, 1000, 2000]
