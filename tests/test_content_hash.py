@@ -82,6 +82,7 @@ def examples():
         ps.Implicit("x**2 + y**2 - 1", ((-1.5, -1.5), (1.5, 1.5))),
         ps.Box((0, 0), (4, 4), periodic=("x",)) - ps.Disc((2, 2), 0.5),
         ps.Surface(SIMPLEX),
+        ps.lattice(ps.Box((0, 0), (1, 1)).regions(left=X < 0.5, disc=ps.Disc((0.5, 0.5), 5)), (5, 5)),
         *[
             ps.space.MQ(2.0),
             ps.space.IQ(2.0),
@@ -193,7 +194,7 @@ def test_every_field_of_every_hashed_class_changes_the_hash():
     needed = {k for base in (Domain, Kernel, RandomField) for k in kinds(base) if dataclasses.is_dataclass(k)}
     assert {k.__name__ for k in needed} - {k.__name__ for k in found} <= {"_Quadric"}
     names = "Problem Model Terms Inputs Nodes Scheme Settings Dirichlet Neumann Robin Form Term Jet ParameterSpace Varying RowFunction"
-    names += " NonlinearRows Average Flux PointValue Integral Pattern Images Combination Named Basis"
+    names += " NonlinearRows Average Flux PointValue Integral Pattern Images Combination Named Regions Interfaces Basis"
     assert set(names.split()) <= {k.__name__ for k in found}
     assert len({k.__qualname__ for k in found}) == len(found)  # parasol's classes count by their name, not their module
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from parasol.checks import ParasolWarning
 from parasol.learning.estimates import largest
-from parasol.learning.nodes import Discretised, rebuilding
+from parasol.learning.nodes import Discretised
+from parasol.learning.rebuilding import record_of
 from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome
 from parasol.learning.request import Request
 from parasol.learning.solves import SolveCache
@@ -86,7 +87,7 @@ def with_report(
     if chosen is not None and isinstance(chosen.model, Model):
         problem = chosen.model.problem
         facts |= problem_words(problem)
-        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": rebuilding(chosen.model)}
+        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": record_of(chosen.model).to_dict()}
     return replace(surrogate, facts=facts)
 
 

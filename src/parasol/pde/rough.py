@@ -11,9 +11,11 @@ from scipy.spatial import KDTree
 
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Time, normal
+from parasol.pde.fluxes import coefficients
 from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
+from parasol.pde.regions import Region
 from parasol.space.geometry.corners import around
 from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
@@ -36,7 +38,7 @@ _AS_READ = (
 )
 
 
-def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
+def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> list[str]:
     """What limits the accuracy on these nodes whatever the scheme, as sentences; empty for an ordinary problem.
 
     Seen are jumps along the coordinates in the source and the coefficients of the equation, coefficients of second
@@ -44,7 +46,7 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both sides of a
     re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given values have
     such solutions too, but there the scheme converges evenly. Given values that jump along the boundary are seen as well,
-    but for those that contain the normal.
+    but for those that contain the normal. Of singular points `elements` need no warning: they converge evenly there.
     """
     conditions = set(problem.conditions.values())
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
@@ -54,13 +56,21 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
-        *_singular_points(problem, nodes, meetings),
+        *_singular_points(problem, nodes, [] if elements else meetings),
         *_jumping_values(problem, nodes, meetings),
     ]
 
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
+    for outside in problem.outside_divergences if not problem.nondivergence else ():
+        for coefficient in coefficients(outside, order=1):
+            if coefficient.has(Region):
+                yield (
+                    f"a first derivative of the equation is multiplied by {coefficient}, which differs by region. "
+                    f"{_AS_READ}Write ps.divergence((b*u, 0)) for that."
+                )
+                break
     for form in problem.forms:
         slopes = any(sum(jet.derivative) == 1 for jet in form.jets)
         parts = [(kind + " of a first derivative" * (order == 1), order, e) for kind, order, e in _sums(form)]

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from parasol.checks import check_finite, check_shape
@@ -18,8 +19,6 @@ from parasol.pde.resolution import unpredicted
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, random_signs
 from parasol.pde.system import sizes
 from parasol.runtime.above import borrowed
-from parasol.space.neighbours import Cloud
-from parasol.space.operators import differentiate
 
 if TYPE_CHECKING:
     from parasol.pde.model import Model
@@ -78,18 +77,17 @@ class Solution:
     def _repr_html_(self) -> str:
         return borrowed("problem_html")(self)
 
-    def at(self, points) -> np.ndarray:
-        """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils."""
-        nodes, scheme = self.model.nodes, self.model.scheme
+    def at(self, points: ArrayLike) -> np.ndarray:
+        """Values (n_points,), or (n_fields, n_points) for several unknowns, interpolated with the model's own stencils or elements."""
+        nodes = self.model.nodes
         points = check_shape(points, (None, nodes.dimension), "points")
         outside = nodes.domain.distance(points) > 1e-9 * float(np.ptp(nodes.domain.bounds, axis=0).max())
         if np.any(outside):
             raise InputError(
                 f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
             )
-        zero = (0,) * nodes.dimension
-        found = differentiate(Cloud(nodes.points, nodes.domain), points, [zero], scheme)
-        values = np.array([found[zero] @ field for field in self.fields.values()])
+        weights = self.model.weights_at(points)
+        values = np.array([weights @ field for field in self.fields.values()])
         return values[0] if len(values) == 1 else values
 
     @property
@@ -151,7 +149,7 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
     return Solution(model, mu, model.layout.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
 
 
-def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: np.ndarray | None = None) -> Solution:
+def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = None) -> Solution:
     """Solve a nonlinear problem by Newton's method, by continuation in the parameters where that fails."""
     start = time.perf_counter()
     n_scalars = model.inputs.n_scalars

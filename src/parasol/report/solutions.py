@@ -107,6 +107,7 @@ class SolveReport:
             "n_ill_conditioned": report.n_ill_conditioned,
             "median_condition": report.median_condition,
             "worst_condition": report.worst_condition,
+            "elements": None if model.elements is None else str(model.elements),
             "linear": model.problem.linear,
             "affine": model.problem.affine,
             "operator_terms": terms["operator"],
@@ -142,12 +143,15 @@ class SolveReport:
         ghosts = f", {self.n_ghosts} ghosts" if self.n_ghosts else ""
         polynomials = f"degree {scheme.degree}" if scheme.degree >= 0 else "no polynomials"
         ill = f", {report.n_ill_conditioned} ill-conditioned" if report.n_ill_conditioned else ""
+        stencils = {
+            "stencils": f"{scheme.kernel}, {polynomials}, {scheme.stencil_size} nodes each",
+            "stencil condition": f"median {report.median_condition:.1e}, worst {report.worst_condition:.1e}{ill}",
+        }
         rows = {
             "problem": self.problem,
             "parameters": ", ".join(values) or "none",
             "nodes": f"{nodes.n_nodes} = {nodes.n_interior} interior + {nodes.n_boundary} boundary{ghosts}",
-            "stencils": f"{scheme.kernel}, {polynomials}, {scheme.stencil_size} nodes each",
-            "stencil condition": f"median {report.median_condition:.1e}, worst {report.worst_condition:.1e}{ill}",
+            **(stencils if model.elements is None else {"elements": str(model.elements)}),
             "terms": self._term_words(),
             "seconds": f"{self.discretise_seconds:.3g} to discretise, {self.solution.seconds:.3g} to solve",
             "solver": self.solver,

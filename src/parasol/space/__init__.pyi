@@ -1,6 +1,7 @@
 """WHERE the equation lives: geometry, nodes, kernels, stencils, operators."""
 
 from parasol.space.geometry.domain import Domain as Domain
+from parasol.space.interfaces import Interfaces as Interfaces
 from parasol.space.kernels import IMQ as IMQ
 from parasol.space.kernels import IQ as IQ
 from parasol.space.kernels import MQ as MQ
@@ -10,6 +11,7 @@ from parasol.space.kernels import Matern as Matern
 from parasol.space.kernels import Wendland as Wendland
 from parasol.space.nodes import Nodes as Nodes
 from parasol.space.operators import differentiate as differentiate
+from parasol.space.quality import quality as quality
 from parasol.space.spacing import feature_spacing as feature_spacing
 from parasol.space.stencils import Scheme as Scheme
 from parasol.space.stencils import default_scheme as default_scheme

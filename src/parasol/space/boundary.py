@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,7 @@ from parasol.errors import InputError, UnsuitableNodes
 from parasol.space.fill import fibonacci, fill, independent
 from parasol.space.geometry.axes import AXES
 from parasol.space.geometry.corners import look_around
-from parasol.space.geometry.pieces import pieces, points_along
+from parasol.space.geometry.pieces import insert, pieces, points_along
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.relax import trim
 from parasol.space.wrap import Wrap
@@ -32,6 +32,12 @@ class Boundary:
     part_normals: np.ndarray  # (n, n_parts, dimension)
     # length and nodes of the closed curve or surface with fewest, if too few for its shape
     coarse: tuple[float, int] | None = None
+    inside: np.ndarray | None = None  # (m, dimension) nodes on the interfaces between regions, placed like these
+
+    @property
+    def fixed(self) -> np.ndarray:
+        """All nodes that are placed before the others: on the boundary, then on interfaces, (n + m, dimension)."""
+        return self.points if self.inside is None else np.concatenate([self.points, self.inside])
 
     @property
     def normals(self) -> np.ndarray:
@@ -40,23 +46,27 @@ class Boundary:
 
 
 Spacing = Callable[[np.ndarray], np.ndarray]
+Joints = Callable[[Spacing], np.ndarray]
 _THIN = 0.5  # in spacings: what is thinner is no piece of the boundary
-_ROUND = 8  # nodes that a closed curve needs to be told from a polygon
+ROUND = 8  # nodes that a closed curve needs to be told from a polygon
 _ROUND_IN_SPACE = 24  # and a closed surface from a polyhedron
 _LINKED = 1.8  # spacings between neighbours on one surface
 
 
-def boundary_nodes(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20) -> Boundary:
+def boundary_nodes(
+    domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20, joints: Joints | None = None
+) -> Boundary:
     """Place nodes on the boundary of a domain with the local spacing, or n of them with that density.
 
     `spacing` takes (m, dimension) points and returns (m,) positive lengths. Surface nodes are evened out by `steps` of
-    repulsion.
+    repulsion. `joints` makes points (m, dimension) for a spacing; there is a node at each of them that lies on the boundary.
     """
     if domain.dimension == 1:
         return _ends(domain, n)
     if domain.dimension == 2:
-        return _along_arcs(domain, spacing, n)
-    return _on_surface(domain, spacing, n, rng, steps)
+        return _along_arcs(domain, spacing, n, None if joints is None else joints(spacing))
+    points, h, _ = on_surface(domain, spacing, n, rng, steps=steps, joints=joints)
+    return replace(describe(domain, points, h), coarse=smallest_surface(domain, points, h))
 
 
 def describe(domain, points: np.ndarray, spacing: np.ndarray) -> Boundary:
@@ -110,7 +120,7 @@ def _ends(domain, n) -> Boundary:
 
 # ---- two dimensions ------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class _Curve:
+class Curve:
     """An arc as a dense polyline with its weighted length, the integral of ds/h."""
 
     points: np.ndarray
@@ -123,7 +133,7 @@ class _Curve:
         return points_along(self.points, weight, self.weight)
 
 
-def _curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[_Curve, int]:
+def weighted_curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[Curve, int]:
     """The curve through the points of a polyline, and how many of its segments stand for one of the polyline."""
     finer = max(1, int(np.ceil(400 / (len(line) - 1))))
     t = np.linspace(0, len(line) - 1, finer * (len(line) - 1) + 1)
@@ -133,14 +143,14 @@ def _curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[_Curve, int]
     weight = np.concatenate([[0], np.cumsum(length * (density[1:] + density[:-1]) / 2)])
     # a side of a periodic box starts and ends at the same place
     closed = bool(np.linalg.norm(wrap.shortest(points[-1] - points[0])) < 1e-12 * length.sum())
-    return _Curve(points, weight, closed), finer
+    return Curve(points, weight, closed), finer
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
     """A stretch of a curve that lies on the same parts throughout."""
 
-    curve: _Curve
+    curve: Curve
     start: float  # weight at which it begins
     weight: float
     parts: np.ndarray  # (n_parts,)
@@ -151,7 +161,7 @@ class _Run:
         return self.curve.closed and self.weight == self.curve.weight[-1]
 
 
-def _runs(curve: _Curve, starts: np.ndarray, parts: np.ndarray, thin: float) -> list[_Run]:
+def _runs(curve: Curve, starts: np.ndarray, parts: np.ndarray, thin: float) -> list[_Run]:
     """The pieces of a curve, those thinner than `thin` given to their longer neighbours."""
     weights = np.diff(np.append(starts, curve.weight[-1]))
     runs = [_Run(curve, *piece) for piece in zip(starts, weights, parts, strict=True)]
@@ -173,10 +183,25 @@ def _runs(curve: _Curve, starts: np.ndarray, parts: np.ndarray, thin: float) -> 
     return runs
 
 
-def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
+def _split(runs: list[_Run], places: np.ndarray) -> list[_Run]:
+    """Runs divided at places (m,), weights along their curve; a closed one that has but one of them begins there."""
+    out = []
+    for run in runs:
+        total = run.curve.weight[-1]
+        start = places[0] if run.closed and len(places) else run.start
+        off = np.mod(places - start, total) if run.curve.closed else places - start
+        inner = np.unique(off[(off > 1e-9 * total) & (off < run.weight - 1e-9 * total)])
+        out += [replace(run, start=start + a, weight=b - a) for a, b in pairwise([0.0, *inner, run.weight])]
+    return out
+
+
+def _along_arcs(domain, spacing: Spacing, n: int | None, joints: np.ndarray | None) -> Boundary:
     wrap = Wrap.of(domain)
     arcs = pieces(domain)
-    curves = [_curve(arc.points, spacing, wrap) for arc in arcs]
+    if joints is not None:
+        parted = [insert(arc.points, joints, 1e-4 * domain.size) for arc in arcs]
+        arcs = [replace(arc, points=p[0], cuts=p[1][arc.cuts]) for arc, p in zip(arcs, parted, strict=True)]
+    curves = [weighted_curve(arc.points, spacing, wrap) for arc in arcs]
     if not curves:
         return describe(domain, np.empty((0, 2)), np.empty(0))
     unit = 1.0 if n is None else sum(curve.weight[-1] for curve, _ in curves) / n
@@ -184,13 +209,18 @@ def _along_arcs(domain, spacing: Spacing, n: int | None) -> Boundary:
         _runs(curve, curve.weight[finer * arc.cuts[:-1]], arc.parts, _THIN * unit)
         for arc, (curve, finer) in zip(arcs, curves, strict=True)
     ]
+    if joints is not None:
+        split = [
+            _split(several, curve.weight[finer * p[2]])
+            for several, (curve, finer), p in zip(split, curves, parted, strict=True)
+        ]
     runs = [run for several in split for run in several]
     total = np.array([run.weight for run in runs])
     least = np.array([3 if run.closed else 1 for run in runs])
     counts = np.maximum(np.round(total).astype(int), least) if n is None else apportion(total, least, n, "n_boundary")
     owner = np.repeat(np.arange(len(arcs)), [len(several) for several in split])
     around = [(arc.length, int(counts[owner == k].sum())) for k, arc in enumerate(arcs) if arc.closed]
-    coarse = min([few for few in around if few[1] < _ROUND], key=lambda few: few[::-1], default=None)
+    coarse = min([few for few in around if few[1] < ROUND], key=lambda few: few[::-1], default=None)
     smooth, parts, ends, beside, end_parts = [], [], [], [], []
     for run, m in zip(runs, counts, strict=True):
         step = run.weight / m
@@ -243,19 +273,21 @@ def apportion(total: np.ndarray, least: np.ndarray, n: int, name: str) -> np.nda
 _DENSITY = 0.95
 
 
-def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, steps: int) -> Boundary:
+def on_surface(domain, spacing: Spacing, n: int | None, rng, *, steps: int, joints: Joints | None = None):
+    """Nodes on a surface, (m, 3), their spacing (m,), and how many of them, the first, have to be where they are."""
     shape = domain.unnamed
-    make = partial(_on_box if isinstance(shape, Box) else _on_ball if isinstance(shape, Ball) else _on_cloud, shape)
+    maker = _on_box if isinstance(shape, Box) else _on_ball if isinstance(shape, Ball) else _on_cloud
+    make = partial(maker, shape, joints=joints)
     if n is None:
         (points, n_fixed), scale = make(spacing, rng), 1.0
     else:
         points, n_fixed, scale = _counted(domain, make, spacing, n, rng)
     h = scale * spacing(points)
-    points[n_fixed:] = _spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
-    return replace(describe(domain, points, h), coarse=_smallest_surface(domain, points, h))
+    points[n_fixed:] = spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
+    return points, h, n_fixed
 
 
-def _smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
+def smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
     """Circumference and nodes of the closed surface with the fewest, if too few for its shape: a hole, for instance."""
     if not len(points):
         return None
@@ -292,16 +324,16 @@ def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
     return np.concatenate([points[:n_fixed], kept]), n_fixed, scale
 
 
-def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator):
+def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
     h = spacing(ball.center + ball.radius * fibonacci(200))
-    if np.ptp(h) > 1e-9 * h.max():
-        return _on_cloud(ball, spacing, rng)
+    if np.ptp(h) > 1e-9 * h.max() or (joints is not None and len(joints(spacing))):
+        return _on_cloud(ball, spacing, rng, joints)
     n = max(4, round(_DENSITY * 4 * np.pi * (ball.radius / h.mean()) ** 2))
     return ball.center + ball.radius * fibonacci(n), 0
 
 
-def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
-    """A dense cloud of boundary points, thinned at random until no two are too near."""
+def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
+    """A dense cloud of boundary points, thinned at random until no two are too near; joints are fixed and come first."""
     wrap = Wrap.of(domain)
     h = float(spacing(domain.boundary_cloud(0.2 * float(np.ptp(domain.bounds, axis=0).min()), rng)).min())
     cloud = domain.boundary_cloud(h, rng)
@@ -311,7 +343,8 @@ def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
     # random thinning at radius r keeps 0.7 area/r^2 points, so this radius keeps 0.95 area/h^2
     radii = np.sqrt(0.7 / _DENSITY) * wanted[enough]
     rank = rng.permutation(len(cloud))
-    kept = np.empty((0, 3))
+    kept = np.empty((0, 3)) if joints is None else joints(spacing)
+    n_fixed = len(kept)
     band = np.floor(np.log(radii / radii.min()) / np.log(1.5)).astype(int)
     for scale in np.unique(band):  # fine to wide, so that one search radius serves each
         some = np.flatnonzero(band == scale)
@@ -319,11 +352,12 @@ def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
             some = some[wrap.query(wrap.tree(kept), cloud[some], 1)[0][:, 0] >= radii[some]]
         if some.size:
             kept = np.concatenate([kept, cloud[some[independent(cloud[some], radii[some], rank[some], wrap)]]])
-    return kept, 0
+    return kept, n_fixed
 
 
-def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
-    """Corners, evenly divided edges, filled faces; the first two are fixed and come first."""
+def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
+    """Corners, evenly divided edges, filled faces; the first two and the joints are fixed and come first."""
+    given = np.empty((0, 3)) if joints is None else joints(spacing)
     wrap, (lower, upper) = Wrap.of(box), box.bounds
     axes = [axis for axis in range(3) if box.periods[axis] == 0]
     edges = [np.empty((0, 3))]
@@ -336,10 +370,13 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
             start[others] = box.bounds[list(ends), others]
             stop = start.copy()
             stop[axis] = upper[axis]
-            curve, _ = _curve(np.array([start, stop]), spacing, wrap)
-            count = max(1, round(float(curve.weight[-1])))
-            edges.append(curve.at(np.linspace(0, curve.weight[-1], count + 1)[: count if curve.closed else None]))
-    fixed = np.unique(np.concatenate(edges), axis=0)
+            on_edge = given[(given[:, others] == start[others]).all(axis=1)]
+            stops = [start, *on_edge[np.argsort(on_edge[:, axis])], stop]
+            for ends_of_piece in pairwise(stops):
+                curve, _ = weighted_curve(np.array(ends_of_piece), spacing, wrap)
+                count = max(1, round(float(curve.weight[-1])))
+                edges.append(curve.at(np.linspace(0, curve.weight[-1], count + 1)[: count if curve.closed else None]))
+    fixed = np.unique(np.concatenate([*edges, given]), axis=0)
     faces = [fixed]
     for axis in axes:
         plane = [a for a in range(3) if a != axis]
@@ -353,7 +390,7 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
     return np.concatenate(faces), len(fixed)
 
 
-def _spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:
+def spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:
     """Even out surface nodes by repulsion along the surface; nodes that would turn over an edge stay."""
     if len(points) < 2 or steps == 0:
         return points

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from parasol.space.boundary import Boundary, apportion, boundary_nodes, interval
 from parasol.space.fill import fill
 from parasol.space.front import front
 from parasol.space.geometry.domain import Domain
+from parasol.space.interfaces import joints_of, with_interfaces
 from parasol.space.relax import relax, repel, trim
 from parasol.space.wrap import Depth, Wrap
 
@@ -71,7 +74,12 @@ class Plan:
 
     def boundary(self, field: Field, *, steps: int = 20) -> Boundary:
         """Boundary nodes for a spacing, the same random numbers every time."""
-        return boundary_nodes(self.domain, field, self.n_boundary, deepcopy(self.boundary_rng), steps=steps)
+        rng, regions = deepcopy(self.boundary_rng), self.domain.divided
+        if regions is None:
+            return boundary_nodes(self.domain, field, self.n_boundary, rng, steps=steps)
+        joints = partial(joints_of, regions)
+        boundary = boundary_nodes(self.domain, field, self.n_boundary, rng, steps=steps, joints=joints)
+        return with_interfaces(regions, boundary, field, self.n_boundary, rng, steps=steps)
 
     def interior(self, field: Field, boundary: np.ndarray, limit: int | None = None) -> np.ndarray:
         """Interior points before relaxation; the same random numbers every time, so that the count varies smoothly."""
@@ -103,14 +111,14 @@ class Plan:
         bounds = domain.bounds + edge * np.array([[-1.0], [1.0]])  # the first rows are straight; they stay outside
         return front(bounds, edge if field.flat and field.grade == 0 else lambda x: self.wanted(field, x), rng=rng)
 
-    def boundary_spacing(self, field: Field, boundary: np.ndarray) -> np.ndarray:
-        """Spacing of the boundary nodes: as wanted, or as measured where their number was prescribed."""
-        h = field(boundary)
-        if self.n_boundary is None or len(boundary) < 2:
+    def boundary_spacing(self, field: Field, boundary: Boundary) -> np.ndarray:
+        """Spacing of the nodes on boundary and interfaces: as wanted, or as measured where their number was prescribed."""
+        h, points = field(boundary.fixed), boundary.points
+        if self.n_boundary is None or len(points) < 2:
             return h
         wrap = Wrap.of(self.domain)
-        nearest = wrap.query(wrap.tree(boundary), boundary, 2)[0][:, 1]
-        return h * float(np.median(nearest / h))
+        nearest = wrap.query(wrap.tree(points), points, 2)[0][:, 1]
+        return h * float(np.median(nearest / h[: len(points)]))
 
     def relaxed(self, field: Field, interior: np.ndarray, boundary: np.ndarray, h_boundary: np.ndarray) -> np.ndarray:
         """Interior points evened out: all of them after a fill, those next to the boundary otherwise."""
@@ -127,7 +135,7 @@ def spaced(plan: Plan) -> Draft:
     if expected > _MOST:
         raise InputError(f"this spacing would need about {expected:.1e} nodes. Use a wider one: {_MOST:.0e} at most.")
     boundary = plan.boundary(plan.field)
-    interior = plan.interior(plan.field, boundary.points)
+    interior = plan.interior(plan.field, boundary.fixed)
     if len(interior) == 0:
         extent = float(np.ptp(plan.domain.bounds, axis=0).max())
         h = float(plan.field(plan.domain.bounds).mean())
@@ -173,14 +181,14 @@ def counted(plan: Plan, n: int) -> Draft:
                 t = model.solve(target + slack)
             field = model.family.at(t)
             boundary = given if given is not None else plan.boundary(field)
-            trial = Draft(field, boundary, plan.interior(field, boundary.points, limit=3 * n + 1000))
-            total = len(boundary.points) + len(trial.interior)
-            model.correct(t, len(boundary.points), len(trial.interior))
+            trial = Draft(field, boundary, plan.interior(field, boundary.fixed, limit=3 * n + 1000))
+            total = len(boundary.fixed) + len(trial.interior)
+            model.correct(t, len(boundary.fixed), len(trial.interior))
             if target < n:
                 if abs(total - target) < 0.2 * target:
                     break
                 continue
-            if total >= n > len(boundary.points) and (best is None or len(trial.interior) < len(best.interior)):
+            if total >= n > len(boundary.fixed) and (best is None or len(trial.interior) < len(best.interior)):
                 best = trial
             if n <= total <= n + 4 * slack:
                 break
@@ -188,7 +196,7 @@ def counted(plan: Plan, n: int) -> Draft:
     if best is None:
         best = _scanned(plan, model, given, n)
     h = plan.wanted(best.field, best.interior)
-    kept = trim(plan.domain, best.interior, h, best.boundary.points, n - len(best.boundary.points))
+    kept = trim(plan.domain, best.interior, h, best.boundary.fixed, n - len(best.boundary.fixed))
     return replace(best, interior=kept)
 
 
@@ -199,9 +207,9 @@ def _scanned(plan: Plan, model: _Model, given: Boundary | None, n: int) -> Draft
     for t in first * 0.96 ** np.arange(50) if not model.family.graded else np.linspace(2.0, -0.5, 26):
         field = model.family.at(float(t))
         boundary = given if given is not None else plan.boundary(field)
-        interior = plan.interior(field, boundary.points, limit=20 * n + 1000)
-        total = len(boundary.points) + len(interior)
-        if total >= n > len(boundary.points) and len(interior) and (best is None or total < enough):
+        interior = plan.interior(field, boundary.fixed, limit=20 * n + 1000)
+        total = len(boundary.fixed) + len(interior)
+        if total >= n > len(boundary.fixed) and len(interior) and (best is None or total < enough):
             best, enough = Draft(field, boundary, interior), total
         elif best is None and len(interior) and total > n and (enough == 0 or total < enough):
             enough = total
@@ -226,8 +234,8 @@ def _scales(plan: Plan) -> _Family:
     return _Family(lambda t: replace(plan.field, scale=t), 1e-5 * size, 2 * size, graded=False)
 
 
-def _grades(plan: Plan, boundary: np.ndarray) -> _Family:
-    ratio = plan.boundary_spacing(plan.field, boundary) / plan.field(boundary)
+def _grades(plan: Plan, boundary: Boundary) -> _Family:
+    ratio = plan.boundary_spacing(plan.field, boundary) / plan.field(boundary.fixed)
     flat = replace(plan.field, scale=float(np.median(ratio)))
     return _Family(lambda t: replace(flat, grade=t), -1.0, 50.0, graded=True)
 
@@ -253,8 +261,8 @@ class _Model:
         if given is None:
             return cls(_scales(plan), samples, depth, plan.domain.volume(), *density, 0.0, False)
         by_grade = plan.field.free and plan.method != "hexagonal"
-        family = _grades(plan, given.points) if by_grade else _scales(plan)
-        return cls(family, samples, depth, plan.domain.volume(), *density, float(len(given.points)), True)
+        family = _grades(plan, given) if by_grade else _scales(plan)
+        return cls(family, samples, depth, plan.domain.volume(), *density, float(len(given.fixed)), True)
 
     def expected(self, field: Field, t: float) -> float:
         dimension = self.samples.shape[1]
@@ -284,6 +292,9 @@ def _between(domain, field: Field, n: int | None = None) -> np.ndarray:
     """Interior nodes of a line at equal integrals of dx/h, n of them in all if given."""
     pieces = intervals(domain)
     ring = not domain.part_names  # periodic, without ends
+    if domain.divided is not None:
+        pieces = _parted(pieces, domain.divided.places[:, 0], ring)
+        ring = ring and not len(domain.divided.places)
     found, weights, grids = [], [], []
     for a, b in pieces:
         x = np.linspace(a, b, 4001)[:, None]
@@ -302,12 +313,22 @@ def _between(domain, field: Field, n: int | None = None) -> np.ndarray:
     return domain.wrap(np.concatenate(found)[:, None])
 
 
+def _parted(pieces: np.ndarray, places: np.ndarray, ring: bool) -> np.ndarray:
+    """Intervals (m, 2) divided at interfaces (n,); a ring begins and ends at one."""
+    if ring and len(places):
+        period = pieces[0, 1] - pieces[0, 0]
+        return np.stack([places, np.append(places[1:], places[0] + period)], axis=1)
+    return np.array([cut for a, b in pieces for cut in pairwise([a, *places[(places > a) & (places < b)], b])])
+
+
 def _on_line(plan: Plan, n: int) -> Draft:
     """n nodes on a line: the ends, and the rest between them at equal integrals of dx/h."""
     boundary = plan.boundary(plan.field)
-    ends = len(boundary.points)
+    ends = len(boundary.fixed)
     if n <= ends:
-        raise UnsuitableNodes(f"n_nodes={n} is too small: this line has {ends} ends. Use n_nodes >= {ends + 1}.")
+        raise UnsuitableNodes(
+            f"n_nodes={n} is too small: this line has {ends} ends and interfaces. Use n_nodes >= {ends + 1}."
+        )
     mean = float(plan.field(plan.domain.bounds).mean())
     field = replace(plan.field, scale=plan.domain.volume() / n / mean)
     return Draft(field, boundary, _between(plan.domain, field, n - ends))

@@ -15,6 +15,7 @@ from parasol.space.boundary import Boundary, describe
 from parasol.space.counting import Draft, Field, Plan, counted, spaced
 from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.primitives import Box
+from parasol.space.interfaces import Interfaces, check_lattice, interfaces_at
 from parasol.space.wrap import Depth, in_cells
 
 _METHODS = ("fill", "front", "hexagonal")
@@ -38,8 +39,17 @@ class Nodes:
     spacing: np.ndarray  # (n_nodes,) local wanted spacing h(x)
     # (n_boundary, n_parts, dimension): at a corner each part has the normal of its own side. None: `normals` for all
     part_normals: np.ndarray = None  # type: ignore[assignment]
+    # of a domain with regions, found here if not given: (n_nodes, n_regions) bool, the regions in whose closure a node
+    # lies, and the table of the nodes that lie on interfaces
+    touches: np.ndarray | None = None
+    interfaces: Interfaces | None = None
 
     def __post_init__(self):
+        regions = getattr(self.domain, "divided", None)  # of a file, no more than the outline may be known
+        if regions is not None and (self.touches is None or self.interfaces is None):
+            touches, table = interfaces_at(regions, np.asarray(self.points), self.n_interior, np.asarray(self.spacing))
+            object.__setattr__(self, "touches", touches)
+            object.__setattr__(self, "interfaces", table)
         if self.part_normals is None:
             same = np.repeat(np.asarray(self.normals)[..., None, :], np.shape(self.on_part)[-1], axis=-2)
             object.__setattr__(self, "part_normals", same)
@@ -98,7 +108,8 @@ def scatter(
 
     `method`: "fill" (any domain), "front" (plane, Fornberg and Flyer) or "hexagonal" (a regular lattice inside;
     body-centred cubic in space). `relax` is the number of repulsion steps: of all nodes for "fill", of those next to
-    the boundary otherwise. The same `rng` seed gives the same bytes.
+    the boundary otherwise. Interfaces between regions get nodes as the boundary does, where they end first. The same `rng`
+    seed gives the same bytes.
 
     >>> from parasol.space.geometry.primitives import Ball
     >>> nodes = scatter(Ball((0.0, 0.0), 1.0), n_nodes=500, rng=0)
@@ -114,7 +125,8 @@ def scatter(
     field = Field(shape, grade=grade or 0.0, flat=not callable(spacing), free=spacing is None)
     boundary_rng, interior_rng = rng.spawn(2)
     steps = 20 if relax is None else int(relax)
-    plan = Plan(domain, method, field, n_boundary, steps, boundary_rng, interior_rng, Depth(domain))
+    depths = Depth(domain, None if domain.divided is None else domain.divided.walls(_about(domain, n_nodes, field)))
+    plan = Plan(domain, method, field, n_boundary, steps, boundary_rng, interior_rng, depths)
     draft = spaced(plan) if n_nodes is None else counted(plan, int(n_nodes))
     if draft.boundary.coarse is not None:
         length, count = draft.boundary.coarse
@@ -131,7 +143,8 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
     """Uniform tensor lattice on a box, faces included: shape[a] nodes along axis a.
 
     A periodic axis has its shape[a] nodes without the last layer, which is the first one again. Interior first; a node
-    on an edge or corner lies on all parts that meet there, with the normal of each.
+    on an edge or corner lies on all parts that meet there, with the normal of each. Interfaces between regions have to run
+    along the lines of the lattice.
 
     >>> nodes = lattice(Box((-7.0, -7.0), (7.0, 7.0)), (57, 57))
     >>> nodes.n_interior == 55 * 55, nodes.n_boundary
@@ -152,6 +165,8 @@ def lattice(box: Domain, shape: tuple[int, ...] | int) -> Nodes:
     index = np.stack([i.ravel() for i in np.indices([len(t) for t in ticks])], axis=1)
     at_end = ((index == 0) | (index == np.array(counts) - 1)) & (periods == 0)
     outer = at_end.any(axis=1)
+    if box.divided is not None:
+        check_lattice(box.divided, ticks)
     described = describe(box, points[outer], np.full(outer.sum(), float(steps.min())))
     return _assemble(box, points[~outer], described, np.full(len(points), float(steps.mean())))
 
@@ -222,6 +237,15 @@ def _check(domain, n_nodes, spacing, n_boundary, method, grade, relax) -> None:
         raise InputError("n_nodes and n_boundary together determine the grade. Leave grade or n_boundary out.")
 
 
+def _about(domain: Domain, n_nodes: int | None, field: Field) -> float:
+    """The least spacing there will be in space, roughly."""
+    if n_nodes is not None:
+        return 0.6 * (domain.volume() / n_nodes) ** (1 / domain.dimension)
+    lower, upper = domain.bounds
+    shares = np.stack([i.ravel() for i in np.indices((9,) * domain.dimension)], axis=1) / 8
+    return float(field(lower + shares * (upper - lower)).min())
+
+
 def _assemble(domain, interior: np.ndarray, boundary: Boundary, spacing: np.ndarray) -> Nodes:
     points = np.concatenate([interior, boundary.points])
     described = boundary.normals, boundary.part, boundary.on_part
@@ -230,8 +254,12 @@ def _assemble(domain, interior: np.ndarray, boundary: Boundary, spacing: np.ndar
 
 def _finish(plan: Plan, draft: Draft) -> Nodes:
     """Sort the interior nodes so that neighbours sit close in memory, relax them, note the spacing."""
-    h_boundary = plan.boundary_spacing(draft.field, draft.boundary.points)
+    h_boundary = plan.boundary_spacing(draft.field, draft.boundary)
     interior = draft.interior[in_cells(draft.interior)]
-    interior = plan.relaxed(draft.field, interior, draft.boundary.points, h_boundary)
+    interior = plan.relaxed(draft.field, interior, draft.boundary.fixed, h_boundary)
+    if draft.boundary.inside is not None:  # the relaxed ones stay off the interfaces, those on them come last
+        n = len(draft.boundary.points)
+        h = np.concatenate([plan.wanted(draft.field, interior), h_boundary[n:], h_boundary[:n]])
+        return _assemble(plan.domain, np.concatenate([interior, draft.boundary.inside]), draft.boundary, h)
     h = plan.wanted(draft.field, interior)
     return _assemble(plan.domain, interior, draft.boundary, np.concatenate([h, h_boundary]))

@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from parasol.checks import check_shape
 from parasol.runtime.outline import Outline, height
 from parasol.space.geometry.combine import Combination
-from parasol.space.geometry.domain import Domain, Named
+from parasol.space.geometry.domain import Domain, Wrapper
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.neighbours import is_convex
 from parasol.space.wrap import Wrap
@@ -160,7 +160,7 @@ class OutlinedDomain:
 
 def _solid(domain: Domain) -> tuple | None:
     """The domain as `height` reads it; None of one that is not made of boxes and balls."""
-    if isinstance(domain, Named):
+    if isinstance(domain, Wrapper):
         return _solid(domain.base)
     if isinstance(domain, Box):
         return None if domain.periods.any() else ("box", np.array(domain.lower), np.array(domain.upper))

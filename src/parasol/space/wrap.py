@@ -65,13 +65,15 @@ class Depth:
     """Distance from the boundary, inwards positive, answered from a coarse table wherever a lower bound is enough.
 
     The signed distance is 1-Lipschitz, so depth(x) >= depth(c) - |x - c| for the centre c of the cell x lies in.
+    `walls` are points (m, dimension), dense on interfaces inside the domain, that count like the boundary.
     """
 
-    def __init__(self, domain):
+    def __init__(self, domain, walls: np.ndarray | None = None):
         self.domain = domain
+        self.walls = None if walls is None else Wrap.of(domain).tree(walls)
         self.n_asked = 0
         self._last: tuple[np.ndarray, np.ndarray] | None = None
-        self.bounded = len(domain.part_names) > 0
+        self.bounded = len(domain.part_names) > 0 or walls is not None
         extent = domain.bounds[1] - domain.bounds[0]
         counts = extent * (4096 / np.prod(extent)) ** (1 / domain.dimension)
         self.counts = np.maximum(np.round(counts), 4).astype(int)
@@ -82,7 +84,7 @@ class Depth:
         self.n_asked += len(points)
         if self._last is not None and np.array_equal(points, self._last[0]):  # the grid of a front, trial after trial
             return self._last[1]
-        depth = -self.domain.distance(points)
+        depth = self._depth(points)
         self._last = (points, depth)
         return depth
 
@@ -95,7 +97,13 @@ class Depth:
     @cached_property
     def table(self) -> np.ndarray:
         """Depth of the cell centres, (n_cells,), negative outside."""
-        return -self.domain.distance(self.centres)
+        return self._depth(self.centres)
+
+    def _depth(self, points: np.ndarray) -> np.ndarray:
+        depth = -self.domain.distance(points)
+        if self.walls is None:
+            return depth
+        return np.minimum(depth, Wrap.of(self.domain).query(self.walls, points, 1)[0][:, 0])
 
     def at_least(self, points: np.ndarray, least: np.ndarray) -> np.ndarray:
         """Depth of (n, dimension) points where it may be below `least`; elsewhere a lower bound that is not."""

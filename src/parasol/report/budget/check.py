@@ -13,7 +13,9 @@ from scipy.stats import betabinom
 from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, SolveFailed, UnsuitableNodes
 from parasol.fitting.fit import accuracy
-from parasol.learning.nodes import discretize_on, estimate, probes
+from parasol.learning.comparing import compare, probes
+from parasol.learning.nodes import discretize_on, estimate
+from parasol.pde.by_elements import of_higher_degree
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
@@ -228,13 +230,18 @@ def check(
 
 
 def other_kernel(model: Model) -> float | None:
-    """The largest relative difference to the same nodes with another spline and one polynomial degree more."""
+    """The largest relative difference to the same nodes with another spline and one polynomial degree more.
+
+    For elements, to those of one degree more on the same triangles.
+    """
     scheme = model.scheme
     power = scheme.kernel.power if isinstance(scheme.kernel, PHS) else 5
     chosen = Settings(kernel=PHS(power - 2 if power >= 7 else power + 2), degree=max(scheme.degree, 2) + 1)
     ghosts = model.n_unknowns > len(model.problem.names) * model.n_nodes
     steps = {"step": model.step, "integrator": model.integrator, "neumann": "ghosts" if ghosts else "one-sided"}
     try:
+        if model.elements is not None and (other := of_higher_degree(model)) is not None:
+            return max(compare(model, other, mus=list(probes(model)[:_N_PROBES])).errors)
         other = discretize_on(model.problem, model.nodes, replace(chosen, **steps))
         errors = []
         for mu in probes(model)[:_N_PROBES]:

@@ -24,18 +24,18 @@ _HOLDS = {
 }
 
 
-def read_condition(name: str, predicate: Predicate, dimension: int) -> Condition:
-    """The condition for a part as SymPy relation or function, or a clear error."""
+def read_condition(name: str, predicate: Predicate, dimension: int, *, of: str = "part") -> Condition:
+    """The condition for a part of the boundary, or whatever else it is one `of`, as SymPy relation or function, or a clear error."""
     advice = "Use a relation such as x < 0.1, its text, or a function of points."
     if isinstance(predicate, bool | np.bool_):
-        raise InputError(f"the condition for part {name!r} is just {bool(predicate)}, it names no place. {advice}")
+        raise InputError(f"the condition for {of} {name!r} is just {bool(predicate)}, it names no place. {advice}")
     given = parse_in_axes(predicate, dimension) if isinstance(predicate, str) else predicate
     if isinstance(given, sympy.Basic):
-        axis_symbols(given, dimension, f"the condition for part {name!r}")
+        axis_symbols(given, dimension, f"the condition for {of} {name!r}")
         if not isinstance(given, sympy.logic.boolalg.Boolean) or isinstance(given, sympy.Symbol):
-            raise InputError(f"the condition for part {name!r} is {given}, which is neither true nor false. {advice}")
+            raise InputError(f"the condition for {of} {name!r} is {given}, which is neither true nor false. {advice}")
     elif not callable(given):
-        raise InputError(f"the condition for part {name!r} is a {type(given).__name__}. {advice}")
+        raise InputError(f"the condition for {of} {name!r} is a {type(given).__name__}. {advice}")
     return given
 
 

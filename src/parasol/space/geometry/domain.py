@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
@@ -14,6 +15,9 @@ from parasol.errors import InputError
 from parasol.space.geometry.conditions import Condition, Predicate, Test, compile_condition, read_condition
 from parasol.space.geometry.corners import look_around, of_first
 from parasol.space.wrap import Wrap
+
+if TYPE_CHECKING:
+    from parasol.space.geometry.regions import Regions
 
 _FARTHEST = 1e150  # the square of what is farther is no number any more
 
@@ -125,6 +129,20 @@ class Domain(ABC):
         return self
 
     @property
+    def region_names(self) -> tuple[str, ...]:
+        """Names of the regions that `regions` divided the domain into; none of an undivided one."""
+        return ()
+
+    def region_of(self, points) -> np.ndarray:
+        """Index into `region_names` of the region each point lies in, on an interface one of those beside it: (n,) int."""
+        return np.zeros(len(self.check_points(points)), dtype=int)
+
+    @property
+    def divided(self) -> Regions | None:
+        """The domain as `regions` divided it, without the names given to its boundary since."""
+        return None
+
+    @property
     def periods(self) -> np.ndarray:
         """Period along each axis, 0 where the domain is not periodic: (dimension,)."""
         return np.zeros(self.dimension)
@@ -153,7 +171,7 @@ class Domain(ABC):
         return self._arcs()
 
     def _arcs(self) -> tuple[Arc, ...]:
-        raise NotImplementedError
+        raise InputError(f"{type(self).__name__} does not say where its boundary is. Define arcs, or use ps.Implicit.")
 
     def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """Boundary points no further than spacing/4 from the next, in 3 dimensions: (m, 3). In 1: the ends."""
@@ -162,7 +180,9 @@ class Domain(ABC):
         return self._cloud(check_positive(spacing, "spacing"), rng)
 
     def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
-        raise NotImplementedError
+        raise InputError(
+            f"{type(self).__name__} does not say where its boundary is. Define boundary_cloud, or use ps.Implicit."
+        )
 
     def wrap(self, points: np.ndarray) -> np.ndarray:
         """Points with periodic coordinates moved into the bounding box; all others as they are: (n, dimension)."""
@@ -186,6 +206,21 @@ class Domain(ABC):
         return Named(
             self, tuple((key, read_condition(key, given, self.dimension)) for key, given in predicates.items())
         )
+
+    def regions(self, **shapes: Domain | Predicate) -> Domain:
+        """Divide the domain into named regions, for materials and sources that differ between them.
+
+        A shape is a domain or a condition as in `named`, but no function. Where two hold, the first counts; what is in
+        none is the region "otherwise". Nodes are placed on the interfaces between the regions.
+
+        >>> from parasol.space.geometry.primitives import Box, Disc
+        >>> plate = Box((-1, -1), (1, 1)).regions(inclusion=Disc(radius=0.5), right="x > 0")
+        >>> plate.region_names, plate.region_of([[0.1, 0.0], [0.9, 0.0], [-0.9, 0.0]]).tolist()
+        (('inclusion', 'right', 'otherwise'), [0, 1, 2])
+        """
+        from parasol.space.geometry.regions import Regions, read_shape  # regions are combinations of domains
+
+        return Regions(self, tuple((name, read_shape(name, given, self)) for name, given in shapes.items()))
 
     def check_points(self, points) -> np.ndarray:
         """Points as a finite (n, dimension) float array, or a clear error."""
@@ -211,12 +246,10 @@ class Domain(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, eq=False)
-class Named(Domain):
-    """A domain whose boundary pieces have names; made by `Domain.named`. A condition of None holds everywhere."""
+class Wrapper(Domain):
+    """A domain that is another one, `base`, and knows something more about it."""
 
     base: Domain
-    conditions: tuple[tuple[str, Condition | None], ...]
 
     @property
     def dimension(self) -> int:
@@ -233,6 +266,68 @@ class Named(Domain):
     @property
     def periods(self) -> np.ndarray:
         return self.base.periods
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        return self.base.part_names
+
+    @property
+    def region_names(self) -> tuple[str, ...]:
+        return self.base.region_names
+
+    @property
+    def divided(self) -> Regions | None:
+        return self.base.divided
+
+    def region_of(self, points) -> np.ndarray:
+        return self.base.region_of(points)
+
+    def contains(self, points) -> np.ndarray:
+        return self.base.contains(points)
+
+    def distance(self, points) -> np.ndarray:
+        return self.base.distance(points)
+
+    def project(self, points) -> np.ndarray:
+        return self.base.project(points)
+
+    def normal(self, points) -> np.ndarray:
+        return self.base.normal(points)
+
+    def rough_distance(self, points: np.ndarray) -> np.ndarray:
+        return self.base.rough_distance(points)
+
+    def beside(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.base.beside(points)
+
+    def onto(self, points: np.ndarray) -> np.ndarray:
+        return self.base.onto(points)
+
+    def parts(self, points) -> np.ndarray:
+        return self.base.parts(points)
+
+    def plain(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.base.plain(points)
+
+    def volume(self) -> float:
+        return self.base.volume()
+
+    def arcs(self) -> tuple[Arc, ...]:
+        return self.base.arcs()
+
+    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
+        return self.base.boundary_cloud(spacing, rng)
+
+    def open_ends(self) -> np.ndarray:
+        return self.base.open_ends()
+
+
+@dataclass(frozen=True, eq=False)
+class Named(Wrapper):
+    """A domain whose boundary pieces have names; made by `Domain.named`. A condition of None holds everywhere."""
+
+    base: Domain
+    conditions: tuple[tuple[str, Condition | None], ...]
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -256,36 +351,6 @@ class Named(Domain):
         near = max(1e-9 * self.size, 8 * float(np.spacing(np.abs(self.bounds).max())))
         named = [(name, given) for name, given in self.conditions if given is not None]
         return [compile_condition(name, given, self.dimension, near) for name, given in named]
-
-    def contains(self, points) -> np.ndarray:
-        return self.base.contains(points)
-
-    def distance(self, points) -> np.ndarray:
-        return self.base.distance(points)
-
-    def project(self, points) -> np.ndarray:
-        return self.base.project(points)
-
-    def rough_distance(self, points: np.ndarray) -> np.ndarray:
-        return self.base.rough_distance(points)
-
-    def beside(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.base.beside(points)
-
-    def onto(self, points: np.ndarray) -> np.ndarray:
-        return self.base.onto(points)
-
-    def volume(self) -> float:
-        return self.base.volume()
-
-    def arcs(self) -> tuple[Arc, ...]:
-        return self.base.arcs()
-
-    def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
-        return self.base.boundary_cloud(spacing, rng)
-
-    def open_ends(self) -> np.ndarray:
-        return self.base.open_ends()
 
     def parts(self, points) -> np.ndarray:
         """Which named parts each boundary point lies on, those that begin at a corner included: (n, n_parts) bool."""
@@ -325,6 +390,10 @@ def _blocks(points: np.ndarray) -> list[np.ndarray]:
 def _combine(kind: str, a: Domain, b: Domain) -> Domain:
     if not isinstance(b, Domain):
         return NotImplemented
+    if a.region_names or b.region_names:
+        raise InputError(
+            "a domain with regions cannot be combined: its regions would be lost. Combine first, then use .regions(...)."
+        )
     from parasol.space.geometry.combine import Combination  # combinations are domains themselves
 
     return Combination(kind, a, b)

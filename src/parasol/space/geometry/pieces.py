@@ -49,6 +49,38 @@ def points_along(line: np.ndarray, at, places: np.ndarray | None = None) -> np.n
     return np.stack([np.interp(at, places, x) for x in line.T], axis=1)
 
 
+def insert(line: np.ndarray, points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A polyline (m, dimension) with points (n, dimension) near it made points of it.
+
+    What is farther than the tolerance is left out, what is at a point of the polyline takes its place. Also returned are
+    the new numbers of the old points (m,), and those of the points that were near, in order along the line.
+
+    >>> line, old, new = insert(np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [5.0, 0.0]]), 1e-6)
+    >>> line[:, 0].tolist(), old.tolist(), new.tolist()
+    ([0.0, 1.0, 2.0], [0, 2], [1])
+    """
+    along = np.diff(line, axis=0)
+    share = np.einsum("nkd,kd->nk", points[:, None] - line[:-1], along) / np.sum(along**2, axis=1)
+    share = np.clip(share, 0.0, 1.0)
+    gap = np.linalg.norm(line[:-1] + share[..., None] * along - points[:, None], axis=2)
+    segment = np.argmin(gap, axis=1)
+    rows = np.arange(len(points))
+    near = gap[rows, segment] < tolerance
+    places = (segment + share[rows, segment])[near]
+    order = np.argsort(places, kind="stable")
+    places, points = places[order], points[near][order]
+    # a place whose distance from a point of the line is next to nothing is that point
+    nearest = np.round(places).astype(int)
+    same = np.linalg.norm(line[nearest] - points, axis=1) < 1e-3 * tolerance
+    line = line.copy()
+    line[nearest[same]] = points[same]
+    places = np.where(same, nearest, places)
+    index = np.concatenate([np.arange(len(line)), places[~same]])
+    joined = np.argsort(index, kind="stable")
+    old, new = (np.searchsorted(index[joined], values) for values in (np.arange(len(line)), np.unique(places)))
+    return np.concatenate([line, points[~same]])[joined], old, new
+
+
 def pieces(domain: Domain) -> tuple[Pieces, ...]:
     """The arcs of a plane domain, each with the places where its parts change.
 
