@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 from scipy import sparse
-from scipy.spatial import KDTree
 
 from parasol.errors import ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.expressions import Function, as_function
 from parasol.pde.discretize import discretize
 from parasol.pde.equation import Form
 from parasol.pde.evolution import Evolution
+from parasol.pde.problem import Problem
+from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import Factors, random_signs
 from parasol.pde.steady import Solution, relative_error
 from parasol.space.kernels import PHS, MultiIndex, n_monomials
@@ -100,7 +101,7 @@ def probe(model: Model) -> Probe | None:
 
 def richer_model(model: Model) -> Model | None:
     """The same problem on the same nodes with polynomials of one degree more; None where there is no such model."""
-    if getattr(model, "elements", None) is not None:
+    if model.elements is not None:
         return None
     scheme, ghosts = richer(model), "ghosts" if model.layout.n_ghosts else "one-sided"
     chosen = {"kernel": scheme.kernel, "degree": scheme.degree, "stencil_size": scheme.stencil_size}
@@ -189,23 +190,35 @@ def _linearised(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> Factors:
 
 
 def _sampled(model: Model, scheme: Scheme) -> Iterator[_Sampled]:
-    """The equations at points between the nodes, but for those with functions known at the nodes alone."""
+    """The equations of each region at points between its nodes, but for those with functions known at the nodes alone."""
     nodes, problem = model.nodes, model.problem
-    if getattr(nodes, "touches", None) is not None:
-        return
+    forms = [problem.forms_in(region) for region in range(len(problem.region_names)) or (None,)]
+    places, _ = row_blocks(problem, forms, nodes, use_ghosts=model.layout.n_ghosts > 0)
     points, owner = _points_between(nodes)
-    cloud = _cloud(model)
-    forms = [form for form in problem.forms if not form.symbols & set(problem.parameter_symbols[1])]
-    wanted = sorted({index for form in forms for _, index in _derivatives(form)})
-    if not len(points) or not wanted:
-        return
-    weights = differentiate(cloud, points, wanted, scheme).matrices
-    for j, form in enumerate(problem.forms):
-        if form in forms:
-            yield _equation(problem, form, j * len(cloud.points) + owner, points, dict(weights))
+    region = np.zeros(len(points), dtype=int) if nodes.touches is None else nodes.domain.region_of(points)
+    for k, (cloud, members) in enumerate(zip(places.clouds, places.members, strict=True)):
+        some = [(j, form) for j, form in enumerate(forms[k]) if not form.symbols & set(problem.parameter_symbols[1])]
+        wanted = sorted({index for _, form in some for _, index in _derivatives(form)})
+        # a node on an interface has a balance of fluxes in its rows
+        here = region == k if nodes.touches is None else (region == k) & _alone(nodes)[owner]
+        if not np.any(here) or not wanted:
+            continue
+        found = differentiate(cloud, points[here], wanted, scheme)
+        shape = (int(np.count_nonzero(here)), len(places.points))
+        weights = {
+            i: sparse.csr_array((w.data, members[w.indices], w.indptr), shape) for i, w in found.matrices.items()
+        }
+        for j, form in some:
+            yield _equation(problem, form, j * len(places.points) + owner[here], points[here], weights)
 
 
-def _equation(problem, form: Form, rows: np.ndarray, points: np.ndarray, weights: dict) -> _Sampled:
+def _alone(nodes: Nodes) -> np.ndarray:
+    """(n_nodes,) bool: nodes of one region only."""
+    assert nodes.touches is not None
+    return np.count_nonzero(nodes.touches, axis=1) == 1
+
+
+def _equation(problem: Problem, form: Form, rows: np.ndarray, points: np.ndarray, weights: dict) -> _Sampled:
     symbols = [*problem.coordinates, *problem.parameter_symbols[0]]
 
     def function(expression: sympy.Expr, extra: Sequence[sympy.Symbol] = ()) -> Function:
@@ -249,13 +262,3 @@ def _points_between(nodes: Nodes) -> tuple[np.ndarray, np.ndarray]:
     points = nodes.domain.wrap(points.reshape(-1, dimension))
     inside = nodes.domain.contains(points)
     return points[inside], np.repeat(np.arange(n), _PER_NODE)[inside]
-
-
-def _cloud(model: Model) -> Cloud:
-    """The nodes and ghosts of a model; each ghost is seen where its boundary node is."""
-    nodes, points = model.nodes, model.terms.pattern.points[: model.n_nodes + model.layout.n_ghosts]
-    anchors = nodes.points
-    if model.layout.n_ghosts:
-        _, nearest = KDTree(nodes.boundary).query(points[model.n_nodes :])
-        anchors = np.vstack([anchors, nodes.boundary[nearest]])
-    return Cloud(points, nodes.domain, anchors)
