@@ -83,6 +83,22 @@ def test_on_rough_problems_it_has_the_size_of_the_error(problem, counts, seeds):
     assert np.mean((ratios > 1 / 3) & (ratios < 3)) >= 0.8
 
 
+def test_stencils_between_the_nodes_stay_in_their_region():
+    (core,) = ps.parameters(core=(1e-3, 1e3, "log"))
+    r2, k = x**2 + y**2, ps.by_region(inner=core, otherwise=1)
+    source = 16 * r2  # u = (1 - r^4), inside divided by the conductivity
+    equation = ps.Eq(-ps.divergence(k * ps.gradient(v)), source)
+    domain = ps.Disc().regions(inner=ps.Disc(radius=0.5))
+    problem = ps.Problem(domain, equation, ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(domain, n_nodes=600), degree=3)
+    square = np.sum(model.nodes.points**2, axis=1)
+    for mu in (1e-3, 10.0):
+        found = model.solve([mu])
+        exact = np.where(square < 0.25, (1 / 16 - square**2) / mu + 15 / 16, 1 - square**2)
+        error = np.linalg.norm(found.values - exact) / np.linalg.norm(exact)
+        assert 1 / 3 < found.discretisation / error < 5
+
+
 def test_a_kernel_without_polynomials_is_judged_by_splines():
     problem = ps.load_problem("boundary-layer")
     for n in (500, 1000):

@@ -104,9 +104,9 @@ class Evolution:
 
     @cached_property
     def discretisation(self) -> float | None:
-        """Estimate of `error` in space and time together, computed when asked for by a finer integration: 2 to 5 solves.
+        """Estimate of `error` in space and time together, computed when asked for by a finer integration: 3 to 8 solves.
 
-        On smooth problems within a factor of 3; jumps and corners in space are seen by `ps.discretisation_error` only.
+        None for functions among the parameters, which are known at these nodes alone, and for models of elements.
         """
         from parasol.pde.discretisation import evolution_error  # which makes models, and those evolve
 

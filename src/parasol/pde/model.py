@@ -147,11 +147,11 @@ class Model:
         return {m.elements.degree: (m, m.weights_at(self.nodes.points)) for m in models}  # type: ignore[union-attr]
 
     @cached_property
-    def richer(self) -> Model | None:
-        """The same problem on the same nodes with one polynomial degree more, for the error of a solve in time."""
-        from parasol.pde.discretisation import richer_model
+    def finer(self) -> Model | None:
+        """The same problem on twice as many nodes, for the error of a solve in time; made when first asked for."""
+        from parasol.pde.discretisation import finer_model
 
-        return richer_model(self)
+        return finer_model(self)
 
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""

@@ -141,8 +141,8 @@ class Answer:
     @property
     def total(self) -> np.ndarray | float | None:
         """The bound against the full solve and the estimate of that solve's own error together; None without one of them."""
-        known = self.surrogate.has_bounds and self.discretisation is not None
-        return self.bound + self.discretisation if known else None
+        own = self.discretisation
+        return None if own is None or not self.surrogate.has_bounds else self.bound + own
 
     @cached_property
     def quantities(self) -> dict[str, Any]:
