@@ -264,7 +264,7 @@ def main() -> None:
     print(f"{'':31}{'nodes':>6}  {heads}  seconds\n{'':37}  " + "median  worst   ratio   " * len(KINDS))
     rows = []
     for name, make in CASES.items():
-        if not options.cases or any(name.startswith(wanted) for wanted in options.cases):
+        if not options.cases or any(name == w or (w not in CASES and name.startswith(w)) for w in options.cases):
             case = make()
             print(f"{name}: the truth is {'exact' if not case.error else f'good to about {case.error:.0e}'}")
             for method in (*options.methods, *(("P2",) if name.startswith("block") else ())):
