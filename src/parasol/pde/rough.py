@@ -27,6 +27,7 @@ _ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
 _UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
 _PER_BORDER = 12  # places looked at where two parts of a surface meet
+_CLAMPED = np.pi / 3  # angle above which a clamped side of a body beside a free one makes a singular corner
 _SINGULAR = 0.9  # exponent of r below which a corner is mentioned
 _ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
 # a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
@@ -52,7 +53,8 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
     meetings = []
     if nodes.dimension > 1 and nodes.n_boundary and not alike:
-        meetings = list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
+        thin = float(np.min(nodes.spacing[nodes.n_interior :]))
+        meetings = list(_junctions(nodes.domain, thin) if nodes.dimension == 2 else _edges(nodes))
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
@@ -63,7 +65,7 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
-    for _, outside in problem.outside_divergences if not problem.nondivergence else ():
+    for outside in problem.outside_divergences if not problem.nondivergence else ():
         for coefficient in coefficients(outside, order=1):
             if coefficient.has(Region):
                 yield (
@@ -158,7 +160,43 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------
+def singular_reasons(problem: Problem, nodes: Nodes) -> list[str]:
+    """Where in the plane conditions or materials meet so that solutions are singular, as sentences; see `rough_places`.
+
+    Besides what `rough_places` says of conditions, corners where a clamped side of a body meets a free one, and points
+    where interfaces meet or have a kink.
+    """
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    meetings = list(_junctions(nodes.domain, thin)) if nodes.n_boundary else []
+    found = [place for place, _ in _singular(problem, nodes, meetings)]
+    if len(problem.names) > 1 and not found:
+        values = np.array([[f.states_value for f in problem.conditions[name]] for name in nodes.domain.part_names])
+        corners = [
+            point
+            for point, before, after, angle in meetings
+            if angle > _CLAMPED and np.any(values[np.argmax(before)] != values[np.argmax(after)])
+        ]
+        if corners:
+            found.append(f"conditions of another kind meet at {_place(problem, corners[0])}{_and_more(corners)}")
+    if nodes.interfaces is not None:
+        several = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes) > 1
+        crossed = nodes.points[several]
+        if len(crossed):
+            found.append(f"interfaces meet or have a kink at {_place(problem, crossed[0])}{_and_more(crossed)}")
+    return found
+
+
 def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[str]:
+    instead = ' Elements converge evenly there: method="elements".' if nodes.dimension == 2 and problem.linear else ""
+    for place, size in _singular(problem, nodes, meetings):
+        yield (
+            f"{place}: errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next."
+            f"{instead} {_ASK}"
+        )
+
+
+def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[tuple[str, str]]:
+    """Where conditions meet so that solutions are singular, in words, and how large errors of stencils are."""
     if max(form.order for form in problem.forms) < 2:
         return
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
@@ -178,8 +216,8 @@ def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]
             exponent, at = min(found, key=lambda pair: pair[0])
             more = _and_more([point for _, point in found])
             yield (
-                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}: "
-                f"errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next. {_ASK}"
+                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}",
+                size,
             )
 
 
@@ -298,9 +336,32 @@ def _border(domain: Domain, points: np.ndarray, steps: np.ndarray, own: np.ndarr
     return domain.project(points + low * steps)
 
 
-def _junctions(nodes: Nodes) -> Iterator[Meeting]:
-    """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain."""
-    domain, step = nodes.domain, float(np.min(nodes.spacing[nodes.n_interior :]))
+def singular_points(problem: Problem, thin: float) -> np.ndarray:
+    """Points of the plane where the solution is singular, like r^λ with λ < 1, whatever the data: (m, 2).
+
+    These are re-entrant corners, places where a condition on the value meets one on the slope (for a system also in
+    corners of 60° or more, where a clamped side of a body meets a free one), and inside a domain with regions the kinks of
+    interfaces and the points where several meet. Parts of the boundary shorter than `thin` are no parts.
+    """
+    domain, found = problem.domain, []
+    if domain.dimension != 2 or max(form.order for form in problem.forms) < 2:
+        return np.zeros((0, 2))
+    values = np.array([[form.states_value for form in problem.conditions[name]] for name in domain.part_names])
+    for point, before, after, angle in _junctions(domain, thin) if domain.part_names else ():
+        change = np.any(values[np.argmax(before)] != values[np.argmax(after)])
+        least = np.pi / _SINGULAR if not change else _CLAMPED if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
+        if angle > least:
+            found.append(point)
+    if domain.divided is not None:
+        found += list(domain.divided.kinks())
+    return np.unique(np.array(found).reshape(-1, 2).round(12), axis=0)
+
+
+def _junctions(domain: Domain, step: float) -> Iterator[Meeting]:
+    """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain.
+
+    What is shorter than half a `step` is no part.
+    """
     ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # corner, unit vector along the arc away from it, parts
     for arc in pieces(domain):
         # a piece of an arc thinner than the spacing is no piece, see `space.boundary`; the end of a thin wall is an arc
