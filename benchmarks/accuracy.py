@@ -5,7 +5,7 @@
 The reference is a finite-element solution of order 4 on an adapted mesh (tests/finite_elements.py), which shares no
 code with us. "at nodes" is the relative l2 error at the method's own nodes, where finite elements are at their best;
 "anywhere" is the same at 4000 random points of the domain. "solve" is the time of a solve at a further parameter, matrix
-and factorisation included, the best of several, by SuperLU on one core for both; "set-up" is what comes before the first:
+and factorisation included, CPU time, the best of several, by SuperLU for both; "set-up" is what comes before the first:
 nodes or mesh, stencils or integrals.
 """
 
@@ -47,16 +47,16 @@ def row(name: str, nodes: np.ndarray, solve, points: np.ndarray, set_up: float) 
 
 
 def _seconds(work) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def rbf_fd(name: str, problem, settings, points) -> dict:
     """Our own discretisation."""
-    start = time.perf_counter()
+    start = time.process_time()
     model = discretize_with(problem, settings)
-    set_up = time.perf_counter() - start
+    set_up = time.process_time() - start
 
     def solve(mu):
         solution = model.solve(mu)
@@ -72,10 +72,10 @@ def elements(count: int, degree: int, points) -> dict:
     corners, triangles = 1 + 3 * rings * (rings + 1), 6 * rings**2
     edges = corners + triangles - 1
     unknowns = corners + (degree - 1) * edges + (degree - 1) * (degree - 2) // 2 * triangles
-    start = time.perf_counter()
+    start = time.process_time()
     mesh = star_mesh(n_rings=int(rings[np.argmin(abs(unknowns - count))]))
     nodes = solve_helmholtz(*PARAMETERS[0], mesh, degree, geometry=curve).nodes
-    set_up = time.perf_counter() - start
+    set_up = time.process_time() - start
 
     def solve(mu):
         solution = solve_helmholtz(*mu, mesh, degree, geometry=curve)

@@ -1,6 +1,6 @@
 """Errors on rough problems: re-entrant corners, clamped edges, changes of condition, materials that jump.
 
-    python benchmarks/rough.py [--quick] [--methods stencils elements] [--json FILE] [CASE ...]
+    python benchmarks/rough.py [--quick] [--most N] [--seeds N] [--methods stencils elements] [--json FILE] [CASE ...]
 
 Truth is an exact solution, or one by scikit-fem that shares no code with us (benchmarks/references.py). Nodes are the
 program's own choice, of five seeds. "at nodes" is the relative l2 error at the nodes of the discretisation, all unknowns
@@ -251,16 +251,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"beginnings of: {', '.join(CASES)}")
     parser.add_argument("--quick", action="store_true", help="1000 and 2000 nodes, two seeds")
+    parser.add_argument("--most", type=int, default=COUNTS[-1], help="the largest number of nodes")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many sets of nodes of each number")
     parser.add_argument("--methods", nargs="+", choices=("stencils", "elements"), default=("stencils", "elements"))
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
-    counts, seeds = (COUNTS[:2], 2) if options.quick else (COUNTS, SEEDS)
+    counts, seeds = tuple(n for n in COUNTS if n <= options.most), options.seeds
+    if options.quick:
+        counts, seeds = COUNTS[:2], 2
     warnings.simplefilter("ignore", ps.ParasolWarning)  # that these problems are rough
     heads = "   ".join(f"{kind:^21}" for kind in KINDS)
     print(f"{'':31}{'nodes':>6}  {heads}  seconds\n{'':37}  " + "median  worst   ratio   " * len(KINDS))
     rows = []
     for name, make in CASES.items():
-        if not options.cases or any(name.startswith(wanted) for wanted in options.cases):
+        if not options.cases or any(name == w or (w not in CASES and name.startswith(w)) for w in options.cases):
             case = make()
             print(f"{name}: the truth is {'exact' if not case.error else f'good to about {case.error:.0e}'}")
             for method in (*options.methods, *(("P2",) if name.startswith("block") else ())):

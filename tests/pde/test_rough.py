@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 import parasol as ps
-from parasol.pde.rough import rough_places
+from parasol.pde.rough import rough_places, singular_points
 
 x, y = ps.coordinates("x y")
 v = ps.unknown("v", x, y)
@@ -59,6 +59,13 @@ SMOOTH = {
     "hole": mixed(SQUARE - ps.Disc(radius=0.4).named("hole"), "hole"),
     "nearly straight": mixed(ps.Polygon([(0, 0), (1, 0.05), (2, 0), (2, 2), (0, 2)]).named(some=y >= 2), "some"),
 }
+
+
+def test_stencils_want_no_crowd_of_nodes_where_slopes_are_given():
+    with_slopes, with_values = mixed(ELL.named(some=x <= 0), "some"), plane(1, ELL)
+    assert singular_points(with_values, 0.01, slopes=False).tolist() == [[1.0, 1.0]]
+    assert singular_points(with_slopes, 0.01).tolist() == [[1.0, 1.0]]
+    assert not len(singular_points(with_slopes, 0.01, slopes=False))
 
 
 @pytest.mark.parametrize("case", ROUGH)

@@ -131,10 +131,10 @@ def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> 
     settings = replace(settings, n_boundary=None, method="fill")
     if dimension == 1:
         return nodes_for(problem, replace(settings, n_nodes=1 + max(2, (wanted - 1) // degree)), rng=rng)
-    few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng)
+    few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng, elements=True)
     root = (degree - 1) / 2 * few.n_boundary / np.sqrt(few.n_nodes)  # B grows like the square root of V
     n_corners = ((root + np.sqrt(root**2 + 4 * wanted)) / (2 * degree)) ** 2
-    return nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(n_corners))), rng=rng)
+    return nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(n_corners))), rng=rng, elements=True)
 
 
 def _given(problem: Problem, elements: Elements) -> Iterator[Given]:

@@ -353,12 +353,13 @@ def _border(domain: Domain, points: np.ndarray, steps: np.ndarray, own: np.ndarr
     return domain.project(points + low * steps)
 
 
-def singular_points(problem: Problem, thin: float) -> np.ndarray:
+def singular_points(problem: Problem, thin: float, *, slopes: bool = True) -> np.ndarray:
     """Points of the plane where the solution is singular, like r^λ with λ < 1, whatever the data: (m, 2).
 
     These are re-entrant corners, places where a condition on the value meets one on the slope (for a system also in
     corners of 60° or more, where a clamped side of a body meets a free one), and inside a domain with regions the kinks of
-    interfaces and the points where several meet. Parts of the boundary shorter than `thin` are no parts.
+    interfaces and the points where several meet. Parts of the boundary shorter than `thin` are no parts. Without `slopes`
+    only those on whose sides nothing but values is given.
     """
     domain, found = problem.domain, []
     if domain.dimension != 2 or max(form.order for form in problem.forms) < 2:
@@ -367,7 +368,8 @@ def singular_points(problem: Problem, thin: float) -> np.ndarray:
     for point, before, after, angle in _junctions(domain, thin) if domain.part_names else ():
         change = np.any(values[np.argmax(before)] != values[np.argmax(after)])
         least = np.pi / _SINGULAR if not change else _CLAMPED if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
-        if angle > least:
+        stated = np.all(values[np.argmax(before)]) and np.all(values[np.argmax(after)])
+        if angle > least and (slopes or stated):
             found.append(point)
     if domain.divided is not None:
         found += list(domain.divided.kinks())
