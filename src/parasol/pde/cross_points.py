@@ -67,7 +67,7 @@ def fans(nodes: Nodes, which: np.ndarray) -> Fans:
 
 def _check(nodes: Nodes, i: int, corners: np.ndarray, regions: np.ndarray) -> None:
     """Refuse triangles that lie in two regions: nodes too far apart along an interface, or too near to it."""
-    if not np.all(nodes.touches[corners, regions[:, None]]):
+    if not np.all(nodes.touches[corners, regions[:, None]]):  # type: ignore[index]
         place = ", ".join(f"{value:.3g}" for value in nodes.points[i])
         raise UnsuitableNodes(
             f"the nodes around ({place}), where interfaces meet, do not show which region is where. Use more nodes there."

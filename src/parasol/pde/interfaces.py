@@ -78,8 +78,8 @@ def interface_blocks(
     meet inside, the node's row is a balance over its surroundings (`cross_points`). Elsewhere all conditions are summed in
     the node's row.
     """
-    table, n = nodes.interfaces, n_before + len(plan.points)
-    if table is None:
+    table, touches, n = nodes.interfaces, nodes.touches, n_before + len(plan.points)
+    if table is None or touches is None:
         return
     node, sides, normals = table.node[plan.table], table.sides[plan.table], table.normals[plan.table]
     beyond = n_before + np.arange(2 * len(node)).reshape(-1, 2)
@@ -94,7 +94,7 @@ def interface_blocks(
         if around is not None and len(by_elements):
             yield from cross_point_blocks(problem, nodes, around, j, n)
         yield from _sources(problem, nodes, by_elements, sloped, j, n)
-        for region in range(nodes.touches.shape[1]):
+        for region in range(touches.shape[1]):
             for side, sign in ((0, 1.0), (1, -1.0)):
                 here = sides[:, side] == region
                 if not np.any(here):
@@ -119,6 +119,7 @@ def _sources(
 ) -> Iterator[Block]:
     """The sources on interfaces, in the rows where the fluxes of two sides balance."""
     table = nodes.interfaces
+    assert table is not None
     given = np.concatenate([np.zeros(nodes.n_interior, dtype=bool), ~sloped[j]])
     for pair, forms in problem.interface_sources.items():
         here = np.all(table.sides == sorted(pair), axis=1) & ~given[table.node] & ~np.isin(table.node, left_out)
@@ -130,12 +131,14 @@ def _balances(
     problem, nodes: Nodes, balanced: np.ndarray, part, sloped, j: int, region: int, n: int
 ) -> Iterator[Block]:
     """What one region contributes to the rows in which all conditions of a node are summed."""
+    table, touches = nodes.interfaces, nodes.touches
+    assert table is not None
+    assert touches is not None
     given = np.concatenate([np.zeros(nodes.n_interior, dtype=bool), ~sloped[j]])
-    here = balanced[(nodes.touches[:, region] & ~given)[balanced]]
+    here = balanced[(touches[:, region] & ~given)[balanced]]
     if not len(here):
         return
     outward = np.zeros_like(nodes.points)
-    table = nodes.interfaces
     for side, sign in ((0, 1.0), (1, -1.0)):
         own = table.sides[:, side] == region
         np.add.at(outward, table.node[own], sign * table.normals[own])
