@@ -84,7 +84,7 @@ def motz() -> Case:
 
     def exact(points: np.ndarray, mu: np.ndarray) -> np.ndarray:
         r, angle = np.hypot(*points.T), np.arctan2(np.maximum(points[:, 1], 0), points[:, 0])
-        return sum(c * r ** (k + 0.5) * np.cos((k + 0.5) * angle) for k, c in enumerate(series))
+        return np.sum([c * r ** (k + 0.5) * np.cos((k + 0.5) * angle) for k, c in enumerate(series)], axis=0)
 
     domain = ps.Box((-1, 0), (1, 1)).named(cold=sp.And(y < 0.01, x < 0))
     boundary = {"cold": ps.Dirichlet(0), "right": ps.Dirichlet(500), "*": ps.Neumann(0)}

@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 
 import parasol as ps
+from parasol.pde.discretize import discretize_with
 from parasol.space.kernels import IMQ
 
 x, y = ps.coordinates("x y")
@@ -125,6 +126,14 @@ def test_it_costs_nothing_until_it_is_asked_for():
     prepared = model.between
     assert first.discretisation == values[0] != values[1]
     assert model.between is prepared
+
+
+def test_a_solution_of_the_discrete_problem_alone_is_seen():
+    """Newton's method from zero ends there, with a residual of rounding; at other parameters the error is 1e-6."""
+    model = discretize_with(ps.load_problem("nonlinear-diffusion"), ps.Settings(n_nodes=300))
+    for strength in (2.8865, 2.5):
+        found = model.solve([strength])
+        assert (found.error > 1e-2) == (found.discretisation > 1e-2)
 
 
 def test_nothing_is_said_where_nodes_are_too_few():
