@@ -201,7 +201,10 @@ def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> It
         if found:
             exponent, at = min(found, key=lambda pair: pair[0])
             more = _and_more([point for _, point in found])
-            yield f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}", size
+            yield (
+                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}",
+                size,
+            )
 
 
 # ---- values given on the boundary ------------------------------------------------------------------------------------
