@@ -14,15 +14,17 @@ from parasol.pde.discretize import DEFAULT_N_NODES, _beyond, _check_nodes, _halv
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.rough import rough_places, singular_points
+from parasol.pde.rough import rough_places, singular_exponents, singular_points
 from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import StencilReport
+from parasol.space.spacing import feature_spacing
 from parasol.space.stencils import default_scheme
 from parasol.space.triangles import Triangles
 
 Spacing = Callable[[np.ndarray], np.ndarray]
 _FEWEST = 20  # corners
+_REACH, _CLOSEST = 0.2, 1e-3  # of the domain's size: how far grading begins, and of that how close it goes on
 _FEW = 200  # nodes on which it is tried whether elements can solve a problem
 _HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inner_middles")  # of a mesh, in a file
 
@@ -153,9 +155,31 @@ def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> 
     if dimension == 1:
         return nodes_for(problem, replace(settings, n_nodes=1 + max(2, (wanted - 1) // degree)), rng=rng)
     few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng)
+    spacing = graded(problem, few, degree) or feature_spacing(problem.domain)
+    few = scatter(problem.domain, n_nodes=few.n_nodes, spacing=spacing, rng=rng)
     root = (degree - 1) / 2 * few.n_boundary / np.sqrt(few.n_nodes)  # B grows like the square root of V
     n_corners = ((root + np.sqrt(root**2 + 4 * wanted)) / (2 * degree)) ** 2
-    return nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(n_corners))), rng=rng)
+    return scatter(problem.domain, n_nodes=max(_FEWEST, round(n_corners)), spacing=spacing, rng=rng)
+
+
+def graded(problem: Problem, nodes: Nodes, degree: int) -> Spacing | None:
+    """A relative spacing that is finer towards points where solutions behave like r^λ, h ∝ r^(1 − λ / degree); else None.
+
+    With it the error in energy is as on a smooth problem with as many nodes (Babuška, Kellogg and Pitkäranta 1979).
+    """
+    found = singular_exponents(problem, nodes)
+    if not found:
+        return None
+    base, reach = feature_spacing(problem.domain), _REACH * problem.domain.size
+
+    def spacing(points: np.ndarray) -> np.ndarray:
+        out = np.ones(len(points))
+        for exponent, place in found:
+            away = np.clip(np.linalg.norm(points - place, axis=1) / reach, _CLOSEST, 1.0)
+            out = np.minimum(out, away ** (1 - exponent / degree))
+        return out * base(points)
+
+    return spacing
 
 
 def _given(problem: Problem, elements: Elements) -> Iterator[Given]:
