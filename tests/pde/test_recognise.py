@@ -126,3 +126,57 @@ def test_other_jumps_under_a_divergence_are_refused_at_once(k):
 def test_pieces_beside_regions_are_refused():
     with pytest.raises(InputError, match=r"changes where x < 0.4, beside the regions.*by_region"):
         problem(step(m, 1), SQUARE.regions(top="y > 0.5"))
+
+
+# ---- solved ----------------------------------------------------------------------------------------------------------
+def test_two_layers_by_pieces_are_solved():
+    """-(k u')' = 1, k = 0.1 | 1: u(1/2) = 5/22, and what flows out is what is produced."""
+    (s,) = ps.coordinates("s")
+    w = ps.unknown("w", s)
+    flux = Piecewise((0.1, s < 0.5), (1, True)) * ps.gradient(w)
+    wanted = {"middle": ps.PointValue(0.5), "out": ps.Flux()}
+    layers = ps.Problem(ps.Box(0.0, 1.0), Eq(-ps.divergence(flux), 1), ps.Dirichlet(0), quantities=wanted)
+    solution = ps.discretize(layers, ps.scatter(layers.domain, n_nodes=61)).solve()
+    assert np.squeeze(solution.quantities["middle"]) == pytest.approx(5 / 22, abs=1e-10)
+    assert np.squeeze(solution.quantities["out"]) == pytest.approx(-1, abs=1e-10)
+
+
+def test_heat_transfer_beside_a_region_and_a_nonlinear_material_are_solved():
+    """n·(k grad u) is 1 everywhere: u = x | 1/2 + (x - 1/2)/m, and for k (1 + u) the same of u + u²/2."""
+    k = step(1, m, x < 0.5)
+    level = step(x, 0.5 + (x - 0.5) / m, x < 0.5)
+    end = sympy.Rational(1, 2) + 1 / (2 * m)
+    for factor, exact, last in ((1, level, end), (1 + u, sympy.sqrt(1 + 2 * level) - 1, sympy.sqrt(1 + 2 * end) - 1)):
+        read = ps.Problem(
+            SQUARE,
+            Eq(-ps.divergence(k * factor * ps.gradient(u)), 0),
+            {"left": ps.Dirichlet(0), "right": ps.NormalFlux(1 + 2 * (last - u)), "*": ps.NormalFlux(0)},
+            exact=exact,
+        )
+        model = ps.discretize(read, ps.scatter(read.domain, n_nodes=300))
+        assert max(model.solve([mu]).error for mu in (0.1, 10.0)) < (1e-10 if factor == 1 else 1e-3)
+
+
+def test_a_state_by_region_evolves():
+    """Two halves at 1 and 0 and insulated end at their mean, weighted by what they hold: 3 of 4 parts at 1."""
+    (s,) = ps.coordinates("s")
+    w = ps.unknown("w", s, t)
+    halves = ps.Box(0.0, 1.0).regions(one=s < 0.5)
+    holds, state = ps.by_region(one=3, otherwise=1), ps.by_region(one=1, otherwise=0)
+    flux = ps.by_region(one=1, otherwise=5) * ps.gradient(w)
+    read = ps.Problem(
+        halves, Eq(holds * w.diff(t), ps.divergence(flux)), ps.NormalFlux(0), initial=state, times=[0.0, 20.0]
+    )
+    end = ps.discretize(read, ps.scatter(halves, n_nodes=61)).solve().values[-1]
+    assert np.ptp(end) < 1e-4
+    assert np.mean(end) == pytest.approx(0.75, abs=0.02)  # nodes see the jump of the start to their spacing
+
+
+def test_nodes_of_the_undivided_domain_are_refused():
+    read = problem(step(5, 1, x < 0.5))
+    elsewhere = SQUARE.regions(**{"x < 0.5": x < 0.4})
+    for domain in (SQUARE, elsewhere):
+        with pytest.raises(InputError, match=r"Use ps.scatter\(problem.domain"):
+            ps.discretize(read, ps.scatter(domain, n_nodes=300))
+    again = SQUARE.regions(**{"x < 0.5": x < 0.5})
+    ps.discretize(read, ps.scatter(again, n_nodes=300))

@@ -98,7 +98,8 @@ def test_regions_are_found_in_order_and_what_is_left_is_otherwise():
         (lambda: ps.Box((0, 0), (1, 1), periodic="x").regions(a=X < 0.5), "periodic face"),
         (lambda: ps.lattice(BLOCK, (10, 10)), "between the nodes of the lattice"),
         (lambda: ps.lattice(SQUARE.regions(a=ps.Disc((0.5, 0.5), 0.25)), (9, 9)), "between the nodes"),
-        (lambda: ps.scatter(SQUARE.regions(a=(X > 0.5) & (X < 0.50001)), n_nodes=200), "'a' is too small or thin"),
+        (lambda: ps.scatter(SQUARE.regions(a=(X > 0.5) & (X < 0.503)), n_nodes=200), "'a' is too small or thin"),
+        (lambda: ps.scatter(SQUARE.regions(a=ps.Disc((0.5, 0.5), 0.5)), n_nodes=200), "without ending there"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(make, words):
@@ -171,6 +172,47 @@ def test_lines_and_boxes_in_space():
     _, rows = rows_at(nodes, (0.5, 0.5, 0.5))
     assert rows == [((0, 1), (0, 0, 1)), ((0, 2), (0, 0, 1)), ((1, 2), (0, 1, 0)), ((1, 2), (1, 0, 0))]
     assert [sides for sides, _ in rows_at(nodes, (0.25, 0.5, 0.5))[1]] == [(0, 1), (0, 2), (1, 2)]
+
+
+CUBE = ps.Box((0, 0, 0), (1, 1, 1))
+
+
+def test_surfaces_in_space():
+    shells = ps.Ball((0, 0, 0), 1.0).regions(core=ps.Ball((0, 0, 0), 0.4), shell=ps.Ball((0, 0, 0), 0.7))
+    nodes = check(ps.scatter(shells, n_nodes=2000), 2000)
+    on = nodes.interfaces.node
+    radius = np.linalg.norm(nodes.points[on], axis=1)
+    assert np.abs(radius - np.where(nodes.interfaces.sides[:, 0] == 0, 0.4, 0.7)).max() < 1e-14
+    assert np.abs(nodes.interfaces.normals - nodes.points[on] / radius[:, None]).max() < 1e-12
+    assert quality(nodes).separation > 0.7
+    layers = check(ps.scatter(CUBE.regions(low="z < 0.3", middle="z < 0.6"), n_nodes=2000, rng=4), 2000)
+    heights = layers.points[layers.interfaces.node][:, 2]
+    assert np.minimum(np.abs(heights - 0.3), np.abs(heights - 0.6)).max() < 1e-14
+    for height in (0.3, 0.6):  # the rim lies on the boundary, corners included
+        rim = layers.boundary[np.abs(layers.boundary[:, 2] - height) < 1e-12]
+        corners = [(0, 0, height), (1, 0, height), (0, 1, height), (1, 1, height)]
+        assert all(np.linalg.norm(rim - corner, axis=1).min() < 1e-12 for corner in corners)
+        around = rim[rim[:, 0] == 0][:, 1]
+        assert np.diff(np.sort(around)).max() < 1.6 * layers.spacing.mean()
+    assert quality(layers).separation > 0.5
+    cubes = check(ps.scatter(CUBE.regions(inner=ps.Box((0.3, 0.3, 0.3), (0.7, 0.7, 0.7))), n_nodes=1500), 1500)
+    assert len(rows_at(cubes, (0.7, 0.7, 0.7))[1]) == 3  # a corner of the cube
+    cap = check(ps.scatter(CUBE.regions(cap=ps.Ball((0.5, 0.5, 1.0), 0.4)), n_nodes=1500), 1500)
+    rim = cap.boundary[np.abs(np.linalg.norm(cap.boundary - (0.5, 0.5, 1.0), axis=1) - 0.4) < 1e-9]
+    assert abs(len(rim) * cap.spacing.mean() / (0.8 * np.pi) - 1) < 0.35
+    with pytest.raises(ps.ParasolError, match="'a', 'b', 'otherwise' meet along a line"):
+        ps.scatter(CUBE.regions(a="x < 0.5", b="y < 0.5"), n_nodes=1000)
+    with pytest.raises(ps.ParasolError, match="nearer to the boundary"):
+        ps.scatter(CUBE.regions(a=ps.Ball((0.5, 0.5, 0.7), 0.3)), n_nodes=1000)
+
+
+def test_a_surface_of_triangles_can_be_a_region():
+    pytest.importorskip("igl")
+    corners = [(0.3, 0.3, 0.3), (0.8, 0.3, 0.3), (0.3, 0.8, 0.3), (0.3, 0.3, 0.8)]
+    solid = ps.Surface((corners, [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]))
+    nodes = check(ps.scatter(CUBE.regions(solid=solid), n_nodes=1500), 1500)
+    assert np.abs(solid.distance(nodes.points[nodes.interfaces.node])).max() < 1e-12
+    assert nodes.touches[:, 0].sum() > 30
 
 
 def test_periodic_boxes():

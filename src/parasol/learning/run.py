@@ -18,6 +18,7 @@ from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
+from parasol.learning.estimates import with_discretisation
 from parasol.learning.nodes import Discretised
 from parasol.learning.proven import check_box, learn_proven
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
@@ -139,6 +140,8 @@ def learn(
                 warnings.warn(cache.not_reused, ParasolWarning, stacklevel=2)
             with _gathered() as more:
                 outcome = _from_solves(chosen, request, cache, recipe)
+                request.stage("estimating the discretisation error")
+                outcome = replace(outcome, surrogate=with_discretisation(outcome.surrogate, cache))
             notes += more
     return with_report(outcome, request, chosen, cache, notes)
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from parasol.checks import ParasolWarning
+from parasol.learning.estimates import largest
 from parasol.learning.nodes import Discretised
 from parasol.learning.rebuilding import record_of
 from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome
@@ -39,7 +40,8 @@ def with_report(
 ) -> Surrogate:
     """The surrogate with its report; a warning where the tolerance is not met."""
     surrogate, tolerance = outcome.surrogate, request.tolerance
-    error = None if chosen is None else chosen.error
+    known = [e for e in (None if chosen is None else chosen.error, largest(surrogate)) if e is not None]
+    error = max(known) if known else None  # by other nodes at a few parameters, and by what is left between the nodes
     met = outcome.met and (not request.total or (error is not None and outcome.bound + error <= tolerance))
     resonance = "" if met else _resonance(cache, surrogate.parameters)
     limit = "" if met else _limit(outcome, request, error, cache, resonance)

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from parasol.errors import FileError, InputError, NotInstalled, ParasolWarning, UnsuitableNodes
-from parasol.pde.discretize import DEFAULT_N_NODES, _beyond, _check_nodes, _halved, _parts, nodes_for
+from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.rough import rough_places, singular_exponents, singular_points
+from parasol.pde.rough import rough_places, singular_exponents, singular_reasons
+from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
 from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import StencilReport
@@ -41,7 +42,7 @@ def discretize_by_elements(
         nodes = corners_for(problem, Settings(), degree)
     if nodes.dimension != problem.domain.dimension:
         raise InputError(f"nodes have {nodes.dimension} coordinates, the problem's domain {problem.domain.dimension}.")
-    _check_nodes(problem, nodes)
+    check_nodes(problem, nodes)
     model = _model(problem, make_elements(nodes, degree), solver=solver, step=step, integrator=integrator)
     for reason in rough_places(problem, model.nodes, elements=True):
         warnings.warn(reason, ParasolWarning, stacklevel=3)
@@ -65,7 +66,7 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
     """
     if problem.domain.dimension != 2 or problem.domain.periods.any() or problem.time is not None or not problem.linear:
         return None
-    reasons = singular_points(problem, nodes)
+    reasons = singular_reasons(problem, nodes)
     if not reasons:
         return None
     try:
@@ -103,19 +104,19 @@ def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", ste
 # ---- the same again, or finer ----------------------------------------------------------------------------------------
 def finer_elements(model: Model, n_nodes: int, *, rng=0) -> Model:
     """The model's problem by elements of the same degree with about so many nodes of the program's choice."""
-    settings, degree = model.problem.settings.get("default", Settings()), model.elements.degree  # type: ignore[union-attr]
-    corners = corners_for(model.problem, replace(settings, n_nodes=n_nodes), degree, rng=rng)
-    elements = make_elements(corners, degree)
+    assert model.elements is not None
+    settings, degree = model.problem.settings.get("default", Settings()), model.elements.degree
+    elements = make_elements(corners_for(model.problem, replace(settings, n_nodes=n_nodes), degree, rng=rng), degree)
     return _model(model.problem, elements, solver=model.solver, step=model.step, integrator=model.integrator)
 
 
-def of_higher_degree(model: Model) -> Model | None:
-    """The model by elements of one degree more on the same triangles, where there are such elements."""
+def of_degree(model: Model, degree: int) -> Model | None:
+    """The model by elements of another degree on the same triangles, where there are such elements."""
     elements = model.elements
-    if elements is None or elements.degree + 1 not in DEGREES[elements.dimension]:
+    if elements is None or degree not in DEGREES[elements.dimension]:
         return None
-    higher = replace(elements, degree=elements.degree + 1)
-    return _model(model.problem, higher, solver=model.solver, step=model.step, integrator=model.integrator)
+    other = replace(elements, degree=degree)
+    return _model(model.problem, other, solver=model.solver, step=model.step, integrator=model.integrator)
 
 
 def mesh_facts(elements: Elements) -> dict[str, Any]:
@@ -190,14 +191,14 @@ def _given(problem: Problem, elements: Elements) -> Iterator[Given]:
     for region in regions:
         conditions = problem.conditions_in(region)
         values = np.array([[conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
-        part = _parts(nodes, values)
+        part = condition_parts(nodes, values)
         for j in range(n_unknowns):
-            beyond = _beyond(nodes, [conditions[name][j] for name in names], part[j])
+            beyond = parts_beyond(nodes, [conditions[name][j] for name in names], part[j])
             jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
             for p in np.flatnonzero(values[j]):
                 condition = conditions[names[p]][j]
                 shared = jump & ((part[j] == p) | (beyond == p))
-                for form, here in ((condition, (part[j] == p) & ~jump), (_halved(condition), shared)):
+                for form, here in ((condition, (part[j] == p) & ~jump), (halved(condition), shared)):
                     here = here & (own == (region or 0))
                     if np.any(here):
                         yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])

@@ -56,6 +56,10 @@ def assemble(problem: Problem, elements: Elements, given: Sequence[Given]) -> Te
             for samples, terms in _sides(problem, elements, form, equation, conditions, rim):
                 for term in terms:
                     builder.add(equation, term, samples)
+    for pair, sources in problem.interface_sources.items():
+        for equation, source in enumerate(sources):
+            for term in source.source:
+                builder.add(equation, WeakTerm(term.theta, term.coefficient, term.function), elements.seam(pair))
     for condition in given:
         builder.state(condition)
     return builder.terms()

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import sympy
+from sympy import Derivative
+from sympy.core.function import AppliedUndef
 
 from parasol.errors import InputError
 from parasol.expressions import as_function
-from parasol.pde.equation import Form, difference, normal
+from parasol.pde.equation import Form, Time, difference, normal
 from parasol.pde.jumps import jumping_parts
 from parasol.pde.parameters import FunctionParameter, Parameter
-from parasol.pde.quantities import rows_at
 from parasol.pde.regions import Region
 from parasol.pde.separation import multiplied_out
 from parasol.pde.vectors import Divergence, lost_flux
+from parasol.space.by_region import derivatives_at
 from parasol.space.elements import Elements
 from parasol.space.geometry.domain import Domain
 from parasol.space.nodes import Nodes
@@ -62,6 +64,8 @@ class Balance:
 def balance(equation) -> Balance | None:
     """The flux of an equation, None where no divergence stands in it, or not as a sum of multiples of divergences.
 
+    It is None too where second derivatives stand outside of the divergences: these have only a part of the flux.
+
     >>> x, a = sympy.Symbol("x", real=True), Parameter("a", 1, 2)
     >>> u = sympy.Function("u")(x)
     >>> balance(-a * Divergence((x * u.diff(x),), (x,)) + u).flux
@@ -88,7 +92,14 @@ def balance(equation) -> Balance | None:
     for fixed, _, inner in terms:
         for v, component in zip(inner.coordinates, inner.components, strict=True):
             flux[v] = flux.get(v, sympy.S.Zero) - fixed * component
-    return Balance(tuple(flux.items()), terms[0][1], sympy.Add(*rest), _written(terms))
+    left = sympy.Add(*rest)
+    return None if _order(left.doit()) > 1 else Balance(tuple(flux.items()), terms[0][1], left, _written(terms))
+
+
+def _order(expression: sympy.Expr) -> int:
+    """Highest derivative in space of an unknown."""
+    counts = [[n for v, n in part.variable_count if not isinstance(v, Time)] for part in expression.atoms(Derivative)]
+    return max(map(sum, counts), default=0)
 
 
 def _terms(expression: sympy.Expr) -> Sequence[sympy.Expr]:
@@ -100,7 +111,7 @@ def _written(terms: Sequence[tuple[sympy.Expr, sympy.Expr, Divergence]]) -> int:
     """The sign with which the flux was written; that of the gradient's, where others have divergences of their own."""
     if any(abs(fixed) != 1 or factor != 1 for fixed, factor, _ in terms):
         return 0
-    steep = [fixed for fixed, _, inner in terms if inner.components.has(sympy.Derivative)]
+    steep = [fixed for fixed, _, inner in terms if inner.components.has(Derivative)]
     signs = {int(fixed) for fixed in steep or [fixed for fixed, _, _ in terms]}
     return -signs.pop() if len(signs) == 1 else 0
 
@@ -115,8 +126,9 @@ def written_flux(flux: Balance | None, where: str, instead: str) -> sympy.Expr:
     """n·F with the F under the divergence as it was written; refused where that is not known, with what to do instead."""
     if flux is None:
         raise InputError(
-            f"the {where} is on the flux of the equation, which has no ps.divergence, or several with different factors. "
-            f"Write the equation with ps.divergence(k*ps.gradient(u)), or {instead}."
+            f"the {where} is on the flux of the equation, which has no ps.divergence, several with different factors, or "
+            "second derivatives outside of it. Write the equation with ps.divergence(k*ps.gradient(u)) for all of them, or "
+            f"{instead}."
         )
     if not flux.written:
         raise InputError(
@@ -158,7 +170,7 @@ class EquationFlux:
         if None not in self.forms:
             regions = nodes.domain.region_of(surface.points)
         used = sorted({t.derivative for form in self.forms.values() for t in form.operator if t.derivative is not None})
-        rows = rows_at(nodes, surface.points, used, scheme)
+        rows = derivatives_at(nodes, surface.points, used, scheme)
         out = np.zeros((self.n_unknowns, nodes.n_nodes))
         for region, form in self.forms.items():
             here = regions == (-1 if region is None else region)
@@ -197,28 +209,50 @@ def refuse_jumping_fluxes(equation, coordinates: Sequence[sympy.Symbol]) -> None
             raise InputError(lost_flux(part))
 
 
-def refuse_lost_fluxes(equation, outside: Form) -> None:
-    """Refuse values by region that multiply second derivatives outside of a divergence, or leave its flux ambiguous.
+def refuse_lost_fluxes(
+    equations: Sequence, outside: Sequence[Form], unknowns: Sequence[AppliedUndef], *, nondivergence: bool
+) -> None:
+    """Refuse values by region that multiply second derivatives outside of a divergence, or leave the flux ambiguous.
 
-    `outside` is the equation without its divergences, as terms.
+    `outside` are the equations without their divergences, as terms.
     """
-    expression = difference(equation)
-    inside = [part for part in _terms(expression) if part.has(Divergence)]
-    if any(part.has(Region) for part in inside) and balance(equation) is None:
-        raise InputError(
-            "the equation has values by region and divergences that are multiplied by different factors: which flux is "
-            f"continuous at the interfaces is not known. {WRITE}, with the factor under the divergence."
-        )
-    second = coefficients(outside, order=2)
-    for coefficient in second:
-        if coefficient.has(Region):
+    regional = [[part for part in equation.atoms(Divergence) if part.has(Region)] for equation in equations]
+    bent = {d.expr for parts in regional for part in parts for d in part.atoms(Derivative)}  # with a kink at interfaces
+    for equation, form, parts in zip(equations, outside, regional, strict=True):
+        for coefficient in coefficients(form, order=2):
+            if coefficient.has(Region) and not nondivergence:
+                raise InputError(
+                    f"the equation has a second derivative times {coefficient}, which differs by region, outside of a "
+                    f"divergence: the condition that the flux is continuous at the interfaces would be lost. {WRITE}; or "
+                    "say nondivergence=True if no flux is meant and the equation holds as it stands."
+                )
+        second = {u for j, u in enumerate(unknowns) if form.order_of(j) > 1}
+        if second and (parts or second & bent):
             raise InputError(
-                f"the equation has a second derivative times {coefficient}, which differs by region, outside of a "
-                f"divergence: the condition that the flux is continuous at the interfaces would be lost. {WRITE}; or say "
-                "nondivergence=True if no flux is meant and the equation holds as it stands."
+                f"{min(map(str, second))} has second derivatives outside of a divergence, beside a divergence whose flux "
+                "differs by region: together they are one flux. Write all second derivatives under ps.divergence."
             )
-    if second and any(part.has(Region) for part in expression.atoms(Divergence)):
+        found = balance(equation)
+        if found is None and any(part.has(Region) for part in _terms(difference(equation)) if part.has(Divergence)):
+            raise InputError(
+                "the equation has values by region and divergences that are multiplied by different factors: which flux is "
+                f"continuous at the interfaces is not known. {WRITE}, with the factor under the divergence."
+            )
+        if parts and found is not None:
+            _refuse_fluxes_without_slopes(found)
+
+
+def _refuse_fluxes_without_slopes(found: Balance) -> None:
+    """Refuse a flux by region that has no derivatives of unknowns: these would jump at the interfaces."""
+    flux = found.normal_flux.doit()
+    if _order(flux) == 0:
         raise InputError(
-            "the equation has a divergence whose flux differs by region, and second derivatives outside of it: together "
-            "they are one flux. Write all second derivatives under ps.divergence."
+            "the flux under the divergence differs by region and has no derivatives of the unknown: where it is continuous, "
+            "the unknown jumps, which is not understood. Add diffusion to the flux, or write the terms as they stand, "
+            "b*u.diff(x)."
+        )
+    if any(isinstance(v, Time) for part in flux.atoms(Derivative) for v in part.variables):
+        raise InputError(
+            "the flux under the divergence differs by region and has a derivative in time, which is not understood at "
+            "interfaces. Make that derivative an unknown of its own."
         )

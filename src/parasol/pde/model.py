@@ -21,16 +21,20 @@ from parasol.pde.layout import FieldLayout
 from parasol.pde.moments import Moments
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
-from parasol.pde.quantities import QuantityRows, quantity_rows, rows_at
+from parasol.pde.quantities import QuantityRows, quantity_rows
 from parasol.pde.sparse_direct import Factors, SingularMatrixError, factorize
 from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.terms import Terms
 from parasol.pde.transient import spectrum
+from parasol.space.by_region import derivatives_at
 from parasol.space.elements import Elements
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
+
+if TYPE_CHECKING:
+    from parasol.pde.discretisation import Probe
 
 _MOVED = {  # attributes of 0.1.0 that a part of the model has now; they go with the next version
     name: f"{part}.{name}"
@@ -123,12 +127,36 @@ class Model:
         discrete = self.scheme if self.elements is None else self.elements
         return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
 
+    @cached_property
+    def between(self) -> Probe | None:
+        """The equation between the nodes, by which the error of a solve is estimated; made when first asked for."""
+        from parasol.pde.discretisation import probe  # which discretises again, and discretisation makes models
+
+        return probe(self)
+
+    @cached_property
+    def other_degrees(self) -> dict[int, tuple[Model, sparse.csr_array]]:
+        """Elements of other degrees on the same triangles, for the error of a solve: one more, or where there is none, all
+        that there are, each with the weights of its values at the nodes of this model."""
+        from parasol.pde.by_elements import of_degree  # which makes models
+
+        own = self.elements.degree if self.elements is not None else 0
+        higher = of_degree(self, own + 1)
+        found = [higher] if higher is not None else [of_degree(self, degree) for degree in range(2, own)]
+        models = [model for model in found if model is not None and model.elements is not None]
+        return {m.elements.degree: (m, m.weights_at(self.nodes.points)) for m in models}  # type: ignore[union-attr]
+
+    @cached_property
+    def richer(self) -> Model | None:
+        """The same problem on the same nodes with one polynomial degree more, for the error of a solve in time."""
+        from parasol.pde.discretisation import richer_model
+
+        return richer_model(self)
+
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
-        if self.elements is not None:
-            return self.elements.weights_at(points)
         zero = (0,) * self.nodes.dimension
-        return rows_at(self.nodes, points, [zero], self.scheme)[zero]
+        return derivatives_at(self.nodes, points, [zero], self.elements or self.scheme)[zero]
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
@@ -185,13 +213,18 @@ class Model:
         return factorize(self.terms.pattern, entries, backend=self.solver)
 
     def factors(self, mu: np.ndarray) -> Factors:
-        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order."""
+        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order.
+
+        The last ones stay with the pattern, for the estimate of the error of what was solved with them.
+        """
         if self.terms.constant_operator:
             return self._constant_factors
         try:
-            return factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
+            factors = factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
         except SingularMatrixError as error:
             raise SingularMatrixError(f"at {describe(self, mu)}: {error}") from None
+        self.terms.pattern.last[:] = [factors]
+        return factors
 
     def growth(self, mu: ArrayLike) -> float:
         """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""

@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
-from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
@@ -35,11 +34,16 @@ from parasol.pde.fluxes import (
     refuse_lost_fluxes,
     written_flux,
 )
-from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Flux, Quantity, check_quantities
 from parasol.pde.recognise import with_regions
-from parasol.pde.refusals import refuse_high_orders, refuse_saddle_points
+from parasol.pde.refusals import (
+    refuse_changing_orders,
+    refuse_high_orders,
+    refuse_lost_jumps,
+    refuse_poles,
+    refuse_saddle_points,
+)
 from parasol.pde.regions import Region, check_regions, in_region
 from parasol.pde.vectors import Divergence, gradient, known_carried_out
 from parasol.runtime.above import borrowed
@@ -129,7 +133,9 @@ class Problem:
     constant; where they are, SymPy makes b u_x of it, and `discretize` warns that this is what is solved.
 
     Coefficients, sources, conditions and initial states may differ by the regions of the domain, `ps.by_region(...)`; a
-    coefficient of second derivatives only under `ps.divergence`, whose flux is continuous at the interfaces.
+    coefficient of second derivatives only under `ps.divergence`, whose flux is continuous at the interfaces. `interfaces`
+    gives sources on interfaces, {("core", "shell"): q} with a list of sources for several unknowns: the fluxes of both
+    sides add up to q, Σ n·F = q with outward normals, where the equation is −div F = f.
 
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
@@ -148,6 +154,7 @@ class Problem:
     unknowns: tuple[AppliedUndef, ...] = ()
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     nondivergence: bool = False
+    interfaces: Mapping[tuple[str, str], object] = field(default_factory=dict)
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
@@ -160,7 +167,7 @@ class Problem:
         self._recognise_regions()
         check_regions(self._statements, self.region_names)
         self._check_time()
-        _ = self.forms, self.conditions
+        _ = self.forms, self.conditions, self.interface_sources
         self._check_symbols()
         check_quantities(self.quantities, self.domain, self.names)
         _ = self.functionals
@@ -213,7 +220,7 @@ class Problem:
     @property
     def _statements(self) -> list[sympy.Basic]:
         """All expressions in which values may differ by region."""
-        given = [self.boundary, self.initial, self.exact]
+        given = [self.boundary, self.initial, self.exact, self.interfaces]
         found: list[sympy.Basic] = [e for e in self.equations if isinstance(e, sympy.Basic)]
         while given:
             part = given.pop()
@@ -229,28 +236,37 @@ class Problem:
 
     @cached_property
     def balances(self) -> tuple[Balance | None, ...]:
-        """The divergence of each equation, with its flux; None where it has none."""
+        """The divergence of each equation, with its flux; None where it has none, or second derivatives outside of it."""
         return tuple(balance(equation) for equation in self.equations)
 
     @cached_property
-    def outside_divergences(self) -> tuple[tuple[sympy.Basic, Form], ...]:
-        """The equations with values by region, and what of them stands outside of divergences, as terms."""
-        return tuple(
-            (equation, self._read(outside_divergences(equation), "equation", needs_unknown=False))
-            for equation in self.equations
-            if equation.has(Region)
-        )
+    def outside_divergences(self) -> tuple[Form, ...]:
+        """The equations without their divergences, as terms, where values differ by region; else none."""
+        if not any(equation.has(Region) for equation in self.equations):
+            return ()
+        parts = [outside_divergences(equation) for equation in self.equations]
+        return tuple(self._read(part, "equation", needs_unknown=False) for part in parts)
 
     def forms_in(self, region: int | None) -> tuple[Form, ...]:
         """The equations inside a region of `region_names`, as terms; of the whole domain where it has no regions."""
         return self._forms[region]
 
     def fluxes_in(self, region: int | None) -> tuple[Form | None, ...]:
-        """The normal flux n·F of each equation inside a region, a form of first order; None where there is no divergence.
+        """The normal flux n·F of each equation inside a region, a form of first order.
 
-        F is such that the equation is  − factor · div F + rest = 0, see `balances`.
+        F is such that the equation is  − factor · div F + rest = 0, see `balances`. It is None where there is no
+        divergence, or second derivatives stand outside of it: then their coefficients are the same in all regions.
         """
         return self._fluxes[region]
+
+    def rests_in(self, region: int | None) -> tuple[Form | None, ...]:
+        """What stands beside the divergence of each equation inside a region, rest / factor in  −div F + rest / factor = 0."""
+        return tuple(
+            None
+            if found is None
+            else self._read(found.rest / found.factor, "equation beside its divergence", region, needs_unknown=False)
+            for found in self.balances
+        )
 
     @cached_property
     def functionals(self) -> dict[str, Quantity]:
@@ -284,6 +300,29 @@ class Problem:
         return {region: tuple(flux(found, region) for found in self.balances) for region in self._regions}
 
     @cached_property
+    def interface_sources(self) -> dict[frozenset[int], tuple[Form, ...]]:
+        """The sources on the interfaces between two regions, by the places of these in `region_names`: one per unknown."""
+        out = {}
+        for pair, given in self.interfaces.items():
+            if not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(self.region_names):
+                raise InputError(
+                    f"interfaces names {pair!r}. Give the names of two regions, such as ('core', 'shell'); the regions "
+                    f"are: {', '.join(self.region_names) or 'none'}."
+                )
+            sources = [to_expression(source) for source in (given if isinstance(given, list | tuple) else [given])]
+            if len(sources) != len(self.names):
+                raise InputError(f"the interface {pair} has {len(sources)} source(s) for {len(self.names)} unknown(s).")
+            where = f"source on the interface {pair}"
+            forms = tuple(self._read(-source, where, needs_unknown=False) for source in sources)
+            if any(form.operator or form.jets for form in forms):
+                raise InputError(f"the {where} contains an unknown. Only known sources are understood there.")
+            key = frozenset(self.region_names.index(name) for name in pair)
+            if key in out:
+                raise InputError(f"the {where} is given twice. Give it once.")
+            out[key] = forms
+        return out
+
+    @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The equations as terms; those of all regions, one region after the other, where the domain has some."""
         forms = tuple(form for region in self._regions for form in self.forms_in(region))
@@ -296,65 +335,15 @@ class Problem:
                     raise InputError(
                         f"the coefficient {term.coefficient} of a time derivative depends on time. Divide the equation by it."
                     )
-        for j, name in enumerate(self.names):
-            orders = [max(form.order_of(j) for form in self.forms_in(region)) for region in self._regions]
-            if min(orders) < max(orders) == 2:
-                raise InputError(
-                    f"{name} has second derivatives, but none in the region {self.region_names[int(np.argmin(orders))]!r}: "
-                    "it would jump at the border of that region. Use a small coefficient instead of 0 there, or cut the "
-                    "region out of the domain."
-                )
+        refuse_changing_orders([self.forms_in(region) for region in self._regions], self.names, self.region_names)
         if not self.nondivergence:
-            self._refuse_poles(forms)
-            self._refuse_lost_jumps(forms)
-            for equation, outside in self.outside_divergences:
-                refuse_lost_fluxes(equation, outside)
+            refuse_poles(forms, self.domain, self.coordinates)
+            refuse_lost_jumps(forms, self.domain, self.coordinates)
+        if self.outside_divergences:
+            refuse_lost_fluxes(
+                self.equations, self.outside_divergences, self.unknowns, nondivergence=self.nondivergence
+            )
         return forms
-
-    def _refuse_poles(self, forms: Sequence[Form]) -> None:
-        """Refuse coefficients of second derivatives that jump at a pole, as |x|/x and atan(1/x) do, where samples show it."""
-        places = self.coordinates
-        coefficients = {t.coefficient for form in forms for t in form.operator if sum(t.derivative or ()) > 1}
-        for coefficient in sorted(coefficients, key=str):
-            powers = [p for p in coefficient.atoms(sympy.Pow) if not p.exp.is_nonnegative]
-            if all(p.free_symbols.isdisjoint(places) for p in [*powers, *coefficient.atoms(TrigonometricFunction)]):
-                continue
-            if self._jumps_inside(coefficient):
-                raise InputError(
-                    f"the equation has a second derivative times {coefficient}, which jumps or is infinite inside the "
-                    f"domain: if it is a material, the condition that the flux is continuous at the interface would be "
-                    f"lost. {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as it stands."
-                )
-
-    def _refuse_lost_jumps(self, forms: Sequence[Form]) -> None:
-        """Refuse b u_x + b_x u with a b that jumps, which is what SymPy makes of (b u).diff(x).
-
-        Where b is constant on its pieces there is no b_x to be seen, and b u_x is read as it stands: see `rough_places`.
-        """
-        for form in forms:
-            values = sympy.Tuple(form.nonlinear, *[t.coefficient for t in form.operator if not any(t.derivative or ())])
-            jets = [(term.derivative, term.coefficient) for term in form.operator]
-            for index, coefficient in [*jets, *[(jet.derivative, form.nonlinear) for jet in form.jets]]:
-                along = [v for v, order in zip(self.coordinates, index or (), strict=False) if order == sum(index) == 1]
-                for part in jumping_parts(coefficient, along):
-                    rate = part.diff(along[0])
-                    if not rate.is_number and values.has(rate) and self._jumps_inside(part):
-                        raise InputError(
-                            f"the equation has a first derivative times {part}, which jumps, beside the derivative of "
-                            f"that: it was differentiated as if it did not jump, and the condition that the flux is "
-                            f"continuous at the interface would be lost. {INSTEAD}; or say nondivergence=True if no flux "
-                            "is meant and the equation holds as it stands."
-                        )
-
-    def _jumps_inside(self, coefficient: sympy.Expr) -> bool:
-        """Whether a coefficient jumps on segments through the domain, in the middle of the parameters' ranges."""
-        low, high = self.domain.bounds
-        points = low + (high - low) * np.random.default_rng(0).random((400, len(low)))
-        points = points[self.domain.contains(points)]
-        others = sorted(coefficient.free_symbols - set(self.coordinates), key=str)
-        function = as_function(coefficient, [*self.coordinates, *others])
-        middle = [s.middle if isinstance(s, Parameter) else 0.5 for s in others]
-        return jumps_between(lambda p: function(*p.T, *middle), points[:-1], points[1:])
 
     def _read(self, equation, where: str, region: int | None = None, *, needs_unknown: bool = True) -> Form:
         refuse_jumping_fluxes(equation, self.coordinates)
@@ -435,7 +424,13 @@ class Problem:
                     f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin, ps.NormalFlux or ps.Eq."
                 )
             if isinstance(condition, NormalFlux):
-                equation = written_flux(self.balances[j], where, NORMAL_INSTEAD) - to_expression(condition.value)
+                flux = written_flux(self.balances[j], where, NORMAL_INSTEAD)
+                equation = flux - to_expression(condition.value)
+                if not flux.has(u):
+                    raise InputError(
+                        f"the {where} of {u.func} is on the flux of equation {j + 1}, which does not contain {u.func}. Give "
+                        "the equations in the order of the unknowns."
+                    )
             else:
                 equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
             form = self._read(equation, where, region)
@@ -566,7 +561,8 @@ class Problem:
     def all_forms(self) -> list[Form]:
         """The equations and the boundary conditions of all parts, as terms."""
         conditions = [form for region in self._regions for f in self.conditions_in(region).values() for form in f]
-        return [*self.forms, *conditions]
+        sources = [form for forms in self.interface_sources.values() for form in forms]
+        return [*self.forms, *conditions, *sources]
 
     @property
     def exact_solutions(self) -> dict[str, sympy.Expr]:

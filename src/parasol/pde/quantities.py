@@ -8,19 +8,16 @@ from typing import Protocol
 
 import numpy as np
 import sympy
-from scipy import sparse
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
 from parasol.pde.regions import check_regions, in_region
+from parasol.space.by_region import derivatives_at
 from parasol.space.elements import Elements
 from parasol.space.geometry.axes import axis_symbols
 from parasol.space.geometry.domain import Domain
-from parasol.space.kernels import MultiIndex
-from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
-from parasol.space.operators import differentiate
 from parasol.space.quadrature import surface_points, volume_weights
 from parasol.space.stencils import Scheme
 
@@ -56,7 +53,7 @@ class PointValue:
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """A row of interpolation."""
         zero = (0,) * nodes.dimension
-        return rows_at(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
+        return derivatives_at(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ class Integral:
         if self.part is None:
             return scheme.integrals if isinstance(scheme, Elements) else volume_weights(nodes, scheme)
         zero, surface = (0,) * nodes.dimension, surface_points(nodes, self.part)
-        return rows_at(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
+        return derivatives_at(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +121,7 @@ class Flux:
             symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
             factor[here] = as_function(expression, symbols)(*surface.points[here].T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
-        slopes = rows_at(nodes, surface.points, first, scheme)
+        slopes = derivatives_at(nodes, surface.points, first, scheme)
         parts = [slopes[a].T @ (factor * area) for a, area in zip(first, surface.areas.T, strict=True)]
         return np.sum(parts, axis=0)
 
@@ -187,29 +184,6 @@ def quantity_rows(
             field = list(unknowns).index(of)
             row[field * n : (field + 1) * n] = check_shape(found, (n,), f"weights of the quantity {name!r}")
     return QuantityRows(tuple(quantities), rows)
-
-
-def rows_at(
-    nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme | Elements
-) -> Mapping[MultiIndex, sparse.csr_array]:
-    """Matrices (n_points, n_nodes) of derivatives at points of the domain, from nodes of their own region alone."""
-    if isinstance(scheme, Elements):
-        return scheme.derivatives_at(points, derivatives)
-    if not nodes.domain.region_names:
-        return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme).matrices
-    shape, found = (len(points), nodes.n_nodes), []
-    for region, (_, here) in enumerate(_by_region(nodes, points)):
-        own = np.flatnonzero(nodes.touches[:, region])  # type: ignore[index]
-        if len(here):
-            cloud = Cloud(nodes.points[own], nodes.domain)
-            found.append((here, own, differentiate(cloud, points[here], derivatives, scheme)))
-    out = {}
-    for index in derivatives:
-        entries = [(part[index].tocoo(), here, own) for here, own, part in found]
-        values = np.concatenate([m.data for m, _, _ in entries])
-        places = [np.concatenate([where[k][m.coords[k]] for m, *where in entries]) for k in range(2)]
-        out[index] = sparse.csr_array((values, tuple(places)), shape=shape)
-    return out
 
 
 def _by_region(nodes: Nodes, points: np.ndarray) -> list[tuple[str | None, np.ndarray]]:

@@ -42,7 +42,7 @@ class Region(sympy.Symbol):
         return f"[{self.name}]"
 
     def _latex(self, printer) -> str:
-        return r"1_{{\mathrm{{{}}}}}".format(self.name.replace("_", r"\_"))
+        return r"1_{{\mathrm{{{}}}}}".format(self.name.replace("_", r"\_").replace("&", r"\&"))
 
     def covers(self, name: str) -> bool:
         """Whether it is 1 in the region of this name."""

@@ -27,6 +27,7 @@ _ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
 _UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
 _PER_BORDER = 12  # places looked at where two parts of a surface meet
+_CLAMPED = np.pi / 3  # angle above which a clamped side of a body beside a free one makes a singular corner
 _SINGULAR = 0.9  # exponent of r below which a corner is mentioned
 _COUPLED = 0.76  # what that exponent is multiplied by for systems, where a value meets a slope
 _ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
@@ -53,7 +54,8 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
     meetings = []
     if nodes.dimension > 1 and nodes.n_boundary and not alike:
-        meetings = list(_junctions(nodes) if nodes.dimension == 2 else _edges(nodes))
+        thin = float(np.min(nodes.spacing[nodes.n_interior :]))
+        meetings = list(_junctions(nodes.domain, thin) if nodes.dimension == 2 else _edges(nodes))
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
@@ -64,7 +66,7 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
-    for _, outside in problem.outside_divergences if not problem.nondivergence else ():
+    for outside in problem.outside_divergences if not problem.nondivergence else ():
         for coefficient in coefficients(outside, order=1):
             if coefficient.has(Region):
                 yield (
@@ -159,15 +161,29 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------
-def singular_points(problem: Problem, nodes: Nodes) -> list[str]:
+def singular_reasons(problem: Problem, nodes: Nodes) -> list[str]:
     """Where in the plane conditions or materials meet so that solutions are singular, as sentences; see `rough_places`.
 
-    Besides what `rough_places` says of conditions, points where interfaces between more than two regions meet.
+    Besides what `rough_places` says of conditions, corners where a clamped side of a body meets a free one, and points
+    where interfaces meet or have a kink.
     """
-    found = [place for place, _ in _singular(problem, nodes, _junctions(nodes), _share(problem))]
-    crossed = _crossed(nodes)
-    if len(crossed):
-        found.append(f"more than two materials meet at {_place(problem, crossed[0])}{_and_more(crossed)}")
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    meetings = list(_junctions(nodes.domain, thin)) if nodes.n_boundary else []
+    found = [place for place, _ in _singular(problem, nodes, meetings)]
+    if len(problem.names) > 1 and not found:
+        values = np.array([[f.states_value for f in problem.conditions[name]] for name in nodes.domain.part_names])
+        corners = [
+            point
+            for point, before, after, angle in meetings
+            if angle > _CLAMPED and np.any(values[np.argmax(before)] != values[np.argmax(after)])
+        ]
+        if corners:
+            found.append(f"conditions of another kind meet at {_place(problem, corners[0])}{_and_more(corners)}")
+    if nodes.interfaces is not None:
+        several = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes) > 1
+        crossed = nodes.points[several]
+        if len(crossed):
+            found.append(f"interfaces meet or have a kink at {_place(problem, crossed[0])}{_and_more(crossed)}")
     return found
 
 
@@ -176,7 +192,9 @@ def singular_exponents(problem: Problem, nodes: Nodes) -> list[tuple[float, np.n
 
     Where more than two materials meet λ depends on them; a half is taken.
     """
-    slopes, changes, corners = _exponents(problem, nodes, _junctions(nodes), _share(problem))
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    meetings = _junctions(nodes.domain, thin) if nodes.n_boundary else ()
+    slopes, changes, corners = _exponents(problem, nodes, meetings, _share(problem))
     return [*slopes, *changes, *corners, *[(0.5, point) for point in _crossed(nodes)]]
 
 
@@ -228,11 +246,9 @@ def _exponents(
     return slopes, changes, corners
 
 
-def _singular(
-    problem: Problem, nodes: Nodes, meetings: Iterable[Meeting], share: float = 1.0
-) -> Iterator[tuple[str, str]]:
+def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[tuple[str, str]]:
     """Where conditions meet so that solutions are singular, in words, and how large errors of stencils are."""
-    slopes, changes, _ = _exponents(problem, nodes, meetings, share)
+    slopes, changes, _ = _exponents(problem, nodes, meetings)
     where = "corner" if nodes.dimension == 2 else "edge"
     for found, what, size in (
         (slopes, f"conditions on the slope meet in the re-entrant {where}", "some per cent or tens of them"),
@@ -362,9 +378,32 @@ def _border(domain: Domain, points: np.ndarray, steps: np.ndarray, own: np.ndarr
     return domain.project(points + low * steps)
 
 
-def _junctions(nodes: Nodes) -> Iterator[Meeting]:
-    """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain."""
-    domain, step = nodes.domain, float(np.min(nodes.spacing[nodes.n_interior :]))
+def singular_points(problem: Problem, thin: float) -> np.ndarray:
+    """Points of the plane where the solution is singular, like r^λ with λ < 1, whatever the data: (m, 2).
+
+    These are re-entrant corners, places where a condition on the value meets one on the slope (for a system also in
+    corners of 60° or more, where a clamped side of a body meets a free one), and inside a domain with regions the kinks of
+    interfaces and the points where several meet. Parts of the boundary shorter than `thin` are no parts.
+    """
+    domain, found = problem.domain, []
+    if domain.dimension != 2 or max(form.order for form in problem.forms) < 2:
+        return np.zeros((0, 2))
+    values = np.array([[form.states_value for form in problem.conditions[name]] for name in domain.part_names])
+    for point, before, after, angle in _junctions(domain, thin) if domain.part_names else ():
+        change = np.any(values[np.argmax(before)] != values[np.argmax(after)])
+        least = np.pi / _SINGULAR if not change else _CLAMPED if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
+        if angle > least:
+            found.append(point)
+    if domain.divided is not None:
+        found += list(domain.divided.kinks())
+    return np.unique(np.array(found).reshape(-1, 2).round(12), axis=0)
+
+
+def _junctions(domain: Domain, step: float) -> Iterator[Meeting]:
+    """Points where parts or arcs meet, the parts before and after them, and the angle inside the domain.
+
+    What is shorter than half a `step` is no part.
+    """
     ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # corner, unit vector along the arc away from it, parts
     for arc in pieces(domain):
         # a piece of an arc thinner than the spacing is no piece, see `space.boundary`; the end of a thin wall is an arc

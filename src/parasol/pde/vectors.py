@@ -12,6 +12,7 @@ from parasol.errors import InputError
 from parasol.expressions import to_expression
 from parasol.pde.equation import Time
 from parasol.pde.jumps import INSTEAD, jumping_parts
+from parasol.pde.parameters import FunctionParameter
 
 
 class Vector(tuple):
@@ -164,15 +165,17 @@ def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.
     )
     if len(components) != len(variables):
         raise InputError(f"divergence got {len(components)} components for {len(variables)} coordinates {variables}.")
-    for part in (
-        jumping_parts(sympy.Tuple(*components), variables) if any(c.has(AppliedUndef) for c in components) else ()
-    ):
+    for g in sorted(set().union(*[c.atoms(FunctionParameter) for c in components]), key=str):
+        g.diff(variables[0])  # which is refused; SymPy does not ask g where it stands in a sum
+    kept = Divergence(components, variables)
+    if not kept.has(AppliedUndef):
+        return kept.doit()
+    for part in jumping_parts(kept.components, variables):
         # pieces between places that are known become regions when the problem is declared
         where = _switch(part)
         if where is None or where.has(AppliedUndef):
             raise InputError(lost_flux(part))
-    kept = Divergence(components, variables)
-    return kept if kept.has(AppliedUndef) else kept.doit()
+    return kept
 
 
 def _switch(part: sympy.Expr) -> sympy.Basic | None:

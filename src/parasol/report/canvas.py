@@ -14,11 +14,10 @@ from parasol.errors import InputError, NotInstalled
 from parasol.pde.evolution import Evolution
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution, describe
+from parasol.space.by_region import derivatives_at
 from parasol.space.geometry.axes import AXES
 from parasol.space.geometry.domain import Domain
-from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
-from parasol.space.operators import differentiate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,7 +144,7 @@ def views(model: Model) -> list[View]:
     found = []
     for axis, name in enumerate(model.problem.coordinates):
         points, triangles = section(nodes.domain, axis)
-        weights = differentiate(Cloud(nodes.points, nodes.domain), points, [(0, 0, 0)], model.scheme)[0, 0, 0]
+        weights = derivatives_at(nodes, points, [(0, 0, 0)], model.scheme)[0, 0, 0]
         i, j = (a for a in range(3) if a != axis)
         mesh = Triangulation(points[:, i], points[:, j], triangles)
         cut = Cut(nodes.domain, axis)

@@ -26,6 +26,7 @@ class SolveReport:
     discretise_seconds: float = 0.0
     files: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    estimate: bool = False  # of the discretisation error, which takes longer than the solve
 
     @property
     def evolution(self) -> Evolution | None:
@@ -58,6 +59,11 @@ class SolveReport:
     def error(self) -> float | None:
         """Against the exact solution, where that is known."""
         return self.solution.error
+
+    @cached_property
+    def discretisation(self) -> float | None:
+        """Estimate of the error against the equation's own solution; None where there is none."""
+        return self.solution.discretisation if self.estimate and isinstance(self.solution, Solution) else None
 
     @property
     def solver(self) -> str:
@@ -121,6 +127,7 @@ class SolveReport:
             },
             "quantities": {name: np.asarray(value).tolist() for name, value in solution.quantities.items()},
             "error": self.error,
+            "discretisation": self.discretisation,
             "seed": self.seed,
             "discretise_seconds": self.discretise_seconds,
             "files": self.files,
@@ -169,6 +176,8 @@ class SolveReport:
         if self.error is not None:
             over = "" if self.evolution is None else " over all stored times"
             rows["relative error"] = f"{self.error:.2e} (l2{over}, against the exact solution)"
+        if self.discretisation is not None:
+            rows["discretisation error"] = f"about {self.discretisation:.1e} against the equation's solution, estimated"
         return rows
 
     def _term_words(self) -> str:

@@ -37,13 +37,20 @@ class NodesRecord:
     on_part: ArrayLike  # (n_boundary, n_parts)
     spacing: ArrayLike  # (n_boundary,)
     corners: ArrayLike = ()  # rows (node, part, normal): only at corners has a part another normal than the node
-    elements: dict[str, Any] | None = None  # the triangles, where the discretisation has some
+    at_interfaces: ArrayLike = ()  # rows (node, spacing) of the nodes on interfaces between regions
+    elements: dict[str, Any] | None = None  # the triangles, where there are elements instead of stencils
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts and lists for a file."""
         boundary = {name: np.asarray(getattr(self, name)).tolist() for name in _AT_BOUNDARY}
-        steps = {"neumann": self.neumann, "step": self.step, "integrator": self.integrator}
-        return steps | ({} if self.elements is None else {"elements": self.elements}) | {"boundary": boundary}
+        return {
+            "neumann": self.neumann,
+            "step": self.step,
+            "integrator": self.integrator,
+            "boundary": boundary,
+            "interfaces": np.asarray(self.at_interfaces).tolist(),
+            "elements": self.elements,
+        }
 
     @classmethod
     def of(cls, held: dict[str, Any] | None) -> NodesRecord | None:
@@ -56,6 +63,7 @@ class NodesRecord:
             _typed(held, "step", float),
             _typed(held, "integrator", str),
             **{name: boundary.get(name, "missing") for name in _AT_BOUNDARY},
+            at_interfaces=_typed(held, "interfaces", list) or (),
             elements=_typed(held, "elements", dict),
         )
 

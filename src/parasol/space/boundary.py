@@ -46,6 +46,7 @@ class Boundary:
 
 
 Spacing = Callable[[np.ndarray], np.ndarray]
+Joints = Callable[[Spacing], np.ndarray]
 _THIN = 0.5  # in spacings: what is thinner is no piece of the boundary
 ROUND = 8  # nodes that a closed curve needs to be told from a polygon
 _ROUND_IN_SPACE = 24  # and a closed surface from a polyhedron
@@ -53,18 +54,19 @@ _LINKED = 1.8  # spacings between neighbours on one surface
 
 
 def boundary_nodes(
-    domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20, joints=None
+    domain, spacing: Spacing, n: int | None, rng: np.random.Generator, *, steps: int = 20, joints: Joints | None = None
 ) -> Boundary:
     """Place nodes on the boundary of a domain with the local spacing, or n of them with that density.
 
     `spacing` takes (m, dimension) points and returns (m,) positive lengths. Surface nodes are evened out by `steps` of
-    repulsion. `joints` are points (m, 2) in the plane; there is a node at each of them that lies on the boundary.
+    repulsion. `joints` makes points (m, dimension) for a spacing; there is a node at each of them that lies on the boundary.
     """
     if domain.dimension == 1:
         return _ends(domain, n)
     if domain.dimension == 2:
-        return _along_arcs(domain, spacing, n, joints)
-    return _on_surface(domain, spacing, n, rng, steps)
+        return _along_arcs(domain, spacing, n, None if joints is None else joints(spacing))
+    points, h, _ = on_surface(domain, spacing, n, rng, steps=steps, joints=joints)
+    return replace(describe(domain, points, h), coarse=smallest_surface(domain, points, h))
 
 
 def describe(domain, points: np.ndarray, spacing: np.ndarray) -> Boundary:
@@ -131,17 +133,26 @@ class Curve:
         return points_along(self.points, weight, self.weight)
 
 
-def weighted_curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[Curve, int]:
-    """The curve through the points of a polyline, and how many of its segments stand for one of the polyline."""
+def weighted_curve(line: np.ndarray, spacing: Spacing, wrap: Wrap) -> tuple[Curve, np.ndarray]:
+    """The curve through the points of a polyline (m, dimension), and which of its points stand for these, (m,) int."""
     finer = max(1, int(np.ceil(400 / (len(line) - 1))))
     t = np.linspace(0, len(line) - 1, finer * (len(line) - 1) + 1)
+    at = finer * np.arange(len(line))
     points = points_along(line, t, np.arange(len(line)))
-    length = np.linalg.norm(np.diff(points, axis=0), axis=1)
     density = 1 / spacing(points)
+    for _ in range(20):  # halve where the spacing changes within a segment that has room for a node
+        steep = np.abs(np.diff(density)) * np.linalg.norm(np.diff(points, axis=0), axis=1) > 0.2
+        if not steep.any():
+            break
+        halves = np.flatnonzero(steep) + 1
+        middle = (points[halves - 1] + points[halves]) / 2
+        points, density = np.insert(points, halves, middle, axis=0), np.insert(density, halves, 1 / spacing(middle))
+        at = at + np.searchsorted(halves, at, side="right")
+    length = np.linalg.norm(np.diff(points, axis=0), axis=1)
     weight = np.concatenate([[0], np.cumsum(length * (density[1:] + density[:-1]) / 2)])
     # a side of a periodic box starts and ends at the same place
     closed = bool(np.linalg.norm(wrap.shortest(points[-1] - points[0])) < 1e-12 * length.sum())
-    return Curve(points, weight, closed), finer
+    return Curve(points, weight, closed), at
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,13 +215,13 @@ def _along_arcs(domain, spacing: Spacing, n: int | None, joints: np.ndarray | No
         return describe(domain, np.empty((0, 2)), np.empty(0))
     unit = 1.0 if n is None else sum(curve.weight[-1] for curve, _ in curves) / n
     split = [
-        _runs(curve, curve.weight[finer * arc.cuts[:-1]], arc.parts, _THIN * unit)
-        for arc, (curve, finer) in zip(arcs, curves, strict=True)
+        _runs(curve, curve.weight[at[arc.cuts[:-1]]], arc.parts, _THIN * unit)
+        for arc, (curve, at) in zip(arcs, curves, strict=True)
     ]
     if joints is not None:
         split = [
-            _split(several, curve.weight[finer * p[2]])
-            for several, (curve, finer), p in zip(split, curves, parted, strict=True)
+            _split(several, curve.weight[at[p[2]]])
+            for several, (curve, at), p in zip(split, curves, parted, strict=True)
         ]
     runs = [run for several in split for run in several]
     total = np.array([run.weight for run in runs])
@@ -271,19 +282,21 @@ def apportion(total: np.ndarray, least: np.ndarray, n: int, name: str) -> np.nda
 _DENSITY = 0.95
 
 
-def _on_surface(domain, spacing: Spacing, n: int | None, rng: np.random.Generator, steps: int) -> Boundary:
+def on_surface(domain, spacing: Spacing, n: int | None, rng, *, steps: int, joints: Joints | None = None):
+    """Nodes on a surface, (m, 3), their spacing (m,), and how many of them, the first, have to be where they are."""
     shape = domain.unnamed
-    make = partial(_on_box if isinstance(shape, Box) else _on_ball if isinstance(shape, Ball) else _on_cloud, shape)
+    maker = _on_box if isinstance(shape, Box) else _on_ball if isinstance(shape, Ball) else _on_cloud
+    make = partial(maker, shape, joints=joints)
     if n is None:
         (points, n_fixed), scale = make(spacing, rng), 1.0
     else:
         points, n_fixed, scale = _counted(domain, make, spacing, n, rng)
     h = scale * spacing(points)
-    points[n_fixed:] = _spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
-    return replace(describe(domain, points, h), coarse=_smallest_surface(domain, points, h))
+    points[n_fixed:] = spread(domain, points[n_fixed:], h[n_fixed:], points[:n_fixed], h[:n_fixed], steps)
+    return points, h, n_fixed
 
 
-def _smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
+def smallest_surface(domain, points: np.ndarray, h: np.ndarray) -> tuple[float, int] | None:
     """Circumference and nodes of the closed surface with the fewest, if too few for its shape: a hole, for instance."""
     if not len(points):
         return None
@@ -320,16 +333,16 @@ def _counted(domain, make, spacing: Spacing, n: int, rng: np.random.Generator):
     return np.concatenate([points[:n_fixed], kept]), n_fixed, scale
 
 
-def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator):
+def _on_ball(ball: Ball, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
     h = spacing(ball.center + ball.radius * fibonacci(200))
-    if np.ptp(h) > 1e-9 * h.max():
-        return _on_cloud(ball, spacing, rng)
+    if np.ptp(h) > 1e-9 * h.max() or (joints is not None and len(joints(spacing))):
+        return _on_cloud(ball, spacing, rng, joints)
     n = max(4, round(_DENSITY * 4 * np.pi * (ball.radius / h.mean()) ** 2))
     return ball.center + ball.radius * fibonacci(n), 0
 
 
-def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
-    """A dense cloud of boundary points, thinned at random until no two are too near."""
+def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
+    """A dense cloud of boundary points, thinned at random until no two are too near; joints are fixed and come first."""
     wrap = Wrap.of(domain)
     h = float(spacing(domain.boundary_cloud(0.2 * float(np.ptp(domain.bounds, axis=0).min()), rng)).min())
     cloud = domain.boundary_cloud(h, rng)
@@ -339,7 +352,8 @@ def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
     # random thinning at radius r keeps 0.7 area/r^2 points, so this radius keeps 0.95 area/h^2
     radii = np.sqrt(0.7 / _DENSITY) * wanted[enough]
     rank = rng.permutation(len(cloud))
-    kept = np.empty((0, 3))
+    kept = np.empty((0, 3)) if joints is None else joints(spacing)
+    n_fixed = len(kept)
     band = np.floor(np.log(radii / radii.min()) / np.log(1.5)).astype(int)
     for scale in np.unique(band):  # fine to wide, so that one search radius serves each
         some = np.flatnonzero(band == scale)
@@ -347,11 +361,12 @@ def _on_cloud(domain, spacing: Spacing, rng: np.random.Generator):
             some = some[wrap.query(wrap.tree(kept), cloud[some], 1)[0][:, 0] >= radii[some]]
         if some.size:
             kept = np.concatenate([kept, cloud[some[independent(cloud[some], radii[some], rank[some], wrap)]]])
-    return kept, 0
+    return kept, n_fixed
 
 
-def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
-    """Corners, evenly divided edges, filled faces; the first two are fixed and come first."""
+def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator, joints: Joints | None = None):
+    """Corners, evenly divided edges, filled faces; the first two and the joints are fixed and come first."""
+    given = np.empty((0, 3)) if joints is None else joints(spacing)
     wrap, (lower, upper) = Wrap.of(box), box.bounds
     axes = [axis for axis in range(3) if box.periods[axis] == 0]
     edges = [np.empty((0, 3))]
@@ -364,10 +379,13 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
             start[others] = box.bounds[list(ends), others]
             stop = start.copy()
             stop[axis] = upper[axis]
-            curve, _ = weighted_curve(np.array([start, stop]), spacing, wrap)
-            count = max(1, round(float(curve.weight[-1])))
-            edges.append(curve.at(np.linspace(0, curve.weight[-1], count + 1)[: count if curve.closed else None]))
-    fixed = np.unique(np.concatenate(edges), axis=0)
+            on_edge = given[(given[:, others] == start[others]).all(axis=1)]
+            stops = [start, *on_edge[np.argsort(on_edge[:, axis])], stop]
+            for ends_of_piece in pairwise(stops):
+                curve, _ = weighted_curve(np.array(ends_of_piece), spacing, wrap)
+                count = max(1, round(float(curve.weight[-1])))
+                edges.append(curve.at(np.linspace(0, curve.weight[-1], count + 1)[: count if curve.closed else None]))
+    fixed = np.unique(np.concatenate([*edges, given]), axis=0)
     faces = [fixed]
     for axis in axes:
         plane = [a for a in range(3) if a != axis]
@@ -381,7 +399,7 @@ def _on_box(box: Box, spacing: Spacing, rng: np.random.Generator):
     return np.concatenate(faces), len(fixed)
 
 
-def _spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:
+def spread(domain, points, h, fixed, fixed_h, steps: int) -> np.ndarray:
     """Even out surface nodes by repulsion along the surface; nodes that would turn over an edge stay."""
     if len(points) < 2 or steps == 0:
         return points

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,7 @@ from parasol.space.boundary import Boundary, apportion, boundary_nodes, interval
 from parasol.space.fill import fill
 from parasol.space.front import front
 from parasol.space.geometry.domain import Domain
-from parasol.space.interfaces import with_interfaces
+from parasol.space.interfaces import joints_of, with_interfaces
 from parasol.space.relax import relax, repel, trim
 from parasol.space.wrap import Depth, Wrap
 
@@ -74,9 +75,11 @@ class Plan:
     def boundary(self, field: Field, *, steps: int = 20) -> Boundary:
         """Boundary nodes for a spacing, the same random numbers every time."""
         rng, regions = deepcopy(self.boundary_rng), self.domain.divided
-        joints = regions.joints if regions is not None and self.domain.dimension == 2 else None
+        if regions is None:
+            return boundary_nodes(self.domain, field, self.n_boundary, rng, steps=steps)
+        joints = partial(joints_of, regions)
         boundary = boundary_nodes(self.domain, field, self.n_boundary, rng, steps=steps, joints=joints)
-        return boundary if regions is None else with_interfaces(regions, boundary, field, self.n_boundary)
+        return with_interfaces(regions, boundary, field, self.n_boundary, rng, steps=steps)
 
     def interior(self, field: Field, boundary: np.ndarray, limit: int | None = None) -> np.ndarray:
         """Interior points before relaxation; the same random numbers every time, so that the count varies smoothly."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from scipy.spatial import Delaunay, KDTree
 from parasol.errors import InputError, NotInstalled, UnsuitableNodes
 from parasol.space.boundary import intervals
 from parasol.space.geometry.domain import Domain
+from parasol.space.interfaces import Interfaces
 from parasol.space.kernels import MultiIndex
 from parasol.space.nodes import Nodes
 from parasol.space.triangles import Triangles, triangulate
@@ -21,6 +22,7 @@ from parasol.space.triangles import Triangles, triangulate
 DEGREES = {1: (2,), 2: (2, 3, 4)}  # by dimension
 _BESIDE = 1e-3  # of an edge, from its end, where the normal of its side is taken
 _NEAREST = 4  # edges of the boundary that a point beyond all straight triangles may belong to
+_ON = 1e-9  # by which a place in the reference triangle may lie outside of it
 _STEPS = 8  # of Newton's method from a point to its place in a triangle, of which straight ones need one
 _REFERENCE = {1: np.array([[0.0], [1.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])}
 
@@ -148,7 +150,13 @@ class Elements:
         own = normals[np.arange(len(part)), part]
         normals = np.where(on_part[:, :, None], normals, own[:, None])
         spacing = KDTree(points).query(points, 2)[0][:, 1]
-        return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals)
+        if not domain.region_names:
+            return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals)
+        touches = np.zeros((len(points), len(domain.region_names)), dtype=bool)
+        touches[self.cell_nodes, self.mesh.region[:, None]] = True
+        # nodes along a curved interface lie on the edges that stand for it, not exactly on it
+        table = Interfaces(np.empty(0, dtype=int), np.empty((0, 2), dtype=int), np.empty((0, self.dimension)))
+        return Nodes(domain, points, n_interior, own, part, on_part, spacing, normals, touches, table)
 
     # ---- shape functions --------------------------------------------------------------------------------------------
     @cached_property
@@ -163,10 +171,20 @@ class Elements:
     @cached_property
     def rim(self) -> Samples:
         """Points of the edges of the boundary, in the order of `mesh.edges`."""
+        return self._along(self.mesh.edges)
+
+    def seam(self, pair: Collection[int]) -> Samples:
+        """Points of the edges between two regions, with the normals out of one of them."""
+        mesh, edges = self._made[0], self.mesh.inner_edges
+        sides = np.sort(self.mesh.region[mesh.f2t[:, self._facets(mesh, edges)]], axis=0)
+        return self._along(edges[np.all(sorted(pair) == sides.T, axis=1)])
+
+    def _along(self, edges: np.ndarray) -> Samples:
+        """Points of some edges."""
         mesh, element = self._made
-        cells = mesh.f2t[0, self._facets(mesh, self.mesh.edges)]
+        cells = mesh.f2t[0, self._facets(mesh, edges)]
         corners = mesh.t[:, cells].T
-        local = np.argmax(corners[:, None, :] == self.mesh.edges[:, :, None], axis=2)  # (n_edges, ends)
+        local = np.argmax(corners[:, None, :] == edges[:, :, None], axis=2)  # (n_edges, ends)
         ends = _REFERENCE[self.dimension][local]  # (n_edges, ends, dimension)
         along, weights = np.zeros(1), np.ones(1)
         if self.dimension == 2:
@@ -234,6 +252,16 @@ class Elements:
             found = [self._inverted(points[beyond], column)[1] for column in tried.T]
             least = [np.minimum(np.min(place, axis=1), 1 - np.sum(place, axis=1)) for place in found]
             cells[beyond] = tried[np.arange(len(beyond)), np.argmax(least, axis=0)]
+        if not len(self.mesh.inner_edges):
+            return self._inverted(points, cells)
+        # between a straight edge and the interface a point may belong to the other side
+        _, places = self._inverted(points, cells)
+        off = np.flatnonzero((np.min(places, axis=1) < -_ON) | (np.sum(places, axis=1) > 1 + _ON))
+        edge = KDTree(self.mesh.inner_middles).query(points[off])[1] if len(off) else np.empty(0, dtype=int)
+        for side in self._made[0].f2t[:, self._facets(self._made[0], self.mesh.inner_edges)]:
+            _, others = self._inverted(points[off], side[edge])
+            inside = (np.min(others, axis=1) >= -_ON) & (np.sum(others, axis=1) <= 1 + _ON)
+            cells[off[inside]] = side[edge[inside]]
         return self._inverted(points, cells)
 
     def _inverted(self, points: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -296,10 +324,10 @@ def _line(nodes: Nodes) -> Triangles:
         np.any([(a < middle) & (middle < b) for a, b in intervals(nodes.domain)], axis=0)
     ]
     ends = np.arange(nodes.n_interior, nodes.n_nodes)[:, None]
-    region = np.zeros(len(cells), dtype=int)
-    if nodes.domain.region_names:
-        region = nodes.domain.region_of(nodes.points[cells].mean(axis=1))
-    inner = np.empty((0, 1), dtype=int), np.empty((0, 1))
+    region, joints = np.zeros(len(cells), dtype=int), np.empty(0, dtype=int)
+    if nodes.interfaces is not None:
+        region, joints = nodes.domain.region_of(nodes.points[cells].mean(axis=1)), np.unique(nodes.interfaces.node)
+    inner = joints[:, None], nodes.points[joints]
     return Triangles(nodes.points, cells, region, ends, nodes.boundary, nodes.part, *inner)
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import product
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from parasol.errors import InputError, UnsuitableNodes
-from parasol.space.boundary import ROUND, Boundary, Spacing, weighted_curve
-from parasol.space.fill import fibonacci
+from parasol.space.boundary import ROUND, Boundary, Spacing, on_surface, smallest_surface, spread, weighted_curve
+from parasol.space.fill import fibonacci, independent
 from parasol.space.geometry.corners import around
+from parasol.space.geometry.nearest import onto_edge
+from parasol.space.geometry.primitives import Box
 from parasol.space.geometry.regions import ON, Regions
 from parasol.space.sight import lifted
 from parasol.space.wrap import Wrap
@@ -78,7 +83,7 @@ def _beside(regions: Regions, which: int, points: np.ndarray):
         seen, outer = (values[None] for values in regions.bounds_region(which, points[here], normal))
         return _rows(here, which, normal, seen, outer, normal[None])
     valid, seen, outer, slant = _look(regions, which, points[here], np.stack(around(normal)))
-    smooth = valid.all(axis=0)
+    smooth = np.all(valid & (np.einsum("knd,nd->kn", slant, normal) > 0.999), axis=0)
     rows = [_rows(here[smooth], which, normal[smooth], *(v[:, smooth] for v in (seen, outer, slant)))]
     if not smooth.all():  # corners and edges: steps all around see sides at any angle
         ring = _RING[regions.dimension][:, None] + np.zeros_like(normal[~smooth])
@@ -124,38 +129,175 @@ def _rows(here, which: int, normal, seen, outer, slant):
 
 
 # ---- nodes on interfaces -------------------------------------------------------------------------------------------
-def with_interfaces(regions: Regions, boundary: Boundary, spacing: Spacing, n_boundary: int | None) -> Boundary:
+def joints_of(regions: Regions, spacing: Spacing) -> np.ndarray:
+    """Where interfaces meet the boundary, nodes of both: all such points in the plane, as many as needed in space."""
+    if regions.dimension == 3:
+        return np.concatenate([_rim(regions, which, spacing) for which in range(len(regions.shapes))])
+    return regions.joints if regions.dimension == 2 else regions.places[:0]
+
+
+def with_interfaces(
+    regions: Regions,
+    boundary: Boundary,
+    spacing: Spacing,
+    n_boundary: int | None,
+    rng: np.random.Generator,
+    *,
+    steps: int,
+) -> Boundary:
     """Boundary nodes together with nodes on the interfaces, as dense as the boundary nodes are."""
     wrap, points = Wrap.of(regions), boundary.points
     if regions.dimension == 1:
         return replace(boundary, inside=regions.places)
+    scale = 1.0
     if n_boundary is not None and len(points) > 1:  # as dense as they came out
         nearest = wrap.query(wrap.tree(points), points, 2)[0][:, 1]
         scale = float(np.median(nearest / spacing(points)))
-    else:
-        scale = 1.0
-    inside, coarse = _along_lines(regions, lambda x: scale * spacing(x), wrap)
+    place = _along_lines if regions.dimension == 2 else partial(_on_surfaces, rng=rng, steps=steps)
+    inside, coarse = place(regions, lambda x: scale * spacing(x))
     inside = wrap.fold(inside)
     known = np.concatenate([points, inside])
     same = wrap.tree(known).query_ball_point(wrap.shifted(inside), _MERGE * regions.size)
     first = np.array([min(group) for group in same], dtype=int)
     inside = inside[first == np.arange(len(inside)) + len(points)]
-    both = [few for few in (boundary.coarse, coarse) if few is not None]
+    both = [few for few in (boundary.coarse, *coarse) if few is not None]
     return replace(boundary, inside=inside, coarse=min(both, key=lambda few: few[::-1], default=None))
 
 
-def _along_lines(regions: Regions, spacing: Spacing, wrap: Wrap) -> tuple[np.ndarray, tuple[float, int] | None]:
+def _along_lines(regions: Regions, spacing: Spacing) -> tuple[np.ndarray, list[tuple[float, int]]]:
     """Nodes at equal distances, in units of the spacing, along the interfaces of a plane domain, and at their ends."""
     found, coarse = [regions.joints], []
     for arc, shape in regions.lines:
-        curve, _ = weighted_curve(arc.line, spacing, wrap)
+        curve, _ = weighted_curve(arc.line, spacing, Wrap.of(regions))
         count = max(round(float(curve.weight[-1])), 3 if arc.closed else 1)
         at = curve.weight[-1] * np.arange(0 if arc.closed else 1, count) / count
         if len(at):
             found.append(shape.project(curve.at(at)))
         if arc.closed and count < ROUND:
             coarse.append((arc.length, count))
-    return np.concatenate(found), min(coarse, key=lambda few: few[::-1], default=None)
+    return np.concatenate(found), coarse
+
+
+def _on_surfaces(regions: Regions, spacing: Spacing, *, rng: np.random.Generator, steps: int):
+    """Nodes on the interfaces of a domain in space, those on its boundary too."""
+    _ = regions.simple
+    found, coarse = [], []
+    for which, shape in enumerate(regions.shapes):
+        rim = _rim(regions, which, spacing)
+        points, h, n_fixed = on_surface(shape, spacing, None, rng, steps=0, joints=lambda _, rim=rim: rim)
+        on, _ = regions.bounds_region(which, points, shape.normal(points))
+        if regions.base.part_names:
+            low = on & (regions.base.distance(points) > -0.4 * h)  # nodes of the rim stand for these
+            lost = (
+                points[low & (Wrap.of(regions).query(KDTree(rim), points, 1)[0][:, 0] > 3 * h)]
+                if len(rim)
+                else points[low]
+            )
+            if len(lost):
+                place = ", ".join(f"{value:.3g}" for value in lost[0])
+                raise UnsuitableNodes(
+                    f"an interface between regions comes nearer to the boundary than nodes can stand, near ({place}). "
+                    f"Use more nodes, move the shapes apart, or let them overlap."
+                )
+            on &= ~low
+        fixed = np.concatenate([rim, points[:n_fixed][on[:n_fixed]]])
+        free = points[n_fixed:][on[n_fixed:]]
+        free = spread(shape, free, spacing(free), fixed, spacing(fixed), steps)
+        found += [fixed, free]
+        if not len(rim):
+            coarse.append(
+                smallest_surface(shape, *(np.concatenate(v) for v in ((fixed, free), (spacing(fixed), spacing(free)))))
+            )
+    return np.concatenate(found), coarse
+
+
+def _rim(regions: Regions, which: int, spacing: Spacing) -> np.ndarray:
+    """Nodes along the lines in space where one interface ends at the boundary, those on edges of a box first: (m, 3)."""
+    base, shape, rng = regions.base.unnamed, regions.shapes[which], np.random.default_rng(0)
+    if not base.part_names:
+        return np.zeros((0, 3))
+    least = float(np.min(spacing(base.boundary_cloud(regions.size / 10, rng))))
+    corners, line = _ends_at_boundary(regions, which, int(np.ceil(np.log2(regions.size / least))))
+    wanted = spacing(line)
+    if len(corners):
+        apart = KDTree(corners).query(line)[0] >= 0.75 * wanted
+        line, wanted = line[apart], wanted[apart]
+    if not len(line):
+        return corners
+    # random thinning of a line at radius r leaves points 1.34 r apart
+    kept = line[independent(line, 0.75 * wanted, rng.permutation(len(line)), Wrap.of(regions))]
+    onto = partial(onto_edge, pair=(shape, base), size=regions.size)
+    return np.concatenate([corners, _even(kept, corners, spacing, lambda p: base.project(onto(p)))])
+
+
+@lru_cache(maxsize=32)  # asked again for every spacing that is tried
+def _ends_at_boundary(regions: Regions, which: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where an interface in space meets the edges of a box (m, 3), and dense points of the lines where it ends (n, 3)."""
+    base, shape, size = regions.base.unnamed, regions.shapes[which], regions.size
+    apart = 0.5 * size / 2**level
+    cloud = shape.boundary_cloud(apart, np.random.default_rng(0))
+    cloud = cloud[np.abs(base.rough_distance(cloud)) < apart]
+    line = onto_edge(cloud, (shape, base), size)
+    line = base.project(line[np.linalg.norm(line - cloud, axis=1) < 4 * apart])
+    line = line[np.abs(shape.distance(line)) < ON * size]
+    # what lies a small step along the interface, away from the boundary, tells whether it is one there
+    outward, normal = base.normal(line), shape.normal(line)
+    into = np.sum(outward * normal, axis=1, keepdims=True) * normal - outward
+    beside = shape.project(
+        line + _ALONG * size * into / np.maximum(np.linalg.norm(into, axis=1, keepdims=True), 1e-300)
+    )
+    line = line[regions.bounds_region(which, beside, shape.normal(beside))[0]]
+    line = line[
+        np.unique(np.round(line / (0.25 * apart)), axis=0, return_index=True)[1]
+    ]  # one point per small cell will do
+    return _edge_crossings(regions, which), line
+
+
+def _even(points: np.ndarray, fixed: np.ndarray, spacing: Spacing, onto) -> np.ndarray:
+    """Points of a line in space pushed apart along it."""
+    n = len(points)
+    everything = np.concatenate([points, fixed])
+    if n < 2:
+        return points
+    for step in range(20):
+        h = spacing(everything[:n])
+        away = (
+            everything[:n, None]
+            - everything[KDTree(everything).query(everything[:n], min(4, len(everything)))[1][:, 1:]]
+        )
+        square = np.maximum(np.sum(away**2, axis=2), 1e-12 * h[:, None] ** 2)
+        force = np.einsum("nkd,nk->nd", away, h[:, None] ** 5 / square**3)
+        size = np.linalg.norm(force, axis=1)
+        move = force * (0.2 * (1 - step / 20) * h * np.minimum(size, 1) / np.maximum(size, 1e-300))[:, None]
+        everything[:n] = onto(everything[:n] + move)
+    return everything[:n]
+
+
+def _edge_crossings(regions: Regions, which: int) -> np.ndarray:
+    """Where an interface meets an edge of a box: (m, 3)."""
+    box, shape = regions.base.unnamed, regions.shapes[which]
+    if not isinstance(box, Box):
+        return np.zeros((0, 3))
+    lower, upper = box.bounds
+    found = [np.zeros((0, 3))]
+    for axis in range(3):
+        others = [a for a in range(3) if a != axis]
+        if any(box.periods[a] > 0 for a in others):
+            continue
+        for ends in product((0, 1), repeat=2):
+            line = np.tile(lower, (2001, 1))
+            line[:, others] = box.bounds[list(ends), others]
+            line[:, axis] = np.linspace(lower[axis], upper[axis], 2001)
+            side = shape.rough_distance(line) < 0
+            low, high = line[:-1][side[1:] != side[:-1]], line[1:][side[1:] != side[:-1]]
+            for _ in range(52):
+                middle = 0.5 * (low + high)
+                same = ((shape.rough_distance(middle) < 0) == (shape.rough_distance(low) < 0))[:, None]
+                low, high = np.where(same, middle, low), np.where(same, high, middle)
+            inner = low + 1e-6 * regions.size * (0.5 * (lower + upper) - low)  # a little inside the box
+            beside = shape.project(inner)
+            found.append(low[regions.bounds_region(which, beside, shape.normal(beside))[0]])
+    return np.concatenate(found)
 
 
 def check_lattice(regions: Regions, ticks: list[np.ndarray]) -> None:

@@ -125,7 +125,7 @@ def scatter(
     field = Field(shape, grade=grade or 0.0, flat=not callable(spacing), free=spacing is None)
     boundary_rng, interior_rng = rng.spawn(2)
     steps = 20 if relax is None else int(relax)
-    depths = Depth(domain, None if domain.divided is None else domain.divided.walls())
+    depths = Depth(domain, None if domain.divided is None else domain.divided.walls(_about(domain, n_nodes, field)))
     plan = Plan(domain, method, field, n_boundary, steps, boundary_rng, interior_rng, depths)
     draft = spaced(plan) if n_nodes is None else counted(plan, int(n_nodes))
     if draft.boundary.coarse is not None:
@@ -235,6 +235,15 @@ def _check(domain, n_nodes, spacing, n_boundary, method, grade, relax) -> None:
         raise InputError("grade needs a boundary to count the distance from; this domain has none. Leave grade out.")
     if grade is not None and n_nodes is not None and n_boundary is not None:
         raise InputError("n_nodes and n_boundary together determine the grade. Leave grade or n_boundary out.")
+
+
+def _about(domain: Domain, n_nodes: int | None, field: Field) -> float:
+    """The least spacing there will be in space, roughly."""
+    if n_nodes is not None:
+        return 0.6 * (domain.volume() / n_nodes) ** (1 / domain.dimension)
+    lower, upper = domain.bounds
+    shares = np.stack([i.ravel() for i in np.indices((9,) * domain.dimension)], axis=1) / 8
+    return float(field(lower + shares * (upper - lower)).min())
 
 
 def _assemble(domain, interior: np.ndarray, boundary: Boundary, spacing: np.ndarray) -> Nodes:

@@ -11,12 +11,15 @@ from scipy.spatial.distance import cdist
 from parasol.errors import InputError
 from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.geometry.pieces import arc_lengths, points_along
+from parasol.space.wrap import Wrap
 
 # Chosen on the flower-shaped domain (docs/decisions/003), where the error sits at the concave pieces of the boundary.
 _WALL = 0.6  # spacing at a straight wall, relative to that far inside
 _BEND = 0.07  # how much a concave bend of one domain size refines
 _GROWTH = 1.4  # increase of the relative spacing over one domain size
 _TABLE = 160  # cells of the table along the longest side
+_LEAST = 0.005  # relative spacing at a singular point, however many nodes there are
+_REACH = 0.42  # of the distance from a singular point: the radius of a stencil
 _CORNER = 60.0  # curvature that stands for a re-entrant corner, in units of 1 / domain size
 
 
@@ -51,6 +54,62 @@ def feature_spacing(domain: Domain) -> Callable[[np.ndarray], np.ndarray]:
         return map_coordinates(table, ((points - lower) / step).T, order=1, mode="nearest")
 
     return spacing
+
+
+def graded_spacing(
+    domain: Domain, points: np.ndarray, *, n_nodes: int, stencil_size: int = 55, share: float = 0.2
+) -> Callable[[np.ndarray], np.ndarray]:
+    """`feature_spacing` that falls further towards singular points p (m, 2), to be scaled to `n_nodes` nodes:
+
+        h(x) = min(feature(x), least + slope |x − p| / t),   t h(x) the spacing that n_nodes will have.
+
+    The slope is such that a stencil reaches no further than 0.42 of the way to the singular point, since one that reaches
+    past it is worth nothing (docs/decisions/035). So the more nodes there are, the closer they get to the singular point:
+    `least` is as small as it can be with at most `share` more nodes than `feature_spacing` takes for the same spacing
+    elsewhere.
+
+    >>> from parasol.space.geometry.primitives import Box
+    >>> corner = Box((-1, -1), (1, 1)) - Box((0, 0), (2, 2))
+    >>> h, plain = graded_spacing(corner, np.zeros((1, 2)), n_nodes=4000), feature_spacing(corner)
+    >>> [bool(h(x) < 0.5 * plain(x)) for x in (np.zeros((1, 2)), np.array([[-0.5, -0.5]]))]
+    [True, False]
+    """
+    feature, points, wrap = feature_spacing(domain), domain.check_points(points), Wrap.of(domain)
+    lower, upper = domain.bounds
+    ticks = [np.linspace(a, b, 2 * _TABLE + 1)[1::2] for a, b in zip(lower, upper, strict=True)]
+    grid = np.stack([a.ravel() for a in np.meshgrid(*ticks, indexing="ij")], axis=1)
+    plain = domain.volume() * float(np.mean(feature(grid[domain.contains(grid)]) ** -2.0))  # nodes for a spacing of 1
+    t = float(np.sqrt((1 + share) * plain / n_nodes))
+    slope = _REACH / float(np.sqrt(stencil_size / np.pi))
+    rate = max(slope / t, _GROWTH / domain.volume() ** 0.5)  # few nodes: no steeper than at any corner
+
+    def distances(x: np.ndarray) -> np.ndarray:
+        return np.array([np.linalg.norm(wrap.shortest(x - p), axis=1) for p in points])
+
+    rays, area = _around(domain, points)
+    away = distances(rays)
+    area = np.where(np.argmin(away, axis=0) == np.repeat(np.arange(len(points)), len(rays) // len(points)), area, 0.0)
+    before, away = feature(rays), away.min(axis=0)
+    low, high = _LEAST, float(feature(points).max())
+    for _ in range(40):
+        least = float(np.sqrt(low * high))
+        extra = area @ (np.minimum(before, least + rate * away) ** -2.0 - before**-2.0)
+        low, high = (least, high) if extra > share * plain else (low, least)
+
+    def spacing(x: np.ndarray) -> np.ndarray:
+        return np.minimum(feature(x), high + rate * distances(x).min(axis=0))
+
+    return spacing
+
+
+def _around(domain: Domain, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places around each of the points (m, 2), ever denser towards them, (m k, 2), and the area each stands for, (m k,)."""
+    edges = domain.size * np.geomspace(1e-6, 1.0, 121)
+    radii, turns = np.sqrt(edges[1:] * edges[:-1]), 2 * np.pi * (np.arange(48) + 0.3) / 48
+    circle = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    places = (points[:, None, None] + radii[:, None, None] * circle).reshape(-1, 2)
+    area = np.repeat((edges[1:] ** 2 - edges[:-1] ** 2) * np.pi / 48, 48)
+    return places, np.tile(area, len(points)) * domain.contains(domain.wrap(places))
 
 
 def _relative(domain: Domain, grid: np.ndarray, size: float) -> np.ndarray:

@@ -28,6 +28,7 @@ _ORDERED = (LessThan, StrictLessThan, GreaterThan, StrictGreaterThan)
 _ADVICE = "Use a domain, or a relation such as x < 0.5 or its text."
 # in sizes of the domain: what is nearer to an interface lies on it; steps off it that tell what is beside it
 ON, _OFF = 1e-9, 1e-7
+_STRAIGHT = 0.9  # cosine of the turn of an interface that is no kink, 26 degrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,16 @@ class Regions(Wrapper):
         """The names given, in their order, then "otherwise" if anything is left."""
         names = tuple(name for name, _ in self.given)
         return names if self._cells[-1] is None else (*names, OTHERWISE)
+
+    @property
+    def region_domains(self) -> tuple[Domain, ...]:
+        """Each region as a domain of its own."""
+        return tuple(cell for cell in self._cells if cell is not None)
+
+    @property
+    def surroundings(self) -> tuple[Domain, ...]:
+        """For each region the domain within which its points are neighbours: a periodic box as a whole goes round."""
+        return (self.base.unnamed,) * len(self.region_names) if self.periods.any() else self.region_domains
 
     @cached_property
     def shapes(self) -> tuple[Domain, ...]:
@@ -144,12 +155,47 @@ class Regions(Wrapper):
                 line, cuts = np.concatenate([line[cuts[0] :], line[1 : cuts[0] + 1]]), cuts - cuts[0]
             stops = np.unique([0, *cuts, len(line) - 1])
             divided += [(Arc(line[a : b + 1], closed=False), shape) for a, b in pairwise(stops)]
+        self._check_contact([arc for arc, _ in divided])
         return tuple(divided)
+
+    def _check_contact(self, arcs: list[Arc]) -> None:
+        """Refuse interfaces that touch each other or the boundary and do not end there: nodes would crowd, or see through."""
+        if not arcs:
+            return
+        points = np.concatenate([arc.points for arc in arcs])
+        owner = np.repeat(np.arange(len(arcs)), [len(arc.points) for arc in arcs])
+        ends = [arc.points[[0, -1]] for arc in arcs if not arc.closed]
+        far = KDTree(np.concatenate(ends)).query(points)[0] > 0.02 * self.size if ends else np.ones(len(points), bool)
+        gap = np.full(len(points), np.inf)
+        if self.base.part_names:
+            gap = np.abs(self.base.rough_distance(self.wrap(points)))
+        for k in np.unique(owner):  # samples are size / 2000 apart or less
+            others = owner != k
+            if others.any():
+                reach = KDTree(points[others]).query(points[~others], distance_upper_bound=self.size / 2000)[0]
+                gap[~others] = np.minimum(gap[~others], np.where(reach < self.size / 4000, reach, np.inf))
+        close = np.flatnonzero(far & (gap < self.size / 4000))
+        if len(close):
+            place = ", ".join(f"{value:.3g}" for value in points[close[np.argmin(gap[close])]])
+            raise InputError(
+                f"an interface between regions touches another one or the boundary without ending there, near ({place}). "
+                f"Move the shapes apart, or let them overlap."
+            )
 
     @cached_property
     def joints(self) -> np.ndarray:
         """Where interfaces of a plane domain end: at each other, at kinks, at the boundary; (n, 2)."""
         return self._ends(self.lines)
+
+    def kinks(self) -> np.ndarray:
+        """Joints inside the domain, those left out where one interface goes on with hardly a turn: (n, 2)."""
+        inner = self.joints[self.base.distance(self.joints) < -10 * ON * self.size] if len(self.joints) else self.joints
+        ways = [(line[0], line[1] - line[0]) for arc, _ in self.lines for line in (arc.line, arc.line[::-1])]
+        starts, along = (np.array(column).reshape(-1, 2) for column in zip(*ways, strict=True))
+        along /= np.linalg.norm(along, axis=1, keepdims=True)
+        near = KDTree(starts).query_ball_point(inner, 10 * ON * self.size)
+        sharp = [len(group) != 2 or along[group[0]] @ along[group[1]] > -_STRAIGHT for group in near]
+        return inner[np.array(sharp, dtype=bool)]
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -173,6 +219,25 @@ class Regions(Wrapper):
             cloud = shape.boundary_cloud(self.size / 40 if spacing is None else spacing, rng)
             found.append(cloud[self.bounds_region(which, cloud, shape.normal(cloud))[0]])
         return np.concatenate(found)
+
+    @cached_property
+    def simple(self) -> bool:
+        """True; refused are interfaces in space that meet each other: nodes are not placed where three regions meet."""
+        spacing, rng = self.size / 40, np.random.default_rng(0)
+        for which, shape in enumerate(self.shapes):
+            cloud = shape.boundary_cloud(spacing, rng)
+            on, other = self.bounds_region(which, cloud, shape.normal(cloud))
+            cloud, other = cloud[on], other[on]
+            pairs = KDTree(cloud).query_pairs(0.5 * spacing, output_type="ndarray")
+            meet = pairs[other[pairs[:, 0]] != other[pairs[:, 1]]]
+            if len(meet):
+                names = [self.region_names[k] for k in (which, *other[meet[0]])]
+                place = ", ".join(f"{value:.3g}" for value in cloud[meet[0, 0]])
+                raise InputError(
+                    f"the regions {', '.join(map(repr, names))} meet along a line near ({place}), and scatter cannot place "
+                    f"nodes along such lines in space. Use a lattice on a box, or regions of which only two meet anywhere."
+                )
+        return True
 
     def bounds_region(self, which: int, points: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether points of the boundary of a shape, off its corners, lie on an interface, and the region beyond: both (n,)."""
