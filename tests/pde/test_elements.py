@@ -297,3 +297,118 @@ def test_without_the_package_the_line_says_how_to_install_it(monkeypatch):
     problem = ps.Problem(BOX, ps.Eq(poisson(u), 1), ps.Dirichlet(0))
     with pytest.raises(ps.errors.NotInstalled, match=r"pip install 'parasol-pde\[elements\]'"):
         ps.discretize(problem, method="elements")
+
+
+# ---- materials -------------------------------------------------------------------------------------------------------
+def test_two_layers_are_exact():
+    (s,) = ps.coordinates("x")
+    w = ps.unknown("w", s)
+    domain = ps.Box(0.0, 1.0).regions(slow=s < 0.5)
+    k = ps.by_region(slow=sympy.Rational(1, 10), otherwise=1)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(w)), 1), ps.Dirichlet(0))
+    _, solution = solved(problem, 9)
+    assert solution.at([[0.5]])[0] == pytest.approx(5 / 22, abs=1e-12)
+
+
+@pytest.mark.parametrize("inner", [1000.0, 0.001])
+def test_concentric_discs_with_a_jump_converge_with_order_three(inner):
+    domain = ps.Disc().regions(inner=ps.Disc((0, 0), 0.5))
+    k = ps.by_region(inner=inner, otherwise=1)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
+    errors = []
+    for n in (100, 400):
+        model, solution = solved(problem, n)
+        square = np.sum(model.nodes.points**2, axis=1)
+        exact = np.where(square > 0.25, (1 - square) / 4, 3 / 16 + (0.25 - square) / (4 * inner))
+        errors.append(np.linalg.norm(solution.values - exact) / np.linalg.norm(exact))
+    assert errors[1] < 8e-5
+    assert np.log2(errors[0] / errors[1]) > 3
+
+
+def test_the_thermal_block_has_one_term_for_each_material():
+    a, b, c, d = ps.parameters(a=(0.1, 10), b=(0.1, 10), c=(0.1, 10), d=(0.1, 10))
+    quarters = {"sw": ((0, 0), (0.5, 0.5)), "se": ((0.5, 0), (1, 0.5)), "nw": ((0, 0.5), (0.5, 1))}
+    domain = BOX.regions(**{name: ps.Box(*corners) for name, corners in quarters.items()})
+    k = ps.by_region(sw=a, se=b, nw=c, otherwise=d)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
+    nodes = ps.scatter(domain, n_nodes=100)
+    model = ps.discretize(problem, nodes, method="elements")
+    assert set(model.terms.operator_thetas) == {a, b, c, d, sympy.S.One}
+    # each material once on every cell: with equal ones it is Poisson's equation
+    plain = ps.Problem(BOX, ps.Eq(poisson(u), 1), ps.Dirichlet(0))
+    other = ps.discretize(plain, ps.scatter(BOX, n_nodes=400), method="elements").solve()
+    np.testing.assert_allclose(model.solve([2, 2, 2, 2]).at([[0.5, 0.5]]), other.at([[0.5, 0.5]]) / 2, rtol=1e-4)
+    # swapping the materials across a diagonal reflects the solution
+    one, two = (model.solve(mu).at([[0.3, 0.6], [0.6, 0.3]]) for mu in ([0.2, 3, 5, 1], [0.2, 5, 3, 1]))
+    np.testing.assert_allclose(one, two[::-1], rtol=2e-2)
+
+
+def test_the_condition_on_the_flux_is_the_natural_one():
+    a, h = ps.parameters(a=(0.1, 10), h=(0.5, 2))
+    exact = sin(x + y)
+    slope = nx * exact.diff(x) + ny * exact.diff(y)
+    k = a * (1 + x**2)
+    problem = ps.Problem(
+        ps.Disc(),
+        ps.Eq(-ps.divergence(k * ps.gradient(u)), -(k * exact.diff(x)).diff(x) - (k * exact.diff(y)).diff(y)),
+        ps.NormalFlux(k * slope + h * (exact - u)),
+        exact=exact,
+    )
+    model, solution = solved(problem, 200)
+    assert solution.error < 1e-4
+    assert set(model.terms.operator_thetas) == {a, h}
+
+
+# ---- the program's own choice ----------------------------------------------------------------------------------------
+ELL = ps.Box((-1, -1), (1, 1)) - ps.Box((0, -1), (1, 0))
+RADIATING = ps.Problem(ELL, ps.Eq(poisson(u), 1), {"*": ps.Robin(1, 1, x)})
+
+
+def test_slopes_at_a_re_entrant_corner_are_solved_by_elements_with_a_word():
+    with pytest.warns(ps.ParasolWarning, match="re-entrant corner .* solved by elements"):
+        model = ps.discretize(RADIATING)
+    assert model.elements is not None
+    assert model.n_nodes == pytest.approx(2000, rel=0.02)
+
+
+def test_nodes_or_a_method_of_one_s_own_are_kept():
+    nodes = ps.scatter(ELL, n_nodes=300)
+    with pytest.warns(ps.ParasolWarning, match='method="elements"'):
+        assert ps.discretize(RADIATING, nodes).elements is None
+    with pytest.warns(ps.ParasolWarning):
+        assert ps.discretize(RADIATING, method="stencils").elements is None
+
+
+def test_without_the_package_stencils_are_used_and_the_word_says_how_to_install_it(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "skfem", None)
+    with pytest.warns(ps.ParasolWarning, match=r"pip install 'parasol-pde\[elements\]'"):
+        assert ps.discretize(RADIATING).elements is None
+
+
+def test_elements_are_made_again_to_the_last_bit():
+    import json
+
+    from parasol.cache.content import content_hash
+    from parasol.pde.by_elements import by_elements_again, mesh_facts
+
+    domain = ps.Disc().regions(inner=ps.Disc((0.1, 0), 0.5))
+    k = ps.by_region(inner=2, otherwise=1)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
+    model, solution = solved(problem, 80)
+    held = json.loads(json.dumps(mesh_facts(model.elements)))
+    again = by_elements_again(problem, model.nodes.points, held, step=None, integrator=None)
+    assert content_hash(again.nodes) == content_hash(model.nodes)
+    np.testing.assert_array_equal(again.solve().values, solution.values)
+    with pytest.raises(ps.errors.FileError, match="does not fit"):
+        by_elements_again(problem, model.nodes.points[:-1], held, step=None, integrator=None)
+
+
+def test_the_estimate_of_the_error_compares_with_finer_elements():
+    problem = ps.Problem(ELL, ps.Eq(poisson(u), 1), {"*": ps.Robin(1, 1, x)})
+    model, solution = solved(problem, 100)
+    fine = ps.discretize(problem, ps.scatter(ELL, n_nodes=1500), method="elements", degree=3).solve()
+    true = fine.at(model.nodes.points)
+    error = np.linalg.norm(solution.values - true) / np.linalg.norm(true)
+    assert 1 / 3 < ps.discretisation_error(model) / error < 3

@@ -16,8 +16,8 @@ from parasol.errors import Exhausted, InputError, ParasolWarning, SolveFailed, U
 from parasol.learning.comparing import Difference, compare, require
 from parasol.learning.report import Comparison
 from parasol.learning.solves import Limits, Stage
-from parasol.pde.by_elements import finer_elements
-from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with
+from parasol.pde.by_elements import elements_for, finer_elements, needs_elements
+from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with, nodes_for
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
@@ -29,6 +29,8 @@ Spacing = Callable[[np.ndarray], np.ndarray]  # the relative one (n,) wanted at 
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane
 _COARSE, _FINE = 1.5, 0.5
+# where elements are used errors may fall like N^(−1/2), by three tenths
+_COARSE_ELEMENTS, _FINE_ELEMENTS = 3.0, 2.0
 _SLOWEST = 0.75  # ratio of successive differences from which the error of the finer nodes is still extrapolated
 _OTHER = 1.5  # a second finer set for rough problems has so many times the nodes of the first
 _ELEMENTS = 3.0  # times the nodes that elements are compared with: at singular points their errors fall by a third less
@@ -90,11 +92,13 @@ def _choices(
     def build(count: int) -> Model:
         key = (count, spacing is not None)
         if key not in models:
-            models[key] = _build(problem, settings, count, spacing, rng)
+            models[key] = _build(problem, settings, count, spacing, rng, elements=elements)
         return models[key]
 
     began = limits.spent
-    rough, before = bool(rough_places(problem, build(n).nodes)), None
+    elements = _by_elements(problem, replace(settings, n_nodes=n), rng)
+    many, few = (_COARSE, _FINE) if not elements else (_COARSE_ELEMENTS, _FINE_ELEMENTS)
+    rough, before = bool(rough_places(problem, build(n).nodes, elements=elements)), None
     yield Discretised(build(n), None)
     for level in range(_MOST_DOUBLINGS + 1):
         require(left, 2 * (limits.spent - began))
@@ -102,9 +106,11 @@ def _choices(
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
         require(left, limits.spent - began if rough else 0.0)
-        other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
+        other = None
+        if rough:
+            other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1, elements=elements)
         gap = _difference(coarse, fine, other, rng=rng, left=left)
-        error = max(_COARSE, 1 / (1 - _ratio(gap, before))) * gap.error
+        error = max(many, 1 / (1 - _ratio(gap, before))) * gap.error
         history.append(Comparison(coarse.n_nodes, error, spacing is not None))
         yield Discretised(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short)
         if n_nodes is not None or error <= aim:
@@ -113,30 +119,30 @@ def _choices(
             require(left, limits.spent - began)
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, gap.local)
-            moved = _build(problem, settings, n, wanted, rng)
+            moved = _build(problem, settings, n, wanted, rng, elements=elements)
             again = _difference(moved, fine, other, rng=rng, left=left)
-            history.append(Comparison(moved.n_nodes, _COARSE * again.error, True))
+            history.append(Comparison(moved.n_nodes, many * again.error, True))
             if again.error <= _WORTH * gap.error:
                 spacing, gap = wanted, again
                 models[n, True] = moved
-                yield Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds, again.short)
-                if _COARSE * again.error <= aim:
+                yield Discretised(moved, many * again.error, tuple(history), True, again.seconds, again.short)
+                if many * again.error <= aim:
                     return
         last = level == _MOST_DOUBLINGS or limits.left < 20 * gap.seconds
         # the next comparison takes about three times as long: half of the time is for what is learned then
         last |= limits.left - 3 * (limits.spent - began) < (limits.seconds or 0.0) / 2
         # at best a rough problem's error falls like the spacing: no use to double if that is not enough
         doublings = _MOST_DOUBLINGS + 1 - level
-        last |= rough and _COARSE * gap.error * 2 ** (-doublings / problem.domain.dimension) > aim
-        if _FINE * gap.error <= aim or last:
+        last |= rough and many * gap.error * 2 ** (-doublings / problem.domain.dimension) > aim
+        if few * gap.error <= aim or last:
             fine = build(2 * n)
             if rough:
-                error = _COARSE * _difference(fine, build(n), other, rng=rng, left=left).error
+                error = many * _difference(fine, build(n), other, rng=rng, left=left).error
             else:
                 with suppress(UnsuitableNodes, SolveFailed):  # half as many nodes may be too few
                     before = before or _difference(build(n // 2), build(n), rng=rng, left=left)
                 ratio = _ratio(gap, before)
-                error = max(_FINE, ratio / (1 - ratio)) * gap.error
+                error = max(few, ratio / (1 - ratio)) * gap.error
             if error <= aim or last:
                 history.append(Comparison(fine.n_nodes, error, spacing is not None))
                 yield Discretised(fine, error, tuple(history), spacing is not None, 2.5 * gap.seconds, gap.short)
@@ -264,8 +270,19 @@ def _spacing_of(nodes: Nodes) -> Spacing:
     return lambda points: np.mean(near[tree.query(points, k)[1].reshape(len(points), k)], axis=1)
 
 
-def _build(problem: Problem, settings: Settings, n_nodes: int, spacing: Spacing | None, rng: int) -> Model:
+def _by_elements(problem: Problem, settings: Settings, rng: int) -> bool:
+    """Whether elements are needed, and nothing asks for stencils."""
+    free = settings.kernel is None and settings.degree is None and settings.stencil_size is None
+    plane = problem.domain.dimension == 2 and problem.time is None and settings.method == "fill"
+    return free and plane and needs_elements(problem, nodes_for(problem, settings, rng=rng)) is not None
+
+
+def _build(
+    problem: Problem, settings: Settings, n_nodes: int, spacing: Spacing | None, rng: int, *, elements: bool = False
+) -> Model:
     chosen = replace(settings, n_nodes=n_nodes, n_boundary=None)
+    if elements:
+        return elements_for(problem, chosen, spacing=spacing, rng=rng)
     # waves have no friction: nodes that are finer at the walls give modes that grow, even ones do hardly
     even = problem.time_order == 2 and settings.method == "fill"
     if spacing is None and not even:

@@ -19,6 +19,7 @@ from parasol.cache.disk import publish
 from parasol.errors import FileError, InputError
 from parasol.learning.nodes import Discretised, discretize_on
 from parasol.learning.report import Comparison
+from parasol.pde.by_elements import by_elements_again, mesh_facts
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import open_snapshots
 from parasol.reduction.store import read_manifest
@@ -48,6 +49,8 @@ def write_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey, 
     """Keep the nodes and the estimate; the file appears complete or not at all."""
     nodes, history = chosen.model.nodes, [asdict(row) for row in chosen.history]
     about = {"error": chosen.error, "history": history, "refined": chosen.refined, "seconds": chosen.seconds}
+    if chosen.model.elements is not None:
+        about["elements"] = mesh_facts(chosen.model.elements)
     content: dict[str, Any] = {name: np.asarray(getattr(nodes, name)) for name in _ARRAYS}
     content |= {"n_interior": nodes.n_interior, "about": np.array(json.dumps(about))}
 
@@ -68,8 +71,11 @@ def stored_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey)
         return None
     about = json.loads(str(held["about"]))
     arrays: dict[str, Any] = {name: held[name] for name in _ARRAYS}
-    nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
-    model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
+    if "elements" in about:
+        model = by_elements_again(problem, held["points"], about["elements"], step=None, integrator=None)
+    else:
+        nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
+        model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
     history = tuple(Comparison(**row) for row in about["history"])
     return Discretised(model, about["error"], history, about["refined"], about["seconds"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,19 @@ from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
-from parasol.pde.rough import rough_places, singular_reasons
+from parasol.pde.rough import rough_places, singular_exponents, singular_reasons
 from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
 from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
-from parasol.space.nodes import Nodes
+from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import StencilReport
+from parasol.space.spacing import feature_spacing
 from parasol.space.stencils import default_scheme
 from parasol.space.triangles import Triangles
 
+Spacing = Callable[[np.ndarray], np.ndarray]
 _FEWEST = 20  # corners
+_REACH, _CLOSEST = 0.2, 1e-3  # of the domain's size: how far grading begins, and of that how close it goes on
+_FEW = 200  # nodes on which it is tried whether elements can solve a problem
 _HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inner_middles")  # of a mesh, in a file
 
 
@@ -45,11 +49,20 @@ def discretize_by_elements(
     return model
 
 
-def elements_instead(problem: Problem, nodes: Nodes, **options) -> Model | None:
-    """A model by elements where stencils on these nodes would be undependable, with a word that says so; else None.
+def elements_instead(problem: Problem, nodes: Nodes, **options: Any) -> Model | None:
+    """A model by elements where stencils on these nodes would be undependable, with a word that says so; else None."""
+    reason = needs_elements(problem, nodes)
+    try:
+        return None if reason is None else discretize_by_elements(problem, None, 2, **options)
+    except UnsuitableNodes:
+        return None
+
+
+def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
+    """Where stencils on these nodes would be undependable and elements are not, after a word that says so; else None.
 
     That is for steady linear problems in the plane at singular points: slopes at re-entrant corners, changes of condition,
-    points where more than two materials meet. Where elements cannot be made the stencils' own warnings have to do.
+    points where more than two materials meet. Where elements cannot be used the stencils' own warnings have to do.
     """
     if problem.domain.dimension != 2 or problem.domain.periods.any() or problem.time is not None or not problem.linear:
         return None
@@ -57,9 +70,10 @@ def elements_instead(problem: Problem, nodes: Nodes, **options) -> Model | None:
     if not reasons:
         return None
     try:
-        model = discretize_by_elements(problem, None, 2, **options)
+        few = make_elements(corners_for(problem, Settings(n_nodes=_FEW), 2), 2)
+        assemble(problem, few, list(_given(problem, few)))
     except NotInstalled as error:
-        warnings.warn(f"{reasons[0]}: {error} Then elements are used here.", ParasolWarning, stacklevel=3)
+        warnings.warn(f"{reasons[0]}: {error} Then elements are used here.", ParasolWarning, stacklevel=4)
         return None
     except (InputError, UnsuitableNodes):
         return None
@@ -67,9 +81,17 @@ def elements_instead(problem: Problem, nodes: Nodes, **options) -> Model | None:
         f"{reasons[0]}: solved by elements, which converge evenly there, not by stencils. Say so yourself with "
         'method="elements", or choose method="stencils".',
         ParasolWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
-    return model
+    return reasons[0]
+
+
+def elements_for(problem: Problem, settings: Settings, *, spacing: Spacing | None = None, rng: int = 0) -> Model:
+    """Quadratic elements with about as many nodes as the settings say, whose corners follow a spacing where it is given."""
+    corners = corners_for(problem, settings, 2, rng=rng)
+    if spacing is not None:
+        corners = scatter(problem.domain, n_nodes=corners.n_nodes, spacing=spacing, rng=rng)
+    return _model(problem, make_elements(corners, 2))
 
 
 def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", step=None, integrator=None) -> Model:
@@ -111,7 +133,9 @@ def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any]
         lists = {name: np.array(held[name]) for name in _HELD}
         lists |= {name: lists[name].reshape(-1, width) for name in ("inner_edges", "inner_middles")}
         lists["inner_edges"] = lists["inner_edges"].astype(int)
-        elements = Elements(problem.domain, held["degree"], Triangles(points[held["corners"]], **lists))
+        elements = Elements(
+            problem.domain, held["degree"], Triangles(np.asarray(points)[np.array(held["corners"], dtype=int)], **lists)
+        )
         check_elements(problem.domain, elements.degree)
         fits = elements.nodes.points.shape == points.shape and np.allclose(elements.nodes.points, points, atol=1e-9)
     except (KeyError, TypeError, ValueError, IndexError):
@@ -131,10 +155,32 @@ def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> 
     settings = replace(settings, n_boundary=None, method="fill")
     if dimension == 1:
         return nodes_for(problem, replace(settings, n_nodes=1 + max(2, (wanted - 1) // degree)), rng=rng)
-    few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng, elements=True)
+    few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng)
+    spacing = graded(problem, few, degree) or feature_spacing(problem.domain)
+    few = scatter(problem.domain, n_nodes=few.n_nodes, spacing=spacing, rng=rng)
     root = (degree - 1) / 2 * few.n_boundary / np.sqrt(few.n_nodes)  # B grows like the square root of V
     n_corners = ((root + np.sqrt(root**2 + 4 * wanted)) / (2 * degree)) ** 2
-    return nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(n_corners))), rng=rng, elements=True)
+    return scatter(problem.domain, n_nodes=max(_FEWEST, round(n_corners)), spacing=spacing, rng=rng)
+
+
+def graded(problem: Problem, nodes: Nodes, degree: int) -> Spacing | None:
+    """A relative spacing that is finer towards points where solutions behave like r^λ, h ∝ r^(1 − λ / degree); else None.
+
+    With it the error in energy is as on a smooth problem with as many nodes (Babuška, Kellogg and Pitkäranta 1979).
+    """
+    found = singular_exponents(problem, nodes)
+    if not found:
+        return None
+    base, reach = feature_spacing(problem.domain), _REACH * problem.domain.size
+
+    def spacing(points: np.ndarray) -> np.ndarray:
+        out = np.ones(len(points))
+        for exponent, place in found:
+            away = np.clip(np.linalg.norm(points - place, axis=1) / reach, _CLOSEST, 1.0)
+            out = np.minimum(out, away ** (1 - exponent / degree))
+        return out * base(points)
+
+    return spacing
 
 
 def _given(problem: Problem, elements: Elements) -> Iterator[Given]:

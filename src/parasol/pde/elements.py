@@ -133,7 +133,7 @@ class _Builder:
                 present |= {t.unknown for t in forms[equation].terms} | {j for _, j, _ in forms[equation].flux}
                 for conditions in problem.conditions_in(region).values():
                     present |= {t.unknown for t in conditions[equation].operator}
-            for j in present - {None}:
+            for j in [j for j in present if j is not None]:
                 row, column = equation * n + cells[:, :, None], j * n + cells[:, None, :]
                 keys[equation, j] = np.where(rows[row], row.astype(np.int64) * size + column, -1)
         stated = np.flatnonzero(~rows).astype(np.int64)
@@ -201,7 +201,9 @@ class _Builder:
         where = np.broadcast_to(where[:, None], local.shape)
         local, where = np.where(where < 0, 0.0, local), np.maximum(where, 0)
         nodes = np.broadcast_to(self.elements.cell_nodes[samples.cells][:, :, None], local.shape)
-        if term.function.on == "boundary":  # the shape functions of other nodes vanish there, but for rounding
+        if (
+            term.function is not None and term.function.on == "boundary"
+        ):  # the shape functions of other nodes vanish there, but for rounding
             local = np.where(nodes < self.elements.nodes.n_interior, 0.0, local)
         if term.unknown is None:
             some = np.flatnonzero(local)

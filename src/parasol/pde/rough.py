@@ -29,6 +29,7 @@ _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so ma
 _PER_BORDER = 12  # places looked at where two parts of a surface meet
 _CLAMPED = np.pi / 3  # angle above which a clamped side of a body beside a free one makes a singular corner
 _SINGULAR = 0.9  # exponent of r below which a corner is mentioned
+_COUPLED = 0.76  # what that exponent is multiplied by for systems, where a value meets a slope
 _ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
 # a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
 Meeting = tuple[np.ndarray, np.ndarray, np.ndarray, float]
@@ -190,6 +191,33 @@ def singular_reasons(problem: Problem, nodes: Nodes) -> list[str]:
     return found
 
 
+def singular_exponents(problem: Problem, nodes: Nodes) -> list[tuple[float, np.ndarray]]:
+    """The points in the plane where the solution behaves like r^λ with λ < 1 in general, with λ: also corners of values.
+
+    Where more than two materials meet λ depends on them; a half is taken.
+    """
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    meetings = _junctions(nodes.domain, thin) if nodes.n_boundary else ()
+    slopes, changes, corners = _exponents(problem, nodes, meetings, _share(problem))
+    return [*slopes, *changes, *corners, *[(0.5, point) for point in _crossed(nodes)]]
+
+
+def _share(problem: Problem) -> float:
+    """What the exponent where a value meets a slope is over that of Laplace's equation.
+
+    An elastic body that is clamped beside a free side has r^0.76 in a right angle, where a single unknown is smooth.
+    """
+    return 1.0 if len(problem.names) == 1 else _COUPLED
+
+
+def _crossed(nodes: Nodes) -> np.ndarray:
+    """Nodes where more than two materials meet, (n, dimension)."""
+    if nodes.interfaces is None:
+        return nodes.points[:0]
+    counts = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes)
+    return nodes.points[(counts > 2) & (nodes.touches.sum(axis=1) > 2)]  # type: ignore[union-attr]
+
+
 def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[str]:
     instead = ' Elements converge evenly there: method="elements".' if nodes.dimension == 2 and problem.linear else ""
     for place, size in _singular(problem, nodes, meetings):
@@ -199,18 +227,32 @@ def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]
         )
 
 
-def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[tuple[str, str]]:
-    """Where conditions meet so that solutions are singular, in words, and how large errors of stencils are."""
+def _exponents(
+    problem: Problem, nodes: Nodes, meetings: Iterable[Meeting], share: float = 1.0
+) -> tuple[list, list, list]:
+    """Exponents and points where slopes meet, where a slope meets a value, and where values meet, (λ, point) each.
+
+    Where a slope meets a value λ is that of Laplace's equation times `share`.
+    """
+    slopes, changes, corners = [], [], []
     if max(form.order for form in problem.forms) < 2:
-        return
+        return slopes, changes, corners
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
-    slopes, changes = [], []  # (exponent, point)
     for point, before, after, angle in meetings:
         one, other = values[np.argmax(before)], values[np.argmax(after)]
-        if np.any(~one & ~other) and np.pi / angle < _SINGULAR:
-            slopes.append((np.pi / angle, point))
-        if np.any(one != other) and np.pi / (2 * angle) < _SINGULAR:
-            changes.append((np.pi / (2 * angle), point))
+        for found, here, exponent in (
+            (slopes, ~one & ~other, np.pi / angle),
+            (changes, one != other, share * np.pi / (2 * angle)),
+            (corners, one & other, np.pi / angle),
+        ):
+            if np.any(here) and exponent < _SINGULAR:
+                found.append((exponent, point))
+    return slopes, changes, corners
+
+
+def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[tuple[str, str]]:
+    """Where conditions meet so that solutions are singular, in words, and how large errors of stencils are."""
+    slopes, changes, _ = _exponents(problem, nodes, meetings)
     where = "corner" if nodes.dimension == 2 else "edge"
     for found, what, size in (
         (slopes, f"conditions on the slope meet in the re-entrant {where}", "some per cent or tens of them"),

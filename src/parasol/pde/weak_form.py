@@ -104,10 +104,9 @@ def weak_form(problem: Problem, form: Form, explicit: Form | None = None) -> Wea
     flux: Flux = _explicit(problem, explicit) if explicit is not None else {}
     second = _second(form, places)
     for (k, j, axis), terms in flux.items():
-        if axis is not None:
-            for term in terms:
-                pair = (j, *sorted((k, axis)))
-                second.setdefault(pair, []).append(Term(term.theta, term.coefficient, None, None))
+        if axis is not None and j is not None:
+            known = [Term(term.theta, term.coefficient, None, None) for term in terms]
+            second.setdefault((j, min(k, axis), max(k, axis)), []).extend(known)
     for (j, first, last), terms in second.items():  # what no divergence accounts for
         for term in _summed(terms):
             share = -term.coefficient / (1 if first == last else 2)

@@ -135,6 +135,7 @@ class Elements:
         domain, edges = self.domain, self._number[self._edge_dofs]
         points = np.empty((self._basis.N, self.dimension))
         points[self._number] = self._basis.doflocs.T
+        points[self.corners] = self.mesh.points  # to the last bit, so that elements made again are the same
         n_interior = len(points) - len(np.unique(edges))
         on_part = np.zeros((len(points) - n_interior, len(domain.part_names)), dtype=bool)
         normals = np.zeros((*on_part.shape, self.dimension))

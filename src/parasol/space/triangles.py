@@ -115,7 +115,7 @@ def triangulate(nodes: Nodes) -> Triangles:
         if len(points) > _MOST * nodes.n_nodes + 1000:
             break
         for chain, edge in reversed(halved):  # from the end of each chain, lest edges move before their turn
-            place = chain.middles[edge]
+            place = float(chain.middles[edge])
             chain.insert(edge, place, len(points))
             points = np.concatenate([points, chain.points(place)])
     raise UnsuitableNodes(
@@ -144,14 +144,19 @@ def _chains(nodes: Nodes) -> tuple[list[_Chain], np.ndarray]:
 
 def _inner_chains(nodes: Nodes, points: np.ndarray) -> tuple[list[_Chain], np.ndarray]:
     """The vertices along each arc of an interface between regions, and all vertices."""
-    if nodes.interfaces is None:
+    divided = nodes.domain.divided
+    if nodes.interfaces is None or divided is None:
         return [], points
-    lines = nodes.domain.divided.lines
+    lines = divided.lines
     arcs = [Pieces(arc.line, arc.closed, np.array([0, len(arc.line) - 1]), np.ones((1, 1), bool)) for arc, _ in lines]
     some = np.unique(np.concatenate([nodes.interfaces.node, np.arange(nodes.n_nodes, len(points))]))
     found, points = _along(arcs, points, some, _SAME * nodes.domain.size)
     none = np.empty(0, dtype=int)
-    return [_Chain(shape, arc, *f, none, none) for (_, shape), arc, f in zip(lines, arcs, found, strict=True)], points
+    chains = [
+        _Chain(shape, arc, vertices, places, none, none)
+        for (_, shape), arc, (vertices, places) in zip(lines, arcs, found, strict=True)
+    ]
+    return chains, points
 
 
 def _along(arcs: Sequence[Pieces], points: np.ndarray, some: np.ndarray, tolerance: float):

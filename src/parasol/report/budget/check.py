@@ -241,7 +241,7 @@ def other_kernel(model: Model) -> float | None:
     steps = {"step": model.step, "integrator": model.integrator, "neumann": "ghosts" if ghosts else "one-sided"}
     try:
         if model.elements is not None and (other := of_degree(model, model.elements.degree + 1)) is not None:
-            return max(compare(model, other, mus=list(probes(model)[:_N_PROBES])).errors)
+            return float(max(compare(model, other, mus=list(probes(model)[:_N_PROBES])).errors))
         other = discretize_on(model.problem, model.nodes, replace(chosen, **steps))
         errors = []
         for mu in probes(model)[:_N_PROBES]:
