@@ -25,7 +25,7 @@ from parasol.runtime.rows import RowFunction
 from parasol.space.kernels import Kernel, MultiIndex
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, ghosts, lattice, scatter
-from parasol.space.operators import StencilReport, differentiate
+from parasol.space.operators import StencilReport, differentiate, simpler
 from parasol.space.spacing import feature_spacing, graded_spacing
 from parasol.space.stencils import Scheme, default_scheme
 
@@ -102,7 +102,7 @@ def nodes_for(problem: Problem, settings: Settings, *, rng=0) -> Nodes:
         singular = singular_points(problem, 0.3 * (domain.volume() / n_nodes) ** 0.5)
         if settings.method == "fill" and len(singular):
             chosen = {name: getattr(settings, name) for name in ("kernel", "degree", "stencil_size")}
-            size = default_scheme(2, **chosen).stencil_size
+            size = simpler(default_scheme(2, **chosen)).stencil_size
             spacing = graded_spacing(domain, singular, n_nodes=n_nodes, stencil_size=size)
         else:
             spacing = feature_spacing(domain)
@@ -197,7 +197,8 @@ def _row_blocks(
             for form, here in ((condition, (part[j] == p) & ~jump), (_halved(condition), shared)):
                 if np.any(here):
                     blocks.append(_Rows(form, j * n + condition_row[here], boundary[here], normals[j, here]))
-    return Cloud(points, nodes.domain, anchors), blocks
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    return Cloud(points, nodes.domain, anchors, singular_points(problem, thin)), blocks
 
 
 def _with_known_rate(form: Form, condition: Form, t: Time) -> Form:
