@@ -16,7 +16,7 @@ domains = {
 }
 for name, domain in domains.items():
     nodes = ps.scatter(domain, n_nodes=800)
-    q = ps.quality(nodes)
+    q = ps.space.quality(nodes)
     depth = -domain.distance(nodes.interior)
     print(
         f"{name:18} {nodes.n_interior:4} + {nodes.n_boundary:4} nodes, separation {q.separation:.2f} h, holes {q.fill_distance:.2f} h"

@@ -29,8 +29,8 @@ from parasol.errors import (
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
 from parasol.learning import labels
+from parasol.learning.comparing import compare
 from parasol.learning.labels import teacher_for
-from parasol.learning.nodes import compare
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache
 from parasol.reduction.snapshots import NothingSolved
@@ -149,7 +149,7 @@ def test_files_and_stores(tmp_path, surrogate):
     with pytest.raises(FileError, match="there is no directory"):
         ps.save(surrogate, tmp_path / "none" / "s.parasol")
     with pytest.raises(FileError, match="there is no snapshot store"):
-        ps.open_snapshots(tmp_path / "none")
+        ps.reduction.open_snapshots(tmp_path / "none")
     with claim(tmp_path / "store"), pytest.raises(FileError, match="another run"), claim(tmp_path / "store"):
         pass
     with pytest.raises(FileError, match="there is no file"):

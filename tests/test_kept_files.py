@@ -42,6 +42,6 @@ def test_a_surrogate_answers_as_it_did(folder, name):
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
 def test_a_store_of_snapshots_opens(folder):
     then = ANSWERS[folder]["snapshots"]
-    snapshots = ps.open_snapshots(folder / "snapshots")
+    snapshots = ps.reduction.open_snapshots(folder / "snapshots")
     assert np.array_equal(snapshots.mus, then["mus"])
     assert np.array_equal(snapshots.solutions, then["solutions"])

@@ -92,7 +92,7 @@ def test_one_parameter_gives_the_files_of_a_full_solve(model, helmholtz, here):
     assert {path.name for path in here.iterdir()} == set(names)
     answer, solution = ps.load(model)([0.9, 1.7]), helmholtz.solve([0.9, 1.7])
     assert np.linalg.norm(answer.values - solution.values) <= answer.bound * np.linalg.norm(solution.values)
-    ps.write_field(solution, "full.csv")
+    ps.delivery.write_field(solution, "full.csv")
     mine, full = (np.loadtxt(name, delimiter=",", skiprows=1) for name in ("u.csv", "full.csv"))
     assert (here / "u.csv").open().readline() == (here / "full.csv").open().readline() == "x,y,u\n"
     assert np.array_equal(mine[:, :2], full[:, :2])
@@ -129,7 +129,7 @@ def test_netcdf_has_names_on_its_axes(model, heat, helmholtz, here):
         assert np.array_equal(found["at the centre"], answer.quantities["at the centre"])
         assert np.array_equal(found["bound of at the centre"], answer.quantity_bounds["at the centre"])
         assert found.attrs["problem"] == "helmholtz"
-    one = ps.to_xarray(ps.load(heat)([0.3]))
+    one = ps.delivery.to_xarray(ps.load(heat)([0.3]))
     assert one["u"].dims == ("time", "node")
     assert float(one["kappa"]) == 0.3
     assert np.allclose(one["u"].sel(time=0.5).max(), np.exp(-(np.pi**2) * 0.3), rtol=0.02)

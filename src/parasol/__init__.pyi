@@ -12,8 +12,6 @@ from parasol import reduction as reduction
 from parasol import report as report
 from parasol import runtime as runtime
 from parasol import space as space
-from parasol.delivery.datasets import to_xarray as to_xarray
-from parasol.delivery.files import write_field as write_field
 from parasol.delivery.onnx_export import export as export
 from parasol.delivery.page.explore import explore as explore
 from parasol.delivery.server.app import serve as serve
@@ -23,7 +21,6 @@ from parasol.fitting.data import fit_snapshots as fit_snapshots
 from parasol.fitting.fit import accuracy as accuracy
 from parasol.fitting.fit import calibrate as calibrate
 from parasol.fitting.fit import fit as fit
-from parasol.fitting.training import NetworkRecipe as NetworkRecipe
 from parasol.learning.nodes import discretisation_error as discretisation_error
 from parasol.learning.run import learn as learn
 from parasol.learning.run import plan as plan
@@ -35,7 +32,7 @@ from parasol.pde.equation import normal as normal
 from parasol.pde.equation import time as time
 from parasol.pde.equation import unknown as unknown
 from parasol.pde.equation import unknowns as unknowns
-from parasol.pde.evolution import Evolution as Evolution
+from parasol.pde.fluxes import NormalFlux as NormalFlux
 from parasol.pde.model import Model as Model
 from parasol.pde.parameters import FunctionParameter as FunctionParameter
 from parasol.pde.parameters import ParameterSpace as ParameterSpace
@@ -49,8 +46,7 @@ from parasol.pde.quantities import Average as Average
 from parasol.pde.quantities import Flux as Flux
 from parasol.pde.quantities import Integral as Integral
 from parasol.pde.quantities import PointValue as PointValue
-from parasol.pde.quantities import Weighted as Weighted
-from parasol.pde.steady import Solution as Solution
+from parasol.pde.regions import by_region as by_region
 from parasol.pde.vectors import divergence as divergence
 from parasol.pde.vectors import gradient as gradient
 from parasol.pde.vectors import laplacian as laplacian
@@ -58,11 +54,9 @@ from parasol.reduction.greedy import greedy as greedy
 from parasol.reduction.pod import pod as pod
 from parasol.reduction.reducing import reduce as reduce
 from parasol.reduction.sampling import sample as sample
-from parasol.reduction.snapshots import open_snapshots as open_snapshots
 from parasol.reduction.snapshots import solve_many as solve_many
 from parasol.report.budget.check import check as check
 from parasol.report.figures import draw as draw
-from parasol.report.figures import draw_nodes as draw_nodes
 from parasol.runtime.files import load as load
 from parasol.runtime.files import save as save
 from parasol.runtime.random_fields import SphereField as SphereField
@@ -77,4 +71,3 @@ from parasol.space.geometry.primitives import Disc as Disc
 from parasol.space.geometry.surface import Surface as Surface
 from parasol.space.nodes import lattice as lattice
 from parasol.space.nodes import scatter as scatter
-from parasol.space.quality import quality as quality

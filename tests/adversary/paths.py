@@ -139,7 +139,7 @@ def _recipe(draw: Draw):
     if kind != "network" or not find_spec("jax"):
         return "polynomial" if kind == "network" else kind
     dtype = str(draw.rng.choice(["float64", "float32"]))
-    return replace(ps.NetworkRecipe.best(widths=(8, 12), iterations=20), dtype=dtype)
+    return replace(ps.fitting.NetworkRecipe.best(widths=(8, 12), iterations=20), dtype=dtype)
 
 
 # ---- what an answer is, whoever gives it -----------------------------------------------------------------------------

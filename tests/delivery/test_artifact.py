@@ -18,7 +18,7 @@ def surrogate(reduced):
     return ps.fit(reduced, "polynomial", n_labels=300)
 
 
-RECIPES = ["polynomial", "linear", "gaussian process", HiddenLayer(), ps.NetworkRecipe.compact(iterations=20)]
+RECIPES = ["polynomial", "linear", "gaussian process", HiddenLayer(), ps.fitting.NetworkRecipe.compact(iterations=20)]
 
 
 NAMES = ["polynomial", "linear", "gaussian process", "hidden layer", "network"]

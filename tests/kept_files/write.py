@@ -108,7 +108,7 @@ def kinds():
     """What is written: a name and how it is made."""
     since_2 = {"own-map": own_map, "solid": solid} if ps.__version__ >= "0.2" else {}
     reduced = helmholtz()
-    network = ps.NetworkRecipe.compact(iterations=10)
+    network = ps.fitting.NetworkRecipe.compact(iterations=10)
     return {
         "polynomial": of_recipe(reduced, "polynomial"),
         "linear": of_recipe(reduced, "linear"),

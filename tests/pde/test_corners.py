@@ -10,7 +10,8 @@ import pytest
 import sympy
 
 import parasol as ps
-from parasol.learning.nodes import rebuilding, rebuilt
+from parasol.learning.rebuilding import rebuilt, record_of
+from parasol.runtime.provenance import NodesRecord
 
 x, y, z = ps.coordinates("x y z")
 u, v = ps.unknowns("u v", x, y)
@@ -142,13 +143,13 @@ def test_a_model_made_again_from_its_file_has_the_same_corners():
     domain, boundary = PLANE["both"]
     problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u), -ps.laplacian(FLAT, x, y)), boundary)
     model = ps.discretize(problem, ps.scatter(domain, n_nodes=300))
-    held = json.loads(json.dumps(rebuilding(model)))
-    again = rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, held)
+    held = json.loads(json.dumps(record_of(model).to_dict()))
+    again = rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, NodesRecord.of(held))
     lies = model.nodes.on_part
     assert np.array_equal(again.nodes.part_normals[lies], model.nodes.part_normals[lies])
     assert np.array_equal(again.solve().values, model.solve().values)
     del held["boundary"]["corners"]  # as earlier versions wrote it: one normal for each node
-    rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, held)
+    rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, NodesRecord.of(held))
 
 
 # ---- parts that begin in the middle ---------------------------------------------------------------------------------

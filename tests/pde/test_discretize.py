@@ -238,8 +238,9 @@ def test_function_parameters_where_they_are_not_known_are_refused():
     with pytest.raises(ParasolError, match="on the boundary only"):
         ps.Problem(ps.Disc(), Eq(-ps.laplacian(u) + on_boundary * u, 0), ps.Dirichlet(0))
     inside = ps.FunctionParameter("g", ps.SphereField(2), on="domain")
-    with pytest.raises(ParasolError, match="is differentiated by x"):
-        ps.divergence([inside * slope for slope in ps.gradient(u)], x, y)
+    for k in (inside, 1 + inside):
+        with pytest.raises(ParasolError, match="is differentiated by x"):
+            ps.divergence([k * slope for slope in ps.gradient(u)], x, y)
     coefficient = ps.Problem(ps.Disc(), Eq(-ps.laplacian(u) + inside * u, 0), ps.Dirichlet(0))
     assert not coefficient.affine
 

@@ -158,7 +158,7 @@ def test_what_makes_no_sense_is_refused_when_declared():
         ("q", ps.PointValue((0.0,))): r"shape \(1, 1\), expected \(1, 2\)",
         ("q", ps.Average(of="w")): "The unknowns are: u",
         ("q", ps.Flux(coefficient=b)): "depends on b",
-        ("q", ps.Weighted([np.nan])): "NaN",
+        ("q", ps.pde.Weighted([np.nan])): "NaN",
     }.items():
         with pytest.raises(ps.ParasolError, match=message):
             replace(problem, quantities=wrong if isinstance(wrong, str) else dict([wrong]))

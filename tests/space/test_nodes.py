@@ -334,6 +334,8 @@ def test_a_domain_of_a_users_own_is_not_taken_for_the_one_it_is_made_of():
     assert np.linalg.norm(nodes.boundary, axis=1) == pytest.approx(2)
     with pytest.raises(ParasolError, match="needs a Box, got Grown"):
         lattice(Grown(CUBE), 5)
+    with pytest.raises(ParasolError, match="Grown does not say where its boundary is"):
+        scatter(Grown(SQUARE), spacing=0.5)
 
 
 # ---- mistakes ------------------------------------------------------------------------------------------------------

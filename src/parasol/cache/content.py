@@ -30,7 +30,7 @@ _ABSTRACT = ("abc", "typing", "parasol")  # where classes come from that add onl
 _WRAPPED = ("__func__", "fget", "func", "__wrapped__")  # where methods, properties and cached functions keep a function
 
 
-def content_hash(value) -> str:
+def content_hash(value: object) -> str:
     """SHA-256 of what a value holds: class and every field of a dataclass, every attribute of another object.
 
     Dataclass fields with the metadata `{"hashed": False}` are left out: caches that change no answer. Functions and classes

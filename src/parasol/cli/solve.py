@@ -108,7 +108,9 @@ def solve(
         if declared.time is not None:
             in_time = _steps(settings, in_time) | {"progress": fraction}
         solution = model.solve(model.vector(given, rng=seed), **in_time)
-        report = SolveReport(solution, given.keys(), seed, seconds, [str(path) for path in targets.paths], said)
+        report = SolveReport(
+            solution, given.keys(), seed, seconds, [str(path) for path in targets.paths], said, estimate=True
+        )
         data, rows = report.to_dict(), report.rows()
         write_outputs(report, targets, stage=stage)
     tell(data, "-" if json_file == "-" else None, quiet, rows.items(), wrote=targets.paths)

@@ -14,5 +14,6 @@ from parasol.fitting.recipes import recipe_named as recipe_named
 from parasol.fitting.scaling import Scaling as Scaling
 from parasol.fitting.scaling import mean_relative_error as mean_relative_error
 from parasol.fitting.training import Adam as Adam
+from parasol.fitting.training import NetworkRecipe as NetworkRecipe
 from parasol.fitting.training import TrainedNetwork as TrainedNetwork
 from parasol.fitting.training import VariableProjection as VariableProjection

@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
 from parasol.fitting.groups import drawn_at_random, group_labels
+from parasol.fitting.maps import Recipe
 from parasol.fitting.units import field_labels, field_weights, warn_of_units
 from parasol.reduction.pod import pod
 from parasol.reduction.snapshots import as_snapshots
@@ -35,9 +37,9 @@ class AboutData(TypedDict, total=False):
 
 
 def fit_snapshots(
-    mus,
-    solutions,
-    recipe="best",
+    mus: Any,
+    solutions: ArrayLike,
+    recipe: str | Recipe = "best",
     *,
     tolerance: float | None = None,
     n_modes: int | None = None,

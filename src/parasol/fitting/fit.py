@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from parasol import __version__
@@ -17,12 +18,13 @@ from parasol.checks import check_count, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.groups import drawn_at_random
 from parasol.fitting.layouts import layout_of
-from parasol.fitting.maps import fit_map, predictions
+from parasol.fitting.maps import Recipe, fit_map, predictions
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.units import field_errors, field_labels, warn_of_fields
 from parasol.pde.model import Model
 from parasol.pde.text import problem_words
+from parasol.reduction.nonlinear import NonlinearReducedModel
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
@@ -39,8 +41,8 @@ _FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
 def fit(
-    source,
-    recipe="best",
+    source: Snapshots | ReducedModel | NonlinearReducedModel,
+    recipe: str | Recipe = "best",
     *,
     basis: Basis | None = None,
     model: Model | None = None,
@@ -111,7 +113,7 @@ def fit_labels(
     coefficients: np.ndarray,
     basis: Basis,
     parameters: ParameterSpace,
-    recipe="best",
+    recipe: str | Recipe = "best",
     *,
     model: Model | None = None,
     origin: str = "full solves",
@@ -214,7 +216,9 @@ class Accuracy:
         return f"<Accuracy mean {self.mean:.2e}, max {np.max(self.errors):.2e}, projection {self.projection:.2e}>"
 
 
-def accuracy(surrogate: Surrogate, truth: Snapshots, *, fields=None, weights: np.ndarray | None = None) -> Accuracy:
+def accuracy(
+    surrogate: Surrogate, truth: Snapshots, *, fields: ArrayLike | None = None, weights: np.ndarray | None = None
+) -> Accuracy:
     """Measure a surrogate on snapshots it has not seen, a chunk at a time; of `fields`, as in `fit_snapshots`, the worst.
 
     `weights` (n_values,) make all fields about 1 in size; left out, they are those of the basis.
@@ -245,7 +249,12 @@ def _check_snapshots(given, name: str) -> None:
 
 
 def calibrate(
-    surrogate: Surrogate, held_out: Snapshots | None = None, *, level: float = 0.95, fields=None, **older: Any
+    surrogate: Surrogate,
+    held_out: Snapshots | None = None,
+    *,
+    level: float = 0.95,
+    fields: ArrayLike | None = None,
+    **older: Any,
 ) -> Surrogate:
     """The surrogate with a conformal bound of its relative errors, from snapshots that nothing else has seen.
 

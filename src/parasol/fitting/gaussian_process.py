@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import minimize
 
@@ -95,7 +98,15 @@ class GaussianProcess:
     nugget: float | None = None
     n_iterations: int = 60
 
-    def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedProcess:
+    def fit(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        progress: Callable[[float], Any] | None = None,
+        rng: int = 0,
+    ) -> FittedProcess:
         """Fit inputs (n, p) to outputs (n, d)."""
         check_choice(self.kernel, tuple(KERNELS), "kernel")
         check_count(self.n_iterations, "n_iterations")

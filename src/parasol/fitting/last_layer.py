@@ -31,7 +31,13 @@ class LastLayer:
 
 
 def solve_last_layer(
-    hidden, targets, *, inputs=None, validation=None, like: LastLayer | None = None, noise: float = 1e-16
+    hidden: np.ndarray,
+    targets: np.ndarray,
+    *,
+    inputs: np.ndarray | None = None,
+    validation: tuple[np.ndarray, ...] | None = None,
+    like: LastLayer | None = None,
+    noise: float = 1e-16,
 ) -> LastLayer:
     """Minimise ‖H W + X S + 1 b − Y‖² + n ridge (‖W‖² + ‖S‖²/w²), ridge (and w) chosen on data that were not used.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from parasol.pde.model import Model
-from parasol.runtime.layout import AXES, Layout
+from parasol.runtime.layout import AXES, Layout, RegionNodes
+from parasol.space.by_region import of_regions
 from parasol.space.outline import outline_of
 
 
@@ -23,4 +24,7 @@ def layout_of(model: Model) -> Layout:
         outline=outline_of(nodes.domain),
         coordinates=() if named == AXES[: len(named)] else named,
         time="t" if problem.time is None else str(problem.time),
+        regions=()
+        if nodes.touches is None
+        else tuple(RegionNodes(outline_of(own.domain), members) for members, own in of_regions(nodes)),
     )

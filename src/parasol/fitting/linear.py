@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.errors import InputError
 from parasol.fitting.maps import check_data
@@ -39,7 +42,15 @@ class Linear:
 
     ridge: float | None = None
 
-    def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedLinear:
+    def fit(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        progress: Callable[[float], Any] | None = None,
+        rng: int = 0,
+    ) -> FittedLinear:
         """Fit inputs (n, p) to outputs (n, d)."""
         if self.ridge is not None and not (np.isfinite(self.ridge) and self.ridge >= 0):
             raise InputError(f"ridge={self.ridge!r} must be zero, positive, or None to have it chosen.")

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import copy
 import inspect
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 
 
-def check_data(x, y, validation=None) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+class Recipe(Protocol):
+    """A kind of map before it is fitted, whoever wrote it; scikit-learn's regressors are recipes."""
+
+    def fit(self, x: Any, y: Any, /) -> Any:
+        """Fit inputs (n, p) to outputs (n, d); what is returned has `predict(x)`."""
+        ...
+
+
+def check_data(
+    x: ArrayLike, y: ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None = None
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
     """Inputs (n, p) and outputs (n, d) as finite floats of at least two different samples; validation alike."""
     x = check_finite(check_shape(x, (None, None), "x"), "x")
     y = check_finite(check_shape(y, (None, None), "y"), "y")

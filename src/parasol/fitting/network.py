@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from parasol.checks import check_choice
 from parasol.errors import InputError
@@ -116,7 +117,7 @@ class Network:
             arrays += [w.data, w.indices, w.indptr] if _is_sparse(w) else [w]
         return sum(a.nbytes for a in {id(a): a for a in arrays}.values())
 
-    def astype(self, dtype) -> Network:
+    def astype(self, dtype: DTypeLike) -> Network:
         """The same network with numbers of another type."""
         names = ("input_shift", "input_scale", "output_shift", "output_scale")
         return replace(
@@ -178,11 +179,11 @@ class Network:
             )
         )
 
-    def __call__(self, inputs) -> np.ndarray:
+    def __call__(self, inputs: ArrayLike) -> np.ndarray:
         """Outputs (n, n_outputs) of inputs (n, n_inputs)."""
         return self.program(inputs)
 
-    def jacobian(self, inputs) -> np.ndarray:
+    def jacobian(self, inputs: ArrayLike) -> np.ndarray:
         """Derivatives (n, n_outputs, n_inputs) of the outputs by the inputs; at kinks of relu the one from the right."""
         return self.program.jacobian(inputs)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import qr, solve_triangular
 
 from parasol.errors import InputError, TooFewSamples
@@ -66,7 +69,15 @@ class Polynomial:
     weights: tuple[float, ...] | None = None
     share: float = 0.5
 
-    def fit(self, x, y, *, validation=None, progress=None, rng=0) -> FittedPolynomial:
+    def fit(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        progress: Callable[[float], Any] | None = None,
+        rng: int = 0,
+    ) -> FittedPolynomial:
         """Fit inputs (n, p) to outputs (n, d)."""
         if not 0 < self.share <= 1:
             raise InputError(f"share={self.share!r} must be above 0 and at most 1: terms per sample.")

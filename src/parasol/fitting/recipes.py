@@ -5,6 +5,7 @@ from __future__ import annotations
 from parasol.errors import InputError
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.linear import Linear
+from parasol.fitting.maps import Recipe
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.training import NetworkRecipe
 
@@ -18,7 +19,7 @@ RECIPES = {
 }
 
 
-def recipe_named(recipe):
+def recipe_named(recipe: str | Recipe) -> Recipe:
     """A recipe by its name; anything with `fit` and `predict` passes through as it is.
 
     >>> type(recipe_named("linear")).__name__

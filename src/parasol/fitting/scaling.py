@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ class Scaling:
     varies: bool
 
     @classmethod
-    def of(cls, x, y, output_scaling: str) -> Scaling:
+    def of(cls, x: np.ndarray, y: np.ndarray, output_scaling: str) -> Scaling:
         """The scaling of data; deviations at rounding level count as none."""
         low, high = x.min(axis=0), x.max(axis=0)
         half = np.where(high > low, (high - low) / 2, 1.0)
@@ -33,23 +34,31 @@ class Scaling:
         )
         return cls((low + high) / 2, 1 / half, mean, scale if varies else np.ones(len(mean)), varies)
 
-    def inputs(self, x) -> np.ndarray:
+    def inputs(self, x: np.ndarray) -> np.ndarray:
         """Scaled inputs."""
         return (x - self.input_shift) * self.input_scale
 
-    def outputs(self, y) -> np.ndarray:
+    def outputs(self, y: np.ndarray) -> np.ndarray:
         """Scaled outputs."""
         return (y - self.output_shift) / self.output_scale
 
-    def inputs_back(self, t) -> np.ndarray:
+    def inputs_back(self, t: np.ndarray) -> np.ndarray:
         """Inputs as they were."""
         return t / self.input_scale + self.input_shift
 
-    def outputs_back(self, u) -> np.ndarray:
+    def outputs_back(self, u: np.ndarray) -> np.ndarray:
         """Outputs as they were."""
         return u * self.output_scale + self.output_shift
 
-    def network(self, layers, skip, activation: str, dtype: str, *, outputs: bool = True) -> Network:
+    def network(
+        self,
+        layers: Sequence[tuple[np.ndarray, ...]],
+        skip: np.ndarray | None,
+        activation: str,
+        dtype: str,
+        *,
+        outputs: bool = True,
+    ) -> Network:
         """The trained layers, W of shape (n_in, n_out), with these scalings."""
         weights = tuple(np.ascontiguousarray(w.T, dtype=dtype) for w, _ in layers)
         biases = tuple(np.asarray(b, dtype=dtype) for _, b in layers)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import check_choice, check_count, check_positive
 from parasol.errors import InputError
@@ -127,7 +128,9 @@ class NetworkRecipe:
             raise InputError('variable projection solves the last layer. Use last_layer="solved", or end with Adam.')
 
     @classmethod
-    def paper(cls, *, epochs: int = 2000, batch_size: int = 100, z_score: bool = False, device: str = "auto"):
+    def paper(
+        cls, *, epochs: int = 2000, batch_size: int = 100, z_score: bool = False, device: str = "auto"
+    ) -> NetworkRecipe:
         """The paper's: two hidden layers of 500 ReLU, Adam at 1e-4, mean squares, single precision."""
         stage = Adam(epochs, batch_size, 1e-4, "constant")
         scaling = "z-score" if z_score else "global"
@@ -135,17 +138,27 @@ class NetworkRecipe:
         return cls((500, 500), (stage,), "relu", "float32", **options)
 
     @classmethod
-    def best(cls, *, widths: tuple[int, ...] | None = None, iterations: int = 150, dtype: str = "float64"):
+    def best(
+        cls, *, widths: tuple[int, ...] | None = None, iterations: int = 150, dtype: str = "float64"
+    ) -> NetworkRecipe:
         """The default: two hidden layers of tanh by variable projection, a linear path, the last layer solved; on the CPU."""
         return cls(widths, (VariableProjection(iterations),), dtype=dtype, teacher=True, patience=75, device="cpu")
 
     @classmethod
-    def compact(cls, *, widths: tuple[int, ...] = (16, 32), iterations: int = 500, dtype: str = "float32"):
+    def compact(
+        cls, *, widths: tuple[int, ...] = (16, 32), iterations: int = 500, dtype: str = "float32"
+    ) -> NetworkRecipe:
         """As `best`, but small: its forward pass costs less than the product of modes and coefficients after it."""
         return replace(cls.best(widths=widths, iterations=iterations, dtype=dtype), patience=None)
 
     def fit(
-        self, x, y, *, validation=None, progress: Callable[[float], Any] | None = None, rng: int = 0
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        progress: Callable[[float], Any] | None = None,
+        rng: int = 0,
     ) -> TrainedNetwork:
         """Train on inputs (n, p) and outputs (n, d); `validation` = (x, y), `progress` is called with the fraction done."""
         start = time.perf_counter()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parasol.errors import NoCertificate, SolveFailed
+from parasol.learning.solves import Solver
 from parasol.pde.model import Model
 from parasol.reduction.in_time import TimeReducedModel, reduce_trajectories
 from parasol.reduction.nonlinear import reduce_nonlinear
@@ -31,7 +32,7 @@ class Teacher:
 
 
 def teacher_for(
-    model,
+    model: Solver,
     train: Snapshots,
     test: Snapshots,
     *,
@@ -61,7 +62,9 @@ def _trusted(errors: np.ndarray, most: float) -> bool:
     return bool(np.quantile(errors, 5 / 6) <= most)
 
 
-def _steady(model: Model, train, test, most: float, tolerance: float, mus: np.ndarray) -> Teacher | None:
+def _steady(
+    model: Model, train: Snapshots, test: Snapshots, most: float, tolerance: float, mus: np.ndarray
+) -> Teacher | None:
     basis = pod(train, tolerance=_MODES * tolerance)
     reduced = reduce_nonlinear(model, train, basis)
     if not _trusted(_errors(reduced.solve(test.mus).values, test), most):
@@ -71,7 +74,9 @@ def _steady(model: Model, train, test, most: float, tolerance: float, mus: np.nd
     return Teacher(mus[good], labels.coefficients[good], basis) if np.mean(good) > 0.9 else None
 
 
-def _in_time(model: Model, train, test, most: float, tolerance: float, mus: np.ndarray) -> Teacher | None:
+def _in_time(
+    model: Model, train: Snapshots, test: Snapshots, most: float, tolerance: float, mus: np.ndarray
+) -> Teacher | None:
     modes = space_basis(model, train, tolerance=tolerance / 5)
     reduced = reduce_trajectories(model, modes, train, tolerance=tolerance / 5)
     if not _trusted(_errors(reduced.values(test.mus), test), most):

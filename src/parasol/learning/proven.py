@@ -12,10 +12,11 @@ import numpy as np
 from parasol.checks import ParasolWarning
 from parasol.errors import Exhausted
 from parasol.fitting.fit import accuracy, fit
+from parasol.fitting.maps import Recipe
 from parasol.fitting.units import field_weights, unknown_labels
-from parasol.learning.nodes import box_corners, probes
+from parasol.learning.comparing import box_corners, probes
 from parasol.learning.report import PROVEN, Evidence, Outcome, Step, measured_on
-from parasol.learning.solves import SolveCache
+from parasol.learning.solves import SolveCache, Solver
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.certificate import middle_of
@@ -34,7 +35,7 @@ _LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and coun
 TRAINING = 20.0  # seconds that must be left for a network
 
 
-def maps_to_try(model, *, few: bool = False) -> tuple[str, ...]:
+def maps_to_try(model: Solver, *, few: bool = False) -> tuple[str, ...]:
     """Names of recipes, the preferred one first: a matrix for functions, a network for numbers where JAX can train one.
 
     Where it cannot, a polynomial, or of `few` labels a Gaussian process.
@@ -47,12 +48,14 @@ def maps_to_try(model, *, few: bool = False) -> tuple[str, ...]:
     return ("gaussian process",) if few else ("polynomial", "gaussian process")
 
 
-def named(recipe) -> str:
+def named(recipe: str | Recipe) -> str:
     """A recipe in words."""
     return recipe if isinstance(recipe, str) else type(recipe).__name__
 
 
-def learn_proven(model: Model, tolerance: float, cache: SolveCache, *, recipe=None, rng: int = 0) -> Outcome:
+def learn_proven(
+    model: Model, tolerance: float, cache: SolveCache, *, recipe: str | Recipe | None = None, rng: int = 0
+) -> Outcome:
     """Stop when the bound of the map's answers is below the tolerance at all of 2000 parameters nobody has seen.
 
     The basis takes four tenths of the tolerance, the map the rest. If no map is good enough, it gets more labels, another
@@ -107,7 +110,7 @@ def check_box(model: Model, rng: int) -> None:
             return
 
 
-def fresh_parameters(model, rng: int) -> np.ndarray:
+def fresh_parameters(model: Solver, rng: int) -> np.ndarray:
     """Parameters that nothing was made from."""
     n = _N_FRESH_FUNCTIONS if model.parameters.functions else _N_FRESH
     return sample(model, n, design="random", rng=np.random.default_rng([rng, 71]))

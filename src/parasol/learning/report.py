@@ -161,5 +161,5 @@ class LearnReport:
         return rows
 
 
-def _known(part) -> dict[str, Any]:
+def _known(part: Any) -> dict[str, Any]:
     return {name: value for name, value in asdict(part).items() if value is not None}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from parasol.cache.disk import claim
 from parasol.checks import check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.learning.nodes import Discretised, choose_nodes, estimated
-from parasol.learning.solves import Limits, Stage
+from parasol.learning.solves import Limits, Solver, Stage
 from parasol.learning.store import NodesKey, stored_nodes, write_nodes
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -25,13 +25,13 @@ from parasol.pde.problem import Problem
 class Request:
     """What was asked for, checked before any work."""
 
-    problem: Any
+    problem: Problem | Solver | None
     tolerance: float
     total: bool = False
     model: Model | None = None
     n_nodes: int | None = None
     rng: int = 0
-    store: Any = None
+    store: str | os.PathLike[str] | None = None
     fingerprint: object = None
     limits: Limits = field(default_factory=Limits)
     progress: Stage | None = None

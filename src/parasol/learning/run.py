@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,19 +15,21 @@ from parasol.checks import check_count
 from parasol.errors import Exhausted, InputError, NoCertificate, ParasolWarning, SolveFailed
 from parasol.fitting.data import fit_snapshots
 from parasol.fitting.descent import require_jax
-from parasol.fitting.maps import fit_map
+from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
+from parasol.learning.estimates import with_discretisation
 from parasol.learning.nodes import Discretised
 from parasol.learning.proven import check_box, learn_proven
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
 from parasol.learning.request import Request, discretised
 from parasol.learning.sampled import learn_sampled
-from parasol.learning.solves import Limits, SolveCache, Stage
-from parasol.learning.store import read_data
+from parasol.learning.solves import Limits, SolveCache, Solver, Stage
+from parasol.learning.store import Data, read_data
 from parasol.learning.verdict import with_report
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
+from parasol.pde.problem import Problem
 from parasol.runtime.surrogate import Surrogate
 
 
@@ -77,7 +80,7 @@ class Plan:
 
 
 def learn(
-    problem=None,
+    problem: Problem | Solver | None = None,
     tolerance: float = 1e-3,
     *,
     total: bool = False,
@@ -85,9 +88,9 @@ def learn(
     seconds: float | None = None,
     model: Model | None = None,
     n_nodes: int | None = None,
-    recipe=None,
-    data=None,
-    store=None,
+    recipe: str | Recipe | None = None,
+    data: Data | None = None,
+    store: str | os.PathLike[str] | None = None,
     fingerprint: object = None,
     rng: int = 0,
     jobs: int | None = None,
@@ -137,20 +140,22 @@ def learn(
                 warnings.warn(cache.not_reused, ParasolWarning, stacklevel=2)
             with _gathered() as more:
                 outcome = _from_solves(chosen, request, cache, recipe)
+                request.stage("estimating the discretisation error")
+                outcome = replace(outcome, surrogate=with_discretisation(outcome.surrogate, cache))
             notes += more
     return with_report(outcome, request, chosen, cache, notes)
 
 
 def plan(
-    problem,
+    problem: Problem | Solver | None,
     tolerance: float = 1e-3,
     *,
     total: bool = False,
-    model=None,
-    n_nodes=None,
+    model: Model | None = None,
+    n_nodes: int | None = None,
     rng: int = 0,
-    store=None,
-    progress=None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Stage | None = None,
 ) -> Plan:
     """What `learn` would do: it chooses the nodes and times a solve, nothing more."""
     request = Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress)
@@ -166,7 +171,7 @@ def plan(
     return Plan(chosen, tolerance, method, guess)
 
 
-def _usable(recipe):
+def _usable(recipe: str | Recipe) -> Recipe:
     """The recipe, if it is one: known before the first solve, not after the last."""
     recipe = recipe_named(recipe)
     if isinstance(recipe, NetworkRecipe):
@@ -177,18 +182,20 @@ def _usable(recipe):
     return recipe
 
 
-def _provable(model) -> bool:
+def _provable(model: Solver) -> bool:
     return isinstance(model, Model) and model.problem.time is None and model.problem.linear
 
 
-def _from_solves(chosen: Discretised, request: Request, cache: SolveCache, recipe) -> Outcome:
+def _from_solves(chosen: Discretised, request: Request, cache: SolveCache, recipe: Recipe | None) -> Outcome:
     tolerance, rng = request.share(chosen), request.rng
     if _provable(chosen.model):
         return _with_bound_from_residual(chosen.model, tolerance, cache, recipe, rng)
     return learn_sampled(chosen.model, tolerance, cache, recipe=recipe, rng=rng)
 
 
-def _with_bound_from_residual(model: Model, tolerance: float, cache: SolveCache, recipe, rng: int) -> Outcome:
+def _with_bound_from_residual(
+    model: Model, tolerance: float, cache: SolveCache, recipe: Recipe | None, rng: int
+) -> Outcome:
     """A bound from the residual where that meets the tolerance, else the better of it and a conformal one."""
     check_box(model, rng)
     proven = None
@@ -210,7 +217,7 @@ def _with_bound_from_residual(model: Model, tolerance: float, cache: SolveCache,
     return replace(other, notes=(f"instead of a bound from the residual a conformal one: {reason}", *other.notes))
 
 
-def _from_data(data, request: Request, recipe) -> Outcome:
+def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     mus, solutions = read_data(data)
     space = getattr(request.problem, "parameters", None)
     ranges = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,14 +11,14 @@ from parasol.checks import ParasolWarning
 from parasol.errors import Exhausted
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels, project_all
 from parasol.fitting.gaussian_process import GaussianProcess
-from parasol.fitting.maps import fit_map
+from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.training import NetworkRecipe
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.labels import Teacher, teacher_for
 from parasol.learning.proven import TRAINING, maps_to_try, named
 from parasol.learning.region import between, cuts, marked, shortened
 from parasol.learning.report import LEVEL, Evidence, Outcome, Round, measured_on
-from parasol.learning.solves import SolveCache
+from parasol.learning.solves import SolveCache, Solver
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.pod import pod
@@ -49,10 +48,10 @@ _TRUSTED = 0.7  # of the tolerance: a reduced model this good may teach
 class _State:
     """What is known while learning: the box, the samples, the best surrogate so far with its errors on a test."""
 
-    model: Any
+    model: Solver
     tolerance: float
     cache: SolveCache
-    recipe: Any  # of the map: the one that was asked for, or one that is taken if it is good enough
+    recipe: str | Recipe  # of the map: the one that was asked for, or one that is taken if it is good enough
     chosen: bool  # whether the recipe was asked for: then no other is used
     rng: int
     space: ParameterSpace
@@ -83,7 +82,9 @@ class _State:
         return mus
 
 
-def learn_sampled(model, tolerance: float, cache: SolveCache, *, recipe=None, rng: int = 0) -> Outcome:
+def learn_sampled(
+    model: Solver, tolerance: float, cache: SolveCache, *, recipe: str | Recipe | None = None, rng: int = 0
+) -> Outcome:
     """Stop when a conformal bound at the level 0.95, from solves that nothing else has seen, is below the tolerance.
 
     Each round solves at a batch of parameters where two maps disagree most, which tests what was learned before and then
@@ -136,7 +137,7 @@ def _stalled(history: list[Round]) -> bool:
 
 
 # ---- before the first round -----------------------------------------------------------------------------------------
-def _start(model, tolerance: float, cache: SolveCache, recipe, rng: int) -> _State:
+def _start(model: Solver, tolerance: float, cache: SolveCache, recipe: str | Recipe | None, rng: int) -> _State:
     """The first samples: spread towards the ends of the ranges, with the corners; the box cut where solves fail."""
     space = model.parameters
     p = len(space.scalars)
@@ -231,7 +232,7 @@ def _round(state: _State, batch: Snapshots) -> np.ndarray:
     return score.errors
 
 
-def _fitted(state: _State, mus, teacher: Teacher | None, recipe, origin: str) -> Surrogate:
+def _fitted(state: _State, mus: np.ndarray, teacher: Teacher | None, recipe: str | Recipe, origin: str) -> Surrogate:
     progress = state.cache.stage(f"fitting {named(recipe)} to {len(mus)} labels")
     layout = state.model if isinstance(state.model, Model) else None  # others may have nodes of their own kind
     basis, coefficients = state.labels() if teacher is None else (teacher.basis, teacher.coefficients)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from parasol.cache.disk import publish
 from parasol.checks import check_count, check_positive
 from parasol.errors import Exhausted, InputError, ParasolWarning
 from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.fingerprints import Parts, difference, parts_of
 from parasol.reduction.snapshots import (
     Failure,
@@ -29,6 +32,19 @@ from parasol.reduction.snapshots import (
 
 Stage = Callable[[str], Callable[[float], None] | None]
 _ABOUT = "about.json"  # in the folder of a solver's solves: whose they are
+
+
+class Solver(Protocol):
+    """What is learned from: a model, or a solver of one's own."""
+
+    @property
+    def parameters(self) -> ParameterSpace:
+        """What it depends on."""
+        ...
+
+    def solve(self, mu: Any, /) -> Any:
+        """The solution at one parameter vector: an array, or something with `values`."""
+        ...
 
 
 def used_up(what: str) -> Exhausted:
@@ -80,10 +96,10 @@ class SolveCache:
 
     def __init__(
         self,
-        solver,
+        solver: Solver,
         limits: Limits,
         *,
-        store=None,
+        store: str | os.PathLike[str] | None = None,
         jobs: int | None = None,
         expected: float = 0.0,  # seconds of a solve, before the first
         stage: Stage | None = None,
@@ -195,7 +211,7 @@ class SolveCache:
         """Why a parameter could not be solved."""
         return self._known[np.ascontiguousarray(mu, dtype=float).tobytes()].reason
 
-    def unknowns(self, model, mu: np.ndarray) -> np.ndarray:
+    def unknowns(self, model: Model, mu: np.ndarray) -> np.ndarray:
         """One solution with its values at ghosts, (n_unknowns,), as the greedy search wants it."""
         # the first solve is made even if choosing nodes took all the time: without it there is nothing to return
         first = self.n_solves == 0 and self.limits.seconds is not None and self.limits.seconds > self.cost

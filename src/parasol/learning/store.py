@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.recfunctions import unstructured_to_structured
+from numpy.typing import ArrayLike
 
 from parasol import __version__
 from parasol.cache.content import content_hash
@@ -24,6 +25,7 @@ from parasol.reduction.store import read_manifest
 from parasol.runtime.parameters import named_columns
 from parasol.space.nodes import Nodes
 
+Data = tuple[Any, ArrayLike] | str | os.PathLike[str]  # (mus, solutions), or where they are
 _ARRAYS = ("points", "normals", "part", "on_part", "spacing", "part_normals")
 
 
@@ -37,12 +39,12 @@ class NodesKey:
     fingerprint: object = None
 
 
-def _path(store, problem: Problem, key: NodesKey) -> Path:
+def _path(store: str | os.PathLike[str], problem: Problem, key: NodesKey) -> Path:
     """One file for each problem, each key and each version."""
     return Path(store).expanduser().absolute() / f"nodes-{content_hash([__version__, problem, vars(key)])[:16]}.npz"
 
 
-def write_nodes(store, problem: Problem, key: NodesKey, chosen: Discretised) -> None:
+def write_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey, chosen: Discretised) -> None:
     """Keep the nodes and the estimate; the file appears complete or not at all."""
     nodes, history = chosen.model.nodes, [asdict(row) for row in chosen.history]
     about = {"error": chosen.error, "history": history, "refined": chosen.refined, "seconds": chosen.seconds}
@@ -56,7 +58,7 @@ def write_nodes(store, problem: Problem, key: NodesKey, chosen: Discretised) -> 
     publish(_path(store, problem, key), fill)
 
 
-def stored_nodes(store, problem: Problem, key: NodesKey) -> Discretised | None:
+def stored_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey) -> Discretised | None:
     """The discretisation that was chosen for the same problem and key before."""
     path = _path(store, problem, key)
     if not path.is_file():
@@ -72,7 +74,7 @@ def stored_nodes(store, problem: Problem, key: NodesKey) -> Discretised | None:
     return Discretised(model, about["error"], history, about["refined"], about["seconds"])
 
 
-def read_data(data) -> tuple[Any, np.ndarray]:
+def read_data(data: Data) -> tuple[Any, np.ndarray]:
     """(mus, solutions) as given, or from an .npz file with these names, or from a store of snapshots.
 
     Where the columns of mus have names, in a data frame or in a store, it comes as a table with these.

@@ -8,7 +8,9 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from parasol.checks import ParasolWarning
-from parasol.learning.nodes import Discretised, rebuilding
+from parasol.learning.estimates import largest
+from parasol.learning.nodes import Discretised
+from parasol.learning.rebuilding import record_of
 from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome
 from parasol.learning.request import Request
 from parasol.learning.solves import SolveCache
@@ -38,7 +40,8 @@ def with_report(
 ) -> Surrogate:
     """The surrogate with its report; a warning where the tolerance is not met."""
     surrogate, tolerance = outcome.surrogate, request.tolerance
-    error = None if chosen is None else chosen.error
+    known = [e for e in (None if chosen is None else chosen.error, largest(surrogate)) if e is not None]
+    error = max(known) if known else None  # by other nodes at a few parameters, and by what is left between the nodes
     met = outcome.met and (not request.total or (error is not None and outcome.bound + error <= tolerance))
     resonance = "" if met else _resonance(cache, surrogate.parameters)
     limit = "" if met else _limit(outcome, request, error, cache, resonance)
@@ -84,7 +87,7 @@ def with_report(
     if chosen is not None and isinstance(chosen.model, Model):
         problem = chosen.model.problem
         facts |= problem_words(problem)
-        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": rebuilding(chosen.model)}
+        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": record_of(chosen.model).to_dict()}
     return replace(surrogate, facts=facts)
 
 

@@ -1,4 +1,7 @@
 """WHAT is solved: parameters, fields, equations, problems, their discretisation and solution."""
 
 from parasol.pde.discretize import discretize_with as discretize_with
+from parasol.pde.evolution import Evolution as Evolution
 from parasol.pde.parameters import Parameter as Parameter
+from parasol.pde.quantities import Weighted as Weighted
+from parasol.pde.steady import Solution as Solution

@@ -12,8 +12,9 @@ from sympy.core.function import AppliedUndef
 
 from parasol.errors import InputError
 from parasol.expressions import Symbols
-from parasol.pde.jumps import INSTEAD, JUMPING, jumping_parts, slope
+from parasol.pde.jumps import DIVERGENCE, JUMPING, jumping_parts, slope
 from parasol.pde.parameters import FunctionParameter, Parameter
+from parasol.pde.regions import Region
 from parasol.pde.separation import Ranges, multiplied_out, separated
 from parasol.space.geometry.axes import coordinate
 from parasol.space.kernels import MultiIndex
@@ -183,6 +184,11 @@ class Form:
         """Highest derivative in space."""
         return max([sum(t.derivative or ()) for t in self.operator] + [sum(j.derivative) for j in self.jets], default=0)
 
+    def order_of(self, unknown: int) -> int:
+        """Highest derivative in space of one unknown."""
+        linear = [sum(t.derivative or ()) for t in self.operator if t.unknown == unknown]
+        return max(linear + [sum(j.derivative) for j in self.jets if j.unknown == unknown], default=0)
+
     @property
     def time_order(self) -> int:
         """Highest derivative in time."""
@@ -224,11 +230,13 @@ def read_equation(
     where: str = "equation",
     ranges: Ranges | None = None,
     nondivergence: bool = False,
+    needs_unknown: bool = True,
 ) -> Form:
     """Split an equation into separated linear terms, source terms, and what is nonlinear in the unknowns.
 
     `ranges` are those of the coordinates, where they are known. `nondivergence` allows a coefficient of a second
     derivative to jump; else it is refused, since a flux with that coefficient has lost its condition at the jump.
+    `needs_unknown` refuses what contains no unknown.
 
     >>> x, y = coordinates("x y")
     >>> u = unknown("u", x, y)
@@ -242,6 +250,9 @@ def read_equation(
     if expression.has(sympy.I, sympy.zoo, sympy.oo, sympy.nan):
         raise InputError(f"the {where} contains imaginary or infinite numbers. Only real, finite ones are understood.")
     expression, key_of = _with_symbols(expression, unknowns, where)
+    if needs_unknown and not key_of:
+        names = ", ".join(str(u.func) for u in unknowns)
+        raise InputError(f"the {where} does not contain the unknown {names}. Write it with {names} and derivatives.")
     linear: dict[_Key, sympy.Expr] = {}
     known, nonlinear = sympy.S.Zero, sympy.S.Zero
     of_second: list[sympy.Expr] = []  # nonlinear terms with second derivatives, then their coefficients in linear ones
@@ -300,8 +311,6 @@ def _with_symbols(
     expression = expression.xreplace({part: symbols[key] for part, key in keys.items()})
     key_of = {symbol: key for key, symbol in symbols.items() if expression.has(symbol)}
     _check_symbols(expression, {*unknowns[0].args, *normal(*places)}, key_of.keys(), names, where)
-    if not key_of:
-        raise InputError(f"the {where} does not contain the unknown {names}. Write it with {names} and derivatives.")
     return expression, key_of
 
 
@@ -324,7 +333,7 @@ def _refuse_jumps(
             raise InputError(
                 f"the {where} has a second derivative times {part.xreplace(written)}, a coefficient that jumps: if it is "
                 "a material, the condition that the flux is continuous at the interface would be lost (kinks by Abs, Min "
-                f"and Max are fine). {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as "
+                f"and Max are fine). {DIVERGENCE}; or say nondivergence=True if no flux is meant and the equation holds as "
                 "it stands."
             )
 
@@ -400,7 +409,7 @@ def _refuse_derivatives(expression: sympy.Expr, where: str) -> None:
             written = [p for p in expression.atoms(*JUMPING) if p.func == jumps[0].func and not p.atoms(sympy.Dummy)]
             raise InputError(
                 f"the {where} differentiates {min(written or jumps, key=str)}, a function that jumps: the condition that "
-                f"the flux is continuous at the interface of two materials would be lost. {INSTEAD}."
+                f"the flux is continuous at the interface of two materials would be lost. {DIVERGENCE}."
             )
 
 
@@ -429,9 +438,8 @@ def _check_symbols(expression, allowed, jets, names: str, where: str) -> None:
         raise InputError(
             f"the {where} contains {others[0]}, which is neither an unknown ({names}) nor known. Write it as a formula."
         )
-    strange = [
-        s for s in expression.free_symbols - allowed - set(jets) if not isinstance(s, Parameter | FunctionParameter)
-    ]
+    known = Parameter | FunctionParameter | Region
+    strange = [s for s in expression.free_symbols - allowed - set(jets) if not isinstance(s, known)]
     if strange:
         listed = ", ".join(sorted(str(s) for s in strange))
         raise InputError(

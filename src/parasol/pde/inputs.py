@@ -78,14 +78,14 @@ class Inputs:
         functions = [f"{f.name} at {s.stop - s.start} nodes" for f, s in self.slices.items()]
         return ", ".join([*self.space.names, *functions]) or "no parameters"
 
-    def sample(self, n_samples: int, rng=0) -> np.ndarray:
+    def sample(self, n_samples: int, rng: int | np.random.Generator = 0) -> np.ndarray:
         """Random parameter vectors: scalars uniform on their scales, functions from their distributions."""
         n_samples = check_count(n_samples, "n_samples")
         rng = np.random.default_rng(rng)
         scalars = self.space.from_unit(rng.random((n_samples, self.n_scalars)))
         return np.hstack([scalars, *[f.distribution.sample(n_samples, self.points(f), rng) for f in self.slices]])
 
-    def vector(self, values=None, rng=0) -> np.ndarray:
+    def vector(self, values: Mapping[str, float] | None = None, rng: int | np.random.Generator = 0) -> np.ndarray:
         """A parameter vector from named scalars (middle of the range where not named) and drawn functions."""
         mu = self.sample(1, rng)[0]
         mu[: self.n_scalars] = self.space.vector(values or {})

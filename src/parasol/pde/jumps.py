@@ -32,6 +32,7 @@ JUMPING = (
 INSTEAD = (
     "Use a coefficient that changes smoothly, such as (1 + tanh((x - s)/w))/2 over a width w that the nodes resolve"
 )
+DIVERGENCE = "Write ps.divergence(k*ps.gradient(u)), whose flux is kept: its pieces become regions of the domain"
 
 
 def jumping_parts(expression: sympy.Basic, symbols: Iterable[sympy.Basic]) -> list[sympy.Expr]:

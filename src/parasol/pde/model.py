@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from parasol import __version__
@@ -25,9 +27,14 @@ from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.terms import Terms
 from parasol.pde.transient import spectrum
+from parasol.space.by_region import derivatives_at
+from parasol.space.elements import Elements
 from parasol.space.nodes import Nodes
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
+
+if TYPE_CHECKING:
+    from parasol.pde.discretisation import Probe
 
 _MOVED = {  # attributes of 0.1.0 that a part of the model has now; they go with the next version
     name: f"{part}.{name}"
@@ -65,12 +72,15 @@ class Model:
     solver: str = "superlu"
     step: float | None = None  # in time, unless `solve` is given another
     integrator: str | None = None
+    elements: Elements | None = None  # None: stencils
 
     def __getstate__(self) -> dict:  # factors stay behind; they are computed again where needed
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
-        return f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.scheme}>"
+        return (
+            f"<Model {self.problem.name or 'of a problem'}: {self.n_unknowns} unknowns, {self.elements or self.scheme}>"
+        )
 
     if not TYPE_CHECKING:  # type checkers report names that are not listed
 
@@ -114,29 +124,61 @@ class Model:
     @cached_property
     def quantities(self) -> QuantityRows:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
-        return quantity_rows(self.problem.quantities, self.nodes, self.scheme, self.problem.names)
+        discrete = self.scheme if self.elements is None else self.elements
+        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
 
-    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    @cached_property
+    def between(self) -> Probe | None:
+        """The equation between the nodes, by which the error of a solve is estimated; made when first asked for."""
+        from parasol.pde.discretisation import probe  # which discretises again, and discretisation makes models
+
+        return probe(self)
+
+    @cached_property
+    def other_degrees(self) -> dict[int, tuple[Model, sparse.csr_array]]:
+        """Elements of other degrees on the same triangles, for the error of a solve: one more, or where there is none, all
+        that there are, each with the weights of its values at the nodes of this model."""
+        from parasol.pde.by_elements import of_degree  # which makes models
+
+        own = self.elements.degree if self.elements is not None else 0
+        higher = of_degree(self, own + 1)
+        found = [higher] if higher is not None else [of_degree(self, degree) for degree in range(2, own)]
+        models = [model for model in found if model is not None and model.elements is not None]
+        return {m.elements.degree: (m, m.weights_at(self.nodes.points)) for m in models}  # type: ignore[union-attr]
+
+    @cached_property
+    def richer(self) -> Model | None:
+        """The same problem on the same nodes with one polynomial degree more, for the error of a solve in time."""
+        from parasol.pde.discretisation import richer_model
+
+        return richer_model(self)
+
+    def weights_at(self, points: np.ndarray) -> sparse.csr_array:
+        """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
+        zero = (0,) * self.nodes.dimension
+        return derivatives_at(self.nodes, points, [zero], self.elements or self.scheme)[zero]
+
+    def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
         return self.inputs.check(mus, extrapolate=extrapolate)
 
-    def sample(self, n_samples: int, rng=0) -> np.ndarray:
+    def sample(self, n_samples: int, rng: int | np.random.Generator = 0) -> np.ndarray:
         """Random parameter vectors: scalars uniform on their scales, functions from their distributions."""
         return self.inputs.sample(n_samples, rng)
 
-    def vector(self, values=None, rng=0) -> np.ndarray:
+    def vector(self, values: Mapping[str, float] | None = None, rng: int | np.random.Generator = 0) -> np.ndarray:
         """A parameter vector from named scalars (middle of the range where not named) and drawn functions."""
         return self.inputs.vector(values, rng)
 
-    def operator(self, mu) -> sparse.csr_array:
+    def operator(self, mu: np.ndarray) -> sparse.csr_array:
         """A(mu), sparse (n_unknowns, n_unknowns)."""
         return self.terms.matrix(self.terms.operator_entries(mu))
 
-    def load(self, mu, t: float = 0.0) -> np.ndarray:
+    def load(self, mu: np.ndarray, t: float = 0.0) -> np.ndarray:
         """f(mu), (n_unknowns,), at time t."""
         return self.terms.load(mu, t)
 
-    def system(self, mu) -> System:
+    def system(self, mu: ArrayLike) -> System:
         """The discretised problem at one parameter, for Newton's method and for steps in time."""
         mu, terms, moments = np.asarray(mu, dtype=float), self.terms, self._moments
         steady_load = None if terms.load_moves else terms.load(mu)
@@ -170,16 +212,21 @@ class Model:
         entries = self.terms.operator_entries(np.zeros(self.n_parameters))
         return factorize(self.terms.pattern, entries, backend=self.solver)
 
-    def factors(self, mu) -> Factors:
-        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order."""
+    def factors(self, mu: np.ndarray) -> Factors:
+        """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order.
+
+        The last ones stay with the pattern, for the estimate of the error of what was solved with them.
+        """
         if self.terms.constant_operator:
             return self._constant_factors
         try:
-            return factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
+            factors = factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
         except SingularMatrixError as error:
             raise SingularMatrixError(f"at {describe(self, mu)}: {error}") from None
+        self.terms.pattern.last[:] = [factors]
+        return factors
 
-    def growth(self, mu) -> float:
+    def growth(self, mu: ArrayLike) -> float:
         """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""
         return spectrum(self.system(mu)).growth
 
@@ -200,12 +247,19 @@ class Model:
         except SolveFailed:
             return np.inf
 
-    def exact(self, mu, t: float | None = None) -> np.ndarray | None:
+    def exact(self, mu: np.ndarray, t: float | None = None) -> np.ndarray | None:
         """The exact solution at the nodes, stacked like a solution's values, where the problem knows it."""
         known = self.problem.exact_solutions
         return self.problem.evaluate(known.values(), self.nodes.points, mu, t) if known else None
 
-    def solve(self, mu=None, *, extrapolate: bool = False, guess=None, **in_time) -> Solution | Evolution:
+    def solve(
+        self,
+        mu: ArrayLike | Mapping[str, Any] | None = None,
+        *,
+        extrapolate: bool = False,
+        guess: ArrayLike | None = None,
+        **in_time: Any,
+    ) -> Solution | Evolution:
         """Solve at one parameter: a vector, or a mapping of names to values.
 
         Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton from.

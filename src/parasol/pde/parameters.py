@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import sympy
 
@@ -100,7 +102,7 @@ class FunctionParameter(sympy.Symbol):
         warnings.warn("parameter.law has a new name: use parameter.distribution.", DeprecationWarning, stacklevel=2)
         return self.distribution
 
-    def diff(self, *symbols, **assumptions):
+    def diff(self, *symbols: Any, **assumptions: Any) -> sympy.Expr:
         """Refuse derivatives by coordinates: only nodal values are known."""
         for given in symbols:
             s, times = given if isinstance(given, tuple | sympy.Tuple) else (given, 1)
@@ -112,7 +114,7 @@ class FunctionParameter(sympy.Symbol):
         return super().diff(*symbols, **assumptions)
 
 
-def parameters(**ranges) -> tuple[Parameter, ...]:
+def parameters(**ranges: Sequence[Any]) -> tuple[Parameter, ...]:
     """Declare parameters by keyword: `a=(0.1, 4.0)` or `a=(0.1, 4.0, "log")`.
 
     >>> a, k = parameters(a=(0.1, 4.0), k=(0.0, 2.0))

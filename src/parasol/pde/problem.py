@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
-from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
@@ -23,10 +22,30 @@ from parasol.pde.equation import (
     read_equation,
     with_unknowns,
 )
-from parasol.pde.jumps import INSTEAD, jumping_parts, jumps_between
+from parasol.pde.fluxes import (
+    FLUX_INSTEAD,
+    NORMAL_INSTEAD,
+    Balance,
+    EquationFlux,
+    NormalFlux,
+    balance,
+    outside_divergences,
+    refuse_jumping_fluxes,
+    refuse_lost_fluxes,
+    written_flux,
+)
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
-from parasol.pde.quantities import Quantity, check_quantities
-from parasol.pde.vectors import gradient
+from parasol.pde.quantities import Flux, Quantity, check_quantities
+from parasol.pde.recognise import with_regions
+from parasol.pde.refusals import (
+    refuse_changing_orders,
+    refuse_high_orders,
+    refuse_lost_jumps,
+    refuse_poles,
+    refuse_saddle_points,
+)
+from parasol.pde.regions import Region, check_regions, in_region
+from parasol.pde.vectors import Divergence, gradient, known_carried_out
 from parasol.runtime.above import borrowed
 from parasol.space.geometry.axes import axis_of
 from parasol.space.geometry.domain import Domain
@@ -44,7 +63,7 @@ class Dirichlet:
 
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         return u - to_expression(self.value)
 
@@ -55,7 +74,7 @@ class Neumann:
 
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         return _normal_derivative(u) - to_expression(self.value)
 
@@ -68,7 +87,7 @@ class Robin:
     beta: object
     value: object = 0
 
-    def equation(self, u) -> sympy.Expr:
+    def equation(self, u: sympy.Expr) -> sympy.Expr:
         """The condition as an expression that vanishes."""
         alpha, beta, value = (to_expression(v) for v in (self.alpha, self.beta, self.value))
         return alpha * u + beta * _normal_derivative(u) - value
@@ -79,7 +98,7 @@ def _normal_derivative(u) -> sympy.Expr:
     return slopes.dot(normal(*slopes.coordinates))
 
 
-Condition = Dirichlet | Neumann | Robin | sympy.Equality
+Condition = Dirichlet | Neumann | Robin | NormalFlux | sympy.Equality
 
 
 @dataclass(frozen=True)
@@ -113,6 +132,11 @@ class Problem:
     first derivative may jump: b u_x is meant as it stands. (b u).diff(x) is refused where the pieces of b are not
     constant; where they are, SymPy makes b u_x of it, and `discretize` warns that this is what is solved.
 
+    Coefficients, sources, conditions and initial states may differ by the regions of the domain, `ps.by_region(...)`; a
+    coefficient of second derivatives only under `ps.divergence`, whose flux is continuous at the interfaces. `interfaces`
+    gives sources on interfaces, {("core", "shell"): q} with a list of sources for several unknowns: the fluxes of both
+    sides add up to q, Σ n·F = q with outward normals, where the equation is −div F = f.
+
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
     `exact` is the exact solution where it is known; `settings` holds named choices for the discretisation; `quantities`
@@ -130,6 +154,7 @@ class Problem:
     unknowns: tuple[AppliedUndef, ...] = ()
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     nondivergence: bool = False
+    interfaces: Mapping[tuple[str, str], object] = field(default_factory=dict)
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
@@ -139,17 +164,22 @@ class Problem:
         object.__setattr__(self, "unknowns", given)
         # a problem that cannot be read is refused when it is declared
         self._check_unknowns()
+        self._recognise_regions()
+        check_regions(self._statements, self.region_names)
         self._check_time()
-        _ = self.forms, self.conditions
+        _ = self.forms, self.conditions, self.interface_sources
         self._check_symbols()
         check_quantities(self.quantities, self.domain, self.names)
+        _ = self.functionals
 
     @property
     def equations(self) -> tuple:
         """The equations, one per unknown."""
         many = isinstance(self.equation, Sequence) and not isinstance(self.equation, str)
         equations = tuple(self.equation) if many else (self.equation,)  # type: ignore[arg-type]
-        return tuple(with_unknowns(e, self.unknowns) if isinstance(e, sympy.Basic) else e for e in equations)
+        return tuple(
+            with_unknowns(known_carried_out(e), self.unknowns) if isinstance(e, sympy.Basic) else e for e in equations
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,79 +196,168 @@ class Problem:
         """The symbol of time, None for a steady problem."""
         return next((v for v in self.unknowns[0].args if isinstance(v, Time)), None)
 
+    def _recognise_regions(self) -> None:
+        """Make regions of the pieces by which a flux is given; domain and equations are then those with the regions."""
+        equations, domain = with_regions(self.equations, self.domain, self.coordinates)
+        if equations != list(self.equations):
+            object.__setattr__(self, "domain", domain)
+            object.__setattr__(self, "equation", equations if len(equations) > 1 else equations[0])
+
+    # ---- regions ----------------------------------------------------------------------------------------------------
+    @property
+    def region_names(self) -> tuple[str, ...]:
+        """The regions of the domain, () where it has none."""
+        return self.domain.region_names
+
+    @property
+    def _regions(self) -> tuple[int | None, ...]:
+        """The places of the regions in `region_names`, None for the domain as a whole where it has none."""
+        return tuple(range(len(self.region_names))) or (None,)
+
+    def _name_of(self, region: int | None) -> str | None:
+        return None if region is None else self.region_names[region]
+
+    @property
+    def _statements(self) -> list[sympy.Basic]:
+        """All expressions in which values may differ by region."""
+        given = [self.boundary, self.initial, self.exact, self.interfaces]
+        found: list[sympy.Basic] = [e for e in self.equations if isinstance(e, sympy.Basic)]
+        while given:
+            part = given.pop()
+            if isinstance(part, sympy.Basic):
+                found.append(part)
+            elif isinstance(part, Mapping):
+                given += part.values()
+            elif isinstance(part, list | tuple):
+                given += part
+            elif isinstance(part, Dirichlet | Neumann | Robin | NormalFlux):
+                given += vars(part).values()
+        return found
+
+    @cached_property
+    def balances(self) -> tuple[Balance | None, ...]:
+        """The divergence of each equation, with its flux; None where it has none, or second derivatives outside of it."""
+        return tuple(balance(equation) for equation in self.equations)
+
+    @cached_property
+    def outside_divergences(self) -> tuple[Form, ...]:
+        """The equations without their divergences, as terms, where values differ by region; else none."""
+        if not any(equation.has(Region) for equation in self.equations):
+            return ()
+        parts = [outside_divergences(equation) for equation in self.equations]
+        return tuple(self._read(part, "equation", needs_unknown=False) for part in parts)
+
+    def forms_in(self, region: int | None) -> tuple[Form, ...]:
+        """The equations inside a region of `region_names`, as terms; of the whole domain where it has no regions."""
+        return self._forms[region]
+
+    def fluxes_in(self, region: int | None) -> tuple[Form | None, ...]:
+        """The normal flux n·F of each equation inside a region, a form of first order.
+
+        F is such that the equation is  − factor · div F + rest = 0, see `balances`. It is None where there is no
+        divergence, or second derivatives stand outside of it: then their coefficients are the same in all regions.
+        """
+        return self._fluxes[region]
+
+    def rests_in(self, region: int | None) -> tuple[Form | None, ...]:
+        """What stands beside the divergence of each equation inside a region, rest / factor in  −div F + rest / factor = 0."""
+        return tuple(
+            None
+            if found is None
+            else self._read(found.rest / found.factor, "equation beside its divergence", region, needs_unknown=False)
+            for found in self.balances
+        )
+
+    @cached_property
+    def functionals(self) -> dict[str, Quantity]:
+        """The quantities of interest, where fluxes are those of the equations that have a divergence."""
+        own = {}
+        for name, quantity in self.quantities.items():
+            j = self.names.index(quantity.of) if isinstance(quantity, Flux) and quantity.of else 0
+            if isinstance(quantity, Flux) and quantity.coefficient is None and self.equations[j].has(Divergence):
+                flux = written_flux(self.balances[j], f"quantity {name!r}", FLUX_INSTEAD)
+                forms = {r: self._read(flux, f"quantity {name!r}", r, needs_unknown=False) for r in self._regions}
+                own[name] = EquationFlux(quantity.part, forms, self.coordinates, len(self.names))
+                own[name].check(self.domain, name)
+        return {**self.quantities, **own}
+
+    def conditions_in(self, region: int | None) -> dict[str, tuple[Form, ...]]:
+        """The boundary conditions of each part, one per unknown, where the boundary is that of a region."""
+        return self._conditions[region]
+
+    @cached_property
+    def _forms(self) -> dict[int | None, tuple[Form, ...]]:
+        return {
+            region: tuple(self._read(equation, "equation", region) for equation in self.equations)
+            for region in self._regions
+        }
+
+    @cached_property
+    def _fluxes(self) -> dict[int | None, tuple[Form | None, ...]]:
+        def flux(found: Balance | None, region: int | None) -> Form | None:
+            return None if found is None else self._read(found.normal_flux, "flux", region, needs_unknown=False)
+
+        return {region: tuple(flux(found, region) for found in self.balances) for region in self._regions}
+
+    @cached_property
+    def interface_sources(self) -> dict[frozenset[int], tuple[Form, ...]]:
+        """The sources on the interfaces between two regions, by the places of these in `region_names`: one per unknown."""
+        out = {}
+        for pair, given in self.interfaces.items():
+            if not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(self.region_names):
+                raise InputError(
+                    f"interfaces names {pair!r}. Give the names of two regions, such as ('core', 'shell'); the regions "
+                    f"are: {', '.join(self.region_names) or 'none'}."
+                )
+            sources = [to_expression(source) for source in (given if isinstance(given, list | tuple) else [given])]
+            if len(sources) != len(self.names):
+                raise InputError(f"the interface {pair} has {len(sources)} source(s) for {len(self.names)} unknown(s).")
+            where = f"source on the interface {pair}"
+            forms = tuple(self._read(-source, where, needs_unknown=False) for source in sources)
+            if any(form.operator or form.jets for form in forms):
+                raise InputError(f"the {where} contains an unknown. Only known sources are understood there.")
+            key = frozenset(self.region_names.index(name) for name in pair)
+            if key in out:
+                raise InputError(f"the {where} is given twice. Give it once.")
+            out[key] = forms
+        return out
+
     @cached_property
     def forms(self) -> tuple[Form, ...]:
-        """The equations as terms."""
-        forms = tuple(self._read(equation, "equation") for equation in self.equations)
+        """The equations as terms; those of all regions, one region after the other, where the domain has some."""
+        forms = tuple(form for region in self._regions for form in self.forms_in(region))
+        refuse_high_orders(forms)
+        for region in self._regions:
+            refuse_saddle_points(self.forms_in(region), self.names)
         for form in forms:
-            if form.order > 2:
-                raise InputError(
-                    "the equation has derivatives above order 2, which need more than one condition per boundary part."
-                )
-            if form.time_order > 2:
-                raise InputError(
-                    f"the equation has a time derivative of order {form.time_order}; up to 2 is understood."
-                )
             for term in form.operator:
                 if term.coefficient.atoms(Time):
                     raise InputError(
                         f"the coefficient {term.coefficient} of a time derivative depends on time. Divide the equation by it."
                     )
+        refuse_changing_orders([self.forms_in(region) for region in self._regions], self.names, self.region_names)
         if not self.nondivergence:
-            self._refuse_poles(forms)
-            self._refuse_lost_jumps(forms)
+            refuse_poles(forms, self.domain, self.coordinates)
+            refuse_lost_jumps(forms, self.domain, self.coordinates)
+        if self.outside_divergences:
+            refuse_lost_fluxes(
+                self.equations, self.outside_divergences, self.unknowns, nondivergence=self.nondivergence
+            )
         return forms
 
-    def _refuse_poles(self, forms: Sequence[Form]) -> None:
-        """Refuse coefficients of second derivatives that jump at a pole, as |x|/x and atan(1/x) do, where samples show it."""
-        places = self.coordinates
-        coefficients = {t.coefficient for form in forms for t in form.operator if sum(t.derivative or ()) > 1}
-        for coefficient in sorted(coefficients, key=str):
-            powers = [p for p in coefficient.atoms(sympy.Pow) if not p.exp.is_nonnegative]
-            if all(p.free_symbols.isdisjoint(places) for p in [*powers, *coefficient.atoms(TrigonometricFunction)]):
-                continue
-            if self._jumps_inside(coefficient):
-                raise InputError(
-                    f"the equation has a second derivative times {coefficient}, which jumps or is infinite inside the "
-                    f"domain: if it is a material, the condition that the flux is continuous at the interface would be "
-                    f"lost. {INSTEAD}; or say nondivergence=True if no flux is meant and the equation holds as it stands."
-                )
-
-    def _refuse_lost_jumps(self, forms: Sequence[Form]) -> None:
-        """Refuse b u_x + b_x u with a b that jumps, which is what SymPy makes of (b u).diff(x).
-
-        Where b is constant on its pieces there is no b_x to be seen, and b u_x is read as it stands: see `rough_places`.
-        """
-        for form in forms:
-            values = sympy.Tuple(form.nonlinear, *[t.coefficient for t in form.operator if not any(t.derivative or ())])
-            jets = [(term.derivative, term.coefficient) for term in form.operator]
-            for index, coefficient in [*jets, *[(jet.derivative, form.nonlinear) for jet in form.jets]]:
-                along = [v for v, order in zip(self.coordinates, index or (), strict=False) if order == sum(index) == 1]
-                for part in jumping_parts(coefficient, along):
-                    rate = part.diff(along[0])
-                    if not rate.is_number and values.has(rate) and self._jumps_inside(part):
-                        raise InputError(
-                            f"the equation has a first derivative times {part}, which jumps, beside the derivative of "
-                            f"that: it was differentiated as if it did not jump, and the condition that the flux is "
-                            f"continuous at the interface would be lost. {INSTEAD}; or say nondivergence=True if no flux "
-                            "is meant and the equation holds as it stands."
-                        )
-
-    def _jumps_inside(self, coefficient: sympy.Expr) -> bool:
-        """Whether a coefficient jumps on segments through the domain, in the middle of the parameters' ranges."""
-        low, high = self.domain.bounds
-        points = low + (high - low) * np.random.default_rng(0).random((400, len(low)))
-        points = points[self.domain.contains(points)]
-        others = sorted(coefficient.free_symbols - set(self.coordinates), key=str)
-        function = as_function(coefficient, [*self.coordinates, *others])
-        middle = [s.middle if isinstance(s, Parameter) else 0.5 for s in others]
-        return jumps_between(lambda p: function(*p.T, *middle), points[:-1], points[1:])
-
-    def _read(self, equation, where: str) -> Form:
+    def _read(self, equation, where: str, region: int | None = None, *, needs_unknown: bool = True) -> Form:
+        refuse_jumping_fluxes(equation, self.coordinates)
         bounds = self.domain.bounds
         ranges = {v: (float(low), float(high)) for v, low, high in zip(self.coordinates, *bounds, strict=True)}
         ranges |= dict.fromkeys(normal(*self.coordinates), (-1.0, 1.0))
-        return read_equation(equation, self.unknowns, where=where, ranges=ranges, nondivergence=self.nondivergence)
+        return read_equation(
+            in_region(equation, self._name_of(region)) if isinstance(equation, sympy.Basic) else equation,
+            self.unknowns,
+            where=where,
+            ranges=ranges,
+            nondivergence=self.nondivergence,
+            needs_unknown=needs_unknown,
+        )
 
     @property
     def time_order(self) -> int:
@@ -253,7 +372,14 @@ class Problem:
 
     @cached_property
     def conditions(self) -> dict[str, tuple[Form, ...]]:
-        """The boundary conditions of each part, one per unknown, as terms."""
+        """The boundary conditions of each part, one per unknown, as terms.
+
+        Where they differ by region, those in the first: `conditions_in` has all.
+        """
+        return self._conditions[self._regions[0]]
+
+    @cached_property
+    def _conditions(self) -> dict[int | None, dict[str, tuple[Form, ...]]]:
         names = self.domain.part_names
         given = self.boundary
         if given is None:
@@ -266,16 +392,17 @@ class Problem:
                 raise InputError(
                     f"boundary names the part {key!r}, which the domain does not have. Its parts are: {known}."
                 )
-        out = {}
         for name in names:
             if name not in given and REST not in given:
                 raise InputError(
                     f"the boundary part {name!r} has no condition. Add one, or give '{REST}' for all parts not named."
                 )
-            out[name] = self._conditions_on(given.get(name, given.get(REST)), name)
-        return out
+        return {
+            region: {name: self._conditions_on(given.get(name, given.get(REST)), name, region) for name in names}
+            for region in self._regions
+        }
 
-    def _conditions_on(self, conditions, name: str) -> tuple[Form, ...]:
+    def _conditions_on(self, conditions, name: str, region: int | None) -> tuple[Form, ...]:
         where = f"condition on {name!r}"
         if isinstance(conditions, Mapping):
             by_name = {str(getattr(key, "func", key)): condition for key, condition in conditions.items()}
@@ -291,11 +418,22 @@ class Problem:
                 f"the {where} is {len(conditions)} condition(s) for {len(self.names)} unknown(s) ({', '.join(self.names)}). Give a list, one each."
             )
         forms = []
-        for u, condition in zip(self.unknowns, conditions, strict=True):
-            if not isinstance(condition, Dirichlet | Neumann | Robin | sympy.Equality):
-                raise InputError(f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin or ps.Eq.")
-            equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
-            form = self._read(equation, where)
+        for j, (u, condition) in enumerate(zip(self.unknowns, conditions, strict=True)):
+            if not isinstance(condition, Condition):
+                raise InputError(
+                    f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin, ps.NormalFlux or ps.Eq."
+                )
+            if isinstance(condition, NormalFlux):
+                flux = written_flux(self.balances[j], where, NORMAL_INSTEAD)
+                equation = flux - to_expression(condition.value)
+                if not flux.has(u):
+                    raise InputError(
+                        f"the {where} of {u.func} is on the flux of equation {j + 1}, which does not contain {u.func}. Give "
+                        "the equations in the order of the unknowns."
+                    )
+            else:
+                equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
+            form = self._read(equation, where, region)
             if form.order > 1 or form.time_order > 0:
                 raise InputError(f"the {where} has derivatives above order 1, or in time.")
             forms.append(form)
@@ -340,7 +478,7 @@ class Problem:
                 )
             for part in parts:
                 strange = part.free_symbols - set(self.coordinates)
-                if any(not isinstance(s, Parameter) for s in strange):
+                if any(not isinstance(s, Parameter | Region) for s in strange):
                     raise InputError(
                         f"the initial state {part} of {name} depends on more than coordinates and parameters."
                     )
@@ -413,7 +551,7 @@ class Problem:
                     )
         known = {*self.unknowns[0].args, *self.parameter_symbols[0]}
         for expression in self.exact_solutions.values():
-            strange = expression.free_symbols - known
+            strange = expression.free_symbols - known - expression.atoms(Region)
             if strange:
                 raise InputError(
                     f"exact contains {', '.join(sorted(map(str, strange)))}, which the problem does not have."
@@ -422,7 +560,9 @@ class Problem:
     @property
     def all_forms(self) -> list[Form]:
         """The equations and the boundary conditions of all parts, as terms."""
-        return [*self.forms, *[form for forms in self.conditions.values() for form in forms]]
+        conditions = [form for region in self._regions for f in self.conditions_in(region).values() for form in f]
+        sources = [form for forms in self.interface_sources.values() for form in forms]
+        return [*self.forms, *conditions, *sources]
 
     @property
     def exact_solutions(self) -> dict[str, sympy.Expr]:
@@ -434,12 +574,21 @@ class Problem:
             )
         return {} if self.exact is None else {name: to_expression(given[name]) for name in self.names}
 
-    def evaluate(self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu, t: float | None = None) -> np.ndarray:
+    def evaluate(
+        self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu: np.ndarray, t: float | None = None
+    ) -> np.ndarray:
         """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension)."""
         scalars = self.parameter_symbols[0]
         times = [] if self.time is None or t is None else [self.time]
         symbols, columns = (*self.coordinates, *scalars, *times), [*points.T, *mu[: len(scalars)], *[t] * len(times)]
-        return np.concatenate([_compiled(e, symbols)(*columns) for e in expressions])
+
+        def values(expression: sympy.Expr) -> np.ndarray:
+            if not expression.has(Region):
+                return _compiled(expression, symbols)(*columns)
+            inside = [_compiled(in_region(expression, name), symbols)(*columns) for name in self.region_names]
+            return np.array(inside)[self.domain.region_of(points), np.arange(len(points))]
+
+        return np.concatenate([values(e) for e in expressions])
 
     @property
     def linear(self) -> bool:

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import sympy
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
+from parasol.pde.regions import check_regions, in_region
+from parasol.space.by_region import derivatives_at
+from parasol.space.elements import Elements
 from parasol.space.geometry.axes import axis_symbols
 from parasol.space.geometry.domain import Domain
-from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
-from parasol.space.operators import differentiate
 from parasol.space.quadrature import surface_points, volume_weights
 from parasol.space.stencils import Scheme
 
@@ -27,7 +29,7 @@ class Quantity(Protocol):
         """Refuse what makes no sense on this domain."""
         ...
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Weights of the values at the nodes, (n_nodes,)."""
         ...
 
@@ -48,10 +50,10 @@ class PointValue:
     def _at(self, dimension: int, name: str = "point") -> np.ndarray:
         return check_finite(check_shape(np.atleast_1d(self.point)[None], (1, dimension), f"point of {name!r}"), "point")
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """A row of interpolation."""
         zero = (0,) * nodes.dimension
-        return _rows(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
+        return derivatives_at(nodes, self._at(nodes.dimension), [zero], scheme)[zero].toarray()[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,19 +67,19 @@ class Integral:
         """Refuse a part that the domain does not have."""
         _check_part(self.part, domain, name)
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
-        """Quadrature weights."""
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
+        """Quadrature weights; of elements the integrals of their shape functions."""
         if self.part is None:
-            return volume_weights(nodes, scheme)
+            return scheme.integrals if isinstance(scheme, Elements) else volume_weights(nodes, scheme)
         zero, surface = (0,) * nodes.dimension, surface_points(nodes, self.part)
-        return _rows(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
+        return derivatives_at(nodes, surface.points, [zero], scheme)[zero].T @ surface.weights
 
 
 @dataclass(frozen=True, eq=False)
 class Average(Integral):
     """The mean of u over the domain, or over a named part of its boundary: the integral of u over that of 1."""
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Quadrature weights that sum to 1."""
         found = super().weights(nodes, scheme)
         return found / found.sum()
@@ -87,11 +89,13 @@ class Average(Integral):
 class Flux:
     """∫ coefficient · n·grad u over a named part of the boundary, n the outward normal; over all of it for None.
 
-    The coefficient is a number or an expression in the coordinates. It may not depend on parameters: multiply afterwards.
+    The coefficient is a number or an expression in the coordinates, by region too. It may not depend on parameters:
+    multiply afterwards. Without a coefficient it is the flux of the equation: ∫ n·F where the equation of the unknown has
+    `ps.divergence(F)`, ∫ n·grad u where it has no divergence.
     """
 
     part: str | None = None
-    coefficient: object = 1
+    coefficient: object = None
     of: str | None = None
 
     def check(self, domain: Domain, name: str) -> None:
@@ -99,16 +103,25 @@ class Flux:
         _check_part(self.part, domain, name)
         if not domain.part_names:
             raise InputError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
-        axis_symbols(to_expression(self.coefficient), domain.dimension, f"the coefficient of the quantity {name!r}")
+        check_regions([self._factor], domain.region_names)
+        for region in domain.region_names or (None,):
+            factor = in_region(self._factor, region)
+            axis_symbols(factor, domain.dimension, f"the coefficient of the quantity {name!r}")
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    @property
+    def _factor(self) -> sympy.Expr:
+        return sympy.S.One if self.coefficient is None else to_expression(self.coefficient)
+
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Rows of the normal derivative, summed over the part."""
         surface = surface_points(nodes, self.part)
-        expression = to_expression(self.coefficient)
-        symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
-        factor = as_function(expression, symbols)(*surface.points.T)
+        factor = np.empty(len(surface.points))
+        for region, here in _by_region(nodes, surface.points):
+            expression = in_region(self._factor, region)
+            symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
+            factor[here] = as_function(expression, symbols)(*surface.points[here].T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]
-        slopes = _rows(nodes, surface.points, first, scheme)
+        slopes = derivatives_at(nodes, surface.points, first, scheme)
         parts = [slopes[a].T @ (factor * area) for a, area in zip(first, surface.areas.T, strict=True)]
         return np.sum(parts, axis=0)
 
@@ -124,7 +137,7 @@ class Weighted:
         """Refuse what is not a row of numbers."""
         check_finite(check_shape(self.values, (None,), f"weights of the quantity {name!r}"), name)
 
-    def weights(self, nodes: Nodes, scheme: Scheme) -> np.ndarray:
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """The weights as given."""
         return np.asarray(self.values, dtype=float)
 
@@ -146,7 +159,7 @@ def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknown
             raise InputError(f"a quantity is named {name!r}. Give it a name of its own.")
         if not callable(getattr(quantity, "weights", None)):
             raise InputError(
-                f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.Weighted."
+                f"the quantity {name!r} is {quantity!r}. Use ps.PointValue, ps.Average, ps.Integral, ps.Flux or ps.pde.Weighted."
             )
         of = getattr(quantity, "of", None)
         if of is None and len(unknowns) > 1 and not isinstance(quantity, Weighted):
@@ -157,7 +170,7 @@ def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknown
 
 
 def quantity_rows(
-    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme, unknowns: Sequence[str]
+    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme | Elements, unknowns: Sequence[str]
 ) -> QuantityRows:
     """Quantities as rows of weights, (n_quantities, n_fields * n_nodes)."""
     n = nodes.n_nodes
@@ -165,16 +178,21 @@ def quantity_rows(
     for row, (name, quantity) in zip(rows, quantities.items(), strict=True):
         found = quantity.weights(nodes, scheme)
         of = getattr(quantity, "of", None)
-        field = 0 if of is None else list(unknowns).index(of)
-        if isinstance(quantity, Weighted) and of is None:
+        if of is None:
             row[:] = check_shape(found, row.shape, f"weights of the quantity {name!r}")
         else:
+            field = list(unknowns).index(of)
             row[field * n : (field + 1) * n] = check_shape(found, (n,), f"weights of the quantity {name!r}")
     return QuantityRows(tuple(quantities), rows)
 
 
-def _rows(nodes: Nodes, points: np.ndarray, derivatives, scheme: Scheme):
-    return differentiate(Cloud(nodes.points, nodes.domain), points, derivatives, scheme)
+def _by_region(nodes: Nodes, points: np.ndarray) -> list[tuple[str | None, np.ndarray]]:
+    """The names of the regions, None for a domain without, and which of the points lie in each."""
+    names = nodes.domain.region_names
+    if not names:
+        return [(None, np.arange(len(points)))]
+    regions = nodes.domain.region_of(points)
+    return [(name, np.flatnonzero(regions == i)) for i, name in enumerate(names)]
 
 
 def _check_part(part: str | None, domain: Domain, name: str) -> None:

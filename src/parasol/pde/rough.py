@@ -11,9 +11,11 @@ from scipy.spatial import KDTree
 
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Time, normal
+from parasol.pde.fluxes import coefficients
 from parasol.pde.jumps import jumping_parts, jumps_between
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
+from parasol.pde.regions import Region
 from parasol.space.geometry.corners import around
 from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
@@ -25,6 +27,7 @@ _ENDS = (0.5, 0.0, 1.0)  # and where a coefficient is steepest, if anywhere
 _UNRESOLVED = 0.05
 _NEIGHBOURS, _PER_EDGE = 6, 4  # edges between nodes that are searched, in so many steps
 _PER_BORDER = 12  # places looked at where two parts of a surface meet
+_CLAMPED = np.pi / 3  # angle above which a clamped side of a body beside a free one makes a singular corner
 _SINGULAR = 0.9  # exponent of r below which a corner is mentioned
 _ALONG = 0.25  # of the distance of two neighbours: how far from the boundary the middle between them may lie
 # a place where parts of the boundary or its sides meet, the parts before and after it, the angle inside the domain
@@ -36,7 +39,7 @@ _AS_READ = (
 )
 
 
-def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
+def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> list[str]:
     """What limits the accuracy on these nodes whatever the scheme, as sentences; empty for an ordinary problem.
 
     Seen are jumps along the coordinates in the source and the coefficients of the equation, coefficients of second
@@ -44,7 +47,7 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     solution behaves like r^λ with λ < 1 because of the kind of the conditions beside them: slopes on both sides of a
     re-entrant corner, λ = π / angle, and a value beside a slope, λ = π / (2 angle). Corners between given values have
     such solutions too, but there the scheme converges evenly. Given values that jump along the boundary are seen as well,
-    but for those that contain the normal.
+    but for those that contain the normal. Of singular points `elements` need no warning: they converge evenly there.
     """
     conditions = set(problem.conditions.values())
     alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
@@ -55,13 +58,21 @@ def rough_places(problem: Problem, nodes: Nodes) -> list[str]:
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
-        *_singular_points(problem, nodes, meetings),
+        *_singular_points(problem, nodes, [] if elements else meetings),
         *_jumping_values(problem, nodes, meetings),
     ]
 
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------
 def _jumps(problem: Problem, nodes: Nodes) -> Iterator[str]:
+    for outside in problem.outside_divergences if not problem.nondivergence else ():
+        for coefficient in coefficients(outside, order=1):
+            if coefficient.has(Region):
+                yield (
+                    f"a first derivative of the equation is multiplied by {coefficient}, which differs by region. "
+                    f"{_AS_READ}Write ps.divergence((b*u, 0)) for that."
+                )
+                break
     for form in problem.forms:
         slopes = any(sum(jet.derivative) == 1 for jet in form.jets)
         parts = [(kind + " of a first derivative" * (order == 1), order, e) for kind, order, e in _sums(form)]
@@ -149,7 +160,43 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
 
 
 # ---- corners and changes of condition --------------------------------------------------------------------------------
+def singular_reasons(problem: Problem, nodes: Nodes) -> list[str]:
+    """Where in the plane conditions or materials meet so that solutions are singular, as sentences; see `rough_places`.
+
+    Besides what `rough_places` says of conditions, corners where a clamped side of a body meets a free one, and points
+    where interfaces meet or have a kink.
+    """
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    meetings = list(_junctions(nodes.domain, thin)) if nodes.n_boundary else []
+    found = [place for place, _ in _singular(problem, nodes, meetings)]
+    if len(problem.names) > 1 and not found:
+        values = np.array([[f.states_value for f in problem.conditions[name]] for name in nodes.domain.part_names])
+        corners = [
+            point
+            for point, before, after, angle in meetings
+            if angle > _CLAMPED and np.any(values[np.argmax(before)] != values[np.argmax(after)])
+        ]
+        if corners:
+            found.append(f"conditions of another kind meet at {_place(problem, corners[0])}{_and_more(corners)}")
+    if nodes.interfaces is not None:
+        several = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes) > 1
+        crossed = nodes.points[several]
+        if len(crossed):
+            found.append(f"interfaces meet or have a kink at {_place(problem, crossed[0])}{_and_more(crossed)}")
+    return found
+
+
 def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[str]:
+    instead = ' Elements converge evenly there: method="elements".' if nodes.dimension == 2 and problem.linear else ""
+    for place, size in _singular(problem, nodes, meetings):
+        yield (
+            f"{place}: errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next."
+            f"{instead} {_ASK}"
+        )
+
+
+def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> Iterator[tuple[str, str]]:
+    """Where conditions meet so that solutions are singular, in words, and how large errors of stencils are."""
     if max(form.order for form in problem.forms) < 2:
         return
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
@@ -169,8 +216,8 @@ def _singular_points(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]
             exponent, at = min(found, key=lambda pair: pair[0])
             more = _and_more([point for _, point in found])
             yield (
-                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}: "
-                f"errors of {size} are usual at a few thousand nodes, and differ from one set of nodes to the next. {_ASK}"
+                f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}",
+                size,
             )
 
 
@@ -302,7 +349,7 @@ def singular_points(problem: Problem, thin: float) -> np.ndarray:
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in domain.part_names])
     for point, before, after, angle in _junctions(domain, thin) if domain.part_names else ():
         change = np.any(values[np.argmax(before)] != values[np.argmax(after)])
-        least = np.pi / _SINGULAR if not change else np.pi / 3 if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
+        least = np.pi / _SINGULAR if not change else _CLAMPED if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
         if angle > least:
             found.append(point)
     if domain.divided is not None:

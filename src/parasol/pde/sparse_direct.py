@@ -63,8 +63,11 @@ class Pattern:
 
     @cached_property
     def n_fields(self) -> int:
-        """Number of unknown functions: each has one unknown at every point."""
-        return max(int(np.count_nonzero(np.all(self.points == self.points[:1], axis=1))), 1)
+        """Number of unknown functions: each has one unknown at every point, and the points stand once for each."""
+        n, most = len(self.points), int(np.count_nonzero(np.all(self.points == self.points[:1], axis=1)))
+        # ghosts of two regions may stand at the same place: a point that occurs twice is not enough
+        blocks = [(k, self.points.reshape(k, n // k, -1)) for k in range(2, most + 1) if n % k == 0]
+        return max((k for k, block in blocks if np.all(block == block[0])), default=1)
 
     @cached_property
     def order(self) -> np.ndarray:

@@ -121,7 +121,7 @@ class Terms:
         """N(u, t), (n_unknowns,)."""
         out = np.zeros(len(self.pattern.points))
         for part in self.nonlinear:
-            out[part.rows] = part.value(mu, t, *self._arguments(part, u, mu))
+            out[part.rows] += part.value(mu, t, *self._arguments(part, u, mu))
         return out
 
     def nonlinear_slope(self, u: np.ndarray, t: float, mu: np.ndarray) -> np.ndarray:

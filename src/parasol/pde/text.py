@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 
 from parasol.pde.problem import Problem
+from parasol.pde.regions import Region
 from parasol.space.geometry.combine import Combination
 from parasol.space.geometry.domain import Domain, Wrapper
 
@@ -53,7 +54,8 @@ def _short(problem: Problem, equation, derivative: str) -> list[sympy.Basic]:
     """Both sides, with symbols for the unknowns and their derivatives."""
     short: dict[sympy.Basic, sympy.Basic] = {u: sympy.Symbol(str(u.func)) for u in problem.unknowns}
     sides = (equation.lhs, equation.rhs) if isinstance(equation, sympy.Equality) else (equation, sympy.S.Zero)
-    sides = [side.doit() for side in sides]
+    # a flux that differs by region is readable under its divergence only
+    sides = [side if side.has(Region) else side.doit() for side in sides]
     for found in set().union(*[side.atoms(sympy.Derivative) for side in sides]):
         axes = "".join(str(v) * int(n) for v, n in found.variable_count)
         short[found] = sympy.Symbol(derivative.format(found.expr.func, axes))

@@ -12,6 +12,7 @@ from parasol.errors import InputError
 from parasol.expressions import to_expression
 from parasol.pde.equation import Time
 from parasol.pde.jumps import INSTEAD, jumping_parts
+from parasol.pde.parameters import FunctionParameter
 
 
 class Vector(tuple):
@@ -96,10 +97,59 @@ def gradient(u: sympy.Expr, *variables: sympy.Symbol) -> Vector:
     return Vector([to_expression(u).diff(v) for v in variables], variables)
 
 
+class Divergence(sympy.Expr):
+    """Sum of the derivatives of components along their coordinates, not carried out: the flux remains known.
+
+    `.doit()` carries them out.
+
+    >>> x = sympy.Symbol("x", real=True)
+    >>> u = sympy.Function("u")(x)
+    >>> (-3 * Divergence((x * u.diff(x),), (x,))).doit()
+    -3*x*Derivative(u(x), (x, 2)) - 3*Derivative(u(x), x)
+    """
+
+    is_commutative = True
+
+    def __new__(cls, components: Iterable[sympy.Expr], coordinates: Iterable[sympy.Symbol]):
+        """Keep the components with their coordinates."""
+        return super().__new__(cls, sympy.Tuple(*components), sympy.Tuple(*coordinates))
+
+    @property
+    def components(self) -> sympy.Tuple:
+        """The components of the flux."""
+        return self.args[0]  # type: ignore[return-value]
+
+    @property
+    def coordinates(self) -> sympy.Tuple:
+        """The coordinate of each component."""
+        return self.args[1]  # type: ignore[return-value]
+
+    def doit(self, **hints) -> sympy.Expr:
+        """The divergence with its derivatives carried out, inside each region."""
+        components = self.components.doit(**hints) if hints.get("deep", True) else self.components
+        return sympy.Add(*[c.diff(v) for c, v in zip(components, self.coordinates, strict=True)])
+
+    def _eval_derivative(self, s: sympy.Symbol) -> sympy.Expr:
+        return Divergence([c.diff(s) for c in self.components], self.coordinates)
+
+    def _eval_subs(self, old, new):
+        if old in self.coordinates and not isinstance(new, sympy.Symbol):  # a value at one place
+            return self.doit().subs(old, new)
+        return None
+
+    def _sympystr(self, printer) -> str:
+        return f"div({', '.join(printer.doprint(c) for c in self.components)})"
+
+    def _latex(self, printer) -> str:
+        return rf"\nabla\cdot\left({', '.join(printer.doprint(c) for c in self.components)}\right)"
+
+
 def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.Expr:
     """Sum of the derivatives of each component along its own coordinate (those of the vector's unknown unless given).
 
-    A coefficient that jumps is refused: its derivative is not a function, and the flux through the jump would be lost.
+    With an unknown function inside, the derivatives are carried out when the equation is read (`.doit()`), so that the flux
+    remains known: its normal component is continuous at the interfaces of regions, see `by_region`. Coefficients by pieces
+    whose places are known (Piecewise, Heaviside, sign) make regions of the domain; others that jump are refused.
 
     >>> x, y = sympy.symbols("x y", real=True)
     >>> divergence((x**2, y), x, y)
@@ -115,14 +165,39 @@ def divergence(vector: Sequence[sympy.Expr], *variables: sympy.Symbol) -> sympy.
     )
     if len(components) != len(variables):
         raise InputError(f"divergence got {len(components)} components for {len(variables)} coordinates {variables}.")
-    for component in components:
-        jumps = jumping_parts(component, variables) if component.has(AppliedUndef) else []
-        if jumps:
-            raise InputError(
-                f"the flux under the divergence contains {jumps[0]}, which can jump: the condition that the flux is "
-                f"continuous at the interface of two materials would be lost. {INSTEAD}."
-            )
-    return sympy.Add(*[component.diff(v) for component, v in zip(components, variables, strict=True)])
+    for g in sorted(set().union(*[c.atoms(FunctionParameter) for c in components]), key=str):
+        g.diff(variables[0])  # which is refused; SymPy does not ask g where it stands in a sum
+    kept = Divergence(components, variables)
+    if not kept.has(AppliedUndef):
+        return kept.doit()
+    for part in jumping_parts(kept.components, variables):
+        # pieces between places that are known become regions when the problem is declared
+        where = _switch(part)
+        if where is None or where.has(AppliedUndef):
+            raise InputError(lost_flux(part))
+    return kept
+
+
+def _switch(part: sympy.Expr) -> sympy.Basic | None:
+    """On what it depends where the pieces are, of which regions can be made; None for other functions that jump."""
+    if isinstance(part, sympy.Heaviside | sympy.sign):
+        return part.args[0]
+    return sympy.Tuple(*[c for _, c in part.args]) if isinstance(part, sympy.Piecewise) else None
+
+
+def lost_flux(part: sympy.Expr) -> str:
+    """Why a flux with this part, which jumps, is refused."""
+    regions = "" if part.has(AppliedUndef) else ", or divide the domain, domain.regions(...), and use ps.by_region(...)"
+    return (
+        f"the flux under the divergence contains {part}, which can jump: the condition that the flux is continuous at the "
+        f"interface of two materials would be lost. {INSTEAD}{regions}."
+    )
+
+
+def known_carried_out(expression: sympy.Basic) -> sympy.Basic:
+    """The expression with the divergences of known functions carried out, as after an exact solution is put in."""
+    known = [part for part in expression.atoms(Divergence) if not part.has(AppliedUndef)]
+    return expression.xreplace({part: part.doit() for part in known})
 
 
 def laplacian(u: sympy.Expr, *variables: sympy.Symbol) -> sympy.Expr:

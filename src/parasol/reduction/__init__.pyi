@@ -17,4 +17,5 @@ from parasol.reduction.residuals import ResidualBuilder as ResidualBuilder
 from parasol.reduction.sampling import split as split
 from parasol.reduction.snapshots import Snapshots as Snapshots
 from parasol.reduction.snapshots import as_snapshots as as_snapshots
+from parasol.reduction.snapshots import open_snapshots as open_snapshots
 from parasol.reduction.weights import value_weights as value_weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from parasol.errors import InputError
@@ -48,7 +49,9 @@ class AffineForm:
         return sparse.csr_array(sum(t * a for t, a in zip(theta, self.operators, strict=True)))
 
 
-def affine_form(model: Model, mus=None, *, tolerance: float = 1e-10, linear_part: bool = False) -> AffineForm:
+def affine_form(
+    model: Model, mus: ArrayLike | None = None, *, tolerance: float = 1e-10, linear_part: bool = False
+) -> AffineForm:
     """Write a steady linear model as sums of functions of μ times fixed arrays; of a nonlinear one the `linear_part`.
 
     Terms the equation separates are taken as they are. A coefficient that depends on x and μ together is interpolated

@@ -26,7 +26,7 @@ class Parts(dict[str, str]):
         return content_hash(dict(self))
 
 
-def fingerprint(solver, own: object = None) -> str:
+def fingerprint(solver: object, own: object = None) -> str:
     """The hash of what determines a solver's answers: of a model its problem, nodes and matrices, and parasol's version.
 
     Of another solver it is the code and everything the object holds, down to the globals that the code names; of installed

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
@@ -47,7 +48,7 @@ class Greedy:
 
 def greedy(
     model: Model,
-    candidates=None,
+    candidates: ArrayLike | None = None,
     *,
     tolerance: float | None = None,
     n_modes: int | None = None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from parasol.checks import check_choice, check_positive, check_shape
@@ -70,11 +72,11 @@ class TimeReducedModel:
         """Number of stored times."""
         return len(self.times)
 
-    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
         return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
 
-    def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """c at the stored times, (n_samples, n_times, d), for parameters (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
         out = np.empty((len(mus), self.n_times, self.n_modes))
@@ -85,7 +87,7 @@ class TimeReducedModel:
             march(self.system.systems(mus[rows]), c, v, self.times, self.n_steps, self.integrator, values)
         return out
 
-    def lift(self, coefficients, mus=None) -> np.ndarray:
+    def lift(self, coefficients: ArrayLike, mus: ArrayLike | None = None) -> np.ndarray:
         """Values at all stored times and nodes (n_samples, n_times * n_fields * n_nodes), as `Evolution.flat`.
 
         Boundary data other than 0 are added for the parameters `mus`, which may be left out where there are none.
@@ -110,13 +112,13 @@ class TimeReducedModel:
             out[:, 0][at] = given[at]
         return out.reshape(len(c), -1)
 
-    def blocks(self, mus, *, extrapolate: bool = False) -> Iterator[np.ndarray]:
+    def blocks(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> Iterator[np.ndarray]:
         """Values for many parameters, some rows at a time."""
         mus = self.check(mus, extrapolate=extrapolate)
         for rows in slices(len(mus), max(1, _BLOCK // (self.n_times * self.basis.n_values))):
             yield self.lift(self.coefficients(mus[rows], extrapolate=True), mus[rows])
 
-    def values(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def values(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Values (n_samples, n_times * n_fields * n_nodes) for parameters (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
         out = np.empty((len(mus), self.n_times * self.basis.n_values))
@@ -126,7 +128,7 @@ class TimeReducedModel:
             start += len(block)
         return out
 
-    def growth(self, mus) -> np.ndarray:
+    def growth(self, mus: ArrayLike | Mapping[str, Any]) -> np.ndarray:
         """Fastest growth rate in time of the linear part, (n_samples,): max Re λ of the reduced equation."""
         mus = self.check(mus, extrapolate=True)
         systems, d = self.system.systems(mus), self.n_modes
@@ -209,7 +211,7 @@ def reduce_in_time(
 ) -> TimeReducedModel:
     """What `ps.reduce_in_time` was in version 0.1.0: basis and reduced model in one."""
     if basis is None:
-        basis = space_basis(model, snapshots, **({"n_modes": n_modes} if n_modes else {"tolerance": tolerance}))
+        basis = space_basis(model, snapshots, tolerance=None if n_modes else tolerance, n_modes=n_modes or None)
     return reduce_trajectories(model, basis, snapshots, tolerance=nonlinear_tolerance or tolerance, **options)
 
 

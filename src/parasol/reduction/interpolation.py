@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from parasol.checks import check_choice, check_count, check_finite, check_shape
@@ -83,7 +84,7 @@ class Interpolation:
 
 
 def interpolate(
-    vectors, *, tolerance: float | None = None, n_points: int | None = None, method: str = "qdeim"
+    vectors: ArrayLike, *, tolerance: float | None = None, n_points: int | None = None, method: str = "qdeim"
 ) -> Interpolation:
     """Choose modes and points from which every one of the vectors (n_samples, n) is known to the relative tolerance.
 

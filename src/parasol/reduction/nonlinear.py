@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from parasol.checks import check_count, check_positive, check_shape
@@ -99,15 +101,15 @@ class NonlinearReducedModel:
             start_coefficients=self.start_coefficients[:, :n_modes],
         )
 
-    def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
         return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
 
-    def coefficients(self, mus, *, extrapolate: bool = False) -> np.ndarray:
+    def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
         return self.solve(mus, extrapolate=extrapolate).coefficients
 
-    def solve(self, mus, *, extrapolate: bool = False) -> NonlinearSolutions:
+    def solve(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> NonlinearSolutions:
         """Coefficients for (n_samples, n_parameters); a warning says how many did not converge, `converged` which."""
         found = self._solve(self.check(mus, extrapolate=extrapolate))
         lost = np.flatnonzero(~found.converged)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import check_choice, check_count, check_finite, check_shape
 from parasol.errors import InputError, ParasolWarning
@@ -22,7 +24,15 @@ _SLOW = 1e-2  # relative error with modes of half the snapshots above which more
 _TURNED = 1e-6  # angle by which what was lost on the way may turn the modes without a word
 
 
-def pod(snapshots, *, tolerance=None, n_modes=None, weights=None, method=None, held_out=None) -> Basis:
+def pod(
+    snapshots: Any,
+    *,
+    tolerance: float | None = None,
+    n_modes: int | None = None,
+    weights: ArrayLike | None = None,
+    method: str | None = None,
+    held_out: Any = None,
+) -> Basis:
     """The basis V of the smallest dimension d with ||S − V Vᵀ X S|| <= tolerance ||S||, or of `n_modes` modes.
 
     By the singular values s_i of the snapshots in the inner product X = diag(weights): the smallest d with

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from parasol.checks import check_count
@@ -13,6 +14,7 @@ from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.pod import pod
+from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, check_weights
 
 _LOST = 1e-2  # part of the tolerance that the compression of single trajectories may lose
@@ -31,7 +33,14 @@ class PodGreedy:
         return f"<PodGreedy {self.basis.n_modes} modes, largest relative error {self.history[-1]:.1e}>"
 
 
-def space_basis(model: Model, snapshots, *, tolerance=None, n_modes=None, weights=None) -> Basis:
+def space_basis(
+    model: Model,
+    snapshots: Snapshots | ArrayLike,
+    *,
+    tolerance: float | None = None,
+    n_modes: int | None = None,
+    weights: np.ndarray | None = None,
+) -> Basis:
     """Modes V (n_fields * n_nodes, d) of all moments of all trajectories: Σ ||u(t) − V Vᵀ u(t)||² <= tolerance² Σ ||u(t)||².
 
     `snapshots` hold one trajectory a row (`Evolution.flat`). Values that boundary conditions fix are taken out before:
@@ -60,12 +69,12 @@ def compressed_pod(trajectories: Iterable[np.ndarray], tolerance, n_modes, weigh
 
 def pod_greedy(
     model: Model,
-    snapshots,
+    snapshots: Snapshots | ArrayLike,
     *,
     tolerance: float | None = None,
     n_modes: int | None = None,
     per_step: int = 1,
-    weights=None,
+    weights: np.ndarray | None = None,
 ) -> PodGreedy:
     """POD-greedy (Haasdonk & Ohlberger 2008): of the trajectory that is worst so far, what is missing, in `per_step` modes.
 

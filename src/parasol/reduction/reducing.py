@@ -45,17 +45,17 @@ def reduce(
     progress: Callable[[float], None] | None = None,
 ) -> ReducedModel | NonlinearReducedModel | TimeReducedModel: ...
 def reduce(
-    model,
-    basis,
-    snapshots=None,
+    model: Model,
+    basis: Basis,
+    snapshots: Snapshots | None = None,
     *,
-    tolerance=None,
-    weighting=None,
-    n_anchors=None,
-    projection=None,
-    n_steps=None,
-    progress=None,
-):
+    tolerance: float | None = None,
+    weighting: str | None = None,
+    n_anchors: int | None = None,
+    projection: str | None = None,
+    n_steps: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> ReducedModel | NonlinearReducedModel | TimeReducedModel:
     """The reduced model of a model in a basis: its coefficients come at a cost that does not know the number of nodes.
 
     What it is depends on the model:

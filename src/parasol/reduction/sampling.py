@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
@@ -17,7 +18,7 @@ _SCALES = ("linear", "log")
 
 
 def sample(
-    space,
+    space: Any,
     n_samples: int | Sequence[int],
     *,
     design: str = "sobol",
@@ -67,7 +68,9 @@ def sample(
     return np.hstack([scalars, *[f.distribution.sample(n_samples, inputs.points(f), rng) for f in box.functions]])  # type: ignore[union-attr]
 
 
-def split(mus, /, *, rng: int | np.random.Generator | None = None, **sizes) -> dict[str, np.ndarray]:
+def split(
+    mus: Any, /, *, rng: int | np.random.Generator | None = None, **sizes: float | str | None
+) -> dict[str, np.ndarray]:
     """Disjoint parts of the samples by name, each an ascending array of row indices, for parameters and solutions alike.
 
     `mus` is the samples or their number. A size is a count, a fraction of all samples between 0 and 1, or "rest" (or

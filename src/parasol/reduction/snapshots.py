@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,8 +11,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
@@ -137,7 +140,7 @@ class Snapshots:
         return replace(self, mus=self.mus[start:stop], first=self.first + start, failures=(), n_pending=0)
 
 
-def as_snapshots(mus, solutions, *, hidden=None) -> Snapshots:
+def as_snapshots(mus: Any, solutions: ArrayLike, *, hidden: ArrayLike | None = None) -> Snapshots:
     """Solutions (n_samples, n_values) that came from elsewhere, at parameters (n_samples, n_parameters)."""
     mus = _unnamed(mus)
     solutions = check_finite(check_shape(solutions, (len(mus), None), "solutions"), "solutions")
@@ -146,7 +149,7 @@ def as_snapshots(mus, solutions, *, hidden=None) -> Snapshots:
     return Snapshots(mus, (), content_hash([mus, solutions, hidden]), (chunk,))
 
 
-def open_snapshots(path) -> Snapshots:
+def open_snapshots(path: str | os.PathLike[str]) -> Snapshots:
     """Read a store without its solver, complete or not: `n_pending` says how many parameters are still to be solved.
 
     Everything is verified; a store that is damaged, of a newer version, or not a store is refused with the reason.
@@ -157,12 +160,12 @@ def open_snapshots(path) -> Snapshots:
 
 
 def solve_many(
-    solver,
-    mus,
+    solver: Any,
+    mus: Any,
     *,
     executor: Executor | None = None,
     jobs: int | None = None,
-    store=None,
+    store: str | os.PathLike[str] | None = None,
     chunk_size: int | None = None,
     progress: Callable[[float], None] | None = None,
     extrapolate: bool = False,

@@ -245,13 +245,13 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
     if there.parts is None:
         raise FileError(
             f"the snapshot store {folder} was written by an earlier version of parasol, whose solves are not reused. "
-            f"Choose another path, or read what it holds with ps.open_snapshots."
+            f"Choose another path, or read what it holds with ps.reduction.open_snapshots."
         )
     if there.fingerprint != wanted.fingerprint:
         raise FileError(
             f"the snapshot store {folder} belongs to another problem or discretisation: {there.solver}, this is "
             f"{wanted.solver}; {difference(there.parts, wanted.parts)}. Choose another path, or read what it holds with "
-            f"ps.open_snapshots."
+            f"ps.reduction.open_snapshots."
         )
     n = there.n_samples
     if there.n_parameters == wanted.n_parameters and len(mus) < n:
@@ -276,7 +276,7 @@ def _check_not_fewer(folder: Path, there: Manifest, mus: np.ndarray) -> None:
     if pairs and all(np.array_equal(given, stored[: len(given)]) for given, stored in pairs):
         raise FileError(
             f"the {len(mus)} parameters given are the first ones of the {there.n_samples} of the snapshot store {folder}. "
-            f"Read what it has with ps.open_snapshots({str(folder)!r}), or give all its parameters."
+            f"Read what it has with ps.reduction.open_snapshots({str(folder)!r}), or give all its parameters."
         )
 
 

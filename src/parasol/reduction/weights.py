@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
@@ -25,7 +26,7 @@ def time_weights(times) -> np.ndarray:
     return (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
 
 
-def value_weights(model: Model, times=None) -> np.ndarray:
+def value_weights(model: Model, times: ArrayLike | None = None) -> np.ndarray:
     """Weights (n_values,) of a solution's values such that Σ w u² is the integral of all unknowns squared.
 
     In space the volumes of the nodes' cells, in time the trapezoidal rule over the stored `times`, those of the problem

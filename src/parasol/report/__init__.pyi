@@ -13,6 +13,7 @@ from parasol.report.canvas import require_matplotlib as require_matplotlib
 from parasol.report.canvas import title as title
 from parasol.report.canvas import views as views
 from parasol.report.figures import FIGURE_SUFFIXES as FIGURE_SUFFIXES
+from parasol.report.figures import draw_nodes as draw_nodes
 from parasol.report.render import Facts as Facts
 from parasol.report.render import machine_facts as machine_facts
 from parasol.report.render import write_json as write_json

@@ -53,6 +53,12 @@ class AnswerReport:
         known = {} if self.bounds is None else self.answer.quantity_bounds
         return {name: float(np.max(bound)) for name, bound in known.items()}
 
+    @property
+    def discretisation(self) -> np.ndarray | None:
+        """Estimates of the full solver's own error, (n_samples,)."""
+        found = self.answer.discretisation
+        return None if found is None else np.atleast_1d(found)
+
     def to_dict(self) -> Facts:
         """The report as plain values."""
         answer, surrogate = self.answer, self.answer.surrogate
@@ -69,6 +75,7 @@ class AnswerReport:
             "norm": _range(_norms(answer)),
             "bound": None if self.bounds is None else _range(self.bounds.relative),
             "bound_is": self.meaning,
+            "discretisation": None if self.discretisation is None else _range(self.discretisation),
             "quantities": {name: _range(value) for name, value in answer.quantities.items()},
             "quantity_bounds": self.quantity_bounds,
             "seconds": self.seconds,
@@ -102,6 +109,10 @@ class AnswerReport:
             largest = float(np.max(self.bounds.relative))
             known = f"at most {largest:.1e} against its solver, {self.meaning}"
             rows["relative error"] = known if np.isfinite(largest) else "no bound here"
+        if self.discretisation is not None:
+            off = float(np.max(self.discretisation))
+            known = f"about {off:.1e} of its solver against the equation, estimated"
+            rows["discretisation error"] = known if np.isfinite(off) else "not known here"
         bounds = self.quantity_bounds
         for name, value in self.answer.quantities.items():
             off = bounds.get(name, np.inf)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -13,20 +14,20 @@ from parasol.errors import InputError, NotInstalled
 from parasol.pde.evolution import Evolution
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution, describe
+from parasol.space.by_region import derivatives_at
 from parasol.space.geometry.axes import AXES
 from parasol.space.geometry.domain import Domain
-from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
-from parasol.space.operators import differentiate
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from matplotlib.tri import Triangulation
 
 INK = "0.25"
 _SECTION = 41  # lattice points per axis of a cut through a solid
 
 
-def require_matplotlib():
+def require_matplotlib() -> type[Figure]:
     """Matplotlib's Figure class, or advice how to install it. No window system is touched."""
     try:
         from matplotlib.figure import Figure
@@ -89,20 +90,20 @@ def colours(values: np.ndarray) -> dict:
     return {"cmap": "viridis", "vmin": low, "vmax": high}
 
 
-def colour_bar(figure, axes, shown, label: str = "") -> None:
+def colour_bar(figure: Any, axes: Any, shown: Any, label: str = "") -> None:
     """A bar beside the axes, as high as they are."""
     bar = figure.colorbar(shown, cax=axes.inset_axes([1.04, 0.0, 0.04, 1.0]), label=label)
     bar.formatter.set_powerlimits((-2, 4))
 
 
-def outline(axes, domain: Domain, **style) -> None:
+def outline(axes: Any, domain: Domain, **style: Any) -> None:
     """The boundary of a domain in the plane."""
     for arc in domain.arcs():
         line = np.concatenate([arc.points, arc.points[:1]]) if arc.closed else arc.points
         axes.plot(*line.T, **({"color": INK, "lw": 0.9} | style))
 
 
-def frame(axes, names, domain: Domain, across=(0, 1)) -> None:
+def frame(axes: Any, names: Sequence[str], domain: Domain, across: tuple[int, int] = (0, 1)) -> None:
     """Equal scales, names and limits for two of the axes of space."""
     lower, upper = domain.bounds
     margin = np.where(domain.periods > 0, 0.0, 0.03 * float(np.max(upper - lower)))  # nothing lies beyond a seam
@@ -143,7 +144,7 @@ def views(model: Model) -> list[View]:
     found = []
     for axis, name in enumerate(model.problem.coordinates):
         points, triangles = section(nodes.domain, axis)
-        weights = differentiate(Cloud(nodes.points, nodes.domain), points, [(0, 0, 0)], model.scheme)[0, 0, 0]
+        weights = derivatives_at(nodes, points, [(0, 0, 0)], model.scheme)[0, 0, 0]
         i, j = (a for a in range(3) if a != axis)
         mesh = Triangulation(points[:, i], points[:, j], triangles)
         cut = Cut(nodes.domain, axis)

@@ -26,6 +26,7 @@ class SolveReport:
     discretise_seconds: float = 0.0
     files: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    estimate: bool = False  # of the discretisation error, which takes longer than the solve
 
     @property
     def evolution(self) -> Evolution | None:
@@ -58,6 +59,11 @@ class SolveReport:
     def error(self) -> float | None:
         """Against the exact solution, where that is known."""
         return self.solution.error
+
+    @cached_property
+    def discretisation(self) -> float | None:
+        """Estimate of the error against the equation's own solution; None where there is none."""
+        return self.solution.discretisation if self.estimate and isinstance(self.solution, Solution) else None
 
     @property
     def solver(self) -> str:
@@ -101,6 +107,7 @@ class SolveReport:
             "n_ill_conditioned": report.n_ill_conditioned,
             "median_condition": report.median_condition,
             "worst_condition": report.worst_condition,
+            "elements": None if model.elements is None else str(model.elements),
             "linear": model.problem.linear,
             "affine": model.problem.affine,
             "operator_terms": terms["operator"],
@@ -120,6 +127,7 @@ class SolveReport:
             },
             "quantities": {name: np.asarray(value).tolist() for name, value in solution.quantities.items()},
             "error": self.error,
+            "discretisation": self.discretisation,
             "seed": self.seed,
             "discretise_seconds": self.discretise_seconds,
             "files": self.files,
@@ -135,12 +143,15 @@ class SolveReport:
         ghosts = f", {self.n_ghosts} ghosts" if self.n_ghosts else ""
         polynomials = f"degree {scheme.degree}" if scheme.degree >= 0 else "no polynomials"
         ill = f", {report.n_ill_conditioned} ill-conditioned" if report.n_ill_conditioned else ""
+        stencils = {
+            "stencils": f"{scheme.kernel}, {polynomials}, {scheme.stencil_size} nodes each",
+            "stencil condition": f"median {report.median_condition:.1e}, worst {report.worst_condition:.1e}{ill}",
+        }
         rows = {
             "problem": self.problem,
             "parameters": ", ".join(values) or "none",
             "nodes": f"{nodes.n_nodes} = {nodes.n_interior} interior + {nodes.n_boundary} boundary{ghosts}",
-            "stencils": f"{scheme.kernel}, {polynomials}, {scheme.stencil_size} nodes each",
-            "stencil condition": f"median {report.median_condition:.1e}, worst {report.worst_condition:.1e}{ill}",
+            **(stencils if model.elements is None else {"elements": str(model.elements)}),
             "terms": self._term_words(),
             "seconds": f"{self.discretise_seconds:.3g} to discretise, {self.solution.seconds:.3g} to solve",
             "solver": self.solver,
@@ -165,6 +176,8 @@ class SolveReport:
         if self.error is not None:
             over = "" if self.evolution is None else " over all stored times"
             rows["relative error"] = f"{self.error:.2e} (l2{over}, against the exact solution)"
+        if self.discretisation is not None:
+            rows["discretisation error"] = f"about {self.discretisation:.1e} against the equation's solution, estimated"
         return rows
 
     def _term_words(self) -> str:

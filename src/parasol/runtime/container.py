@@ -28,7 +28,7 @@ from parasol.runtime.conformal import ConformalBound
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
 from parasol.runtime.formulas import Formula
-from parasol.runtime.layout import Layout
+from parasol.runtime.layout import Layout, RegionNodes
 from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
@@ -64,7 +64,18 @@ _KINDS: dict[str, type] = {
     **{
         kind.__name__: kind
         for kind in (
-            *(Surrogate, Layout, Outline, Features, Basis, ReducedModel, Theta, Certificate, ConformalBound),
+            *(
+                Surrogate,
+                Layout,
+                RegionNodes,
+                Outline,
+                Features,
+                Basis,
+                ReducedModel,
+                Theta,
+                Certificate,
+                ConformalBound,
+            ),
             *(RowFunction, Formula, ParameterSpace, SphereField),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
         )

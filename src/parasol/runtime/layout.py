@@ -18,6 +18,14 @@ _HIGHEST = 40  # degree of polynomials in stencils: no local system of higher de
 
 
 @dataclass(frozen=True, eq=False)
+class RegionNodes:
+    """A region of the domain: its outline, and the nodes in it and on its interfaces."""
+
+    outline: Outline
+    members: np.ndarray  # (n_members,) numbers of the nodes
+
+
+@dataclass(frozen=True, eq=False)
 class Layout:
     """What the values of a field are: unknown functions at nodes, at times where there are any.
 
@@ -34,6 +42,8 @@ class Layout:
     outline: Outline | None = None
     coordinates: tuple[str, ...] = field(default=(), metadata={"optional": True})  # their names; () is x, y, z
     time: str = field(default="t", metadata={"optional": True})  # what time is called
+    # where the field has kinks: values between nodes are computed within a region
+    regions: tuple[RegionNodes, ...] = field(default=(), metadata={"optional": True})
 
     def __post_init__(self):
         if not self.names or not all(isinstance(name, str) for name in self.names):
@@ -51,6 +61,8 @@ class Layout:
             raise InputError(f"{self.coordinates!r} do not name the {points.shape[1]} coordinates of the nodes.")
         if self.outline is not None:
             check_shape(self.outline.bounds, (2, points.shape[1]), "bounds of the outline")
+        for region in self.regions:
+            check_nodes(region.members, len(points))
         if self.scheme is not None:
             if not hasattr(self.scheme, "stencil_size"):
                 raise InputError(f"the scheme of a layout is a {type(self.scheme).__name__}.")

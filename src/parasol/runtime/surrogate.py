@@ -22,7 +22,7 @@ from parasol.runtime.layout import Layout, check_nodes
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import run, steps
 from parasol.runtime.parameters import ParameterSpace
-from parasol.runtime.program import Program, map_name, program_of
+from parasol.runtime.program import Program, StoredMap, map_name, program_of
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import Bounds, ReducedModel
@@ -53,6 +53,8 @@ class Surrogate:
     facts: dict[str, Any] = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
     readout: np.ndarray | None = None  # (n_out, n_modes) what is lifted to, where it is not all values
     quantities: Quantities | None = None  # what the problem wants to know of a field
+    # features to the logarithm of the full solver's own relative error, as estimated where the surrogate was learned
+    discretisation: StoredMap | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self):
         kinds = {
@@ -63,6 +65,7 @@ class Surrogate:
             "reduced": ReducedModel | None,
             "conformal": ConformalBound | None,
             "quantities": Quantities | None,
+            "discretisation": StoredMap | None,
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
@@ -280,6 +283,24 @@ class Surrogate:
         raise InputError(
             "nothing is known about the errors of this surrogate. Fit it from a reduced model, or give it a calibration set."
         )
+
+    def discretisation_errors(self, mus: np.ndarray) -> np.ndarray | None:
+        """Estimates of how far the full solver is from the equation's solution, relative, (n_samples,); None: not known.
+
+        By the map where there is one; else the largest that learning met, if it looked.
+        """
+        if self.discretisation is None:
+            known = self.provenance.discretisation_error
+            return None if known is None else np.full(len(mus), float(known))
+        with np.errstate(over="ignore"):
+            found = np.exp(self._discretisation_program(mus)[:, 0])
+        return np.where(self.parameters.inside(mus), found, np.inf)
+
+    @cached_property
+    def _discretisation_program(self) -> Program:
+        """From parameters to the logarithm of the discretisation error, folded."""
+        assert self.discretisation is not None
+        return Program((*self.features.operations, *self.discretisation.program.operations)).folded()
 
     def restricted(
         self, *, nodes: ArrayLike | None = None, points: ArrayLike | None = None, times: ArrayLike | None = None

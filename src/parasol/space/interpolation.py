@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -32,11 +34,27 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
     at_nodes = np.flatnonzero(~between)  # a node has its own value, wherever its neighbours are
     shape = (len(points), len(layout.points))
     weights = csr_array((np.ones(len(at_nodes)), (at_nodes, node[at_nodes])), shape)
-    if between.any():
-        zero = (0,) * layout.points.shape[1]
-        rows = differentiate(cloud, points[between], [zero], layout.scheme)[zero].tocoo()
-        weights = weights + csr_array((rows.data, (np.flatnonzero(between)[rows.row], rows.col)), shape)
+    zero = (0,) * layout.points.shape[1]
+    for where, members, own in _by_region(layout, points, np.flatnonzero(between), cloud):
+        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()
+        weights = weights + csr_array((rows.data, (where[rows.row], members[rows.col])), shape)
     return weights
+
+
+def _by_region(layout: Layout, points: np.ndarray, asked: np.ndarray, cloud: Cloud) -> Iterator:
+    """Which of the points asked for are in which region, with its nodes as numbers and as a cloud of their own."""
+    if not layout.regions:
+        if len(asked):
+            yield asked, np.arange(len(cloud.points)), cloud
+        return
+    left = asked
+    for k, region in enumerate(layout.regions):
+        domain = OutlinedDomain(region.outline)
+        # the whole domain contains them, so that the last region has what is left: within rounding of an interface
+        inside = domain.contains(points[left]) | (k + 1 == len(layout.regions))
+        if inside.any():
+            yield left[inside], region.members, Cloud(cloud.points[region.members], domain)  # type: ignore[arg-type]
+        left = left[~inside]
 
 
 def _contains(layout: Layout, points: np.ndarray) -> np.ndarray:

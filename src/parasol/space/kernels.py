@@ -28,7 +28,7 @@ class Kernel(ABC):
     """A radial function with its radial derivatives."""
 
     @abstractmethod
-    def radial(self, squared: np.ndarray, order: int, scale) -> np.ndarray:
+    def radial(self, squared: np.ndarray, order: int, scale: float | np.ndarray) -> np.ndarray:
         """F^(order) at r² = `squared`, of the kernel r ↦ phi(scale·r); `scale` broadcasts against `squared`."""
 
     @property
@@ -73,7 +73,7 @@ class _Quadric(Kernel):
     def smoothness(self) -> float:
         return math.inf
 
-    def radial(self, squared, order, scale):
+    def radial(self, squared: np.ndarray, order: int, scale: float | np.ndarray) -> np.ndarray:
         e2 = (self.epsilon * scale) ** 2
         falling = math.prod(self.power - i for i in range(order))
         return falling * (2 * e2) ** order * (1 + e2 * squared) ** (self.power - order)
@@ -104,7 +104,7 @@ class IQ(_Quadric):
 class Gaussian(_Quadric):
     """exp(−(εr)²), positive definite."""
 
-    def radial(self, squared, order, scale):
+    def radial(self, squared: np.ndarray, order: int, scale: float | np.ndarray) -> np.ndarray:
         e2 = (self.epsilon * scale) ** 2
         return (-2 * e2) ** order * np.exp(-e2 * squared)
 
@@ -133,7 +133,7 @@ class PHS(Kernel):
     def minimal_degree(self) -> int:
         return (self.power - 1) // 2
 
-    def radial(self, squared, order, scale):
+    def radial(self, squared: np.ndarray, order: int, scale: float | np.ndarray) -> np.ndarray:
         falling = math.prod(self.power - 2 * i for i in range(order)) * np.asarray(scale) ** self.power
         exponent = self.power - 2 * order
         if exponent < 0:
@@ -166,7 +166,7 @@ class Matern(Kernel):
     def smoothness(self) -> float:
         return math.ceil(2 * self.nu) - 1
 
-    def radial(self, squared, order, scale):
+    def radial(self, squared: np.ndarray, order: int, scale: float | np.ndarray) -> np.ndarray:
         from scipy import special
 
         e = np.asarray(self.epsilon * scale)
@@ -208,7 +208,7 @@ class Wendland(Kernel):
     def smoothness(self) -> float:
         return self.smooth
 
-    def radial(self, squared, order, scale):
+    def radial(self, squared: np.ndarray, order: int, scale: float | np.ndarray) -> np.ndarray:
         e = np.asarray(self.epsilon * scale)
         r = np.sqrt(squared) * e
         total = np.zeros(np.broadcast_shapes(r.shape, e.shape))

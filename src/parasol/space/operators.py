@@ -121,14 +121,14 @@ _DENSER = 0.75  # of the usual spacing: nodes that are no denser than this are n
 
 
 def simpler(scheme: Scheme, order: int = 2) -> Scheme:
-    """The scheme for nodes near singular points in the plane: polynomials of degree 3 and their smaller stencils.
+    """The scheme for nodes near singular points in the plane: two degrees less, at least 3, on their smaller stencils.
 
     High degrees do not help where the solution has no derivatives, and wide stencils reach past the singular point.
 
     >>> simpler(Scheme(PHS(9), 5, 55))
     Scheme(kernel=PHS(power=7), degree=3, stencil_size=26)
     """
-    plain = default_scheme(2, degree=3)
+    plain = default_scheme(2, degree=max(3, scheme.degree - 2))
     fits = isinstance(scheme.kernel, PHS) and scheme.degree > 3 and scheme.stencil_size > plain.stencil_size
     return plain if fits and order <= 2 else scheme
 

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from parasol.errors import InputError, UnsuitableNodes
+from parasol.space.by_region import of_regions
 from parasol.space.geometry.pieces import arc_lengths, pieces, points_along
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes
@@ -45,8 +46,13 @@ def volume_weights(nodes: Nodes, scheme: Scheme) -> np.ndarray:
 
     Small cells fill the domain; each belongs to the nearest node, whose derivatives are those of its stencil. What the
     border between two nodes' cells is counted to hardly matters, so the error is that of the small cells, cut at random
-    by the boundary.
+    by the boundary. A domain with regions is integrated region by region.
     """
+    if nodes.touches is not None:
+        total = np.zeros(nodes.n_nodes)
+        for members, own in of_regions(nodes):
+            total[members] += volume_weights(own, scheme)
+        return total
     dimension, n = nodes.dimension, nodes.n_nodes
     wrap = Wrap.of(nodes.domain)
     axes = np.eye(dimension, dtype=int)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import Delaunay
 
+from parasol.space.nodes import Nodes
 from parasol.space.wrap import Wrap
 
 
@@ -23,7 +24,7 @@ class Quality:
     nearest: np.ndarray  # (n_nodes,) distance of every node to its nearest neighbour, in units of length
 
 
-def quality(nodes) -> Quality:
+def quality(nodes: Nodes) -> Quality:
     """Measure separation, fill distance and mesh ratio of scattered nodes.
 
     q = min_i |x_i - x_j| / h(x_i), fill = max_x min_i |x - x_i| / h(x_i) over x in the domain (attained at vertices of

@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 
 from parasol import (
     Model,
-    NetworkRecipe,
     Settings,
     Surrogate,
     accuracy,
@@ -26,7 +25,7 @@ from parasol import (
     sample,
     solve_many,
 )
-from parasol.fitting import recipe_named
+from parasol.fitting import NetworkRecipe, recipe_named
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots, TimeReducedModel, as_snapshots, space_basis
 from parasol.report import Facts

@@ -15,10 +15,18 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from parasol import NetworkRecipe
 from parasol.checks import check_choice, check_count, check_shape
 from parasol.errors import InputError
-from parasol.fitting import Adam, Network, Scaling, TrainedNetwork, check_data, mean_relative_error, solve_last_layer
+from parasol.fitting import (
+    Adam,
+    Network,
+    NetworkRecipe,
+    Scaling,
+    TrainedNetwork,
+    check_data,
+    mean_relative_error,
+    solve_last_layer,
+)
 from parasol.runtime import check_inputs
 
 _SOLVABLE = 2 * 10**7  # values in the fields, above which the last layer is left as trained

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol import draw_nodes
-from parasol.report import Facts, draw_spectrum
+from parasol.report import Facts, draw_nodes, draw_spectrum
 from parasol_lab.paper.helmholtz import SHOWN as SHOWN_HELMHOLTZ
 from parasol_lab.paper.numbers import Stated
 from parasol_lab.paper.panels import draw_budget, draw_cuts, draw_efficiency, draw_in_time, draw_on_sphere, draw_solvers

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import RBFInterpolator
 
-from parasol import Evolution, Solution
 from parasol.cache import check_output, replacing
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
+from parasol.pde import Evolution, Solution
 from parasol.report import (
     FIGURE_SUFFIXES,
     INK,

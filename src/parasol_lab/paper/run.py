@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parasol import Model, NetworkRecipe, Settings, Surrogate, fit, load_problem, solve_many
+from parasol import Model, Settings, Surrogate, fit, load_problem, solve_many
 from parasol.errors import InputError
-from parasol.fitting import recipe_named
+from parasol.fitting import NetworkRecipe, recipe_named
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots
 from parasol.report import Facts

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from parasol import Model, NetworkRecipe, Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
+from parasol import Model, Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
 from parasol.checks import check_choice, check_count
 from parasol.errors import InputError, ParasolWarning
+from parasol.fitting import NetworkRecipe
 from parasol.pde import discretize_with
 from parasol.report import Facts, machine_facts
 from parasol.runtime import Basis, features_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree
 from parasol.errors import FormulaError
 from parasol.runtime.certificate import LEAST, SAFETY
+from parasol.runtime.provenance import Provenance
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.surrogate import Surrogate
@@ -49,25 +49,25 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
         except FormulaError as error:  # a coefficient that a page cannot compute
             reason = f"The certificate was left out of this page: {error}"
     if surrogate.conformal is not None and np.isfinite(surrogate.conformal.quantile):
-        facts = surrogate.conformal
+        bound = surrogate.conformal
         return {
             "kind": "conformal",
-            "quantile": facts.quantile,
-            "level": facts.level if facts.drawn else None,
-            "meaning": facts.meaning,
+            "quantile": bound.quantile,
+            "level": bound.level if bound.drawn else None,
+            "meaning": bound.meaning,
             "reason": reason,
         }
-    return {"kind": "none", "reason": reason, "measured": _measured(surrogate.facts)}
+    return {"kind": "none", "reason": reason, "measured": _measured(surrogate.provenance)}
 
 
-def _measured(facts: dict[str, Any]) -> dict[str, float]:
-    """Errors among the facts, by name."""
-    found = {name: value for name, value in facts.items() if "error" in name}
-    found |= {f"{name} error": value for name, value in (facts.get("measured") or {}).items() if name != "n"}
+def _measured(made: Provenance) -> dict[str, float]:
+    """Errors that were measured when it was made, by name."""
+    errors = {} if made.measured is None else {f"{name} error": value for name, value in asdict(made.measured).items()}
+    named = {**made.errors, **errors}
     return {
-        name.replace("_", " "): float(value)
-        for name, value in found.items()
-        if isinstance(value, float | int) and np.isfinite(value)
+        name.replace("_", " "): value
+        for name, value in named.items()
+        if name != "n error" and value is not None and np.isfinite(value)
     }
 
 

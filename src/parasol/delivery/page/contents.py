@@ -72,6 +72,12 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "rows": pack.add(wanted.rows),
         "norms": pack.add(wanted.norms),
     }
+    # the solver's own error: a program of its logarithm, or one number for the whole box
+    own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
+    data["discretisation"] = {
+        "map": None if own is None else map_program((*surrogate.features.operations, *own.program.operations), pack),
+        "constant": None if known is None else float(known),
+    }
     spans = [function.span for function in functions]
     data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from numpy.typing import ArrayLike
+
 from parasol.cache.disk import check_output, replacing
 from parasol.delivery.page.about import about
 from parasol.delivery.page.contents import contents
@@ -38,7 +40,13 @@ class Page:
         )
 
 
-def explore(surrogate: Surrogate, path: str | Path | None = None, *, title: str | None = None, samples=None) -> Page:
+def explore(
+    surrogate: Surrogate,
+    path: str | Path | None = None,
+    *,
+    title: str | None = None,
+    samples: int | ArrayLike | None = None,
+) -> Page:
     """A page with sliders that computes fields and their error bounds by itself: a notebook shows it, `path` keeps it.
 
     `samples` is for function parameters: how many drawn ones to offer, or the values (n_samples, n_points) of some.
@@ -51,13 +59,15 @@ def explore(surrogate: Surrogate, path: str | Path | None = None, *, title: str 
     return Page(html, path)
 
 
-def write_page(surrogate: Surrogate, path: str | Path, *, title: str | None = None, samples=None) -> Path:
+def write_page(
+    surrogate: Surrogate, path: str | Path, *, title: str | None = None, samples: int | ArrayLike | None = None
+) -> Path:
     """Write the explorer page of a surrogate as one self-contained `.html` file, which appears complete or not at all."""
     explore(surrogate, path, title=title, samples=samples)
     return Path(path)
 
 
-def _page(surrogate: Surrogate, title: str | None, samples) -> str:
+def _page(surrogate: Surrogate, title: str | None, samples: int | ArrayLike | None) -> str:
     if not isinstance(surrogate, Surrogate):
         raise InputError(f"cannot explore a {type(surrogate).__name__}. Pass a surrogate.")
     known = about(surrogate)

@@ -331,12 +331,18 @@ const Numbers = (() => {
       });
     }
 
-    function answer(inputs, { which = 0, time = 0 } = {}) {
-      const mu = expand(inputs), c = coefficients(mu), error = bound(inputs, mu, c);
-      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error.value) };
+    function discretisation(mu) {
+      // how far the solver itself is from the equation's solution, as estimated; null: not known
+      const found = model.discretisation;
+      return found.map ? Math.exp(run(found.map, mu)[0]) : found.constant;
     }
 
-    return { expand, coefficients, field, bound, quantities, answer };
+    function answer(inputs, { which = 0, time = 0 } = {}) {
+      const mu = expand(inputs), c = coefficients(mu), error = bound(inputs, mu, c);
+      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error.value), discretisation: discretisation(mu) };
+    }
+
+    return { expand, coefficients, field, bound, quantities, discretisation, answer };
   }
 
   return { decode, makeModel, norm };

@@ -113,7 +113,7 @@
       const digits = Number.isFinite(answer.bound.relative) ? Math.min(1, Math.max(0, (Math.log10(Math.max(answer.bound.relative, 1e-300)) + 10) / 10)) : 1;
       big.meter.style.width = `${100 * digits}%`;
       big.meter.parentElement.hidden = found.kind === "unknown";
-      quietly.textContent = found.note;
+      quietly.textContent = `${found.note} ${Words.discretisationWords(answer.discretisation)}`.trim();
     },
     make() {
       const text = make("span", { class: "big" }), said = make("span"), meter = make("div");

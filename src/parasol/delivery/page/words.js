@@ -40,6 +40,10 @@ const Words = (() => {
     return { kind: "unknown", big: "no bound", words: "nothing is known about the error of this answer", note };
   }
 
+  function discretisationWords(error) {
+    return error === null ? "" : `That solver itself is off by about ${number(error, 2)} from the equation's solution, by an estimate.`;
+  }
+
   function python(model, inputs, time) {
     const short = (x) => Number(x.toPrecision(12)), list = (values) => `[${Array.from(values, short).join(", ")}]`;
     const names = model.parameters.map((p) => p.name);
@@ -65,5 +69,5 @@ const Words = (() => {
     return lines.join("\n");
   }
 
-  return { number, errorWords, python };
+  return { number, errorWords, discretisationWords, python };
 })();

@@ -18,17 +18,17 @@ _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_n
 def describe(service: Service) -> dict[str, Any]:
     """What is served, as plain data: /v1/info."""
     surrogate, times = service.surrogate, service.surrogate.layout.times
-    facts = description(surrogate)
+    known = description(surrogate)
     # each answer says by "rigorous" whether its bound from the residual is proven
-    bounds = "residual" if surrogate.reduced is not None else facts["bound"]["kind"]
+    bounds = "residual" if surrogate.reduced is not None else known["bound"]["kind"]
     return {
         "parasol": __version__,
-        **{name: facts[name] for name in _SHARED},
-        "functions": [f["name"] for f in facts["functions"]],
+        **{name: known[name] for name in _SHARED},
+        "functions": [f["name"] for f in known["functions"]],
         "times": None if times is None else plain(times),
-        "map": facts["map"]["kind"],
+        "map": known["map"]["kind"],
         "bounds": bounds,
-        "facts": plain(surrogate.facts),
+        "facts": plain(known["made"]),
         "umbridge": model_names(surrogate),
         "limits": vars(service.limits),
         "extrapolate": service.extrapolate,

@@ -235,6 +235,8 @@ def n_places(surrogate: Surrogate) -> int:
 def _bounds(answer: Answer) -> dict[str, Any]:
     bounds = answer.bounds
     named = {"relative": bounds.relative, "absolute": bounds.values, "rigorous": bounds.rigorous}
+    if answer.discretisation is not None:
+        named["discretisation"] = np.atleast_1d(answer.discretisation)
     return {name: values[0] if answer.single else values for name, values in named.items()}
 
 

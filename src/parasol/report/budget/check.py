@@ -13,7 +13,9 @@ from scipy.stats import betabinom
 from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, SolveFailed, UnsuitableNodes
 from parasol.fitting.fit import accuracy
-from parasol.learning.nodes import discretize_on, estimate, probes
+from parasol.learning.comparing import compare, probes
+from parasol.learning.nodes import discretize_on, estimate
+from parasol.pde.by_elements import of_degree
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
@@ -44,6 +46,7 @@ class Budget:
     refinement: float | None  # discretisation error, by twice as many nodes
     kernel: float | None  # the same, by another kernel on the same nodes
     n_failed: int  # fresh parameters without a solution, left out
+    residual: float | None = None  # the discretisation error, by what solves leave of the equation between the nodes
 
     @property
     def map_errors(self) -> np.ndarray:
@@ -52,8 +55,8 @@ class Budget:
 
     @property
     def discretisation(self) -> float | None:
-        """The larger of the two estimates."""
-        known = [e for e in (self.refinement, self.kernel) if e is not None]
+        """The largest of the estimates."""
+        known = [e for e in (self.refinement, self.kernel, self.residual) if e is not None]
         return max(known) if known else None
 
     @property
@@ -123,7 +126,7 @@ class Budget:
             "level": self.level,
             "n": len(self.errors),
             "n_failed": self.n_failed,
-            "discretisation": {"refinement": self.refinement, "kernel": self.kernel},
+            "discretisation": {"refinement": self.refinement, "kernel": self.kernel, "residual": self.residual},
             "projection": _spread(self.projection_errors),
             "map": _spread(self.map_errors),
             "error": _spread(self.errors),
@@ -137,7 +140,7 @@ class Budget:
     def rows(self) -> dict[str, str]:
         """The budget in words."""
         rows: dict[str, str] = {}
-        by = {"twice the nodes": self.refinement, "another kernel": self.kernel}
+        by = {"twice the nodes": self.refinement, "another kernel": self.kernel, "its residual": self.residual}
         known = [f"about {e:.1e} by {how}" for how, e in by.items() if e is not None]
         rows["discretisation"] = ", ".join(known) or "not known: no solver to refine"
         if self.tolerance is not None and (self.discretisation or 0.0) > self.tolerance:
@@ -182,7 +185,8 @@ def check(
 
     The solver is the surrogate's own where it is in memory, `model`, or is made again from the file's nodes and the
     `problem`: the file's own where the catalogue has it, else give it. The promise is the `tolerance` it was learned to. The
-    discretisation error is estimated afresh by twice as many nodes, and by another kernel; the largest estimate counts.
+    discretisation error is estimated afresh by twice as many nodes, by another kernel, and by the residual of the solves at
+    the same parameters (`solution.discretisation`); the largest estimate counts.
     """
     if not isinstance(surrogate, Surrogate):
         raise InputError(f"cannot check a {type(surrogate).__name__}. Pass a surrogate.")
@@ -199,14 +203,14 @@ def check(
         bounds = surrogate.certify(truth.mus)
     conformal = surrogate.conformal if surrogate.reduced is None else None
     level, n_calibration = (1.0, None) if conformal is None else (conformal.level, conformal.n_calibration)
-    refinement, kernel = learned.discretisation_error, None
+    refinement, kernel, residual = learned.discretisation_error, None, None
     if isinstance(solver, Model):
         stage("estimating the discretisation error")
         afresh = estimate(
             solver, rng=rng, refined=learned.refined_nodes
         ).error  # other nodes and parameters than learning looked at
         refinement = max(afresh, refinement or 0.0)
-        kernel = other_kernel(solver)
+        kernel, residual = other_kernel(solver), between_nodes(solver)
     return Budget(
         mus=truth.mus,
         errors=found.errors,
@@ -221,17 +225,23 @@ def check(
         refinement=refinement,
         kernel=kernel,
         n_failed=n_failed,
+        residual=residual,
     )
 
 
 def other_kernel(model: Model) -> float | None:
-    """The largest relative difference to the same nodes with another spline and one polynomial degree more."""
+    """The largest relative difference to the same nodes with another spline and one polynomial degree more.
+
+    For elements, to those of one degree more on the same triangles.
+    """
     scheme = model.scheme
     power = scheme.kernel.power if isinstance(scheme.kernel, PHS) else 5
     chosen = Settings(kernel=PHS(power - 2 if power >= 7 else power + 2), degree=max(scheme.degree, 2) + 1)
     ghosts = model.n_unknowns > len(model.problem.names) * model.n_nodes
     steps = {"step": model.step, "integrator": model.integrator, "neumann": "ghosts" if ghosts else "one-sided"}
     try:
+        if model.elements is not None and (other := of_degree(model, model.elements.degree + 1)) is not None:
+            return max(compare(model, other, mus=list(probes(model)[:_N_PROBES])).errors)
         other = discretize_on(model.problem, model.nodes, replace(chosen, **steps))
         errors = []
         for mu in probes(model)[:_N_PROBES]:
@@ -240,6 +250,17 @@ def other_kernel(model: Model) -> float | None:
         return max(errors)
     except (UnsuitableNodes, SolveFailed):  # too few nodes for it, or no solution at a corner
         return None
+
+
+def between_nodes(model: Model) -> float | None:
+    """The largest estimate of a few solves by themselves, `solution.discretisation`; None where there is none."""
+    if model.problem.time is not None or model.between is None:
+        return None
+    try:
+        found = [model.solve(mu, extrapolate=True).discretisation for mu in probes(model)[:_N_PROBES]]
+    except SolveFailed:
+        return None
+    return max((e for e in found if e is not None), default=None)
 
 
 def _fresh(surrogate: Surrogate, solver, n: int, rng: int, jobs, stage) -> tuple[Snapshots, int]:

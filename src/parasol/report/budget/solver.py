@@ -9,11 +9,12 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.errors import InputError, ParasolWarning
-from parasol.learning.nodes import rebuilt
+from parasol.learning.rebuilding import rebuilt
 from parasol.pde.catalogue import load_problem, problem_names
 from parasol.pde.problem import Problem
 from parasol.pde.text import problem_words
 from parasol.reduction.fingerprints import KIND, problem_fingerprint
+from parasol.runtime.provenance import NodesRecord
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.boundary import describe
 
@@ -72,7 +73,7 @@ def _declared(surrogate: Surrogate, problem: Problem | str | None) -> Problem:
     return found
 
 
-def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> dict[str, Any]:
+def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> NodesRecord:
     """What a file without an account of its nodes leaves open; exact where the boundary conditions state values."""
     if not all(form.states_value for forms in problem.conditions.values() for form in forms):
         raise InputError(
@@ -81,5 +82,4 @@ def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> dict[str,
     rim = points[n_interior:]
     spacing = KDTree(points).query(rim, 2)[0][:, 1] if len(rim) else np.empty(0)
     edge = describe(problem.domain, rim, spacing)
-    boundary = {"normals": edge.normals, "part": edge.part, "on_part": edge.on_part, "spacing": spacing}
-    return {"neumann": "one-sided", "step": None, "integrator": None, "boundary": boundary}
+    return NodesRecord("one-sided", None, None, edge.normals, edge.part, edge.on_part, spacing)

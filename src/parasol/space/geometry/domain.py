@@ -171,7 +171,7 @@ class Domain(ABC):
         return self._arcs()
 
     def _arcs(self) -> tuple[Arc, ...]:
-        raise NotImplementedError
+        raise InputError(f"{type(self).__name__} does not say where its boundary is. Define arcs, or use ps.Implicit.")
 
     def boundary_cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
         """Boundary points no further than spacing/4 from the next, in 3 dimensions: (m, 3). In 1: the ends."""
@@ -180,7 +180,9 @@ class Domain(ABC):
         return self._cloud(check_positive(spacing, "spacing"), rng)
 
     def _cloud(self, spacing: float, rng: np.random.Generator) -> np.ndarray:
-        raise NotImplementedError
+        raise InputError(
+            f"{type(self).__name__} does not say where its boundary is. Define boundary_cloud, or use ps.Implicit."
+        )
 
     def wrap(self, points: np.ndarray) -> np.ndarray:
         """Points with periodic coordinates moved into the bounding box; all others as they are: (n, dimension)."""

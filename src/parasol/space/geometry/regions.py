@@ -65,6 +65,16 @@ class Regions(Wrapper):
         names = tuple(name for name, _ in self.given)
         return names if self._cells[-1] is None else (*names, OTHERWISE)
 
+    @property
+    def region_domains(self) -> tuple[Domain, ...]:
+        """Each region as a domain of its own."""
+        return tuple(cell for cell in self._cells if cell is not None)
+
+    @property
+    def surroundings(self) -> tuple[Domain, ...]:
+        """For each region the domain within which its points are neighbours: a periodic box as a whole goes round."""
+        return (self.base.unnamed,) * len(self.region_names) if self.periods.any() else self.region_domains
+
     @cached_property
     def shapes(self) -> tuple[Domain, ...]:
         """The shape of each region that was given, as a domain; it may reach beyond this one and into earlier ones."""

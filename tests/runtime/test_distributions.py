@@ -1,4 +1,4 @@
-"""Functions unlike their law are told from draws of it."""
+"""Functions unlike their distribution are told from draws of it."""
 
 from dataclasses import replace
 

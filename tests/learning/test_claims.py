@@ -10,8 +10,9 @@ import pytest
 
 import parasol as ps
 from parasol.fitting.fit import Accuracy
-from parasol.learning import nodes, run, sampled, solves
-from parasol.learning.nodes import box_corners, choose_nodes
+from parasol.learning import comparing, nodes, run, sampled, solves
+from parasol.learning.comparing import box_corners
+from parasol.learning.nodes import choose_nodes
 from parasol.learning.proven import _measured
 from parasol.learning.report import Evidence, Outcome
 from parasol.learning.request import Request
@@ -200,13 +201,13 @@ def test_steep_solutions_inside_the_box_are_compared():
         ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2) + bump**2 * u, 0), ps.Dirichlet(1 + x)),
         ps.scatter(ps.Box(0.0, 1.0), n_nodes=30),
     )
-    mus = nodes.probes(model, 3)
-    looked, seconds, _ = nodes._looked_at(model, mus)
-    compared = nodes._to_compare(model, looked, seconds, given=False)
+    mus = comparing.probes(model, 3)
+    looked, seconds, _ = comparing._looked_at(model, mus)
+    compared = comparing._to_compare(model, looked, seconds, given=False)
     random = [at for at in looked if at >= 3]
     steepest = sorted(random, key=lambda at: abs(mus[at, 0] - 0.5))[:2]
     assert sorted(compared) == sorted([0, 1, 2, *steepest])
-    slow = nodes._to_compare(model, looked, 2.0, given=False)
+    slow = comparing._to_compare(model, looked, 2.0, given=False)
     assert slow[0] == 0  # the middle, here the steepest of all
 
 
@@ -250,7 +251,7 @@ def test_seconds_end_inside_the_comparison_of_nodes(monkeypatch, tmp_path, secon
         return solve(self, *args, **options)
 
     monkeypatch.setattr(Model, "solve", slow)
-    for module in (nodes, solves):
+    for module in (comparing, solves):
         monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     with pytest.warns(ps.ParasolWarning, match="not met"):
         surrogate = learn(ps.load_problem("reaction-layer"), 1e-9, seconds=seconds, store=tmp_path, total=True, **quick)

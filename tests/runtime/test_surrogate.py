@@ -220,7 +220,7 @@ def test_another_basis_has_no_certificate(model, surrogate, truth):
 
 
 def test_types_are_those_asked_for_and_bounds_know_them(surrogate, truth):
-    single = ps.fit(surrogate.reduced, ps.NetworkRecipe.compact(iterations=30), n_labels=400)
+    single = ps.fit(surrogate.reduced, ps.fitting.NetworkRecipe.compact(iterations=30), n_labels=400)
     for found in (single, surrogate):
         for dtype in (np.float64, np.float32, "float32"):
             answer = found(truth.mus, dtype=dtype)
@@ -271,7 +271,7 @@ def test_the_kind_of_a_bound_is_said(surrogate, model, snapshots, truth):
 
 def test_gradients_of_single_precision_networks_are_those_of_their_answers(surrogate):
     """Values are computed in float64: differences of them show a gradient computed in float32."""
-    single = ps.fit(surrogate.reduced, ps.NetworkRecipe.compact(iterations=30), n_labels=400)
+    single = ps.fit(surrogate.reduced, ps.fitting.NetworkRecipe.compact(iterations=30), n_labels=400)
     mu, step = np.array([1.3, 0.7]), 1e-4
     for i, e in enumerate(np.eye(2)):
         ahead, behind = (single(mu + sign * step * e).values for sign in (1, -1))

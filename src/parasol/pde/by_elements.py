@@ -1,0 +1,158 @@
+"""A model by elements: nodes, triangles, conditions on values at the nodes they hold at, matrices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parasol.errors import FileError, InputError, NotInstalled, ParasolWarning, UnsuitableNodes
+from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
+from parasol.pde.elements import Given, assemble
+from parasol.pde.model import Model
+from parasol.pde.problem import Problem, Settings
+from parasol.pde.rough import rough_places, singular_reasons
+from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
+from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
+from parasol.space.nodes import Nodes
+from parasol.space.operators import StencilReport
+from parasol.space.stencils import default_scheme
+from parasol.space.triangles import Triangles
+
+_FEWEST = 20  # corners
+_HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inner_middles")  # of a mesh, in a file
+
+
+def discretize_by_elements(
+    problem: Problem, nodes: Nodes | None, degree: int, *, solver: str, step: float | None, integrator: str | None
+) -> Model:
+    """Discretise a linear problem by Lagrange elements whose corners are the given nodes.
+
+    Without nodes, the corners are as many as make about the usual number of nodes with those along the edges.
+    """
+    check_elements(problem.domain, degree)
+    if nodes is None:
+        nodes = corners_for(problem, Settings(), degree)
+    if nodes.dimension != problem.domain.dimension:
+        raise InputError(f"nodes have {nodes.dimension} coordinates, the problem's domain {problem.domain.dimension}.")
+    check_nodes(problem, nodes)
+    model = _model(problem, make_elements(nodes, degree), solver=solver, step=step, integrator=integrator)
+    for reason in rough_places(problem, model.nodes, elements=True):
+        warnings.warn(reason, ParasolWarning, stacklevel=3)
+    return model
+
+
+def elements_instead(problem: Problem, nodes: Nodes, **options) -> Model | None:
+    """A model by elements where stencils on these nodes would be undependable, with a word that says so; else None.
+
+    That is for steady linear problems in the plane at singular points: slopes at re-entrant corners, changes of condition,
+    points where more than two materials meet. Where elements cannot be made the stencils' own warnings have to do.
+    """
+    if problem.domain.dimension != 2 or problem.domain.periods.any() or problem.time is not None or not problem.linear:
+        return None
+    reasons = singular_reasons(problem, nodes)
+    if not reasons:
+        return None
+    try:
+        model = discretize_by_elements(problem, None, 2, **options)
+    except NotInstalled as error:
+        warnings.warn(f"{reasons[0]}: {error} Then elements are used here.", ParasolWarning, stacklevel=3)
+        return None
+    except (InputError, UnsuitableNodes):
+        return None
+    warnings.warn(
+        f"{reasons[0]}: solved by elements, which converge evenly there, not by stencils. Say so yourself with "
+        'method="elements", or choose method="stencils".',
+        ParasolWarning,
+        stacklevel=3,
+    )
+    return model
+
+
+def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", step=None, integrator=None) -> Model:
+    terms = assemble(problem, elements, list(_given(problem, elements)))
+    scheme = default_scheme(elements.dimension)  # for values between the nodes of a saved surrogate
+    report = StencilReport.of(np.empty(0))
+    return Model(problem, elements.nodes, scheme, report, terms, solver, step, integrator, elements)
+
+
+# ---- the same again, or finer ----------------------------------------------------------------------------------------
+def finer_elements(model: Model, n_nodes: int, *, rng=0) -> Model:
+    """The model's problem by elements of the same degree with about so many nodes of the program's choice."""
+    assert model.elements is not None
+    settings, degree = model.problem.settings.get("default", Settings()), model.elements.degree
+    elements = make_elements(corners_for(model.problem, replace(settings, n_nodes=n_nodes), degree, rng=rng), degree)
+    return _model(model.problem, elements, solver=model.solver, step=model.step, integrator=model.integrator)
+
+
+def of_degree(model: Model, degree: int) -> Model | None:
+    """The model by elements of another degree on the same triangles, where there are such elements."""
+    elements = model.elements
+    if elements is None or degree not in DEGREES[elements.dimension]:
+        return None
+    other = replace(elements, degree=degree)
+    return _model(model.problem, other, solver=model.solver, step=model.step, integrator=model.integrator)
+
+
+def mesh_facts(elements: Elements) -> dict[str, Any]:
+    """What it takes, besides the nodes, to make the same elements again: numbers and lists."""
+    mesh = elements.mesh
+    lists = {name: getattr(mesh, name).tolist() for name in _HELD}
+    return {"degree": elements.degree, "corners": elements.corners.tolist(), **lists}
+
+
+def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any], *, step, integrator) -> Model:
+    """The model of the elements that `mesh_facts` describes, with the nodes (n_nodes, dimension)."""
+    try:
+        width = problem.domain.dimension
+        lists = {name: np.array(held[name]) for name in _HELD}
+        lists |= {name: lists[name].reshape(-1, width) for name in ("inner_edges", "inner_middles")}
+        lists["inner_edges"] = lists["inner_edges"].astype(int)
+        elements = Elements(problem.domain, held["degree"], Triangles(points[held["corners"]], **lists))
+        check_elements(problem.domain, elements.degree)
+        fits = elements.nodes.points.shape == points.shape and np.allclose(elements.nodes.points, points, atol=1e-9)
+    except (KeyError, TypeError, ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise FileError("the file's account of its elements does not fit the problem: is it another one?")
+    return _model(problem, elements, step=step, integrator=integrator)
+
+
+def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> Nodes:
+    """Scatter corners so that elements of this degree have about as many nodes as the settings say.
+
+    By Euler's formula V corners in the plane, B of them on the boundary, make k² V − k (k − 1) B / 2 nodes at degree k.
+    """
+    dimension = problem.domain.dimension
+    wanted = DEFAULT_N_NODES[dimension] if settings.n_nodes is None else settings.n_nodes
+    settings = replace(settings, n_boundary=None, method="fill")
+    if dimension == 1:
+        return nodes_for(problem, replace(settings, n_nodes=1 + max(2, (wanted - 1) // degree)), rng=rng)
+    few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng)
+    root = (degree - 1) / 2 * few.n_boundary / np.sqrt(few.n_nodes)  # B grows like the square root of V
+    n_corners = ((root + np.sqrt(root**2 + 4 * wanted)) / (2 * degree)) ** 2
+    return nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(n_corners))), rng=rng)
+
+
+def _given(problem: Problem, elements: Elements) -> Iterator[Given]:
+    """The conditions that give values, at the nodes of their parts; those of a part go before slopes at its ends."""
+    nodes, names, n_unknowns = elements.nodes, problem.domain.part_names, len(problem.names)
+    regions = [None] if not problem.region_names else list(range(len(problem.region_names)))
+    own = np.zeros(nodes.n_boundary) if nodes.touches is None else np.argmax(nodes.touches[nodes.n_interior :], axis=1)
+    for region in regions:
+        conditions = problem.conditions_in(region)
+        values = np.array([[conditions[name][j].states_value for name in names] for j in range(n_unknowns)])
+        part = condition_parts(nodes, values)
+        for j in range(n_unknowns):
+            beyond = parts_beyond(nodes, [conditions[name][j] for name in names], part[j])
+            jump = beyond != part[j]  # where given values jump in the middle of a side, the node takes their mean
+            for p in np.flatnonzero(values[j]):
+                condition = conditions[names[p]][j]
+                shared = jump & ((part[j] == p) | (beyond == p))
+                for form, here in ((condition, (part[j] == p) & ~jump), (halved(condition), shared)):
+                    here = here & (own == (region or 0))
+                    if np.any(here):
+                        yield Given(form, j, nodes.n_interior + np.flatnonzero(here), nodes.part_normals[here, p])

@@ -1,0 +1,288 @@
+"""How far one solve is from the solution of its equation, estimated from what it leaves of the equation between the nodes."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy
+from scipy import sparse
+from scipy.spatial import KDTree
+
+from parasol.errors import ParasolWarning, SolveFailed, UnsuitableNodes
+from parasol.expressions import Function, as_function
+from parasol.pde.discretize import discretize
+from parasol.pde.equation import Form
+from parasol.pde.evolution import Evolution
+from parasol.pde.rough import singular_points
+from parasol.pde.sparse_direct import Factors, random_signs
+from parasol.pde.steady import Solution, relative_error
+from parasol.space.kernels import PHS, MultiIndex, n_monomials
+from parasol.space.neighbours import Cloud
+from parasol.space.nodes import Nodes
+from parasol.space.operators import differentiate
+from parasol.space.stencils import Scheme
+
+if TYPE_CHECKING:
+    from parasol.pde.model import Model
+
+_PER_NODE = 3  # points in the cell of each inner node, beside the node itself
+_RADIUS = 0.5  # of a node's cell, in distances to its neighbours
+_PER_MONOMIAL = 1.5  # nodes of a stencil at least
+_SIGNS = 2  # random signs that are tried
+_FAST, _SINGULAR = 0.25, 1.3  # how changes from degree to degree go on: below this ratio geometrically, else by so much
+_TOLERANCE = 1e-5  # of steps that adapt, where none was given
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    """One equation at points between the nodes, each in the cell of the node whose row it belongs to."""
+
+    rows: np.ndarray  # (n_points,) row of the system
+    points: np.ndarray  # (n_points, dimension)
+    weights: dict[MultiIndex, sparse.csr_array]  # (n_points, n_nodes + n_ghosts)
+    source: Function  # of coordinates and scalar parameters
+    operator: tuple[tuple[int, MultiIndex, Function], ...]  # unknown, derivative, coefficient
+    jets: tuple[tuple[int, MultiIndex], ...]
+    nonlinear: Function  # of coordinates, scalar parameters and jets
+
+    def residual(self, fields: np.ndarray, scalars: np.ndarray) -> np.ndarray:
+        """Right-hand side less left-hand side at the points, of fields (n_fields, n_nodes + n_ghosts)."""
+        known = [*self.points.T, *scalars]
+        out = np.zeros(len(self.points)) + self.source(*known)
+        for unknown, derivative, coefficient in self.operator:
+            out -= coefficient(*known) * (self.weights[derivative] @ fields[unknown])
+        if self.jets:
+            out -= self.nonlinear(
+                *known, *[self.weights[derivative] @ fields[unknown] for unknown, derivative in self.jets]
+            )
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """The equation of a model once more, with polynomials of one degree more: at its nodes, and at points between them."""
+
+    model: Model
+    other: Model  # on the same nodes, with the same ghosts
+    between: tuple[_Sampled, ...]
+
+    def residuals(self, unknowns: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a solution (n_unknowns,) leaves of the equations: mean and standard deviation in the cell of each row."""
+        at_nodes = -self.other.system(mu).residual(unknowns)
+        count, total, square = np.ones_like(at_nodes), at_nodes.copy(), at_nodes**2
+        fields = unknowns.reshape(self.model.layout.n_fields, -1)
+        for sampled in self.between:
+            with np.errstate(all="ignore"):  # a formula may have no value at a point that is no node
+                found = sampled.residual(fields, mu[: self.model.inputs.n_scalars])
+            known = np.isfinite(found)
+            rows, found = sampled.rows[known], found[known]
+            for sums, values in ((count, 1.0), (total, found), (square, found**2)):
+                np.add.at(sums, rows, values)
+        mean = total / count
+        variance = np.maximum(square / count - mean**2, 0.0) * count / np.maximum(count - 1, 1)
+        return mean, np.sqrt(variance)
+
+
+def probe(model: Model) -> Probe | None:
+    """The equation of a steady model between its nodes, None where its nodes are too few for it, or stand in elements."""
+    other = richer_model(model) if model.problem.time is None else None
+    if other is None:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)  # what is to be said of these nodes was said of the model
+        try:
+            return Probe(model, other, tuple(_sampled(model, other.scheme)))
+        except UnsuitableNodes:
+            return None
+
+
+def richer_model(model: Model) -> Model | None:
+    """The same problem on the same nodes with polynomials of one degree more; None where there is no such model."""
+    if getattr(model, "elements", None) is not None:
+        return None
+    scheme, ghosts = richer(model), "ghosts" if model.layout.n_ghosts else "one-sided"
+    chosen = {"kernel": scheme.kernel, "degree": scheme.degree, "stencil_size": scheme.stencil_size}
+    steps = {"step": model.step, "integrator": model.integrator}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)
+        try:
+            return discretize(model.problem, model.nodes, neumann=ghosts, solver=model.solver, **chosen, **steps)
+        except UnsuitableNodes:
+            return None
+
+
+def richer(model: Model) -> Scheme:
+    """The model's scheme with polynomials of one degree more, on stencils as large if they suffice."""
+    scheme, dimension = model.scheme, model.nodes.dimension
+    degree, kernel = scheme.degree + 1, scheme.kernel
+    if not isinstance(kernel, PHS):  # what a kernel without polynomials leaves is judged by splines with them
+        order = max(form.order for form in model.problem.forms)
+        degree = max(
+            d for d in range(order + 1, 9) if d == order + 1 or 2 * n_monomials(dimension, d) <= scheme.stencil_size
+        )
+        kernel = PHS(min(2 * degree + 1, 9))
+    return Scheme(
+        kernel, degree, max(scheme.stencil_size, int(np.ceil(_PER_MONOMIAL * n_monomials(dimension, degree))))
+    )
+
+
+def discretisation(solution: Solution) -> float | None:
+    """Estimate of the relative error of a steady solve against the equation's own solution; None where there is none.
+
+    With u the solve and ρ(x) = f − L u what it leaves of the equation at points x between the nodes, derivatives there
+    taken with one degree more, the errors d and e of
+
+        A d = mean of ρ over the cell of each node,    A e = ± its standard deviation, signs at random
+
+    are those of what the scheme misses evenly, and of what no scheme on these nodes could see: jumps, corners, layers.
+    The estimate is (‖d‖² + ‖e‖²)^½ / ‖u‖ at the nodes, the largest over the unknown functions.
+    """
+    model, unknowns = solution.model, solution.unknowns
+    return None if unknowns is None else error_of(model, unknowns, solution.mu)
+
+
+def error_of(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> float | None:
+    """The same of a solution by its values at nodes and ghosts, (n_unknowns,)."""
+    if model.elements is not None:
+        return _by_degree(model, unknowns, mu)
+    prepared = model.between
+    if prepared is None:
+        return None
+    mean, deviation = prepared.residuals(unknowns, mu)
+    signs = random_signs(_SIGNS * len(mean)).reshape(_SIGNS, -1)
+    found = _linearised(model, unknowns, mu).solve(np.vstack([mean, signs * deviation]).T).T
+    values = model.layout.at_nodes(unknowns)
+    even, *random = [relative_error(model, values + model.layout.at_nodes(d), values) for d in found]
+    return float(np.hypot(even, np.sqrt(np.mean(np.square(random)))))
+
+
+def evolution_error(evolution: Evolution) -> float | None:
+    """Estimate of the relative error of a solve in time, over all stored times; None where there is none.
+
+    The problem is integrated once more, with one degree more and in steps half as long, or to a tenth of the tolerance:
+    the difference holds the errors in space and in time.
+    """
+    model, options = evolution.model, evolution.options
+    other = None if options is None else model.richer
+    if other is None or options is None:
+        return None
+    finer = dict(options)
+    if options["step"] is not None:
+        finer["step"] = options["step"] / 2  # type: ignore[operator]
+    else:
+        finer["tolerance"] = (options["tolerance"] or _TOLERANCE) / 10  # type: ignore[operator]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)
+        try:
+            better = other.solve(evolution.mu, extrapolate=True, times=evolution.times, **finer)
+        except SolveFailed:
+            return None
+    return relative_error(model, evolution.values, better.values)
+
+
+def _by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> float | None:
+    """The estimate for elements: what one degree more on the same triangles changes.
+
+    Where there is no degree more, the changes u₃ − u₂ and u₄ − u₃ are continued: as a geometric series where they fall
+    fast, and else by the share of the last change that singular points leave (1.3, measured on the thermal block).
+    """
+    solved = {model.elements.degree: values}  # type: ignore[union-attr]
+    for degree, (other, weights) in model.other_degrees.items():
+        solved[degree] = np.ravel(
+            (weights @ other.solve(mu, extrapolate=True).values.reshape(len(model.problem.names), -1).T).T
+        )
+    degrees = sorted(solved)
+    changes = [relative_error(model, solved[low], solved[high]) for low, high in itertools.pairwise(degrees)]
+    if not changes:
+        return None
+    if degrees[-1] > model.elements.degree:  # type: ignore[union-attr]
+        return changes[-1]
+    ratio = changes[-1] / max(changes[0], 1e-300) if len(changes) > 1 else 1.0
+    return changes[-1] * (ratio / (1 - ratio) if ratio < _FAST else _SINGULAR)
+
+
+def _linearised(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> Factors:
+    """Factors of the equations' derivative by the unknowns at a solution: the last ones, where those are of this matrix."""
+    system = model.system(mu)
+    if system.jacobian is None and model.terms.constant_operator:
+        return model.factors(mu)
+    return system.factorize(system.stiffness + (0.0 if system.jacobian is None else system.jacobian(unknowns, 0.0)))
+
+
+def _sampled(model: Model, scheme: Scheme) -> Iterator[_Sampled]:
+    """The equations at points between the nodes, but for those with functions known at the nodes alone."""
+    nodes, problem = model.nodes, model.problem
+    if getattr(nodes, "touches", None) is not None:
+        return
+    points, owner = _points_between(nodes)
+    cloud = _cloud(model)
+    forms = [form for form in problem.forms if not form.symbols & set(problem.parameter_symbols[1])]
+    wanted = sorted({index for form in forms for _, index in _derivatives(form)})
+    if not len(points) or not wanted:
+        return
+    weights = differentiate(cloud, points, wanted, scheme).matrices
+    for j, form in enumerate(problem.forms):
+        if form in forms:
+            yield _equation(problem, form, j * len(cloud.points) + owner, points, dict(weights))
+
+
+def _equation(problem, form: Form, rows: np.ndarray, points: np.ndarray, weights: dict) -> _Sampled:
+    symbols = [*problem.coordinates, *problem.parameter_symbols[0]]
+
+    def function(expression: sympy.Expr, extra: Sequence[sympy.Symbol] = ()) -> Function:
+        return as_function(expression, [*symbols, *extra])
+
+    jets = [jet.symbol for jet in form.jets]
+    return _Sampled(
+        rows,
+        points,
+        weights,
+        function(sympy.Add(*[term.theta * term.coefficient for term in form.source])),
+        tuple((term.unknown, term.derivative or (), function(term.theta * term.coefficient)) for term in form.operator),
+        tuple((jet.unknown, jet.derivative) for jet in form.jets),
+        function(form.nonlinear, jets),
+    )
+
+
+def _derivatives(form: Form) -> set[tuple[int, MultiIndex]]:
+    return {(term.unknown, term.derivative or ()) for term in form.operator} | {
+        (jet.unknown, jet.derivative) for jet in form.jets
+    }
+
+
+def _points_between(nodes: Nodes) -> tuple[np.ndarray, np.ndarray]:
+    """Points spread over the cells of the inner nodes, always the same, and the node of each; those outside are left out."""
+    rng, dimension, n = np.random.default_rng(0), nodes.dimension, nodes.n_interior
+    share = (np.arange(_PER_NODE) + rng.random((n, _PER_NODE))) / _PER_NODE
+    if dimension == 1:
+        steps = 2 * share[..., None] - 1
+    else:
+        directions = np.zeros((_PER_NODE, dimension))  # evenly around a circle, which is turned at random
+        angle = 2 * np.pi * np.arange(_PER_NODE) / _PER_NODE
+        directions[:, 0], directions[:, 1] = np.cos(angle), np.sin(angle)
+        turned = directions @ np.linalg.qr(rng.standard_normal((n, dimension, dimension)))[0]
+        inner = 1 / (_PER_NODE + 1)  # of the cell, which the node itself speaks for
+        steps = (inner + (1 - inner) * share[..., None]) ** (1 / dimension) * turned
+    near = Cloud(nodes.points, nodes.domain).nearest(nodes.interior, min(2 * dimension + 1, nodes.n_nodes))[1][:, 1:]
+    known = np.isfinite(near)  # but for those behind a wall
+    spacing = np.sum(near, axis=1, where=known) / np.maximum(np.sum(known, axis=1), 1)
+    points = nodes.interior[:, None] + _RADIUS * spacing[:, None, None] * steps
+    points = nodes.domain.wrap(points.reshape(-1, dimension))
+    inside = nodes.domain.contains(points)
+    return points[inside], np.repeat(np.arange(n), _PER_NODE)[inside]
+
+
+def _cloud(model: Model) -> Cloud:
+    """The nodes and ghosts of a model; each ghost is seen where its boundary node is."""
+    nodes, points = model.nodes, model.terms.pattern.points[: model.n_nodes + model.layout.n_ghosts]
+    anchors = nodes.points
+    if model.layout.n_ghosts:
+        _, nearest = KDTree(nodes.boundary).query(points[model.n_nodes :])
+        anchors = np.vstack([anchors, nodes.boundary[nearest]])
+    thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+    return Cloud(points, nodes.domain, anchors, singular_points(model.problem, thin))

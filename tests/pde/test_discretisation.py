@@ -1,0 +1,134 @@
+"""The estimate of one solve's discretisation error against exact solutions, smooth ones and rough ones."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import parasol as ps
+from parasol.space.kernels import IMQ
+
+x, y = ps.coordinates("x y")
+u, v = ps.unknown("u", x), ps.unknown("v", x, y)
+
+
+def line():
+    """-u'' = H(x - 0.37)."""
+    exact = 1 + (1 + 0.63**2 / 2) * x - sp.Max(x - 0.37, 0) ** 2 / 2
+    return ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), sp.Heaviside(x - 0.37)), ps.Dirichlet(1 + x), exact=exact)
+
+
+def disc():
+    """A source in a small disc: v is a parabola in it and a logarithm outside."""
+    r = sp.sqrt(x**2 + y**2)
+    inside, logarithm = (0.09 - r**2) / 4 - 0.045 * sp.log(0.3), -0.045 * sp.log(sp.Max(r, 1e-9))
+    source = sp.Piecewise((1, r < 0.3), (0, True))
+    exact = 0.1 + sp.Piecewise((inside, r < 0.3), (logarithm, True))
+    return ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(v), source), ps.Dirichlet(0.1), exact=exact)
+
+
+def corner(natural):
+    """r^(2/3) cos(2φ/3), or sin, with slopes or values given on both sides of the corner."""
+    angle = sp.Piecewise((sp.atan2(y, x), y >= 0), (sp.atan2(y, x) + 2 * sp.pi, True))
+    value = (x**2 + y**2) ** sp.Rational(1, 3) * (sp.cos if natural else sp.sin)(2 * angle / 3)
+    domain = ps.Box((-1, -1), (1, 1)) - ps.Box((0, -1.5), (1.5, 0)).named("notch")
+    given = {"notch": ps.Neumann(0) if natural else ps.Dirichlet(0)}
+    boundary = {name: ps.Dirichlet(value) for name in domain.part_names} | given
+    return ps.Problem(domain, ps.Eq(-ps.laplacian(v), 0), boundary, exact=value)
+
+
+def ratio(problem, n, mu=None, rng=0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n, rng=rng), **options)
+        found = model.solve(mu)
+    return found.discretisation / found.error
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "mus"),
+    [
+        ("boundary-layer", (500, 1000), ({"nu": 0.05}, {"nu": 1.0})),
+        ("reaction-layer", (30, 120), ({"nu": 1e-3}, {"nu": 0.03})),
+        ("periodic-channel", (1000,), ({"speed": 0.0}, {"speed": 10.0})),
+        ("elasticity", (500, 800), ({"ratio": 0.5}, {"ratio": 5.0})),
+        ("bratu", (500,), ({"rate": 0.3}, {"rate": 1.98})),
+        ("nonlinear-diffusion", (500,), ({"strength": 5.0},)),
+        ("hollow-block", (1000,), ({"reaction": 5.0},)),
+    ],
+)
+def test_on_smooth_problems_it_is_the_error(name, counts, mus):
+    problem = ps.load_problem(name)
+    ratios = [ratio(problem, n, mu) for n in counts for mu in mus]
+    assert min(ratios) > 0.4
+    assert np.median(ratios) < 2
+    assert max(ratios) < 5  # what nodes could miss is larger than what they do where a matrix happens to be sensitive
+
+
+@pytest.mark.parametrize(
+    ("problem", "counts", "seeds"),
+    [
+        (line(), (30, 41, 68, 82, 200), (0,)),
+        (disc(), (250, 500, 1000), (0, 1, 2)),
+        (corner(natural=True), (250, 500, 1000), (0, 1, 2)),
+        (corner(natural=False), (250, 500, 1000), (0, 1, 2)),
+    ],
+    ids=["line", "disc", "slopes", "values"],
+)
+def test_on_rough_problems_it_has_the_size_of_the_error(problem, counts, seeds):
+    ratios = np.array([ratio(problem, n, rng=seed) for n in counts for seed in seeds])
+    assert np.min(ratios) > 0.2
+    assert np.max(ratios) < 5
+    assert np.mean((ratios > 1 / 3) & (ratios < 3)) >= 0.8
+
+
+def test_a_kernel_without_polynomials_is_judged_by_splines():
+    problem = ps.load_problem("boundary-layer")
+    for n in (500, 1000):
+        assert 1 / 3 < ratio(problem, n, {"nu": 0.2}, kernel=IMQ(3.0), degree=-1, stencil_size=50) < 3
+
+
+def test_boundary_values_by_a_random_function():
+    problem = ps.load_problem("schrodinger")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=600))
+    mu = np.where(np.arange(model.n_parameters) >= 0, 1.0, 0.0)  # u = sinh r / r / sinh 1
+    found = model.solve(mu, extrapolate=True)
+    r = np.maximum(np.linalg.norm(model.nodes.points, axis=1), 1e-9)
+    exact = np.sinh(r) / r / np.sinh(1)
+    error = np.linalg.norm(found.values - exact) / np.linalg.norm(exact)
+    assert 1 / 3 < found.discretisation / error < 3
+
+
+def test_it_costs_nothing_until_it_is_asked_for():
+    problem = ps.load_problem("boundary-layer")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=300))
+    first, second = model.solve({"nu": 0.2}), model.solve({"nu": 0.3})
+    assert "between" not in vars(model)
+    values = [first.discretisation, second.discretisation]
+    prepared = model.between
+    assert first.discretisation == values[0] != values[1]
+    assert model.between is prepared
+
+
+def test_nothing_is_said_where_nodes_are_too_few():
+    problem = ps.load_problem("boundary-layer")
+    with pytest.warns(ps.ParasolWarning, match="more than half"):
+        model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=30), degree=3, stencil_size=22)
+    assert model.solve({"nu": 1.0}).discretisation is not None
+    with pytest.warns(ps.ParasolWarning, match="more than half"):
+        model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=30), degree=4, stencil_size=30)
+    assert model.solve({"nu": 1.0}).discretisation is None
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "options"),
+    [("heat", 200, {}), ("heat", 200, {"step": 0.05}), ("burgers", 60, {}), ("wave", 300, {"step": 0.02})],
+)
+def test_in_time_it_holds_the_errors_of_space_and_of_steps(name, n, options):
+    problem = ps.load_problem(name)
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n))
+    for mu in model.parameters.bounds:
+        found = model.solve(mu, **options)
+        assert 1 / 3 < found.discretisation / found.error < 3
+    assert found.at(found.times[1]).discretisation is None  # one moment alone does not know how it came about
