@@ -23,6 +23,7 @@ from parasol.pde.sparse_direct import BACKENDS
 from parasol.space.by_region import check_regions
 from parasol.space.kernels import Kernel
 from parasol.space.nodes import Nodes, lattice, scatter
+from parasol.space.operators import simpler
 from parasol.space.spacing import feature_spacing, graded_spacing
 from parasol.space.stencils import default_scheme
 
@@ -111,8 +112,9 @@ def nodes_for(problem: Problem, settings: Settings, *, rng: int = 0, elements: b
         singular = singular_points(problem, 0.3 * (domain.volume() / n_nodes) ** 0.5, slopes=elements)
         if settings.method == "fill" and len(singular):
             chosen = {name: getattr(settings, name) for name in ("kernel", "degree", "stencil_size")}
-            size = default_scheme(2, **chosen).stencil_size
-            spacing = graded_spacing(domain, singular, n_nodes=n_nodes, stencil_size=size)
+            scheme = default_scheme(2, **chosen)
+            near = scheme if domain.region_names else simpler(scheme)  # what `row_blocks` will take there
+            spacing = graded_spacing(domain, singular, n_nodes=n_nodes, stencil_size=near.stencil_size)
         else:
             spacing = feature_spacing(domain)
     return scatter(

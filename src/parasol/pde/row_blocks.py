@@ -13,6 +13,7 @@ from parasol.pde.blocks import Block, Points
 from parasol.pde.equation import Form, Term, Time
 from parasol.pde.interfaces import conditions_of, interface_blocks, plan_interfaces
 from parasol.pde.problem import Problem
+from parasol.pde.rough import singular_points
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, ghosts
 
@@ -90,14 +91,15 @@ def row_blocks(
                             Block(some, j * n + condition_row[here], boundary[here], normals[j, here], region)
                         )
     blocks += interface_blocks(problem, nodes, plan, part, sloped, n_before)
-    return _points(nodes, points, anchors, own), [block for block in blocks if len(block.rows)]
+    return _points(problem, nodes, points, anchors, own), [block for block in blocks if len(block.rows)]
 
 
-def _points(nodes: Nodes, points: np.ndarray, anchors: np.ndarray, own: np.ndarray) -> Points:
+def _points(problem: Problem, nodes: Nodes, points: np.ndarray, anchors: np.ndarray, own: np.ndarray) -> Points:
     """The points with one cloud per region: `own` (n, n_regions) says whose they are, `anchors` (n,) are their nodes."""
     places = nodes.points[anchors]
     if nodes.touches is None:
-        cloud = Cloud(points, nodes.domain, places)
+        thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
+        cloud = Cloud(points, nodes.domain, places, singular_points(problem, thin))
         return Points(points, (cloud,), (np.arange(len(points)),))
     members = tuple(np.flatnonzero(column) for column in own.T)
     domains = nodes.domain.divided.surroundings

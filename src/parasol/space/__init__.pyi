@@ -13,5 +13,6 @@ from parasol.space.nodes import Nodes as Nodes
 from parasol.space.operators import differentiate as differentiate
 from parasol.space.quality import quality as quality
 from parasol.space.spacing import feature_spacing as feature_spacing
+from parasol.space.spacing import graded_spacing as graded_spacing
 from parasol.space.stencils import Scheme as Scheme
 from parasol.space.stencils import default_scheme as default_scheme

@@ -25,6 +25,7 @@ class Cloud:
     points: np.ndarray  # (n, dimension)
     domain: Domain | None = None
     anchors: np.ndarray | None = None  # (n, dimension)
+    singular: np.ndarray | None = None  # (m, 2) points of the plane near which stencils are simpler
 
     @property
     def wrap(self) -> Wrap:

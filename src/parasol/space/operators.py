@@ -12,9 +12,9 @@ from scipy import sparse
 
 from parasol.checks import ParasolWarning
 from parasol.errors import UnsuitableNodes
-from parasol.space.kernels import MultiIndex, n_monomials
+from parasol.space.kernels import PHS, MultiIndex, n_monomials
 from parasol.space.neighbours import Cloud
-from parasol.space.stencils import Scheme, stencil_weights
+from parasol.space.stencils import Scheme, default_scheme, stencil_weights
 
 _NARROW = 0.04  # by which such a 1 may be off
 ILL_CONDITIONED = 1e12  # estimated; a known answer then comes back with fewer than four digits
@@ -79,6 +79,12 @@ def differentiate(
     for n in np.unique(count):
         here = np.flatnonzero(count == n) if len(np.unique(count)) > 1 else slice(None)
         weights[here, :, :n], condition[here] = _weights(cloud, centers[here], columns[here, :n], derivatives, scheme)
+    simple = simpler(scheme, max(sum(a) for a in derivatives))
+    near = _near_singular(cloud, centers, distance, simple.stencil_size) if simple is not scheme else np.empty(0, int)
+    if len(near):
+        weights[near] = 0.0
+        found = _weights(cloud, centers[near], columns[near, : simple.stencil_size], derivatives, simple)
+        weights[near, :, : simple.stencil_size], condition[near] = found
     bad = _broken(weights, derivatives, scheme)
     for attempt in range(1, 7):  # regular nodes may be singular for polynomials: other neighbours, somewhat farther
         again = np.flatnonzero(bad | (condition > ILL_CONDITIONED)) if scheme.degree >= 0 else np.empty(0, dtype=int)
@@ -109,6 +115,31 @@ def differentiate(
         for j, a in enumerate(derivatives)
     }
     return Derivatives(matrices, condition)
+
+
+_DENSER = 0.75  # of the usual spacing: nodes that are no denser than this are not graded
+
+
+def simpler(scheme: Scheme, order: int = 2) -> Scheme:
+    """The scheme for nodes near singular points in the plane: two degrees less, at least 3, on their smaller stencils.
+
+    High degrees do not help where the solution has no derivatives, and wide stencils reach past the singular point.
+
+    >>> simpler(Scheme(PHS(9), 5, 55))
+    Scheme(kernel=PHS(power=7), degree=3, stencil_size=26)
+    """
+    plain = default_scheme(2, degree=max(3, scheme.degree - 2))
+    fits = isinstance(scheme.kernel, PHS) and scheme.degree > 3 and scheme.stencil_size > plain.stencil_size
+    return plain if fits and order <= 2 else scheme
+
+
+def _near_singular(cloud: Cloud, centers: np.ndarray, distance: np.ndarray, size: int) -> np.ndarray:
+    """Rows of the centers within some ten spacings of a singular point, where nodes were made denser towards it."""
+    if cloud.singular is None or not len(cloud.singular):
+        return np.empty(0, dtype=int)
+    away = np.min([np.linalg.norm(cloud.wrap.shortest(centers - p), axis=1) for p in cloud.singular], axis=0)
+    radius = distance[:, size - 1]  # of the smaller stencils, 2.9 spacings
+    return np.flatnonzero((away < 3.5 * radius) & (radius < _DENSER * np.median(radius)))
 
 
 def _whole_shells(distance: np.ndarray, size: int, monomials: int) -> np.ndarray:
