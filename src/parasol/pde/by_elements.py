@@ -16,7 +16,7 @@ from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places, singular_exponents, singular_reasons
 from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
-from parasol.space.elements import DEGREES, Elements, check_elements, make_elements
+from parasol.space.elements import DEFAULT_DEGREE, DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import StencilReport
 from parasol.space.spacing import feature_spacing
@@ -31,12 +31,13 @@ _HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inne
 
 
 def discretize_by_elements(
-    problem: Problem, nodes: Nodes | None, degree: int, *, solver: str, step: float | None, integrator: str | None
+    problem: Problem, nodes: Nodes | None, degree: int | None, *, solver: str, step: float | None, integrator: str | None
 ) -> Model:
     """Discretise a linear problem by Lagrange elements whose corners are the given nodes.
 
     Without nodes, the corners are as many as make about the usual number of nodes with those along the edges.
     """
+    degree = DEFAULT_DEGREE.get(problem.domain.dimension, 2) if degree is None else degree
     check_elements(problem.domain, degree)
     if nodes is None:
         nodes = corners_for(problem, Settings(), degree)
@@ -53,7 +54,7 @@ def elements_instead(problem: Problem, nodes: Nodes, **options: Any) -> Model | 
     """A model by elements where stencils on these nodes would be undependable, with a word that says so; else None."""
     reason = needs_elements(problem, nodes)
     try:
-        return None if reason is None else discretize_by_elements(problem, None, 2, **options)
+        return None if reason is None else discretize_by_elements(problem, None, None, **options)
     except UnsuitableNodes:
         return None
 
@@ -88,10 +89,11 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
 
 def elements_for(problem: Problem, settings: Settings, *, spacing: Spacing | None = None, rng: int = 0) -> Model:
     """Quadratic elements with about as many nodes as the settings say, whose corners follow a spacing where it is given."""
-    corners = corners_for(problem, settings, 2, rng=rng)
+    degree = DEFAULT_DEGREE[problem.domain.dimension]
+    corners = corners_for(problem, settings, degree, rng=rng)
     if spacing is not None:
         corners = scatter(problem.domain, n_nodes=corners.n_nodes, spacing=spacing, rng=rng)
-    return _model(problem, make_elements(corners, 2))
+    return _model(problem, make_elements(corners, degree))
 
 
 def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", step=None, integrator=None) -> Model:

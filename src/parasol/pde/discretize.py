@@ -46,7 +46,7 @@ def discretize(
 ) -> Model:
     """Discretise a problem by RBF-FD stencils on the given nodes (default: those of `nodes_for`), or by elements.
 
-    With `method="elements"`, of a linear problem on a line or in the plane, by Lagrange elements of `degree` (2) on
+    With `method="elements"`, of a linear problem on a line or in the plane, by Lagrange elements of `degree` (3; on a line 2) on
     triangles with the nodes for corners; their own nodes, also along the edges, are those of the model. With no method and
     no nodes that is done, with a word, where a steady problem in the plane has singular points. Of `method="stencils"`:
     The kernel, the polynomial degree (−1: none) and the stencil size default to polyharmonic splines with polynomials.
@@ -70,7 +70,7 @@ def discretize(
     if method == "elements":
         if of_stencils:
             raise InputError("kernel, stencil_size and hyperviscosity are for stencils. Leave them out with elements.")
-        return discretize_by_elements(problem, nodes, degree or 2, **options)
+        return discretize_by_elements(problem, nodes, degree, **options)
     if nodes is None:
         nodes = nodes_for(problem, Settings())
         free = method is None and not of_stencils and degree is None

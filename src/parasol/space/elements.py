@@ -20,6 +20,7 @@ from parasol.space.nodes import Nodes
 from parasol.space.triangles import Triangles, triangulate
 
 DEGREES = {1: (2,), 2: (2, 3, 4)}  # by dimension
+DEFAULT_DEGREE = {1: 2, 2: 3}
 _BESIDE = 1e-3  # of an edge, from its end, where the normal of its side is taken
 _NEAREST = 4  # edges of the boundary that a point beyond all straight triangles may belong to
 _ON = 1e-9  # by which a place in the reference triangle may lie outside of it
