@@ -102,8 +102,9 @@ def _points(problem: Problem, nodes: Nodes, points: np.ndarray, anchors: np.ndar
         cloud = Cloud(points, nodes.domain, places, singular_points(problem, thin))
         return Points(points, (cloud,), (np.arange(len(points)),))
     members = tuple(np.flatnonzero(column) for column in own.T)
-    domains = nodes.domain.divided.surroundings
-    clouds = tuple(Cloud(points[m], domain, places[m]) for m, domain in zip(members, domains, strict=True))
+    regions = nodes.domain.divided
+    assert regions is not None
+    clouds = tuple(Cloud(points[m], d, places[m]) for m, d in zip(members, regions.surroundings, strict=True))
     return Points(points, clouds, members)
 
 
