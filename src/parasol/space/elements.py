@@ -21,6 +21,7 @@ from parasol.space.triangles import Triangles, triangulate
 
 DEGREES = {1: (2,), 2: (2, 3, 4)}  # by dimension
 _BESIDE = 1e-3  # of an edge, from its end, where the normal of its side is taken
+_ROUNDING = 1e-12  # of the domain's size, by which nodes on straight edges may be off the boundary
 _NEAREST = 4  # edges of the boundary that a point beyond all straight triangles may belong to
 _ON = 1e-9  # by which a place in the reference triangle may lie outside of it
 _STEPS = 8  # of Newton's method from a point to its place in a triangle, of which straight ones need one
@@ -136,6 +137,11 @@ class Elements:
         points = np.empty((self._basis.N, self.dimension))
         points[self._number] = self._basis.doflocs.T
         points[self.corners] = self.mesh.points  # to the last bit, so that elements made again are the same
+        if self.degree > 2:  # formulas given on the boundary may have a branch there: no rounding across it
+            rim = edges[:, 2:].ravel()
+            on = domain.project(points[rim])
+            near = np.linalg.norm(on - points[rim], axis=1) < _ROUNDING * domain.size
+            points[rim[near]] = on[near]
         n_interior = len(points) - len(np.unique(edges))
         on_part = np.zeros((len(points) - n_interior, len(domain.part_names)), dtype=bool)
         normals = np.zeros((*on_part.shape, self.dimension))
