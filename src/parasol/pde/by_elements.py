@@ -31,7 +31,13 @@ _HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inne
 
 
 def discretize_by_elements(
-    problem: Problem, nodes: Nodes | None, degree: int | None, *, solver: str, step: float | None, integrator: str | None
+    problem: Problem,
+    nodes: Nodes | None,
+    degree: int | None,
+    *,
+    solver: str,
+    step: float | None,
+    integrator: str | None,
 ) -> Model:
     """Discretise a linear problem by Lagrange elements whose corners are the given nodes.
 
