@@ -94,7 +94,7 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
 
 
 def elements_for(problem: Problem, settings: Settings, *, spacing: Spacing | None = None, rng: int = 0) -> Model:
-    """Quadratic elements with about as many nodes as the settings say, whose corners follow a spacing where it is given."""
+    """Elements with about as many nodes as the settings say, whose corners follow a spacing where it is given."""
     degree = DEFAULT_DEGREE[problem.domain.dimension]
     corners = corners_for(problem, settings, degree, rng=rng)
     if spacing is not None:
