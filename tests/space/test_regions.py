@@ -7,7 +7,7 @@ import pytest
 
 import parasol as ps
 from parasol.cache.content import content_hash
-from parasol.space.quality import quality
+from parasol.space.node_quality import quality
 
 X, Y = ps.coordinates("x y")
 SQUARE = ps.Box((0, 0), (1, 1))

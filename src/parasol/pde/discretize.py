@@ -99,9 +99,9 @@ def discretize(
 def nodes_for(problem: Problem, settings: Settings, *, rng: int = 0) -> Nodes:
     """Scatter nodes as the settings say; in the plane, where nothing is said, finer where the boundary asks for it.
 
-    Towards points where the solution is singular the spacing falls further where values are given on both sides. Nodes
-    that crowd where slopes are given make stencils worse: a clamped plate 8e-2 instead of 5e-3 with 4000 nodes, an
-    insulated baffle 8e-2 instead of 3e-2 with 2000 (benchmarks/rough.py). Elements have corners of their own.
+    Towards points where the solution is singular the spacing falls further; for systems only where values are given on
+    both sides. Where tractions are given, nodes that crowd make stencils worse: a clamped plate 8e-2 instead of 5e-3 with
+    4000 nodes (benchmarks/rough.py). Elements have corners of their own.
     """
     domain = problem.domain
     n_nodes = DEFAULT_N_NODES[domain.dimension] if settings.n_nodes is None else settings.n_nodes
@@ -109,7 +109,7 @@ def nodes_for(problem: Problem, settings: Settings, *, rng: int = 0) -> Nodes:
         return lattice(domain, round(n_nodes ** (1 / domain.dimension)))
     spacing = None
     if settings.n_boundary is None and settings.method != "hexagonal" and domain.dimension == 2:
-        singular = singular_points(problem, 0.3 * (domain.volume() / n_nodes) ** 0.5, slopes=False)
+        singular = singular_points(problem, 0.3 * (domain.volume() / n_nodes) ** 0.5, slopes=len(problem.names) == 1)
         if settings.method == "fill" and len(singular):
             chosen = {name: getattr(settings, name) for name in ("kernel", "degree", "stencil_size")}
             scheme = default_scheme(2, **chosen)

@@ -11,7 +11,7 @@ from parasol.space.kernels import Matern as Matern
 from parasol.space.kernels import Wendland as Wendland
 from parasol.space.nodes import Nodes as Nodes
 from parasol.space.operators import differentiate as differentiate
-from parasol.space.quality import quality as quality
+from parasol.space.node_quality import quality as quality
 from parasol.space.spacing import feature_spacing as feature_spacing
 from parasol.space.spacing import graded_spacing as graded_spacing
 from parasol.space.stencils import Scheme as Scheme

@@ -151,7 +151,7 @@ def _whole_shells(distance: np.ndarray, size: int, monomials: int) -> np.ndarray
     """
     least = max(3 * size // 4, 3 * monomials // 2, 2)
     count = np.full(len(distance), size)
-    if least > size:
+    if least >= size:  # nothing may be left out
         return count
     if distance.shape[1] == size:
         distance = np.column_stack([distance, 2 * distance[:, -1] + 1])
