@@ -19,8 +19,8 @@ import numpy as np
 
 from parasol.space.geometry.curves import Star
 from parasol.space.geometry.primitives import Ball, Box
-from parasol.space.nodes import scatter
 from parasol.space.node_quality import measure
+from parasol.space.nodes import scatter
 
 FLOWER = Star("0.8 + 0.1*(sin(6*theta) + sin(3*theta))")
 SQUARE = Box((0.0, 0.0), (1.0, 1.0))

@@ -12,8 +12,8 @@ from parasol.space.geometry.curves import Star
 from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.polygon import Polygon
 from parasol.space.geometry.primitives import Ball, Box, Disc
-from parasol.space.nodes import ghosts, lattice, scatter
 from parasol.space.node_quality import measure, quality
+from parasol.space.nodes import ghosts, lattice, scatter
 from parasol.space.relax import relax, repel, trim
 from parasol.space.wrap import Depth, Wrap
 

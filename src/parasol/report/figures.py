@@ -31,8 +31,8 @@ from parasol.report.canvas import (
 )
 from parasol.runtime.answer import Answer
 from parasol.space.geometry.axes import AXES
-from parasol.space.nodes import Nodes
 from parasol.space.node_quality import quality
+from parasol.space.nodes import Nodes
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 _MOMENTS = 5  # of a solution in time

@@ -9,9 +9,9 @@ from parasol.space.kernels import PHS as PHS
 from parasol.space.kernels import Gaussian as Gaussian
 from parasol.space.kernels import Matern as Matern
 from parasol.space.kernels import Wendland as Wendland
+from parasol.space.node_quality import quality as quality
 from parasol.space.nodes import Nodes as Nodes
 from parasol.space.operators import differentiate as differentiate
-from parasol.space.node_quality import quality as quality
 from parasol.space.spacing import feature_spacing as feature_spacing
 from parasol.space.spacing import graded_spacing as graded_spacing
 from parasol.space.stencils import Scheme as Scheme
