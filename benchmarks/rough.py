@@ -27,6 +27,7 @@ import parasol as ps
 import references
 from parasol.pde import discretize_with
 from parasol.pde.by_elements import corners_for
+from parasol.space.elements import DEFAULT_DEGREE
 
 COUNTS, SEEDS = (1000, 2000, 4000, 8000), 5
 KINDS = ("at nodes", "largest", "anywhere")
@@ -168,7 +169,8 @@ def discretised(problem: ps.Problem, method: str, n_nodes: int, seed: int) -> ps
     """The program's own nodes: with elements, those along the edges count too."""
     settings = ps.Settings(n_nodes=n_nodes)
     if method == "elements":
-        return ps.discretize(problem, corners_for(problem, settings, 2, rng=seed), method="elements")
+        degree = DEFAULT_DEGREE[2]
+        return ps.discretize(problem, corners_for(problem, settings, degree, rng=seed), method="elements", degree=degree)
     return discretize_with(problem, settings, rng=seed, method="stencils")
 
 
