@@ -15,7 +15,7 @@ from parasol.errors import ParasolError
 JSON, NPY = "application/json", "application/x-npy"
 _NPY_TYPES = ("<f4", "<f8", "<i4", "<i8")
 _LONGEST_MESSAGE = 400
-_NUMBERS_AT_ONCE = 4096
+_NUMBERS_AT_ONCE = 256  # with 1024 the listening thread waited half a second for its turn
 
 
 class Refusal(ParasolError):
@@ -133,7 +133,7 @@ def write_json(content: Any) -> bytes:
 
 
 def _pieces(content: Any) -> Iterator[bytes]:
-    """JSON in pieces of a few thousand numbers, so that other threads, above all the listening one, run in between."""
+    """JSON in pieces of a few hundred numbers, so that other threads, above all the listening one, run in between."""
     if isinstance(content, dict):
         for i, (name, value) in enumerate(content.items()):
             yield (b"," if i else b"{") + json.dumps(str(name)).encode() + b":"
