@@ -170,7 +170,9 @@ def discretised(problem: ps.Problem, method: str, n_nodes: int, seed: int) -> ps
     settings = ps.Settings(n_nodes=n_nodes)
     if method == "elements":
         degree = DEFAULT_DEGREE[2]
-        return ps.discretize(problem, corners_for(problem, settings, degree, rng=seed), method="elements", degree=degree)
+        return ps.discretize(
+            problem, corners_for(problem, settings, degree, rng=seed), method="elements", degree=degree
+        )
     return discretize_with(problem, settings, rng=seed, method="stencils")
 
 
