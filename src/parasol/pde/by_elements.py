@@ -25,7 +25,7 @@ from parasol.space.triangles import Triangles
 
 Spacing = Callable[[np.ndarray], np.ndarray]
 _FEWEST = 20  # corners
-_REACH, _CLOSEST = 0.2, 1e-3  # of the domain's size: how far grading begins, and of that how close it goes on
+_REACH, _CLOSEST = 0.1, 1e-3  # of the domain's size: how far grading begins, and of that how close it goes on
 _FEW = 200  # nodes on which it is tried whether elements can solve a problem
 _HELD = ("triangles", "region", "edges", "middles", "part", "inner_edges", "inner_middles")  # of a mesh, in a file
 

@@ -199,7 +199,7 @@ def singular_exponents(problem: Problem, nodes: Nodes) -> list[tuple[float, np.n
     thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
     meetings = _junctions(nodes.domain, thin) if nodes.n_boundary else ()
     slopes, changes, corners = _exponents(problem, nodes, meetings, _share(problem))
-    return [*slopes, *changes, *corners, *[(0.5, point) for point in _crossed(nodes)]]
+    return [*slopes, *changes, *corners, *[(0.85, point) for point in _crossed(nodes)]]
 
 
 def _share(problem: Problem) -> float:
