@@ -234,3 +234,17 @@ def test_a_saved_answer_between_nodes_keeps_to_its_side_of_the_interface(tmp_pat
     ps.save(surrogate, tmp_path / "heat.parasol")
     again = ps.load(tmp_path / "heat.parasol")({"a": 1.5})
     np.testing.assert_array_equal(again.at(points), answer.at(points))
+
+
+def test_a_layer_thinner_than_the_spacing_is_for_elements():
+    """It resists as much as the rest: u at its left side is a half of 1 / (2 − width)."""
+    u, width = ps.unknown("u", x, y), 0.003
+    domain = ps.Box((0, 0), (1, 1)).regions(layer=(x > 0.5) & (x < 0.5 + width))
+    k = ps.by_region(layer=width, otherwise=1)
+    sides = {"left": ps.Dirichlet(0), "right": ps.Dirichlet(1), "*": ps.NormalFlux(0)}
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 0), sides)
+    nodes = ps.scatter(domain, n_nodes=300)
+    with pytest.raises(ps.ParasolError, match="'layer' is too small or thin for stencils"):
+        ps.discretize(problem, nodes, method="stencils")
+    solution = ps.discretize(problem, nodes, method="elements").solve()
+    assert solution.at(np.array([[0.5, 0.5]]))[0] == pytest.approx(0.5 / (2 - width), rel=1e-6)

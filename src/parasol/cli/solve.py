@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -118,6 +119,7 @@ def solve(
 
 def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, seed: int, stage) -> Model:
     """The model of these settings on nodes of this seed."""
+    from parasol.pde.by_elements import elements_for, needs_elements
     from parasol.pde.discretize import discretize, nodes_for
     from parasol.space.stencils import default_scheme
 
@@ -126,6 +128,9 @@ def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, se
     stage("scattering nodes")
     scattered = nodes_for(problem, settings, rng=seed)
     stage("computing weights")
+    free = settings.method == "fill" and all(choice is None for choice in scheme.values())
+    if free and needs_elements(problem, scattered) is not None:
+        return replace(elements_for(problem, settings, rng=seed), **_chosen(solver=solver))
     return discretize(problem, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
 
 

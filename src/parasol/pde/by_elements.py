@@ -82,7 +82,9 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
     except NotInstalled as error:
         warnings.warn(f"{reasons[0]}: {error} Then elements are used here.", ParasolWarning, stacklevel=4)
         return None
-    except (InputError, UnsuitableNodes):
+    except UnsuitableNodes:
+        pass  # so few nodes do not show all regions or parts; more may
+    except InputError:
         return None
     warnings.warn(
         f"{reasons[0]}: solved by elements, which converge evenly there, not by stencils. Say so yourself with "

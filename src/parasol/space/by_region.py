@@ -71,10 +71,17 @@ def derivatives_at(
 
 
 def check_regions(nodes: Nodes, scheme: Scheme) -> None:
-    """Refuse regions with too few nodes for a stencil of their own."""
+    """Refuse regions with too few nodes for a stencil of their own, or none inside."""
     if nodes.touches is None:
         return
-    for name, count in zip(nodes.domain.region_names, np.count_nonzero(nodes.touches, axis=0), strict=True):
+    inside = nodes.touches[np.count_nonzero(nodes.touches, axis=1) == 1].any(axis=0)
+    counts = np.count_nonzero(nodes.touches, axis=0)
+    for name, count, some in zip(nodes.domain.region_names, counts, inside, strict=True):
+        if not some:
+            raise UnsuitableNodes(
+                f"region {name!r} is too small or thin for stencils on these nodes: none lies inside it. Use more nodes, or "
+                'method="elements".'
+            )
         if count < scheme.stencil_size:
             raise UnsuitableNodes(
                 f"the region {name!r} has {count} nodes, fewer than the {scheme.stencil_size} of a stencil, which may not "
