@@ -385,3 +385,16 @@ def test_as_a_program(mine, monkeypatch, capsys):
     assert "a = 2 (middle of its range)" in said.out
     assert "wrote u.csv" in said.out
     assert new_files(mine) == {"u.csv"}
+
+
+def test_a_problem_with_singular_points_is_solved_by_elements(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    equation = "ps.Eq(-ps.divergence(ps.by_region(a=9, otherwise=1) * ps.gradient(u)), 1)"
+    domain = "ps.Box((0, 0), (1, 1)).regions(a=ps.Box((0.3, 0.3), (0.7, 0.7)))"
+    lines = ["import parasol as ps", "x, y = ps.coordinates('x y')", "u = ps.unknown('u', x, y)"]
+    lines.append(f"square = ps.Problem({domain}, {equation}, ps.Dirichlet(0))")
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    result = run("solve", "mine.py", "--nodes", 500)
+    assert result.exit_code == 0, result.stderr
+    assert "triangles of degree 3" in result.stdout
+    assert "solved by elements" in result.stderr

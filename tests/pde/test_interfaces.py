@@ -6,6 +6,8 @@ import sympy
 from sympy import cos, cosh, log, pi, sinh, sqrt
 
 import parasol as ps
+from parasol.learning.rebuilding import rebuilt, record_of
+from parasol.runtime.provenance import NodesRecord
 
 x, y, z = ps.coordinates("x y z")
 
@@ -248,3 +250,11 @@ def test_a_layer_thinner_than_the_spacing_is_for_elements():
         ps.discretize(problem, nodes, method="stencils")
     solution = ps.discretize(problem, nodes, method="elements").solve()
     assert solution.at(np.array([[0.5, 0.5]]))[0] == pytest.approx(0.5 / (2 - width), rel=1e-6)
+
+
+def test_a_model_with_regions_is_made_again_from_its_record():
+    problem = disc(1000.0, 1.0)
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=400), method="stencils")
+    held = NodesRecord.of(record_of(model).to_dict())
+    again = rebuilt(problem, model.nodes.points, model.nodes.n_interior, model.scheme, held)
+    np.testing.assert_array_equal(again.terms.operator_data, model.terms.operator_data)
