@@ -74,7 +74,7 @@ def check_regions(nodes: Nodes, scheme: Scheme) -> None:
     """Refuse regions with too few nodes for a stencil of their own, or none inside."""
     if nodes.touches is None:
         return
-    inside = nodes.touches[np.count_nonzero(nodes.touches, axis=1) == 1].any(axis=0)
+    inside = np.asarray(np.any(nodes.touches[np.count_nonzero(nodes.touches, axis=1) == 1], axis=0))
     counts = np.count_nonzero(nodes.touches, axis=0)
     for name, count, some in zip(nodes.domain.region_names, counts, inside, strict=True):
         if not some:
