@@ -331,12 +331,12 @@ def test_all_files_or_none(mine, monkeypatch):
 
 
 def test_interrupt_is_quiet(mine, monkeypatch):
-    from parasol.pde import discretize
+    from parasol.pde import placing
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(discretize, "nodes_for", interrupted)
+    monkeypatch.setattr(placing, "nodes_for", interrupted)
     result = run("solve", "mine.py", "--out", "u.csv")
     assert (result.exit_code, result.stderr) == (130, "parasol: interrupted\n")
     assert new_files(mine) == set()

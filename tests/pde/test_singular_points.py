@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 import parasol as ps
-from parasol.pde.discretize import nodes_for
+from parasol.pde.placing import nodes_for
 from parasol.pde.rough import singular_points
 
 X, Y = ps.coordinates("x y")

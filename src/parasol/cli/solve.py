@@ -119,18 +119,18 @@ def solve(
 
 def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, seed: int, stage) -> Model:
     """The model of these settings on nodes of this seed."""
-    from parasol.pde.by_elements import elements_for, needs_elements
-    from parasol.pde.discretize import discretize, nodes_for
+    from parasol.pde.by_elements import elements_for, wants_elements
+    from parasol.pde.discretize import discretize
+    from parasol.pde.placing import nodes_for
     from parasol.space.stencils import default_scheme
 
     scheme = {"kernel": settings.kernel, "degree": settings.degree, "stencil_size": settings.stencil_size}
     default_scheme(problem.domain.dimension, **scheme)  # says what does not fit before nodes are scattered
     stage("scattering nodes")
+    if wants_elements(problem, settings, rng=seed):
+        return replace(elements_for(problem, settings, rng=seed), **_chosen(solver=solver))
     scattered = nodes_for(problem, settings, rng=seed)
     stage("computing weights")
-    free = settings.method == "fill" and all(choice is None for choice in scheme.values())
-    if free and needs_elements(problem, scattered) is not None:
-        return replace(elements_for(problem, settings, rng=seed), **_chosen(solver=solver))
     return discretize(problem, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
 
 

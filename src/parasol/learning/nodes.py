@@ -16,9 +16,10 @@ from parasol.errors import Exhausted, InputError, ParasolWarning, SolveFailed, U
 from parasol.learning.comparing import Difference, compare, require
 from parasol.learning.report import Comparison
 from parasol.learning.solves import Limits, Stage
-from parasol.pde.by_elements import elements_for, finer_elements, needs_elements
-from parasol.pde.discretize import DEFAULT_N_NODES, discretize, discretize_with, nodes_for
+from parasol.pde.by_elements import elements_for, finer_elements, wants_elements
+from parasol.pde.discretize import discretize, discretize_with
 from parasol.pde.model import Model
+from parasol.pde.placing import DEFAULT_N_NODES
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
 from parasol.space.nodes import Nodes, scatter
@@ -96,7 +97,7 @@ def _choices(
         return models[key]
 
     began = limits.spent
-    elements = _by_elements(problem, replace(settings, n_nodes=n), rng)
+    elements = wants_elements(problem, replace(settings, n_nodes=n), rng=rng)
     many, few = (_COARSE, _FINE) if not elements else (_COARSE_ELEMENTS, _FINE_ELEMENTS)
     rough, before = bool(rough_places(problem, build(n).nodes, elements=elements)), None
     yield Discretised(build(n), None)
@@ -268,13 +269,6 @@ def _spacing_of(nodes: Nodes) -> Spacing:
     near = tree.query(nodes.points, 2)[0][:, 1]
     k = min(12, nodes.n_nodes)
     return lambda points: np.mean(near[tree.query(points, k)[1].reshape(len(points), k)], axis=1)
-
-
-def _by_elements(problem: Problem, settings: Settings, rng: int) -> bool:
-    """Whether elements are needed, and nothing asks for stencils."""
-    free = settings.kernel is None and settings.degree is None and settings.stencil_size is None
-    plane = problem.domain.dimension == 2 and problem.time is None and settings.method == "fill"
-    return free and plane and needs_elements(problem, nodes_for(problem, settings, rng=rng)) is not None
 
 
 def _build(

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from parasol.errors import FileError, InputError, NotInstalled, ParasolWarning, UnsuitableNodes
-from parasol.pde.discretize import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.elements import Given, assemble
 from parasol.pde.model import Model
+from parasol.pde.placing import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places, singular_exponents, singular_reasons
 from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
@@ -63,6 +63,13 @@ def elements_instead(problem: Problem, nodes: Nodes, **options: Any) -> Model | 
         return None if reason is None else discretize_by_elements(problem, None, None, **options)
     except UnsuitableNodes:
         return None
+
+
+def wants_elements(problem: Problem, settings: Settings, *, rng: int = 0) -> bool:
+    """Whether the problem needs elements and the settings do not ask for stencils."""
+    asked = (settings.kernel, settings.degree, settings.stencil_size)
+    free = settings.method == "fill" and all(choice is None for choice in asked) and problem.domain.dimension == 2
+    return free and problem.time is None and needs_elements(problem, nodes_for(problem, settings, rng=rng)) is not None
 
 
 def needs_elements(problem: Problem, nodes: Nodes) -> str | None:

@@ -14,9 +14,10 @@ from scipy import sparse
 
 from parasol.errors import ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.expressions import Function, as_function
-from parasol.pde.discretize import discretize, nodes_for
+from parasol.pde.discretize import discretize
 from parasol.pde.equation import Form
 from parasol.pde.evolution import Evolution
+from parasol.pde.placing import nodes_for
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import Factors, random_signs

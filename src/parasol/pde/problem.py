@@ -12,6 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
+from parasol.pde.conditions import Dirichlet, Neumann, Robin
 from parasol.pde.equation import (
     Form,
     Time,
@@ -45,7 +46,7 @@ from parasol.pde.refusals import (
     refuse_saddle_points,
 )
 from parasol.pde.regions import Region, check_regions, in_region
-from parasol.pde.vectors import Divergence, gradient, known_carried_out
+from parasol.pde.vectors import Divergence, known_carried_out
 from parasol.runtime.above import borrowed
 from parasol.space.geometry.axes import axis_of
 from parasol.space.geometry.domain import Domain
@@ -55,47 +56,6 @@ _compiled = lru_cache(maxsize=256)(
     as_function
 )  # a state takes longer to compile than to evaluate, and every solve asks
 REST = "*"  # key of a boundary mapping that stands for all parts not named
-
-
-@dataclass(frozen=True)
-class Dirichlet:
-    """u = value on the boundary; the value is a number or an expression in coordinates and parameters."""
-
-    value: object = 0
-
-    def equation(self, u: sympy.Expr) -> sympy.Expr:
-        """The condition as an expression that vanishes."""
-        return u - to_expression(self.value)
-
-
-@dataclass(frozen=True)
-class Neumann:
-    """n·grad u = value, with n the outward normal; `ps.normal(x, y)` gives its components for use in the value."""
-
-    value: object = 0
-
-    def equation(self, u: sympy.Expr) -> sympy.Expr:
-        """The condition as an expression that vanishes."""
-        return _normal_derivative(u) - to_expression(self.value)
-
-
-@dataclass(frozen=True)
-class Robin:
-    """alpha u + beta n·grad u = value."""
-
-    alpha: object
-    beta: object
-    value: object = 0
-
-    def equation(self, u: sympy.Expr) -> sympy.Expr:
-        """The condition as an expression that vanishes."""
-        alpha, beta, value = (to_expression(v) for v in (self.alpha, self.beta, self.value))
-        return alpha * u + beta * _normal_derivative(u) - value
-
-
-def _normal_derivative(u) -> sympy.Expr:
-    slopes = gradient(u)
-    return slopes.dot(normal(*slopes.coordinates))
 
 
 Condition = Dirichlet | Neumann | Robin | NormalFlux | sympy.Equality
