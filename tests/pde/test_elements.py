@@ -412,3 +412,19 @@ def test_the_estimate_of_the_error_compares_with_finer_elements():
     true = fine.at(model.nodes.points)
     error = np.linalg.norm(solution.values - true) / np.linalg.norm(true)
     assert 1 / 3 < ps.discretisation_error(model) / error < 3
+
+
+def test_without_the_package_a_thin_region_is_left_to_stencils(monkeypatch):
+    """So few corners as elements are tried on do not show the region; that the package is missing comes first."""
+    from parasol.pde.by_elements import needs_elements
+    from parasol.pde.placing import nodes_for
+
+    x, y = ps.coordinates("x y")
+    u = ps.unknown("u", x, y)
+    domain = ps.Box((0, 0), (20, 4)).regions(die=ps.Box((8, 1.6), (12, 2.0)))
+    k = ps.by_region(die=9, otherwise=1)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
+    nodes = nodes_for(problem, ps.Settings(n_nodes=2500))
+    monkeypatch.setitem(sys.modules, "skfem", None)
+    with pytest.warns(ps.ParasolWarning, match=r"parasol-pde\[elements\]"):
+        assert needs_elements(problem, nodes) is None

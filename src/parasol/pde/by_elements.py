@@ -84,6 +84,7 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
     if not reasons:
         return None
     try:
+        check_elements(problem.domain, 2)  # first of all whether the package is there
         few = make_elements(corners_for(problem, Settings(n_nodes=_FEW), 2), 2)
         assemble(problem, few, list(_given(problem, few)))
     except NotInstalled as error:
