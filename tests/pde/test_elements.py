@@ -1,5 +1,7 @@
 """Elements behind the same model: orders of convergence, conditions on slopes, systems, time, parameters, quantities."""
 
+import sys
+
 import numpy as np
 import pytest
 import sympy
