@@ -108,6 +108,16 @@ def fit(
     return surrogate if calibration is None else calibrate(surrogate, calibration, level=level)
 
 
+def surrogate_without_map(reduced: ReducedModel) -> Surrogate:
+    """A surrogate whose answers are the reduced model's own."""
+    model = reduced.model
+    middle = sample(reduced.parameters if model is None else model, 2, rng=0)
+    facts = {"recipe": "reduced model", "labels": "none", "n_labels": 0, "logarithms": [], "fit_seconds": 0.0}
+    features = features_of(reduced.parameters, middle)
+    surrogate = Surrogate(reduced.basis, None, features, reduced.parameters, reduced=reduced, facts=facts)
+    return _with_model(surrogate, model)
+
+
 def fit_labels(
     mus: np.ndarray,
     coefficients: np.ndarray,

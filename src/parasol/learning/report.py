@@ -62,8 +62,12 @@ class Evidence:
     n_tries: int | None = None  # sets of fresh solves
     basis_bound: float | None = None  # the largest at the candidates of the greedy search
     proven: float | None = None  # part of the fresh parameters
+    probability: float | None = None  # that a probable bound holds, over its random vectors, for each parameter
+    ratio: float | None = None  # of error and estimate at the worst of the fresh solves it was checked with; at least 1
+    n_checked: int | None = None  # these solves
     n_fresh: int | None = None
-    n_factorizations: int | None = None
+    share: float | None = None  # part of the fresh parameters whose bound is below the tolerance
+    n_factorizations: int | None = None  # of matrices, besides the full solves
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ class LearnReport:
     tolerance: float
     total: bool
     bound: float
-    certificate: str  # "proven", from the "residual" with some constants guessed, "conformal" or "estimated"
+    certificate: str  # "proven", "probable", from the "residual" with some constants guessed, "conformal" or "estimated"
     limit: str
     discretisation_error: float | None
     n_nodes: int | None
@@ -137,6 +141,8 @@ class LearnReport:
         kind = f"at level {self.evidence.level or 0:.2g}"
         if self.certificate == "residual":
             kind = f"proven at {100 * (self.evidence.proven or 0):.0f} % of them, elsewhere with guessed constants"
+        elif self.certificate == "probable":
+            kind = f"with a probability of {self.evidence.probability or 0:.4f} each"
         elif self.certificate in ("proven", "estimated"):
             kind = self.certificate
         rows = {

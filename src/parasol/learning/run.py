@@ -20,7 +20,7 @@ from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
 from parasol.learning.estimates import with_discretisation
 from parasol.learning.nodes import Discretised
-from parasol.learning.proven import check_box, learn_proven
+from parasol.learning.linear import check_box, learn_linear
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
 from parasol.learning.request import Request, discretised
 from parasol.learning.sampled import learn_sampled
@@ -92,6 +92,7 @@ def learn(
     data: Data | None = None,
     store: str | os.PathLike[str] | None = None,
     fingerprint: object = None,
+    proof: bool = False,
     rng: int = 0,
     jobs: int | None = None,
     progress: Stage | None = None,
@@ -100,8 +101,9 @@ def learn(
 
     Nodes are chosen so that the estimated discretisation error is below the tolerance too; the tolerance itself is
     against the discrete solution, and `total=True` asks that both errors together stay below it. Linear steady problems
-    get a bound from the residual, proven where its constants are, at every one of 2000 fresh parameters; others a
-    conformal bound that holds 95 times in 100. The report is `surrogate.facts["learn"]`. If the tolerance is not met
+    get an estimate of every answer's error by random duals, and a probable bound from it, checked at 2000 fresh parameters;
+    with `proof=True` a bound from the residual, proven where its constants are. Others get a conformal bound that holds 95
+    times in 100. The report is `surrogate.facts["learn"]`. If the tolerance is not met
     within `solves` full solves or `seconds`, the best surrogate is returned with a warning that says how far it got and
     what limits it.
 
@@ -139,7 +141,7 @@ def learn(
             if cache.not_reused:
                 warnings.warn(cache.not_reused, ParasolWarning, stacklevel=2)
             with _gathered() as more:
-                outcome = _from_solves(chosen, request, cache, recipe)
+                outcome = _from_solves(chosen, request, cache, recipe, proof)
                 request.stage("estimating the discretisation error")
                 outcome = replace(outcome, surrogate=with_discretisation(outcome.surrogate, cache))
             notes += more
@@ -165,9 +167,9 @@ def plan(
     work = max(len(chosen.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
     if chosen.model.parameters.functions:
         work *= 8
-    proven = _provable(chosen.model)
-    method = "greedy full solves, bounds from the residual" if proven else "batches of full solves, a conformal bound"
-    guess = (14, int(14 + 5 * work)) if proven else (45, int(45 + 20 * work))
+    linear = _linear(chosen.model)
+    method = "full solves where the estimated error is largest" if linear else "batches of full solves, a conformal bound"
+    guess = (14, int(14 + 5 * work)) if linear else (45, int(45 + 20 * work))
     return Plan(chosen, tolerance, method, guess)
 
 
@@ -182,39 +184,26 @@ def _usable(recipe: str | Recipe) -> Recipe:
     return recipe
 
 
-def _provable(model: Solver) -> bool:
+def _linear(model: Solver) -> bool:
     return isinstance(model, Model) and model.problem.time is None and model.problem.linear
 
 
-def _from_solves(chosen: Discretised, request: Request, cache: SolveCache, recipe: Recipe | None) -> Outcome:
-    tolerance, rng = request.share(chosen), request.rng
-    if _provable(chosen.model):
-        return _with_bound_from_residual(chosen.model, tolerance, cache, recipe, rng)
-    return learn_sampled(chosen.model, tolerance, cache, recipe=recipe, rng=rng)
-
-
-def _with_bound_from_residual(
-    model: Model, tolerance: float, cache: SolveCache, recipe: Recipe | None, rng: int
+def _from_solves(
+    chosen: Discretised, request: Request, cache: SolveCache, recipe: Recipe | None, proof: bool
 ) -> Outcome:
-    """A bound from the residual where that meets the tolerance, else the better of it and a conformal one."""
-    check_box(model, rng)
-    proven = None
-    try:
-        proven = learn_proven(model, tolerance, cache, recipe=recipe, rng=rng)
-        if proven.met or cache.affordable(20) < 20:
-            return proven
-        reason = f"the bound from the residual is {proven.bound:.1e}"
-    except (NoCertificate, SolveFailed) as error:  # no bound for this operator, or no solution somewhere
-        reason = str(error)
-    try:
-        other = learn_sampled(model, tolerance, cache, recipe=recipe, rng=rng)
-    except (SolveFailed, Exhausted):
-        if proven is None:
-            raise
-        return proven  # what there is comes back, whatever ends the search for better
-    if proven is not None and not other.met and other.bound >= proven.bound:
-        return proven
-    return replace(other, notes=(f"instead of a bound from the residual a conformal one: {reason}", *other.notes))
+    """Linear steady problems by their reduced model; others, and those without a solution somewhere, from samples."""
+    model, tolerance, rng = chosen.model, request.share(chosen), request.rng
+    reason = ""
+    if _linear(model):
+        check_box(model, rng)
+        try:
+            return learn_linear(model, tolerance, cache, recipe=recipe, proof=proof, rng=rng)
+        except (NoCertificate, SolveFailed) as error:
+            reason = str(error)
+    outcome = learn_sampled(model, tolerance, cache, recipe=recipe, rng=rng)
+    if not reason:
+        return outcome
+    return replace(outcome, notes=(f"from samples instead of a reduced model: {reason}", *outcome.notes))
 
 
 def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:

@@ -15,7 +15,7 @@ from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.training import NetworkRecipe
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.labels import Teacher, teacher_for
-from parasol.learning.proven import TRAINING, maps_to_try, named
+from parasol.learning.linear import TRAINING, maps_to_try, named
 from parasol.learning.region import between, cuts, marked, shortened
 from parasol.learning.report import LEVEL, Evidence, Outcome, Round, measured_on
 from parasol.learning.solves import SolveCache, Solver

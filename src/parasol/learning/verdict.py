@@ -27,7 +27,7 @@ _ADVICE = {
     "seconds": "Allow more time; with a store the solves made so far are kept.",
     "discretisation": "Give more nodes with n_nodes, or accept a larger error.",
     "projection": "The solutions need more modes than the solves made so far have: narrow the ranges of the parameters.",
-    "confirmation": "The bound rests on guessed constants that full solves did not confirm.",
+    "confirmation": "The bound rests on an estimate that fresh full solves did not confirm.",
     "level": f"A bound at the level {LEVEL:g} takes more fresh solves at parameters drawn at random: allow more.",
     "failed solves": "Too many of the fresh solves for the bound failed: narrow the ranges to where there are solutions.",
     "resonance": "Narrow the ranges to one side of it.",
@@ -95,7 +95,9 @@ def _certificate(surrogate: Surrogate, evidence: Evidence) -> str:
     """What kind of bound it is, as in `LearnReport`."""
     if surrogate.reduced is None:
         return "conformal" if surrogate.conformal is None or surrogate.conformal.drawn else "estimated"
-    return "proven" if (evidence.proven or 0.0) >= PROVEN else "residual"
+    if (evidence.proven or 0.0) >= PROVEN:
+        return "proven"
+    return "residual" if surrogate.reduced.duals is None else "probable"
 
 
 def _unmet(report: LearnReport) -> str:

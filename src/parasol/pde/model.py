@@ -22,7 +22,7 @@ from parasol.pde.moments import Moments
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.pde.quantities import QuantityRows, quantity_rows
-from parasol.pde.sparse_direct import Factors, SingularMatrixError, factorize
+from parasol.pde.sparse_direct import Factors, SingularMatrixError, factorize, factors_of
 from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.terms import Terms
@@ -215,16 +215,14 @@ class Model:
     def factors(self, mu: np.ndarray) -> Factors:
         """Factors of A(mu): a constant matrix is factorised once, the others share the elimination order.
 
-        The last ones stay with the pattern, for the estimate of the error of what was solved with them.
+        The last ones stay with the pattern, for whoever needs them again: duals, and the estimate of a solve's own error.
         """
         if self.terms.constant_operator:
             return self._constant_factors
         try:
-            factors = factorize(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
+            return factors_of(self.terms.pattern, self.terms.operator_entries(mu), backend=self.solver)
         except SingularMatrixError as error:
             raise SingularMatrixError(f"at {describe(self, mu)}: {error}") from None
-        self.terms.pattern.last[:] = [factors]
-        return factors
 
     def growth(self, mu: ArrayLike) -> float:
         """Fastest growth rate in time of the linear part at one parameter. It costs about as much as a solve."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from parasol.pde.sparse_direct import Factors, Pattern, factorize
+from parasol.pde.sparse_direct import Factors, Pattern, factors_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +67,7 @@ class System:
 
         The last factors are kept with the pattern: where a parameter does not enter the matrix, the next one finds them.
         """
-        for known in self.pattern.last[:]:  # a copy: another thread may put its own factors there meanwhile
-            backend = known.backend.partition(",")[0]
-            if self.solver in (backend, "auto") and np.array_equal(known.matrix.data, data):
-                return known
-        factors = factorize(self.pattern, data, backend=self.solver)
-        self.pattern.last[:] = [factors]
-        return factors
+        return factors_of(self.pattern, data, backend=self.solver)
 
     def residual(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """K u + N(u, t) − f(t), the residual of the steady problem."""

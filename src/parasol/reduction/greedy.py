@@ -1,10 +1,11 @@
-"""The next full solve is always where the bound is largest: bases from as few solves as the tolerance needs."""
+"""The next full solve is always where the error may be largest: bases from as few solves as the tolerance needs."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +14,11 @@ from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.reduced import Preparation, candidates_for, prepare
+from parasol.reduction.reduced import ByBound, candidates_for, prepare
 from parasol.runtime.basis import Basis
-from parasol.runtime.reduced import ReducedModel
+from parasol.runtime.reduced import Bounds, ReducedModel
 
+_WATCHED = 200  # candidates, those with the largest errors, that are looked at after every solve
 _ROUNDING = 1e-13  # a solution whose new part is smaller than this is in the span already
 
 
@@ -27,7 +29,7 @@ class Greedy:
     reduced: ReducedModel
     mus: np.ndarray  # (n_solves, n_parameters)
     history: tuple[float, ...]  # largest relative bound over the candidates with 1, 2, ... modes
-    n_factorizations: int  # spent on the certificate, besides the full solves
+    n_factorizations: int  # spent on the certificate or the duals, besides the full solves
     reached: bool  # whether the bound is below the tolerance at every candidate, proven or not
     proven: float = 1.0  # part of the candidates at which the constant behind the bound is proven
 
@@ -77,55 +79,76 @@ def greedy(
         raise InputError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
     check_some_load(model, candidates_for(model) if mus is None else mus)
     prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
-    return search(prepared, mus, aim=aim, most=most, solve=solve, progress=progress)
+    return search(ByBound(prepared), mus, aim=aim, most=most, solve=solve, progress=progress)
+
+
+class Growing(Protocol):
+    """A reduced model that grows by one mode at a time, and says how wrong it may be."""
+
+    model: Model
+    weights: np.ndarray | None
+    n_factorizations: int
+
+    def add(self, mu: np.ndarray, mode: np.ndarray) -> None:
+        """Append a mode (n_unknowns,), which the solution at mu has brought."""
+        ...
+
+    def reduced(self, basis: Basis) -> ReducedModel:
+        """The reduced model of the modes so far, which the basis holds."""
+        ...
+
+    def errors(self, reduced: ReducedModel, mus: np.ndarray) -> Bounds:
+        """How wrong it may be at some parameters."""
+        ...
 
 
 def search(
-    prepared: Preparation,
+    growing: Growing,
     candidates: np.ndarray | None = None,
     *,
     aim: float,
     most: int,
+    least: int = 1,
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
     progress: Callable[[float], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Greedy:
-    """The search of `greedy`: until the bound is at most `aim`, `most` solutions are in the basis, or `stop` says so.
+    """The search of `greedy`: until the error may be `aim` at most, `most` solutions are in the basis, or `stop` says so.
 
-    Solutions are orthonormalised twice.
+    It takes `least` solutions unless the errors are rounding before. Solutions are orthonormalised twice.
     """
-    model, weights = prepared.model, prepared.weights
+    model, weights = growing.model, growing.weights
     mus = candidates_for(model) if candidates is None else candidates
     draws = 0 if candidates is not None else 2  # of fresh candidates, once those at hand are satisfied
     modes = np.empty((model.n_unknowns, 0))
-    builders = prepared.builders(modes)
-    n_values = len(model.problem.names) * model.n_nodes
-    metric = model.layout.unknowns(
-        np.ones(n_values) if weights is None else weights, np.zeros(model.n_unknowns - n_values)
-    )
+    metric = metric_of(model, weights)
     chosen: list[np.ndarray] = []
     history: list[float] = []
     reduced, next_mu = None, mus[middle_of(model, mus)]
+    bounds: np.ndarray | None = None
     exhausted = np.zeros(len(mus), dtype=bool)  # candidates whose solution has nothing new, zero for instance
     while True:
         mode = _new_direction(modes, _solve(model, next_mu) if solve is None else solve(next_mu), metric)
         if mode is not None:
             chosen.append(next_mu)
             modes = np.column_stack([modes, mode])
-            for builder in builders:
-                builder.add(mode)
-            reduced = prepared.reduced(_basis(model, modes, weights), builders)
-        bounds = _relative(reduced, mus, exhausted)
-        while draws and np.max(bounds) <= aim and reduced is not None:
+            growing.add(next_mu, mode)
+            reduced = growing.reduced(_basis(model, modes, weights))
+        if bounds is None or candidates is not None:
+            bounds = _relative(growing, reduced, mus, exhausted)
+        else:
+            bounds = _watched(growing, reduced, mus, exhausted, bounds, aim)
+        enough = len(chosen) >= min(least, most) or np.max(bounds) == 0.0
+        while draws and enough and np.max(bounds) <= aim and reduced is not None:
             draws -= 1
             mus = candidates_for(model, 2 - draws)
             exhausted = np.zeros(len(mus), dtype=bool)
-            bounds = _relative(reduced, mus, exhausted)
+            bounds = _relative(growing, reduced, mus, exhausted)
         if mode is not None:
             history.append(float(np.max(bounds)))
             if progress is not None:
                 progress(_fraction(history, aim, len(chosen), most))
-        if np.max(bounds) <= aim or len(chosen) == most or np.all(exhausted):
+        if (enough and np.max(bounds) <= aim) or len(chosen) == most or np.all(exhausted):
             break
         if stop is not None and chosen and stop():
             break
@@ -135,10 +158,9 @@ def search(
     if reduced is None:
         raise InputError("the solutions vanish at all candidates, so there is nothing to build a basis from.")
     # a candidate that brought nothing new was passed over in the search, but its bound counts
-    history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
-    proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]
-    n_factorizations = prepared.covered.n_factorizations
-    found = Greedy(reduced, np.array(chosen), tuple(history), n_factorizations, history[-1] <= aim, proven)
+    history[-1] = float(np.max(_relative(growing, reduced, mus, np.zeros(len(mus), dtype=bool))))
+    proven = float(np.mean(growing.errors(reduced, mus).rigorous))
+    found = Greedy(reduced, np.array(chosen), tuple(history), growing.n_factorizations, history[-1] <= aim, proven)
     if aim > 0 and not found.reached:
         warnings.warn(
             f"{found.n_solves} full solves left a relative bound of {history[-1]:.1e}, above the tolerance {aim:g}. "
@@ -149,6 +171,14 @@ def search(
     return found
 
 
+def metric_of(model: Model, weights: np.ndarray | None) -> np.ndarray:
+    """The inner product on all unknowns, (n_unknowns,): ghosts ride along without weight."""
+    n_values = len(model.problem.names) * model.n_nodes
+    return model.layout.unknowns(
+        np.ones(n_values) if weights is None else weights, np.zeros(model.n_unknowns - n_values)
+    )
+
+
 def check_some_load(model: Model, mus: np.ndarray) -> None:
     """Refuse a linear model whose right-hand sides are zero at all these parameters: so are its solutions."""
     if not any(np.any(model.load(mu)) for mu in mus):
@@ -157,15 +187,32 @@ def check_some_load(model: Model, mus: np.ndarray) -> None:
         )
 
 
-def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray) -> np.ndarray:
+def _relative(
+    growing: Growing, reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray
+) -> np.ndarray:
     """Relative bounds at the candidates; 0 for those passed over, and where the error is rounding of the largest u."""
     if reduced is None:
         return np.where(exhausted, 0.0, np.inf)
-    answers = reduced.solve(mus)
-    bounds = answers.bounds
-    size = np.max(np.linalg.norm(answers.coefficients, axis=1))
-    settled = exhausted | (bounds.values <= _ROUNDING * size)  # type: ignore[union-attr]
-    return np.where(settled, 0.0, bounds.relative)  # type: ignore[union-attr]
+    bounds = growing.errors(reduced, mus)
+    size = np.max(np.divide(bounds.values, bounds.relative, out=np.zeros(len(mus)), where=bounds.relative > 0))
+    settled = exhausted | (bounds.values <= _ROUNDING * size)
+    return np.where(settled, 0.0, bounds.relative)
+
+
+def _watched(
+    growing: Growing, reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray, before: np.ndarray, aim: float
+) -> np.ndarray:
+    """As `_relative`, computed where the errors were largest `before`; at the others they are taken to have fallen alike.
+
+    Before anything is called good enough, all are computed.
+    """
+    top = np.argsort(before)[-_WATCHED:]
+    here = _relative(growing, reduced, mus[top], exhausted[top])
+    if np.max(here) <= aim or not np.isfinite(np.max(before)):
+        return _relative(growing, reduced, mus, exhausted)
+    out = before * min(1.0, float(np.max(here) / np.max(before)))
+    out[top] = here
+    return np.where(exhausted, 0.0, out)
 
 
 def _solve(model: Model, mu: np.ndarray) -> np.ndarray:

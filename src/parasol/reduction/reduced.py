@@ -16,7 +16,7 @@ from parasol.reduction.certificate import Cover, cover
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampling import sample
 from parasol.runtime.basis import Basis, check_weights
-from parasol.runtime.reduced import ReducedModel
+from parasol.runtime.reduced import Bounds, ReducedModel
 
 _N_CANDIDATES = 2000
 
@@ -58,6 +58,28 @@ class Preparation:
             interpolation_error=self.form.error,
             model=self.model,
         )
+
+
+class ByBound:
+    """A reduced model that grows, and whose errors are bounded by the constants of a preparation."""
+
+    def __init__(self, prepared: Preparation):
+        self.prepared, self.model, self.weights = prepared, prepared.model, prepared.weights
+        self.n_factorizations = prepared.covered.n_factorizations
+        self.builders = prepared.builders(np.empty((self.model.n_unknowns, 0)))
+
+    def add(self, mu: np.ndarray, mode: np.ndarray) -> None:
+        """Append a mode (n_unknowns,)."""
+        for builder in self.builders:
+            builder.add(mode)
+
+    def reduced(self, basis: Basis) -> ReducedModel:
+        """The reduced model of the modes so far, which the basis holds."""
+        return self.prepared.reduced(basis, self.builders)
+
+    def errors(self, reduced: ReducedModel, mus: np.ndarray) -> Bounds:
+        """Bounds from the residual."""
+        return reduced.solve(mus).bounds  # type: ignore[return-value]
 
 
 def prepare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import slices
+from parasol.runtime.duals import Estimates
 from parasol.runtime.reduced import Bounds
 
 if TYPE_CHECKING:
@@ -113,20 +114,49 @@ class Answer:
     def bound_kind(self) -> list[str] | str:
         """What is known of each bound, of the field and of its quantities alike.
 
-        "proven" (theorem, for the discrete problem, see `Bounds.rigorous`), "estimated" (from the residual, with a guessed
-        constant, or from samples kept aside that were not drawn at random), or "calibrated" (it holds for new parameters
-        of the calibration set's distribution at the stated level).
+        "proven" (theorem, for the discrete problem, see `Bounds.rigorous`), "probable" (a multiple of the estimate, see
+        `Estimates`: it holds with the probability `answer.probability`), "calibrated" (it holds for new parameters of the
+        calibration set's distribution at the stated level), or "estimated" (nothing is claimed: a guessed constant, samples
+        that were not drawn at random, a parameter outside the box).
         """
         conformal = self.surrogate.conformal
         calibrated = self.surrogate.reduced is None and conformal is not None and conformal.drawn
-        other = "calibrated" if calibrated else "estimated"
-        kinds = ["proven" if rigorous else other for rigorous in self.bounds.rigorous]
-        return kinds[0] if self.single else kinds
+        kinds = np.where(self.bounds.rigorous, "proven", "calibrated" if calibrated else "estimated")
+        if self.bounds.probable is not None:
+            kinds = np.where(self.bounds.probable & ~self.bounds.rigorous, "probable", kinds)
+        return str(kinds[0]) if self.single else kinds.tolist()
 
     @property
     def bound(self) -> np.ndarray | float:
         """Bounds of the relative errors, (n_samples,), or a number."""
         return float(self.bounds.relative[0]) if self.single else self.bounds.relative
+
+    @cached_property
+    def estimates(self) -> Estimates | None:
+        """Estimates of the errors by random duals: absolute, relative, with their factor; None where there are none."""
+        found = self.surrogate.estimate(self.mus, self.coefficients, extrapolate=True)
+        if found is None:
+            return None
+        if self.coefficients.dtype == np.float32:  # what rounding does to the product V c is about this size
+            slack = np.finfo(np.float32).eps * np.linalg.norm(self.coefficients, axis=1)
+            found = replace(found, values=np.hypot(found.values, slack))
+            size = np.linalg.norm(self.coefficients, axis=1)
+            found = replace(found, relative=np.divide(found.values, size, out=found.relative, where=size > 0))
+        if self.solved:  # the error is measured against the full solve, which these are
+            found.values[list(self.solved)] = found.relative[list(self.solved)] = 0.0
+        return found
+
+    @property
+    def estimate(self) -> np.ndarray | float | None:
+        """Estimates of the relative errors, (n_samples,), or a number: near the error itself; None where there are none."""
+        found = self.estimates
+        return None if found is None else float(found.relative[0]) if self.single else found.relative
+
+    @property
+    def probability(self) -> float | None:
+        """That a probable bound holds, over its random vectors, for each parameter by itself; None where there is none."""
+        duals = None if self.surrogate.reduced is None else self.surrogate.reduced.duals
+        return None if duals is None else duals.probability
 
     @cached_property
     def discretisation(self) -> np.ndarray | float | None:
@@ -176,7 +206,8 @@ class Answer:
     @property
     def method(self) -> list[str] | str:
         """How each answer came about: by the map, by the reduced model, by a full solve."""
-        indices = np.zeros(len(self.mus), dtype=int) if self.methods is None else self.methods
+        usual = 0 if self.surrogate.map is not None else 1
+        indices = np.full(len(self.mus), usual) if self.methods is None else np.maximum(self.methods, usual)
         return METHODS[indices[0]] if self.single else [METHODS[i] for i in indices]
 
     @property

@@ -25,6 +25,7 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis
 from parasol.runtime.certificate import Certificate
 from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.duals import RandomDuals
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
 from parasol.runtime.formulas import Formula
@@ -72,6 +73,7 @@ _KINDS: dict[str, type] = {
                 Features,
                 Basis,
                 ReducedModel,
+                RandomDuals,
                 Theta,
                 Certificate,
                 ConformalBound,

@@ -211,7 +211,9 @@ def program_of(fitted: Any) -> Program | None:
 
 
 def map_name(fitted: Any) -> str:
-    """The kind of a map, as people and files call it."""
+    """The kind of a map, as people and files call it; None stands for the reduced model itself."""
+    if fitted is None:
+        return "reduced model"
     return fitted.name if isinstance(fitted, StoredMap) else type(fitted).__name__
 
 

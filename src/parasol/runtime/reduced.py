@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.certificate import Certificate, Constants
+from parasol.runtime.duals import Estimates, RandomDuals
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.theta import Theta
@@ -27,23 +29,30 @@ class Bounds:
 
     `rigorous` says where the constant behind the bound is proven: for the discrete problem, up to rounding, and but for a
     probability of 1e-6 per norm that a random start of Lanczos' method misleads it (`certificate.lanczos_margin`).
-    Elsewhere the constant is guessed from the nearest parameter at which it was computed and from the basis.
+    `probable` says where it is a multiple of an estimate by random vectors (`Estimates`), and exceeded with a stated
+    probability only. Elsewhere the constant is guessed from the nearest parameter at which it was computed.
     """
 
     values: np.ndarray  # (n_samples,)
     relative: np.ndarray  # (n_samples,): bound of the error over ||u_μ||; infinite where the bound exceeds ||V c||
     rigorous: np.ndarray  # (n_samples,) bool
+    probable: np.ndarray | None = None  # (n_samples,) bool; None: nowhere
 
     def __repr__(self) -> str:
         return (
             f"<Bounds of {len(self.values)} errors, at most {np.max(self.relative, initial=0.0):.1e} relative, "
-            f"{np.count_nonzero(self.rigorous)} rigorous>"
+            f"{np.count_nonzero(self.rigorous)} rigorous"
+            f"{'' if self.probable is None else f', {np.count_nonzero(self.probable)} probable'}>"
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReducedModel:
-    """Least-squares reduced collocation: c(μ) = argmin ||P_k (A_μ V c − f_μ)||, P_k = A(μ_k)⁻¹ for the best of few μ_k."""
+    """Least-squares reduced collocation: c(μ) = argmin ||P_k (A_μ V c − f_μ)||, P_k = A(μ_k)⁻¹ for the best of few μ_k.
+
+    Errors are known by a certificate (a bound, proven where its constants are), by random duals (an estimate and a probable
+    bound), or by both: then bounds are those of the certificate where it is rigorous, and probable elsewhere.
+    """
 
     basis: Basis
     parameters: ParameterSpace
@@ -51,14 +60,21 @@ class ReducedModel:
     operator_theta: Theta
     load_theta: Theta
     residuals: tuple[WeightedResidual, ...]
-    certificate: Certificate
+    certificate: Certificate | None
     interpolation_error: float = 0.0  # of the coefficients that the equation does not separate
     model: Any | None = None  # the full model, for what the reduced one cannot do
+    duals: RandomDuals | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self):
         n_terms, n_loads = self.operator_theta.n_terms, self.load_theta.n_terms
-        check_shape(self.certificate.thetas, (None, n_terms), "thetas of the certificate")
-        check_shape(self.certificate.sigmas, (None, len(self.residuals)), "sigmas of the certificate")
+        if self.certificate is not None:
+            check_shape(self.certificate.thetas, (None, n_terms), "thetas of the certificate")
+            check_shape(self.certificate.sigmas, (None, len(self.residuals)), "sigmas of the certificate")
+        elif self.duals is None or len(self._preconditioners) != len(self.residuals):
+            raise InputError("a reduced model needs a certificate, or duals at the parameters of its preconditioners.")
+        found = self.duals
+        if found is not None and (found.n_loads, found.n_terms, found.n_modes) != (n_loads, n_terms, self.n_modes):
+            raise InputError("the duals of the reduced model belong to another basis, or to another equation.")
         for residual in self.residuals:
             if (residual.n_loads, residual.n_terms, residual.n_modes) != (n_loads, n_terms, self.basis.n_modes):
                 raise InputError("a residual of the reduced model belongs to another basis, or to another equation.")
@@ -66,8 +82,14 @@ class ReducedModel:
     def __repr__(self) -> str:
         return (
             f"<ReducedModel {self.basis.n_modes} modes, {self.residuals[0].triangle.shape[0]} rows, "
-            f"{len(self.residuals)} preconditioners, {self.certificate.n_anchors} anchors>"
+            f"{len(self.residuals)} preconditioners, {self._known_by}>"
         )
+
+    @property
+    def _known_by(self) -> str:
+        anchors = "" if self.certificate is None else f"{self.certificate.n_anchors} anchors"
+        duals = "" if self.duals is None else f"{len(self.duals.blocks)} random duals"
+        return ", ".join(filter(None, (anchors, duals)))
 
     def _repr_html_(self) -> str:
         return borrowed("html")(self)
@@ -80,7 +102,17 @@ class ReducedModel:
     def truncated(self, n_modes: int) -> ReducedModel:
         """The reduced model of the first modes: nothing is computed anew."""
         basis = self.basis.truncated(n_modes)
-        return replace(self, basis=basis, residuals=tuple(residual.truncated(n_modes) for residual in self.residuals))
+        residuals = tuple(residual.truncated(n_modes) for residual in self.residuals)
+        return replace(
+            self, basis=basis, residuals=residuals, duals=None if self.duals is None else self.duals.truncated(n_modes)
+        )
+
+    @cached_property
+    def _preconditioners(self) -> np.ndarray:
+        """For each preconditioner its place among the snapshots of the duals; those that have none are left out."""
+        assert self.duals is not None
+        found = [np.flatnonzero(np.all(self.duals.mus == residual.mu, axis=1))[:1] for residual in self.residuals]
+        return np.concatenate(found)
 
     def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
@@ -99,20 +131,42 @@ class ReducedModel:
                 out[rows.start + here] = c
                 if found is not None:
                     self._bound_into(found, rows.start + here, k, theta[here], phi[here], c, constants, here)
+        if found is not None:
+            found.probable[:] &= self.parameters.inside(mus)  # type: ignore[index]
         return ReducedSolutions(self.basis, mus, check_finite(out, "coefficients"), found)
 
     def certify(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, *, extrapolate: bool = False
     ) -> Bounds:
         """Bounds of ||u_μ − V c|| for any coefficients c (n_samples, n_modes), whoever computed them."""
-        mus = self.check(mus, extrapolate=extrapolate)
-        coefficients = check_finite(check_shape(coefficients, (len(mus), self.n_modes), "coefficients"), "coefficients")
+        mus, coefficients = self._answers(mus, coefficients, extrapolate)
         found = _empty_bounds(len(mus))
         for rows, theta, phi, constants in self._batches(mus):
             for k, here in _by_choice(constants.choice):
                 at = rows.start + here
                 self._bound_into(found, at, k, theta[here], phi[here], coefficients[at], constants, here)
+        found.probable[:] &= self.parameters.inside(mus)  # type: ignore[index]
         return found
+
+    def estimate(
+        self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, *, extrapolate: bool = False
+    ) -> Estimates:
+        """Estimates of ||u_μ − V c|| for any coefficients c (n_samples, n_modes), whoever computed them."""
+        if self.duals is None:
+            raise InputError("this reduced model has no random duals to estimate errors with.")
+        mus, c = self._answers(mus, coefficients, extrapolate)
+        values, factor = self.duals.errors(self.operator_theta(mus), self.load_theta(mus), c)
+        size = np.linalg.norm(c, axis=1)
+        # what rounding leaves of a full solve is no error of the answer, and no estimate can see below it
+        values = np.hypot(values, self.residuals[0].precision * size)
+        relative = np.divide(values, size, out=np.full(len(c), np.inf), where=size > 0)
+        return Estimates(values, relative, factor, self.duals.probability)
+
+    def _answers(
+        self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, extrapolate: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        mus = self.check(mus, extrapolate=extrapolate)
+        return mus, check_finite(check_shape(coefficients, (len(mus), self.n_modes), "coefficients"), "coefficients")
 
     def _bound_into(
         self,
@@ -125,16 +179,21 @@ class ReducedModel:
         constants: Constants,
         here: np.ndarray,
     ) -> None:
-        weighting = self.residuals[k]
+        weighting, rigorous = self.residuals[k], constants.rigorous[here]
+        size = np.linalg.norm(c, axis=1)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            residual = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1)
-            bound = (residual + weighting.allowance(theta, phi, c)) / constants.sigma[here]
+            allowance = weighting.allowance(theta, phi, c)
+            bound = (np.linalg.norm(weighting.residuals(theta, phi, c), axis=1) + allowance) / constants.sigma[here]
+            if self.duals is not None and not rigorous.all():
+                open_cases = ~rigorous
+                estimate, factor = self.duals.errors(theta[open_cases], phi[open_cases], c[open_cases])
+                bound[open_cases] = factor * estimate + allowance[open_cases]
+                found.probable[at[open_cases]] = True  # type: ignore[index]
             bound = np.where(np.isnan(bound), np.inf, bound)
-            size = np.linalg.norm(c, axis=1)
             size -= np.minimum(bound, size)  # no more than ||u_μ||, for the modes are orthonormal
         found.values[at] = bound
         found.relative[at] = np.divide(bound, size, out=np.full(len(bound), np.inf), where=size > 0)
-        found.rigorous[at] = constants.rigorous[here]
+        found.rigorous[at] = rigorous
 
     def operator(self, mu: ArrayLike) -> np.ndarray:
         """B_μ = P_k A_μ V in the few rows of its preconditioner, (n_rows, n_modes)."""
@@ -149,15 +208,23 @@ class ReducedModel:
     def _at(self, mu: ArrayLike) -> tuple[np.ndarray, np.ndarray, WeightedResidual]:
         mus = self.check([np.atleast_1d(mu)])
         theta = self.operator_theta(mus)
-        return theta, self.load_theta(mus), self.residuals[self.certificate.constants(theta).choice[0]]
+        return theta, self.load_theta(mus), self.residuals[self._constants(theta).choice[0]]
 
     def _batches(self, mus: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray, Constants]]:
         for rows in slices(len(mus), _BATCH):
             theta = self.operator_theta(mus[rows])
-            constants = self.certificate.constants(theta, self.residuals)
+            constants = self._constants(theta)
             # outside the declared ranges nothing is claimed, even where the theorem would still hold
             constants.rigorous[:] &= self.parameters.inside(mus[rows])
             yield rows, theta, self.load_theta(mus[rows]), constants
+
+    def _constants(self, theta: np.ndarray) -> Constants:
+        """The preconditioner for each θ (n_samples, Q_A), with its constant where there is a certificate."""
+        if self.certificate is not None:
+            return self.certificate.constants(theta, () if self.duals is not None else self.residuals)
+        assert self.duals is not None
+        choice = self.duals.nearest(theta, self._preconditioners)
+        return Constants(choice, np.ones(len(theta)), np.zeros(len(theta), dtype=bool))
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
@@ -183,7 +250,7 @@ class ReducedSolutions:
 
 
 def _empty_bounds(n: int) -> Bounds:
-    return Bounds(np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
+    return Bounds(np.empty(n), np.empty(n), np.zeros(n, dtype=bool), np.zeros(n, dtype=bool))
 
 
 def _by_choice(choices: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

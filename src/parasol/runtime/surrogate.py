@@ -17,6 +17,7 @@ from parasol.runtime.answer import Answer
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import ConformalBound
 from parasol.runtime.distributions import Distributions
+from parasol.runtime.duals import Estimates
 from parasol.runtime.features import Features
 from parasol.runtime.layout import Layout, check_nodes
 from parasol.runtime.operation import Operation
@@ -40,10 +41,10 @@ class Map(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surrogate:
-    """u(μ) ≈ V · map(features(μ)); calling it changes nothing in it, so threads may share it."""
+    """u(μ) ≈ V · map(features(μ)), or without a map V · c(μ) of the reduced model; threads may share it."""
 
     basis: Basis
-    map: Map
+    map: Map | None  # None: the reduced model answers
     features: Features
     parameters: ParameterSpace
     layout: Layout = field(default_factory=Layout)
@@ -70,7 +71,9 @@ class Surrogate:
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"{name} of a surrogate is a {type(getattr(self, name)).__name__}.")
-        if not callable(getattr(self.map, "predict", None)):
+        if self.map is None and self.reduced is None:
+            raise InputError("a surrogate needs a map, or a reduced model that answers by itself.")
+        if self.map is not None and not callable(getattr(self.map, "predict", None)):
             raise InputError(f"the map of a surrogate is a {type(self.map).__name__}, which has no predict.")
         if self.reduced is not None and not _same_modes(self.reduced.basis, self.basis):
             raise InputError("the reduced model has another basis than the surrogate: its bounds would be wrong.")
@@ -174,9 +177,12 @@ class Surrogate:
     @cached_property
     def _predictors(self) -> dict:
         """Coefficients of parameters, by the type of numbers wanted; only a map made for float32 computes in it."""
-        program = program_of(self.map)
-        if program is None:
-            whole = lambda mus: np.asarray(self.map.predict(self.features(mus)), dtype=float)  # noqa: E731
+        program, fitted, reduced = program_of(self.map), self.map, self.reduced
+        if fitted is None:
+            assert reduced is not None
+            whole = lambda mus: reduced.coefficients(mus, extrapolate=True)  # noqa: E731
+        elif program is None:
+            whole = lambda mus: np.asarray(fitted.predict(self.features(mus)), dtype=float)  # noqa: E731
         else:
             whole = self.program
             if program.dtype == np.float32:
@@ -189,6 +195,11 @@ class Surrogate:
     def operations(self) -> tuple[Operation, ...]:
         """From parameters to coefficients, step by step; those of the map have the type of numbers it was made for."""
         program = program_of(self.map)
+        if self.map is None:
+            raise InputError(
+                "the answers are those of the reduced model: no map was good enough. Python and the server compute them, but "
+                "they can neither be exported nor explored. Fit a map: ps.fit(surrogate.reduced, ...)."
+            )
         if program is None:
             raise InputError(
                 f"a map of kind {map_name(getattr(self.map, 'inner', self.map))} has no program, so nothing but Python can compute it: it can neither be "
@@ -250,12 +261,24 @@ class Surrogate:
     def jacobian(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
         mus, _, single = self._checked(mus, extrapolate)
-        if program_of(self.map) is not None:
+        if self.map is None:
+            out = self._differenced(mus)
+        elif program_of(self.map) is not None:
             out = self.program.jacobian(mus)
         else:
             slopes = getattr(self.map, "jacobian", partial(_differences, self.map))
             out = slopes(self.features(mus)) * self.features.slope(mus)[:, None, :]
         return out[0] if single else out
+
+    def _differenced(self, mus: np.ndarray) -> np.ndarray:
+        """Central differences of the reduced model's coefficients, (n_samples, n_modes, n_parameters)."""
+        steps = 1e-5 * np.maximum(np.abs(self.features.slope(mus)), 1e-300) ** -1
+        columns = []
+        for i, step in enumerate(steps.T):
+            shift = np.zeros_like(mus)
+            shift[:, i] = step
+            columns.append((self._coefficients(mus + shift) - self._coefficients(mus - shift)) / (2 * step)[:, None])
+        return np.stack(columns, axis=-1)
 
     def gradient(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the values by the parameters, (n_samples, n_values, n_parameters), or of one vector."""
@@ -283,6 +306,16 @@ class Surrogate:
         raise InputError(
             "nothing is known about the errors of this surrogate. Fit it from a reduced model, or give it a calibration set."
         )
+
+    def estimate(
+        self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike | None = None, *, extrapolate: bool = False
+    ) -> Estimates | None:
+        """Estimates of the errors by random duals, with their factor and probability; None where there are none."""
+        if self.reduced is None or self.reduced.duals is None:
+            return None
+        mus, _, _ = self._checked(mus, extrapolate)
+        c = self._coefficients(mus) if coefficients is None else np.asarray(coefficients, dtype=float)
+        return self.reduced.estimate(mus, c, extrapolate=extrapolate)
 
     def discretisation_errors(self, mus: np.ndarray) -> np.ndarray | None:
         """Estimates of how far the full solver is from the equation's solution, relative, (n_samples,); None: not known.

@@ -1,0 +1,285 @@
+"""Learning a linear steady problem: full solves where the estimated error is largest, then the cheapest map that is good enough."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import numpy as np
+
+from parasol.checks import ParasolWarning
+from parasol.errors import Exhausted
+from parasol.fitting.fit import accuracy, fit, surrogate_without_map
+from parasol.fitting.maps import Recipe
+from parasol.fitting.units import field_weights, unknown_labels
+from parasol.learning.comparing import box_corners, probes
+from parasol.learning.report import Evidence, Outcome, Step, measured_on
+from parasol.learning.solves import SolveCache, Solver
+from parasol.pde.model import Model
+from parasol.pde.steady import describe
+from parasol.reduction.by_estimate import ByEstimate
+from parasol.reduction.certificate import middle_of
+from parasol.reduction.duals import checked
+from parasol.reduction.greedy import Greedy, check_some_load, search
+from parasol.reduction.reduced import candidates_for, prepare
+from parasol.reduction.sampling import sample
+from parasol.reduction.snapshots import Snapshots
+from parasol.runtime.reduced import ReducedModel
+from parasol.runtime.surrogate import Surrogate
+
+_BASIS = 0.7  # of the tolerance, for the basis; the map's error is in the span and adds in squares
+_MAP = 0.9  # of the tolerance, by the steering vectors: the sealed ones may see a little more
+_N_LABELS = (1024, 4096)
+_N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
+_FEWEST_CHECKS, _MOST_CHECKS = 3, 8  # fresh full solves that the estimate is checked with: a fifth of the others, within these
+_FEWEST_SOLVES = 4  # the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
+_TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
+_CLOSER = 0.03  # how near to the identity interpolated inverses then come
+_SEEN = 1e-11  # relative errors below are rounding, and say nothing about the estimate
+_MOST_SOLVES = 400
+_PROOF_ANCHORS = 100
+_LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and counts in the unit of the largest
+TRAINING = 20.0  # seconds that must be left for a network
+
+
+def maps_to_try(model: Solver, *, few: bool = False) -> tuple[str, ...]:
+    """Names of recipes from cheap to dear: a matrix for functions, a network for numbers only where JAX can train one.
+
+    Of `few` labels a network first where there is one, else a Gaussian process.
+    """
+    trains = bool(find_spec("jax") and find_spec("optax"))
+    if getattr(model.parameters, "functions", ()):
+        return ("linear", "best") if trains else ("linear",)
+    if few:
+        return ("best", "polynomial") if trains else ("gaussian process",)
+    return ("polynomial", "gaussian process", "best") if trains else ("polynomial", "gaussian process")
+
+
+def named(recipe: str | Recipe) -> str:
+    """A recipe in words."""
+    return recipe if isinstance(recipe, str) else type(recipe).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """What the search has found: reduced models with the duals that steer and with those that certify, and fresh solves."""
+
+    found: Greedy
+    steering: ReducedModel
+    sealed: ReducedModel
+    n_factorizations: int
+    checks: Snapshots | None  # that the estimate was checked with
+
+
+def learn_linear(
+    model: Model,
+    tolerance: float,
+    cache: SolveCache,
+    *,
+    recipe: str | Recipe | None = None,
+    proof: bool = False,
+    rng: int = 0,
+) -> Outcome:
+    """Stop when the probable bound of the answers is below the tolerance at all of 2000 parameters nobody has seen.
+
+    The basis takes seven tenths of the tolerance, the map the rest. Maps are tried from cheap to dear, on labels of the
+    reduced model, and the first that is good enough is taken; if none is, the reduced model itself answers. All of this is
+    decided by one set of random vectors, and the bound in the end is that of another. With `proof`, constants are computed
+    that prove bounds where they can.
+    """
+    fresh = fresh_parameters(model, rng)
+    basis = _basis(model, tolerance, cache, rng)
+    surrogate = _best_map(basis, recipe, tolerance, fresh, cache, rng)
+    cache.stage("the bound on fresh parameters")
+    surrogate = replace(surrogate, reduced=basis.sealed)
+    n_factorizations = basis.n_factorizations
+    if proof or model.terms.constant_operator:
+        surrogate, n_anchors = _proven(surrogate, model, cache)
+        n_factorizations += n_anchors
+    bounds = surrogate.certify(fresh)
+    bound, proven = float(np.max(bounds.relative)), float(np.mean(bounds.rigorous))
+    duals = basis.sealed.duals
+    assert duals is not None
+    evidence = Evidence(
+        basis_bound=basis.found.history[-1],
+        proven=proven,
+        probability=duals.probability,
+        ratio=duals.ratio,
+        n_checked=duals.n_checked,
+        n_fresh=len(fresh),
+        n_factorizations=n_factorizations,
+        share=float(np.mean(bounds.relative <= tolerance)),
+    )
+    met = bound <= tolerance
+    limit = "" if met else "projection" if basis.found.history[-1] > 0.5 * tolerance else "map"
+    history = tuple(Step(i + 1, bound) for i, bound in enumerate(basis.found.history))
+    return _measured(Outcome(surrogate, met, bound, limit, history, evidence), basis.checks)
+
+
+def check_box(model: Model, rng: int) -> None:
+    """Refuse, before any work, a box on which the solution is zero or not unique; say where it grows beyond all bounds."""
+    check_some_load(model, fresh_parameters(model, rng))
+    corners = box_corners(len(model.parameters.scalars))
+    mus = probes(model, rng)[: 1 if model.terms.constant_operator else 1 + len(corners)]
+    signs = [model.factors(mu).sign for mu in mus]
+    for mu, sign in zip(mus, signs, strict=True):
+        if sign * signs[0] < 0:
+            # not refused: a discrete operator may have a root that the equation has not, too narrow for any answer to meet
+            near = describe(model, _singular_between(model, mus[0], mu, signs[0]))
+            warnings.warn(
+                f"between {describe(model, mus[0])} and {describe(model, mu)} the discrete problem is singular (the "
+                f"determinant changes its sign near {near}): near there solutions grow beyond all bounds. Narrow the ranges "
+                "if the equation has such a resonance; if not, other nodes may have none.",
+                ParasolWarning,
+                stacklevel=2,
+            )
+            return
+
+
+def _singular_between(model: Model, low: np.ndarray, high: np.ndarray, sign: int) -> np.ndarray:
+    """A parameter on the line between two at which the determinant changes its sign, to a hundredth of the line."""
+    for _ in range(7):
+        middle = (low + high) / 2
+        if model.factors(middle).sign * sign > 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def fresh_parameters(model: Solver, rng: int) -> np.ndarray:
+    """Parameters that nothing was made from."""
+    n = _N_FRESH_FUNCTIONS if model.parameters.functions else _N_FRESH
+    return sample(model, n, design="random", rng=np.random.default_rng([rng, 71]))
+
+
+# ---- the basis ------------------------------------------------------------------------------------------------------
+def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int) -> _Basis:
+    """The greedy search, and the check of its estimate; where solves or seconds run out, what there is until then."""
+    most = max(cache.affordable(_MOST_SOLVES, reserve=_FEWEST_CHECKS), 1)
+    progress = cache.stage("full solves where the estimated error is largest")
+    spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
+    stop: Callable[[], bool] | None = None
+    if cache.limits.seconds is not None:
+        stop = lambda: cache.limits.spent - spent >= 0.6 * left  # noqa: E731
+    solved: list[np.ndarray] = []
+
+    def solve(mu: np.ndarray) -> np.ndarray:
+        out = cache.unknowns(model, mu)
+        solved.append(mu)
+        return out
+
+    growing = ByEstimate(model, weights=_weights(model, cache), rng=rng)
+    options = {"aim": _BASIS * tolerance, "least": _FEWEST_SOLVES, "progress": progress, "stop": stop}
+    try:
+        found = search(growing, most=most, solve=solve, **options)
+    except Exhausted:
+        if not solved:
+            raise
+        growing = ByEstimate(model, weights=growing.weights, rng=rng)
+        found = search(growing, np.array(solved), most=len(solved), solve=lambda mu: cache.unknowns(model, mu), **options)
+    if cache.limits.left > 0:
+        growing.complete()
+    return _checked(growing, found, cache, rng)
+
+
+def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) -> _Basis:
+    """The estimate compared with true errors at a few fresh solves; more duals where it missed too much."""
+    model, checks = growing.model, None
+    n = cache.affordable(int(np.clip(found.n_solves // 5, _FEWEST_CHECKS, _MOST_CHECKS)))
+    if n:
+        mus = sample(model, n, design="random", rng=np.random.default_rng([rng, 72]))
+        checks = cache.solve(mus, "fresh ones to check the estimate")
+    steering = _with_ratio(growing, growing.reduced(found.basis), checks, sealed=False)
+    if steering.duals.ratio > _TOO_MUCH and cache.limits.left > 0:  # type: ignore[union-attr]
+        growing.complete(_CLOSER)
+        steering = _with_ratio(growing, growing.reduced(found.basis), checks, sealed=False)
+    sealed = _with_ratio(growing, growing.sealed(found.basis), checks, sealed=True)
+    return _Basis(found, steering, sealed, growing.n_factorizations, checks)
+
+
+def _with_ratio(growing: ByEstimate, reduced: ReducedModel, checks: Snapshots | None, *, sealed: bool) -> ReducedModel:
+    """The reduced model with what its estimate missed at the worst of these solves."""
+    if checks is None:
+        return reduced
+    assert reduced.duals is not None
+    mus, solutions = checks.mus, growing.model.layout.unknowns(checks.solutions, checks.hidden)
+    c = reduced.coefficients(mus, extrapolate=True)
+    errors, weights = solutions - c @ growing.duals.modes.T, growing.duals.weights
+    large = np.sqrt(errors**2 @ weights) > _SEEN * np.sqrt(solutions**2 @ weights)
+    theta, phi = reduced.operator_theta(mus), reduced.load_theta(mus)
+    functionals, missed = reduced.duals.functionals(theta, phi, c)
+    seen = functionals / np.maximum(1.0 - missed, 1e-300)[:, None]  # as the factor of an answer has it
+    vectors = growing.duals.certifying if sealed else growing.duals.deciding
+    return replace(reduced, duals=checked(reduced.duals, vectors, errors[large], seen[large]))
+
+
+def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:
+    """For several unknowns an inner product in which all are of one size, whatever their units; None for one unknown.
+
+    Their sizes are those of the solution in the middle of the box, the first that the greedy search asks for.
+    """
+    labels = unknown_labels(model)
+    if labels is None:
+        return None
+    mus = candidates_for(model)
+    solution = model.layout.at_nodes(cache.unknowns(model, mus[middle_of(model, mus)]))
+    return field_weights(solution[None], labels, least=_LEAST)
+
+
+# ---- the map --------------------------------------------------------------------------------------------------------
+def _best_map(
+    basis: _Basis, recipe: str | Recipe | None, tolerance: float, fresh: np.ndarray, cache: SolveCache, rng: int
+) -> Surrogate:
+    """The first map that is good enough by the steering vectors, else the reduced model, or the map that was asked for."""
+    reduced = basis.steering
+    recipes = maps_to_try(reduced.model) if recipe is None else (recipe,)  # type: ignore[arg-type]
+    itself = None if recipe is not None else surrogate_without_map(reduced)
+    floor = float("inf") if itself is None else float(np.max(itself.certify(fresh).relative))
+    best: tuple[float, Surrogate] | None = None
+    for n_labels in _N_LABELS:
+        for one in recipes:
+            if recipe is None and (cache.limits.left <= 0 or (one == "best" and cache.limits.left < TRAINING)):
+                continue
+            stage = cache.stage(f"fitting {named(one)} to {n_labels} labels")
+            try:
+                surrogate = fit(reduced, one, n_labels=n_labels, rng=rng, progress=cache.watched(stage) if best else stage)
+            except Exhausted:
+                continue
+            worst = float(np.max(surrogate.certify(fresh).relative))
+            if best is None or worst < best[0]:
+                best = (worst, surrogate)
+            if worst <= _MAP * tolerance:
+                return surrogate
+        if cache.limits.left <= 0 or (best is not None and best[0] <= 1.5 * basis.found.history[-1]):
+            break  # the basis is the limit: no map would help
+    if itself is not None and (best is None or floor < best[0]):
+        return itself
+    assert best is not None
+    return best[1]
+
+
+# ---- proof and measurement ------------------------------------------------------------------------------------------
+def _proven(surrogate: Surrogate, model: Model, cache: SolveCache) -> tuple[Surrogate, int]:
+    """The surrogate with constants that prove its bounds where they can, and the matrices factorised for them."""
+    reduced = surrogate.reduced
+    assert reduced is not None
+    cache.stage("constants that prove the bound")
+    spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
+    stop = None if cache.limits.seconds is None else (lambda: cache.limits.spent - spent >= 0.5 * left)
+    prepared = prepare(model, weights=reduced.basis.weights, n_anchors=_PROOF_ANCHORS, stop=stop)
+    modes = model.layout.unknowns(reduced.basis.modes.T, reduced.basis.hidden.T).T
+    found = replace(prepared.reduced(reduced.basis, prepared.builders(modes)), duals=reduced.duals)
+    return replace(surrogate, reduced=found), prepared.covered.n_factorizations
+
+
+def _measured(outcome: Outcome, checks: Snapshots | None) -> Outcome:
+    """With the errors measured on the solves that the estimate was checked with: neither basis nor map has seen them."""
+    if checks is None:
+        return outcome
+    measured = measured_on(accuracy(outcome.surrogate, checks))
+    kept = measured.max <= outcome.bound
+    limit = outcome.limit if kept else "confirmation"
+    return replace(outcome, met=outcome.met and kept, limit=limit, measured=measured)

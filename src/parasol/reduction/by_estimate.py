@@ -1,0 +1,115 @@
+"""A reduced model that grows where an estimate of its errors is largest: no constants, few factorisations besides the solves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parasol.checks import check_count
+from parasol.pde.model import Model
+from parasol.reduction.affine import AffineForm, affine_form
+from parasol.reduction.duals import N_VECTORS, DualBuilder
+from parasol.reduction.greedy import metric_of
+from parasol.reduction.reduced import candidates_for
+from parasol.reduction.residuals import ResidualBuilder
+from parasol.runtime.basis import Basis
+from parasol.runtime.duals import WIDTH, RandomDuals
+from parasol.runtime.reduced import Bounds, ReducedModel
+
+_CLOSE = 0.1  # at every candidate P_μ A_μ should be as near as this to the identity on the modes
+_MOST_SNAPSHOTS, _MOST_FURTHER = 40, 12  # duals at so many parameters at most; of these where nothing was solved
+_MOST_PRECONDITIONERS = 8
+_ALIKE = 0.7  # one inverse by itself serves where what it leaves of the identity is less
+
+
+class ByEstimate:
+    """A reduced model that grows; the error of its answers is estimated by random duals.
+
+    Duals and preconditioners are made at parameters that are solved anyway, with the same factors, until inverses can be
+    interpolated well at all candidates.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        weights: np.ndarray | None = None,
+        n_vectors: int = N_VECTORS,
+        tolerance: float = 1e-10,
+        rng: int = 0,
+    ):
+        """`weights` (n_values,) is the inner product; coefficients that do not separate are interpolated to `tolerance`."""
+        check_count(n_vectors, "n_vectors")
+        self.model, self.weights, self.n_factorizations = model, weights, 0
+        self.form: AffineForm = affine_form(model, tolerance=tolerance)
+        self.scale = np.ones(model.n_unknowns) if weights is None else np.sqrt(model.layout.weights(weights))
+        self.duals = DualBuilder(self.form, metric_of(model, weights), np.random.default_rng([rng, 73]), n_vectors)
+        self.builders: list[ResidualBuilder] = []
+        self.candidates = candidates_for(model)
+        self._theta = self.form.operator_theta(self.candidates)
+        self._missed = 1.0  # how far P_μ A_μ is from the identity at the worst of the candidates
+
+    def add(self, mu: np.ndarray, mode: np.ndarray) -> None:
+        """Append a mode (n_unknowns,), which the solution at mu has brought; duals and a preconditioner there if it needs them."""
+        for builder in self.builders:
+            builder.add(mode)
+        self.duals.add_mode(mode)
+        lonely = self._lonely(mu)
+        if not self.duals.mus or lonely or (self._missed > _CLOSE and len(self.duals.mus) < _MOST_SNAPSHOTS):
+            factors = self.model.factors(mu)
+            self.duals.add_snapshot(mu, factors)
+            if lonely:
+                builder = ResidualBuilder(self.form, mu, factors, np.ones_like(self.scale), self.scale)
+                for known in self.duals.modes.T:
+                    builder.add(known)
+                self.builders.append(builder)
+        self._missed = float(np.max(self.duals.steering().inverses(self._theta)[1]))
+
+    def _lonely(self, mu: np.ndarray) -> bool:
+        """Whether no preconditioner is near to the inverse at mu."""
+        if not self.builders:
+            return True
+        if len(self.builders) >= _MOST_PRECONDITIONERS:
+            return False
+        duals = self.duals.steering()
+        return bool(duals.alone(self.form.operator_theta(mu[None]), self._places(duals))[0] > _ALIKE)
+
+    def _places(self, duals: RandomDuals) -> np.ndarray:
+        return np.array([int(np.flatnonzero(np.all(duals.mus == b.mu, axis=1))[0]) for b in self.builders])
+
+    def complete(self, close: float = _CLOSE) -> None:
+        """Factorise further matrices where inverses are not interpolated as closely, the worst candidate first."""
+        for _ in range(_MOST_FURTHER):
+            missed = self.duals.steering().inverses(self._theta)[1]
+            worst = int(np.argmax(missed))
+            self._missed = float(missed[worst])
+            if self._missed <= close or len(self.duals.mus) >= _MOST_SNAPSHOTS + _MOST_FURTHER:
+                return
+            mu = self.candidates[worst]
+            self.duals.add_snapshot(mu, self.model.factors(mu))
+            self.n_factorizations += 1
+
+    def reduced(self, basis: Basis) -> ReducedModel:
+        """The reduced model of the modes so far, which the basis holds, with the steering duals."""
+        return self._reduced(basis, self.duals.steering())
+
+    def sealed(self, basis: Basis) -> ReducedModel:
+        """The same with the sealed duals: for whoever decides nothing more by them."""
+        return self._reduced(basis, self.duals.sealed())
+
+    def _reduced(self, basis: Basis, duals: RandomDuals) -> ReducedModel:
+        return ReducedModel(
+            basis=basis,
+            parameters=self.model.parameters,
+            n_parameters=self.model.n_parameters,
+            operator_theta=self.form.operator_theta,
+            load_theta=self.form.load_theta,
+            residuals=tuple(builder.residual() for builder in self.builders),
+            certificate=None,
+            interpolation_error=self.form.error,
+            model=self.model,
+            duals=duals,
+        )
+
+    def errors(self, reduced: ReducedModel, mus: np.ndarray) -> Bounds:
+        """Probable bounds by the steering duals."""
+        return reduced.solve(mus).bounds  # type: ignore[return-value]
