@@ -180,7 +180,7 @@ def test_proven_bounds_of_a_system_do_not_depend_on_units():
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the discretisation error")
             warnings.filterwarnings("error", ".*times smaller than")  # no unknown is
-            surrogate = ps.learn(coupled(unit), 1e-3, n_nodes=150, recipe="polynomial")
+            surrogate = ps.learn(coupled(unit), 1e-3, n_nodes=150, recipe="polynomial", proof=True)
         mus = ps.sample(surrogate.solver, 20, design="random", rng=5)
         answer, truth = surrogate(mus), [surrogate.solver.solve(mu) for mu in mus]
         assert surrogate.facts["learn"]["met"]

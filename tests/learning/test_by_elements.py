@@ -19,7 +19,7 @@ def test_a_surrogate_of_elements_is_certified_saved_and_checked(tmp_path):
         quantities={"mean": ps.Average(), "there": ps.PointValue((0.3, 0.4))},
     )
     model = ps.discretize(problem, ps.scatter(domain, n_nodes=60), method="elements")
-    surrogate = ps.learn(model, tolerance=1e-3)
+    surrogate = ps.learn(model, tolerance=1e-3, proof=True)
     full, answer = model.solve([0.8, 1.1]), surrogate(a=0.8, h=1.1)
     error = np.linalg.norm(answer.values - full.values) / np.linalg.norm(full.values)
     assert answer.bound_kind == "proven"

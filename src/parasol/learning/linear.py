@@ -15,7 +15,7 @@ from parasol.fitting.fit import accuracy, fit, surrogate_without_map
 from parasol.fitting.maps import Recipe
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.comparing import box_corners, probes
-from parasol.learning.report import Evidence, Outcome, Step, measured_on
+from parasol.learning.report import PROVEN, Evidence, Outcome, Step, measured_on
 from parasol.learning.solves import SolveCache, Solver
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
@@ -29,12 +29,17 @@ from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
-_BASIS = 0.7  # of the tolerance, for the basis; the map's error is in the span and adds in squares
+_BASIS = 0.8  # of the tolerance, for the basis; the map's error is in the span and adds in squares
 _MAP = 0.9  # of the tolerance, by the steering vectors: the sealed ones may see a little more
 _N_LABELS = (1024, 4096)
 _N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
-_FEWEST_CHECKS, _MOST_CHECKS = 3, 8  # fresh full solves that the estimate is checked with: a fifth of the others, within these
-_FEWEST_SOLVES = 4  # the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
+_FEWEST_CHECKS, _MOST_CHECKS = (
+    3,
+    6,
+)  # fresh full solves that the estimate is checked with: a fifth of the others, within these
+_FEWEST_SOLVES = (
+    4  # the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
+)
 _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
 _CLOSER = 0.03  # how near to the identity interpolated inverses then come
 _SEEN = 1e-11  # relative errors below are rounding, and say nothing about the estimate
@@ -84,7 +89,7 @@ def learn_linear(
 ) -> Outcome:
     """Stop when the probable bound of the answers is below the tolerance at all of 2000 parameters nobody has seen.
 
-    The basis takes seven tenths of the tolerance, the map the rest. Maps are tried from cheap to dear, on labels of the
+    The basis takes eight tenths of the tolerance, the map the rest. Maps are tried from cheap to dear, on labels of the
     reduced model, and the first that is good enough is taken; if none is, the reduced model itself answers. All of this is
     decided by one set of random vectors, and the bound in the end is that of another. With `proof`, constants are computed
     that prove bounds where they can.
@@ -179,7 +184,9 @@ def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int) -> _Basi
         if not solved:
             raise
         growing = ByEstimate(model, weights=growing.weights, rng=rng)
-        found = search(growing, np.array(solved), most=len(solved), solve=lambda mu: cache.unknowns(model, mu), **options)
+        found = search(
+            growing, np.array(solved), most=len(solved), solve=lambda mu: cache.unknowns(model, mu), **options
+        )
     if cache.limits.left > 0:
         growing.complete()
     return _checked(growing, found, cache, rng)
@@ -245,7 +252,9 @@ def _best_map(
                 continue
             stage = cache.stage(f"fitting {named(one)} to {n_labels} labels")
             try:
-                surrogate = fit(reduced, one, n_labels=n_labels, rng=rng, progress=cache.watched(stage) if best else stage)
+                surrogate = fit(
+                    reduced, one, n_labels=n_labels, rng=rng, progress=cache.watched(stage) if best else stage
+                )
             except Exhausted:
                 continue
             worst = float(np.max(surrogate.certify(fresh).relative))
@@ -276,10 +285,14 @@ def _proven(surrogate: Surrogate, model: Model, cache: SolveCache) -> tuple[Surr
 
 
 def _measured(outcome: Outcome, checks: Snapshots | None) -> Outcome:
-    """With the errors measured on the solves that the estimate was checked with: neither basis nor map has seen them."""
+    """With the errors measured on the solves that the estimate was checked with: neither basis nor map has seen them.
+
+    A bound that rests on an estimate has to agree with them, and is not confirmed where there are none.
+    """
+    proven = (outcome.evidence.proven or 0.0) >= PROVEN
     if checks is None:
-        return outcome
+        return outcome if proven else replace(outcome, met=False, limit=outcome.limit or "confirmation")
     measured = measured_on(accuracy(outcome.surrogate, checks))
-    kept = measured.max <= outcome.bound
+    kept = proven or measured.max <= outcome.bound
     limit = outcome.limit if kept else "confirmation"
     return replace(outcome, met=outcome.met and kept, limit=limit, measured=measured)

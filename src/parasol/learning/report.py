@@ -92,7 +92,9 @@ class LearnReport:
     tolerance: float
     total: bool
     bound: float
-    certificate: str  # "proven", "probable", from the "residual" with some constants guessed, "conformal" or "estimated"
+    certificate: (
+        str  # "proven", "probable", from the "residual" with some constants guessed, "conformal" or "estimated"
+    )
     limit: str
     discretisation_error: float | None
     n_nodes: int | None

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import check_count
-from parasol.errors import Exhausted, InputError, NoCertificate, ParasolWarning, SolveFailed
+from parasol.errors import InputError, NoCertificate, ParasolWarning, SolveFailed
 from parasol.fitting.data import fit_snapshots
 from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
 from parasol.learning.estimates import with_discretisation
-from parasol.learning.nodes import Discretised
 from parasol.learning.linear import check_box, learn_linear
+from parasol.learning.nodes import Discretised
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
 from parasol.learning.request import Request, discretised
 from parasol.learning.sampled import learn_sampled
@@ -168,7 +168,9 @@ def plan(
     if chosen.model.parameters.functions:
         work *= 8
     linear = _linear(chosen.model)
-    method = "full solves where the estimated error is largest" if linear else "batches of full solves, a conformal bound"
+    method = (
+        "full solves where the estimated error is largest" if linear else "batches of full solves, a conformal bound"
+    )
     guess = (14, int(14 + 5 * work)) if linear else (45, int(45 + 20 * work))
     return Plan(chosen, tolerance, method, guess)
 

@@ -12,12 +12,13 @@ from parasol.reduction.greedy import metric_of
 from parasol.reduction.reduced import candidates_for
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.runtime.basis import Basis
-from parasol.runtime.duals import WIDTH, RandomDuals
+from parasol.runtime.duals import RandomDuals
 from parasol.runtime.reduced import Bounds, ReducedModel
 
-_CLOSE = 0.1  # at every candidate P_μ A_μ should be as near as this to the identity on the modes
+_CLOSE = 0.03  # at every candidate P_μ A_μ should be as near as this to the identity on the modes
 _MOST_SNAPSHOTS, _MOST_FURTHER = 40, 12  # duals at so many parameters at most; of these where nothing was solved
 _MOST_PRECONDITIONERS = 8
+_N_WATCHED = 256  # candidates that are looked at after every solve
 _ALIKE = 0.7  # one inverse by itself serves where what it leaves of the identity is less
 
 
@@ -42,10 +43,12 @@ class ByEstimate:
         self.model, self.weights, self.n_factorizations = model, weights, 0
         self.form: AffineForm = affine_form(model, tolerance=tolerance)
         self.scale = np.ones(model.n_unknowns) if weights is None else np.sqrt(model.layout.weights(weights))
-        self.duals = DualBuilder(self.form, metric_of(model, weights), np.random.default_rng([rng, 73]), n_vectors)
+        generator = np.random.default_rng([rng, 73])
+        self.duals = DualBuilder(self.form, metric_of(model, weights), self.scale, generator, n_vectors)
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(model)
         self._theta = self.form.operator_theta(self.candidates)
+        self._some = self._theta[:: max(1, len(self._theta) // _N_WATCHED)]
         self._missed = 1.0  # how far P_μ A_μ is from the identity at the worst of the candidates
 
     def add(self, mu: np.ndarray, mode: np.ndarray) -> None:
@@ -62,7 +65,7 @@ class ByEstimate:
                 for known in self.duals.modes.T:
                     builder.add(known)
                 self.builders.append(builder)
-        self._missed = float(np.max(self.duals.steering().inverses(self._theta)[1]))
+        self._missed = float(np.max(self.duals.steering().inverses(self._some)[1]))
 
     def _lonely(self, mu: np.ndarray) -> bool:
         """Whether no preconditioner is near to the inverse at mu."""

@@ -13,7 +13,10 @@ from parasol.runtime.duals import RandomDuals
 
 N_VECTORS = 20  # that certify, sealed until the surrogate is made
 _N_STEERING = 10  # that choose parameters, coefficients of the inverse, and when to stop
-_N_TESTS, _MOST_TESTS = 4, 16  # smooth random functions by which inverses are tested besides the modes: of a snapshot, in all
+_N_TESTS, _MOST_TESTS = (
+    4,
+    16,
+)  # smooth random functions by which inverses are tested besides the modes: of a snapshot, in all
 
 
 class DualBuilder:
@@ -23,11 +26,18 @@ class DualBuilder:
     inverses are interpolated, when to stop. The sealed ones certify, and nothing that is made may depend on them.
     """
 
-    def __init__(self, form: AffineForm, weights: np.ndarray, rng: np.random.Generator, n_vectors: int = N_VECTORS):
-        """`weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count."""
+    def __init__(
+        self,
+        form: AffineForm,
+        weights: np.ndarray,
+        scale: np.ndarray,
+        rng: np.random.Generator,
+        n_vectors: int = N_VECTORS,
+    ):
+        """`weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size."""
         if n_vectors < 4 or n_vectors % 2:
             raise InputError(f"an estimate takes an even number of at least 4 random vectors, got {n_vectors}.")
-        self.form, self.weights = form, weights
+        self.form, self.weights, self.scale = form, weights, scale
         self.n_sealed = n_vectors
         self.rng = rng
         normal = rng.standard_normal((n_vectors + _N_STEERING, len(weights)))
@@ -53,8 +63,12 @@ class DualBuilder:
             self._add_tests(factors)
 
     def _add_tests(self, factors: Factors) -> None:
-        """Smooth functions A(μ_j)⁻¹ ω of random ω, of norm 1: a few modes alone would not resemble later errors."""
-        tests = factors.solve(self.rng.standard_normal((len(self.weights), _N_TESTS)))
+        """Smooth functions A(μ_j)⁻¹ ω of random ω, of norm 1: a few modes alone would not resemble later errors.
+
+        In each row ω has the size of what it balances, so that units do not matter.
+        """
+        rows = abs(factors.matrix) @ (1.0 / self.scale)
+        tests = factors.solve(rows[:, None] * self.rng.standard_normal((len(rows), _N_TESTS)))
         tests /= np.sqrt(self.weights @ tests**2)
         self.tests = np.hstack([self.tests, tests])
         self.tested = [

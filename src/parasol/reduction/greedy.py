@@ -187,9 +187,7 @@ def check_some_load(model: Model, mus: np.ndarray) -> None:
         )
 
 
-def _relative(
-    growing: Growing, reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray
-) -> np.ndarray:
+def _relative(growing: Growing, reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray) -> np.ndarray:
     """Relative bounds at the candidates; 0 for those passed over, and where the error is rounding of the largest u."""
     if reduced is None:
         return np.where(exhausted, 0.0, np.inf)
@@ -200,7 +198,12 @@ def _relative(
 
 
 def _watched(
-    growing: Growing, reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray, before: np.ndarray, aim: float
+    growing: Growing,
+    reduced: ReducedModel | None,
+    mus: np.ndarray,
+    exhausted: np.ndarray,
+    before: np.ndarray,
+    aim: float,
 ) -> np.ndarray:
     """As `_relative`, computed where the errors were largest `before`; at the others they are taken to have fallen alike.
 

@@ -11,7 +11,9 @@ import numpy as np
 from parasol.checks import check_shape
 from parasol.errors import InputError
 
-WIDTH = 2.0  # the random vectors miss the error by more than this factor with a probability that `miss_probability` says
+WIDTH = (
+    2.0  # the random vectors miss the error by more than this factor with a probability that `miss_probability` says
+)
 _RIDGE = 1e-13  # relative: keeps the small systems regular where two snapshots say the same
 _BATCH = 512
 
@@ -69,7 +71,9 @@ class RandomDuals:
         check_shape(self.normal, (self.n_terms * (self.n_terms + 1) // 2, m, m), "normal matrices of the duals")
         check_shape(self.right, (self.n_terms, m), "right-hand sides of the duals")
         if k < 2 or k % 2 or not m or self.n_loads < 0 or self.n_terms < 1 or (columns - self.n_loads) % self.n_terms:
-            raise InputError(f"duals of shape {self.blocks.shape} do not fit {self.n_loads} loads, {self.n_terms} terms.")
+            raise InputError(
+                f"duals of shape {self.blocks.shape} do not fit {self.n_loads} loads, {self.n_terms} terms."
+            )
         if not self.ratio >= 1.0 or not self.size > 0.0:
             raise InputError("the factor of an estimate is at least 1, and its vectors are not zero.")
 
@@ -131,13 +135,18 @@ class RandomDuals:
         for start in range(0, len(c), _BATCH):
             rows = slice(start, start + _BATCH)
             functionals, missed[rows] = self.functionals(theta[rows], phi[rows], c[rows])
-            out[rows] = np.sqrt(np.mean(functionals**2, axis=1))
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[rows] = np.sqrt(np.mean(functionals**2, axis=1))
         with np.errstate(divide="ignore"):
             return out, WIDTH * self.ratio / (1.0 - missed)
 
     def functionals(self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """z_iᵀ P_μ r_μ, (n_samples, K), and how far P_μ A_μ is from the identity, (n_samples,)."""
         a, missed = self.inverses(theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._seen(theta, phi, c, a), missed
+
+    def _seen(self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray, a: np.ndarray) -> np.ndarray:
         z = np.concatenate([phi, -(c[:, :, None] * theta[:, None, :]).reshape(len(c), -1)], axis=1)
         seen = (z @ self._columns).reshape(len(c), -1, len(self.mus))
-        return (seen @ a[:, :, None])[:, :, 0], missed
+        return (seen @ a[:, :, None])[:, :, 0]

@@ -180,8 +180,8 @@ class ReducedModel:
         here: np.ndarray,
     ) -> None:
         weighting, rigorous = self.residuals[k], constants.rigorous[here]
-        size = np.linalg.norm(c, axis=1)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            size = np.linalg.norm(c, axis=1)
             allowance = weighting.allowance(theta, phi, c)
             bound = (np.linalg.norm(weighting.residuals(theta, phi, c), axis=1) + allowance) / constants.sigma[here]
             if self.duals is not None and not rigorous.all():
