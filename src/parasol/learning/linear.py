@@ -21,7 +21,6 @@ from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.duals import checked
 from parasol.reduction.greedy import Greedy, check_some_load, search
 from parasol.reduction.reduced import candidates_for, prepare
 from parasol.reduction.sampling import sample
@@ -41,8 +40,7 @@ _FEWEST_SOLVES = (
     4  # the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
 )
 _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
-_CLOSER = 0.03  # how near to the identity interpolated inverses then come
-_SEEN = 1e-11  # relative errors below are rounding, and say nothing about the estimate
+_CLOSER = 0.01  # how near to the identity interpolated inverses then come
 _MOST_SOLVES = 400
 _PROOF_ANCHORS = 100
 _LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and counts in the unit of the largest
@@ -199,28 +197,18 @@ def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) ->
     if n:
         mus = sample(model, n, design="random", rng=np.random.default_rng([rng, 72]))
         checks = cache.solve(mus, "fresh ones to check the estimate")
-    steering = _with_ratio(growing, growing.reduced(found.basis), checks, sealed=False)
+
+    def compared(reduced: ReducedModel) -> ReducedModel:
+        if checks is None:
+            return reduced
+        return growing.duals.checked(reduced, checks.mus, model.layout.unknowns(checks.solutions, checks.hidden))
+
+    steering = compared(growing.reduced(found.basis))
     if steering.duals.ratio > _TOO_MUCH and cache.limits.left > 0:  # type: ignore[union-attr]
         growing.complete(_CLOSER)
-        steering = _with_ratio(growing, growing.reduced(found.basis), checks, sealed=False)
-    sealed = _with_ratio(growing, growing.sealed(found.basis), checks, sealed=True)
+        steering = compared(growing.reduced(found.basis))
+    sealed = compared(growing.sealed(found.basis))
     return _Basis(found, steering, sealed, growing.n_factorizations, checks)
-
-
-def _with_ratio(growing: ByEstimate, reduced: ReducedModel, checks: Snapshots | None, *, sealed: bool) -> ReducedModel:
-    """The reduced model with what its estimate missed at the worst of these solves."""
-    if checks is None:
-        return reduced
-    assert reduced.duals is not None
-    mus, solutions = checks.mus, growing.model.layout.unknowns(checks.solutions, checks.hidden)
-    c = reduced.coefficients(mus, extrapolate=True)
-    errors, weights = solutions - c @ growing.duals.modes.T, growing.duals.weights
-    large = np.sqrt(errors**2 @ weights) > _SEEN * np.sqrt(solutions**2 @ weights)
-    theta, phi = reduced.operator_theta(mus), reduced.load_theta(mus)
-    functionals, missed = reduced.duals.functionals(theta, phi, c)
-    seen = functionals / np.maximum(1.0 - missed, 1e-300)[:, None]  # as the factor of an answer has it
-    vectors = growing.duals.certifying if sealed else growing.duals.deciding
-    return replace(reduced, duals=checked(reduced.duals, vectors, errors[large], seen[large]))
 
 
 def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:

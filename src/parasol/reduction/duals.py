@@ -9,10 +9,12 @@ import numpy as np
 from parasol.errors import InputError
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
-from parasol.runtime.duals import RandomDuals
+from parasol.runtime.duals import TYPICAL, RandomDuals
+from parasol.runtime.reduced import ReducedModel
 
 N_VECTORS = 20  # that certify, sealed until the surrogate is made
 _N_STEERING = 10  # that choose parameters, coefficients of the inverse, and when to stop
+_SEEN = 1e-11  # relative errors below are rounding
 _N_TESTS, _MOST_TESTS = (
     4,
     16,
@@ -33,15 +35,18 @@ class DualBuilder:
         scale: np.ndarray,
         rng: np.random.Generator,
         n_vectors: int = N_VECTORS,
+        outputs: np.ndarray | None = None,
     ):
-        """`weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size."""
+        """`outputs` (n_quantities, n_unknowns) are quantities of interest, whose duals are solved too. `weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size."""
         if n_vectors < 4 or n_vectors % 2:
             raise InputError(f"an estimate takes an even number of at least 4 random vectors, got {n_vectors}.")
         self.form, self.weights, self.scale = form, weights, scale
         self.n_sealed = n_vectors
         self.rng = rng
         normal = rng.standard_normal((n_vectors + _N_STEERING, len(weights)))
-        self.vectors = (np.sqrt(weights) * normal).T  # (n_unknowns, n_vectors), the sealed ones first
+        self.vectors = (np.sqrt(weights) * normal).T  # (n_unknowns, n): the sealed ones, those that steer, quantities
+        if outputs is not None:
+            self.vectors = np.hstack([self.vectors, outputs.T])
         self.mus: list[np.ndarray] = []
         self.duals: list[np.ndarray] = []  # (n_vectors, n_unknowns) each
         self.blocks: list[np.ndarray] = []  # (n_vectors, n_columns) each
@@ -76,8 +81,12 @@ class DualBuilder:
         ]
 
     def _tests(self, y: np.ndarray, tests: np.ndarray) -> np.ndarray:
-        columns = [self._columns(y[self.n_sealed :], test) for test in tests.T]
-        return np.hstack([np.empty((len(y) - self.n_sealed, 0)), *columns])
+        columns = [self._columns(y[self._steering], test) for test in tests.T]
+        return np.hstack([np.empty((_N_STEERING, 0)), *columns])
+
+    @property
+    def _steering(self) -> slice:
+        return slice(self.n_sealed, self.n_sealed + _N_STEERING)
 
     def add_mode(self, mode: np.ndarray) -> None:
         """Append the columns of one mode (n_unknowns,)."""
@@ -95,11 +104,11 @@ class DualBuilder:
     @property
     def deciding(self) -> np.ndarray:
         """The steering vectors, (n_unknowns, n)."""
-        return self.vectors[:, self.n_sealed :]
+        return self.vectors[:, self._steering]
 
     def steering(self) -> RandomDuals:
         """What the steering vectors see."""
-        return self._duals(slice(self.n_sealed, None))
+        return self._duals(self._steering)
 
     def sealed(self) -> RandomDuals:
         """What the sealed vectors see; the coefficients of the inverse are those of the steering ones."""
@@ -108,7 +117,7 @@ class DualBuilder:
     def _duals(self, which: slice) -> RandomDuals:
         n_loads, n_terms = len(self.form.loads), len(self.form.operators)
         blocks = np.stack(self.blocks, axis=1)  # (n_vectors, m, n_columns)
-        steering = np.concatenate([blocks[self.n_sealed :, :, n_loads:], np.stack(self.tested, axis=1)], axis=2)
+        steering = np.concatenate([blocks[self._steering, :, n_loads:], np.stack(self.tested, axis=1)], axis=2)
         seen = steering.reshape(*steering.shape[:2], -1, n_terms)  # (i, j, l, q)
         # z_iᵀ v_l of the modes and the tests: ghosts have no weight
         wanted = self.deciding.T @ np.hstack([self.modes, self.tests])
@@ -122,14 +131,40 @@ class DualBuilder:
             blocks=blocks[which],
             n_loads=n_loads,
             n_terms=n_terms,
+            outputs=blocks[self._steering.stop :] if len(blocks) > self._steering.stop else None,
         )
 
+    def checked(self, reduced: ReducedModel, mus: np.ndarray, solutions: np.ndarray) -> ReducedModel:
+        """The reduced model, with what its estimates missed at the worst of these solutions (n, n_unknowns) enters its factor.
 
-def checked(duals: RandomDuals, vectors: np.ndarray, errors: np.ndarray, estimates: np.ndarray) -> RandomDuals:
-    """The duals with the ratio between functionals z_iᵀ e of true errors (n, n_unknowns) and what was estimated, (n, K).
+        Functionals z_iᵀ e of the true errors are compared with what was estimated of them: chance is in neither, for the
+        vectors are the same. Errors that are rounding say nothing.
+        """
+        duals = reduced.duals
+        assert duals is not None
+        c = reduced.coefficients(mus, extrapolate=True)
+        errors = solutions - c @ self.modes.T
+        large = np.sqrt(errors**2 @ self.weights) > _SEEN * np.sqrt(solutions**2 @ self.weights)
+        if not np.any(large):
+            return reduced
+        mus, c, errors = mus[large], c[large], errors[large]
+        theta, phi = reduced.operator_theta(mus), reduced.load_theta(mus)
+        functionals, missed = duals.functionals(theta, phi, c)
+        inside = np.maximum(1.0 - missed, 1e-300)  # as the factor of an answer has it
+        sealed = len(duals.blocks) == self.n_sealed
+        true = np.linalg.norm(errors @ (self.certifying if sealed else self.deciding), axis=1)
+        found = replace(duals, ratio=_largest(inside * true, np.linalg.norm(functionals, axis=1)), n_checked=len(mus))
+        if duals.outputs is not None:
+            rows = self.vectors[:, self._steering.stop :].T
+            change = duals.corrections(theta, phi, c, rows @ self.modes)
+            gap = np.abs(errors @ rows.T - change.values)
+            gap = np.where(gap > _SEEN * np.abs(solutions[large] @ rows.T), gap, 0.0)
+            size = np.sqrt(np.mean(functionals**2, axis=1)) / inside
+            found = replace(found, output_ratio=_largest(gap, TYPICAL * change.left * size[:, None]))
+        return replace(reduced, duals=found)
 
-    What chance does is in neither of them: the vectors (n_unknowns, K) are the same.
-    """
-    true, seen = np.linalg.norm(errors @ vectors, axis=1), np.linalg.norm(estimates, axis=1)
-    ratio = np.divide(true, seen, out=np.full(len(true), np.inf), where=seen > 0)
-    return replace(duals, ratio=max(1.0, float(np.max(ratio, initial=1.0))), n_checked=len(errors))
+
+def _largest(true: np.ndarray, seen: np.ndarray) -> float:
+    """The largest ratio, at least 1; infinite where something is true that was not seen at all."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return max(1.0, float(np.max(np.where(true > 0, true / seen, 0.0))))
