@@ -59,11 +59,10 @@ class DualBuilder:
         y = factors.solve_transposed(self.vectors)
         y += factors.solve_transposed(self.vectors - factors.matrix.T @ y)  # rounding, as far as it can be undone
         y = np.ascontiguousarray(y.T)
-        columns = [y @ self.form.loads.T, *[self._columns(y, mode) for mode in self.modes.T]]
         self.mus.append(mu)
         self.duals.append(y)
-        self.blocks.append(np.hstack(columns))
-        self.tested.append(self._tests(y, self.tests))
+        self.blocks.append(np.hstack([y @ self.form.loads.T, y @ self._applied(self.modes)]))
+        self.tested.append(y[self._steering] @ self._applied(self.tests))
         if self.tests.shape[1] < _MOST_TESTS:
             self._add_tests(factors)
 
@@ -75,14 +74,9 @@ class DualBuilder:
         rows = abs(factors.matrix) @ (1.0 / self.scale)
         tests = factors.solve(rows[:, None] * self.rng.standard_normal((len(rows), _N_TESTS)))
         tests /= np.sqrt(self.weights @ tests**2)
-        self.tests = np.hstack([self.tests, tests])
-        self.tested = [
-            np.hstack([known, self._tests(y, tests)]) for known, y in zip(self.tested, self.duals, strict=True)
-        ]
-
-    def _tests(self, y: np.ndarray, tests: np.ndarray) -> np.ndarray:
-        columns = [self._columns(y[self._steering], test) for test in tests.T]
-        return np.hstack([np.empty((_N_STEERING, 0)), *columns])
+        self.tests, applied = np.hstack([self.tests, tests]), self._applied(tests)
+        pairs = zip(self.tested, self.duals, strict=True)
+        self.tested = [np.hstack([known, y[self._steering] @ applied]) for known, y in pairs]
 
     @property
     def _steering(self) -> slice:
@@ -91,10 +85,12 @@ class DualBuilder:
     def add_mode(self, mode: np.ndarray) -> None:
         """Append the columns of one mode (n_unknowns,)."""
         self.modes = np.column_stack([self.modes, mode])
-        self.blocks = [np.hstack([b, self._columns(y, mode)]) for b, y in zip(self.blocks, self.duals, strict=True)]
+        applied = self._applied(mode[:, None])
+        self.blocks = [np.hstack([b, y @ applied]) for b, y in zip(self.blocks, self.duals, strict=True)]
 
-    def _columns(self, y: np.ndarray, mode: np.ndarray) -> np.ndarray:
-        return np.column_stack([y @ (a @ mode) for a in self.form.operators])
+    def _applied(self, functions: np.ndarray) -> np.ndarray:
+        """A_1 v_1, A_2 v_1 …, A_1 v_2 … of functions (n_unknowns, n): (n_unknowns, n * Q_A)."""
+        return np.stack([a @ functions for a in self.form.operators], axis=2).reshape(len(functions), -1)
 
     @property
     def certifying(self) -> np.ndarray:
