@@ -95,6 +95,11 @@ class ByEstimate:
             self.duals.add_snapshot(mu, self.model.factors(mu))
             self.n_factorizations += 1
 
+    @property
+    def n_triangular(self) -> int:
+        """Triangular solves with factors at hand, so far."""
+        return self.duals.n_triangular + sum(builder.n_triangular for builder in self.builders)
+
     def reduced(self, basis: Basis) -> ReducedModel:
         """The reduced model of the modes so far, which the basis holds, with the steering duals."""
         return self._reduced(basis, self.duals.steering())

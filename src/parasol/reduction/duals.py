@@ -47,22 +47,24 @@ class DualBuilder:
         self.vectors = (np.sqrt(weights) * normal).T  # (n_unknowns, n): the sealed ones, those that steer, quantities
         if outputs is not None:
             self.vectors = np.hstack([self.vectors, outputs.T])
+        self.n_triangular = 0
         self.mus: list[np.ndarray] = []
         self.duals: list[np.ndarray] = []  # (n_vectors, n_unknowns) each
         self.blocks: list[np.ndarray] = []  # (n_vectors, n_columns) each
         self.modes = np.empty((len(weights), 0))
         self.tests = np.empty((len(weights), 0))
-        self.tested: list[np.ndarray] = []  # (n_steering, n_terms * n_tests) each: the blocks of the tests
+        self.tested: list[np.ndarray] = []  # (n_vectors, n_tests * n_terms) each, of all vectors but the sealed ones
 
     def add_snapshot(self, mu: np.ndarray, factors: Factors) -> None:
         """Solve all duals with the factors of A(mu)."""
         y = factors.solve_transposed(self.vectors)
         y += factors.solve_transposed(self.vectors - factors.matrix.T @ y)  # rounding, as far as it can be undone
         y = np.ascontiguousarray(y.T)
+        self.n_triangular += 2 * len(y)
         self.mus.append(mu)
         self.duals.append(y)
         self.blocks.append(np.hstack([y @ self.form.loads.T, y @ self._applied(self.modes)]))
-        self.tested.append(y[self._steering] @ self._applied(self.tests))
+        self.tested.append(y[self.n_sealed :] @ self._applied(self.tests))
         if self.tests.shape[1] < _MOST_TESTS:
             self._add_tests(factors)
 
@@ -73,10 +75,11 @@ class DualBuilder:
         """
         rows = abs(factors.matrix) @ (1.0 / self.scale)
         tests = factors.solve(rows[:, None] * self.rng.standard_normal((len(rows), _N_TESTS)))
+        self.n_triangular += _N_TESTS
         tests /= np.sqrt(self.weights @ tests**2)
         self.tests, applied = np.hstack([self.tests, tests]), self._applied(tests)
         pairs = zip(self.tested, self.duals, strict=True)
-        self.tested = [np.hstack([known, y[self._steering] @ applied]) for known, y in pairs]
+        self.tested = [np.hstack([known, y[self.n_sealed :] @ applied]) for known, y in pairs]
 
     @property
     def _steering(self) -> slice:
@@ -113,7 +116,8 @@ class DualBuilder:
     def _duals(self, which: slice) -> RandomDuals:
         n_loads, n_terms = len(self.form.loads), len(self.form.operators)
         blocks = np.stack(self.blocks, axis=1)  # (n_vectors, m, n_columns)
-        steering = np.concatenate([blocks[self._steering, :, n_loads:], np.stack(self.tested, axis=1)], axis=2)
+        tested = np.stack(self.tested, axis=1)
+        steering = np.concatenate([blocks[self._steering, :, n_loads:], tested[:_N_STEERING]], axis=2)
         seen = steering.reshape(*steering.shape[:2], -1, n_terms)  # (i, j, l, q)
         # z_iᵀ v_l of the modes and the tests: ghosts have no weight
         wanted = self.deciding.T @ np.hstack([self.modes, self.tests])
@@ -127,8 +131,13 @@ class DualBuilder:
             blocks=blocks[which],
             n_loads=n_loads,
             n_terms=n_terms,
-            outputs=blocks[self._steering.stop :] if len(blocks) > self._steering.stop else None,
+            **({} if len(blocks) == self._steering.stop else self._outputs(blocks, tested)),
         )
+
+    def _outputs(self, blocks: np.ndarray, tested: np.ndarray) -> dict[str, np.ndarray]:
+        """What the duals of the quantities see."""
+        rows = self.vectors[:, self._steering.stop :].T @ self.tests
+        return {"outputs": blocks[self._steering.stop :], "output_tests": tested[_N_STEERING:], "test_rows": rows}
 
     def checked(self, reduced: ReducedModel, mus: np.ndarray, solutions: np.ndarray) -> ReducedModel:
         """The reduced model, with what its estimates missed at the worst of these solutions (n, n_unknowns) enters its factor.

@@ -191,7 +191,7 @@ class Answer:
     def quantity_bounds(self) -> dict[str, Any]:
         """How far each quantity can be off, in the shapes of `quantities`; `quantity_bound_kind` says what is known of that.
 
-        Where the residual has corrected the quantities it is four times what is typically left; proven bounds stay proven.
+        Where the residual has corrected the quantities it is six times what is typically left; proven bounds stay proven.
         """
         known = self.surrogate.quantities
         if known is None:

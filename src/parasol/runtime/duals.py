@@ -13,7 +13,7 @@ from parasol.errors import InputError
 
 # the random vectors miss the error by more than this factor with a probability that `miss_probability` says
 WIDTH = 2.0
-TYPICAL = 4.0  # an error of a quantity is less than so many times its typical size
+TYPICAL = 6.0  # an error of a quantity is taken to be less than so many times its typical size
 _RIDGE = 1e-13  # relative: keeps the small systems regular where two snapshots say the same
 _BATCH = 512
 
@@ -50,7 +50,7 @@ class Estimates:
 class Corrections:
     """What the residual says about errors of quantities ℓᵀ V c: the correction ℓᵀ P_μ r_μ, and what it leaves.
 
-    What is left is ℓᵀ (I − P_μ A_μ) e; `left` is its typical size for ||e|| = 1, if e is to ℓ what the modes are.
+    What is left is ℓᵀ (I − P_μ A_μ) e; `left` is its typical size for ||e|| = 1, if e is to ℓ what modes and random smooth functions are.
     """
 
     values: np.ndarray  # (n_samples, n_quantities)
@@ -78,6 +78,8 @@ class RandomDuals:
     outputs: np.ndarray | None = (
         None  # (n_quantities, n_snapshots, n_columns): the same of quantities in place of the z_i
     )
+    output_tests: np.ndarray | None = None  # (n_quantities, n_snapshots, n_tests * Q_A): the same of random functions
+    test_rows: np.ndarray | None = None  # (n_quantities, n_tests): the quantities of these functions
     output_ratio: float = 1.0  # error over the bound, of the worst quantity at these solves; at least 1
 
     def __post_init__(self):
@@ -90,7 +92,9 @@ class RandomDuals:
                 f"duals of shape {self.blocks.shape} do not fit {self.n_loads} loads, {self.n_terms} terms."
             )
         if self.outputs is not None:
-            check_shape(self.outputs, (None, m, columns), "duals of the quantities")
+            n = len(check_shape(self.outputs, (None, m, columns), "duals of the quantities"))
+            n_tests = check_shape(self.test_rows, (n, None), "quantities of the tests").shape[1]
+            check_shape(self.output_tests, (n, m, n_tests * self.n_terms), "duals of the quantities on the tests")
         if not (self.ratio >= 1.0 and self.output_ratio >= 1.0) or not self.size > 0.0:
             raise InputError("the factor of an estimate is at least 1, and its vectors are not zero.")
 
@@ -171,9 +175,13 @@ class RandomDuals:
         n, m = len(self.outputs), len(self.mus)
         a, _ = self.inverses(theta)
         values = self._seen(self.outputs.reshape(n * m, -1).T, theta, phi, c, a)
-        on_modes = self.outputs[:, :, self.n_loads :].reshape(n, m, -1, self.n_terms)
-        left = rows - np.einsum("nj,ojlq,nq->nol", a, on_modes, theta, optimize=True)
-        return Corrections(values, np.sqrt(np.mean(left**2, axis=2)))
+        left = np.zeros_like(values)
+        # modes have the shapes of errors, but a(μ) was fitted to them: few of them would look better than they are
+        for wanted, seen in ((rows, self.outputs[:, :, self.n_loads :]), (self.test_rows, self.output_tests)):
+            blocks = seen.reshape(n, m, -1, self.n_terms)  # type: ignore[union-attr]
+            gaps = wanted - np.einsum("nj,ojlq,nq->nol", a, blocks, theta, optimize=True)
+            left = np.maximum(left, np.sqrt(np.mean(gaps**2, axis=2)))
+        return Corrections(values, left)
 
     def _seen(
         self, columns: np.ndarray, theta: np.ndarray, phi: np.ndarray, c: np.ndarray, a: np.ndarray
