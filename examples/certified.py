@@ -5,7 +5,7 @@ import numpy as np
 import parasol as ps
 
 problem = ps.load_problem("helmholtz")
-model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=800))
+model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=500))
 truth = ps.solve_many(
     model, ps.sample(model, 200, design="random", rng=7)
 )  # what we compare with, never shown to anyone

@@ -20,10 +20,10 @@ def problem():
     return ps.load_problem("helmholtz")
 
 
-@pytest.mark.parametrize("count", [1000, 2000])
+@pytest.mark.parametrize("count", [1000])  # benchmarks/accuracy.py has more
 def test_our_default_beats_quadratic_elements_with_as_many_unknowns(problem, count):
     mesh = star_mesh(n_rings=rings_for(count))
-    models = [discretize_with(problem, ps.Settings(n_nodes=count), rng=seed) for seed in range(4)]
+    models = [discretize_with(problem, ps.Settings(n_nodes=count), rng=seed) for seed in range(3)]
     assert count <= mesh.n_quadratic
     for mu in PARAMETERS:
         exact, elements = reference(*mu), solve_helmholtz(*mu, mesh)
