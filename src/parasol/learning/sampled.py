@@ -1,23 +1,22 @@
-"""Learning from full solves alone: batches where the maps disagree, each first a test and then a lesson."""
+"""Learning where there is no proof: batches of full solves, each first a test and then a lesson, and fresh ones for a bound."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parasol.checks import ParasolWarning
-from parasol.errors import Exhausted
+from parasol.errors import Exhausted, SolveFailed, TooFewSamples
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels, project_all
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.training import NetworkRecipe
 from parasol.fitting.units import field_weights, unknown_labels
-from parasol.learning.labels import Teacher, teacher_for
+from parasol.learning.comparing import box_corners
+from parasol.learning.labels import LabelSource, Teacher, label_source
 from parasol.learning.proven import TRAINING, maps_to_try, named
 from parasol.learning.region import between, cuts, marked, shortened
-from parasol.learning.report import LEVEL, Evidence, Outcome, Round, measured_on
+from parasol.learning.report import LEVEL, Evidence, Outcome, Round, Step, measured_on
 from parasol.learning.solves import SolveCache, Solver
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
@@ -41,7 +40,14 @@ _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that be
 _FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
 _SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
-_TRUSTED = 0.7  # of the tolerance: a reduced model this good may teach
+_TRUSTED = 0.25  # of the tolerance: a reduced model this good is what maps are fitted to
+_USABLE = 0.7  # of the tolerance: one this good may do so where many solves did not make it better
+_MOST, _NEARLY_ALL = 5 / 6, 0.98  # of a batch, and of the parameters at which two reduced models are compared
+_FOLLOWS = 0.7  # of the tolerance: a map that follows it this closely, at all parameters compared, is good enough
+_LABEL_MODES = 0.1  # of the tolerance, left by the modes of labels
+_N_LABELS = (256, 1024, 4096)  # the most for the cheap maps, for a Gaussian process, and for networks
+_N_COMPARED = 256  # fresh parameters at which a map is compared with the reduced model
+_N_GAPS = 128  # parameters at which two reduced models are compared
 
 
 @dataclass
@@ -56,9 +62,13 @@ class _State:
     rng: int
     space: ParameterSpace
     train: Snapshots
-    history: list[Round] = field(default_factory=list)
+    history: list[Round | Step] = field(default_factory=list)
     best: Surrogate | None = None
     tested: Snapshots | None = None  # what `best` was tested on, not used for it
+    reduced: LabelSource | None = None  # made from the training set, where a reduced model is possible
+    gaps: tuple[np.ndarray, np.ndarray] | None = None  # parameters, and what the last batch changed in it there
+    usual: int = 0  # first samples where there is no reduced model: from there on, maps of full solves are tried
+    short_of_maps: bool = False  # whether no map follows a reduced model that can be trusted: solves do not help
     n_fresh_sets: int = 0  # of fresh solves for the bound, each with its part of 1 − LEVEL, whatever became of it
 
     @property
@@ -87,12 +97,16 @@ def learn_sampled(
 ) -> Outcome:
     """Stop when a conformal bound at the level 0.95, from solves that nothing else has seen, is below the tolerance.
 
-    Each round solves at a batch of parameters where two maps disagree most, which tests what was learned before and then
-    joins it. Labels are the full solves, or where these are too few those of a reduced model that follows the test to
-    seven tenths of the tolerance. These tests decide when to conformal_bound, which is done twice at most: a first fresh set
-    with an error above the tolerance becomes training data, and what the second one says is returned. Each of the two is
-    calibrated at half of 0.05, so that 0.95 holds of whichever is taken. A `recipe` is obeyed: where more solves no
-    longer help it, the search ends.
+    Each round solves at a batch of parameters, which tests what was learned before and then joins it. Where the problem
+    has a reduced model, made from the solves so far, a batch goes where the one before changed that model most. Once it
+    follows a batch to a quarter of the tolerance, and the last batch changed it no more than that anywhere, maps are fitted
+    to its labels, from cheap to dear, and the first that follows it at parameters they have not seen is taken. Without
+    such a model batches go where two maps of the full solves disagree, which are then the labels.
+
+    These tests decide when to calibrate, which is done twice at most: a first fresh set with an error above the
+    tolerance becomes training data, and what the second one says is returned. Each of the two is calibrated at half of
+    0.05, so that 0.95 holds of whichever is taken. A `recipe` is obeyed: where more solves no longer help it, the search
+    ends.
     """
     state = _start(model, tolerance, cache, recipe, rng)
     outcome = _learned(state)
@@ -106,8 +120,8 @@ def learn_sampled(
 
 def _learned(state: _State) -> Outcome:
     cache, tolerance = state.cache, state.tolerance
-    for number in range(_MOST_ROUNDS):
-        n_batch = cache.affordable(max(4, len(state.train) // 3), reserve=_reserve(cache))
+    for number in range(_MOST_ROUNDS if state.reduced is None else 2 * _MOST_ROUNDS):
+        n_batch = cache.affordable(_batch_size(state), reserve=_reserve(cache))
         batch = _batch(state, n_batch, number) if n_batch >= 2 else None
         if batch is None or not len(batch):
             break
@@ -117,15 +131,42 @@ def _learned(state: _State) -> Outcome:
         good = np.max(errors) <= tolerance
         if state.n_fresh_sets == 0:  # the second set is the last one: it waits until nothing is above
             good |= np.quantile(errors, 0.8) <= 0.5 * tolerance
+        if state.short_of_maps:
+            break
         if good:
             last = state.n_fresh_sets >= _TRIES - 1 or cache.affordable(_N_CALIBRATION) < _N_CALIBRATION
             outcome = _certify(state, last=last)
             if outcome is not None and (outcome.met or last):
                 return outcome
-        state.train = joined(state.train, batch)
-        if state.chosen and _stalled(state.history):
+        _join(state, batch)
+        if state.chosen and _stalled([row for row in state.history if isinstance(row, Round)]):
             break
     return _last(state)
+
+
+def _batch_size(state: _State) -> int:
+    """Few where each solve may be the last that a reduced model needs, more where maps need many."""
+    n = len(state.train)
+    if state.reduced is None or n >= state.usual:
+        return max(4, n // 3)
+    return max(2 if len(state.space.scalars) == 1 else 3, n // 4)
+
+
+def _join(state: _State, batch: Snapshots) -> None:
+    """The batch becomes training data; where that changes the reduced model is kept for the next batch."""
+    state.train = joined(state.train, batch)
+    if state.reduced is None:
+        return
+    before = state.reduced
+    _reduce(state)
+    if state.reduced is not None:
+        mus = state.sample(_N_GAPS, "random", 500 + len(state.train))
+        state.gaps = mus, state.reduced.gaps(before, mus)
+
+
+def _reduce(state: _State) -> None:
+    state.cache.stage(f"making a reduced model from {len(state.train)} full solves")
+    state.reduced = label_source(state.model, state.train, state.tolerance, state.weights)
 
 
 def _stalled(history: list[Round]) -> bool:
@@ -147,6 +188,7 @@ def _start(model: Solver, tolerance: float, cache: SolveCache, recipe: str | Rec
     mus = state.sample(n, "edges", 0)
     if 1 <= p <= 3 and not space.functions:
         mus = np.vstack([space.grid(*[2] * p), mus])
+    state.usual = len(mus)
     n = cache.affordable(len(mus), reserve=_reserve(cache))
     if cache.limits.solves is None and (cache.limits.seconds or 0.0) > _FEWEST * cache.cost:
         n = max(n, _FEWEST)  # even if choosing nodes took all the time: without these there is nothing to return
@@ -154,9 +196,24 @@ def _start(model: Solver, tolerance: float, cache: SolveCache, recipe: str | Rec
         raise Exhausted("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
     if state.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
+    if isinstance(model, Model) and not space.functions and cache.limits.left > _TEACHING:
+        few = _few(space)[:n]
+        state.train = cache.solve(few, "the first samples", at_least=_FEWEST)
+        _cut(state)
+        _reduce(state)
+        if state.reduced is not None:
+            return state
+        mus = np.vstack([few, mus[len(few) :]])
     state.train = cache.solve(mus[:n], "the first samples", at_least=_FEWEST)
     _cut(state)
     return state
+
+
+def _few(space: ParameterSpace) -> np.ndarray:
+    """Parameters for a first reduced model: the middle and corners, or four in a row."""
+    p = len(space.scalars)
+    unit = np.linspace(0, 1, _FEWEST)[:, None] if p == 1 else np.vstack([box_corners(p), np.full((1, p), 0.5)])
+    return space.from_unit(unit)
 
 
 def _shrunk(state: _State, new: Snapshots) -> bool:
@@ -201,26 +258,28 @@ def _cut(state: _State) -> None:
 
 # ---- one round ------------------------------------------------------------------------------------------------------
 def _round(state: _State, batch: Snapshots) -> np.ndarray:
-    """Fit to the training set, test on the batch; the errors of the best surrogate, which is noted."""
-    worst = lambda pair: float(np.max(pair[1].errors))  # noqa: E731
-    recipes = (state.recipe,) if state.chosen else (GaussianProcess(), _ROUGH)
-    direct = [_fitted(state, state.train.mus, None, recipe, "full solves") for recipe in recipes]
-    trials = [(one, _score(state, one, batch)) for one in direct]
-    least = min(map(worst, trials))
-    if least > state.tolerance:
-        taught = _taught(state, batch)
-        if taught is not None:
-            trials.append((taught, _score(state, taught, batch)))
-    elif not state.chosen and not state.model.parameters.functions and state.cache.limits.left > TRAINING:
-        network = _fitted(state, state.train.mus, None, state.recipe, "full solves")
-        score = _score(state, network, batch)
-        if np.max(score.errors) <= max(state.tolerance, 2 * least):
-            trials = [(network, score)]  # what every export knows, as good for the purpose
-    surrogate, score = min(trials, key=worst)
+    """Fit to what is known, test on the batch; the errors of the best surrogate, which is noted."""
+    trials: list[tuple[Surrogate, Accuracy]] = []
+    if state.reduced is not None:
+        errors = np.quantile(state.reduced.errors(batch), _MOST)  # fresh solves decide in the end
+        changed = np.inf if state.gaps is None else np.quantile(state.gaps[1], _NEARLY_ALL)
+        state.history.append(Step(state.cache.n_solves, error=float(errors)))
+        if max(errors, changed) <= _TRUSTED * state.tolerance or (
+            errors <= _USABLE * state.tolerance and len(state.train) >= state.usual
+        ):
+            taught = _taught(state)
+            if taught is not None:
+                trials = [(taught[0], _score(state, taught[0], batch))]
+                state.short_of_maps = taught[1] > state.tolerance
+        if not trials and len(state.train) < state.usual:
+            return np.full(len(batch), np.inf)
+    if not trials:
+        trials = _direct(state, batch)
+    surrogate, score = min(trials, key=_worst)
     state.history.append(
         Round(
             solves=state.cache.n_solves,
-            error=worst((surrogate, score)),
+            error=_worst((surrogate, score)),
             mean=score.mean,
             projection=float(np.max(score.projection_errors)),
             n_modes=surrogate.basis.n_modes,
@@ -230,6 +289,26 @@ def _round(state: _State, batch: Snapshots) -> np.ndarray:
     )
     state.best, state.tested = surrogate, batch
     return score.errors
+
+
+def _worst(trial: tuple[Surrogate, Accuracy]) -> float:
+    return float(np.max(trial[1].errors))
+
+
+def _direct(state: _State, batch: Snapshots) -> list[tuple[Surrogate, Accuracy]]:
+    """Maps fitted to the full solves, with their errors on the batch."""
+    recipes = (state.recipe,) if state.chosen else (GaussianProcess(), _ROUGH)
+    direct = [_fitted(state, state.train.mus, None, recipe, "full solves") for recipe in recipes]
+    trials = [(one, _score(state, one, batch)) for one in direct]
+    least = min(map(_worst, trials))
+    if least > state.tolerance or state.chosen or state.model.parameters.functions:
+        return trials
+    if state.cache.limits.left > TRAINING:
+        network = _fitted(state, state.train.mus, None, state.recipe, "full solves")
+        score = _score(state, network, batch)
+        if np.max(score.errors) <= max(state.tolerance, 2 * least):
+            return [(network, score)]  # what every export knows, as good for the purpose
+    return trials
 
 
 def _fitted(state: _State, mus: np.ndarray, teacher: Teacher | None, recipe: str | Recipe, origin: str) -> Surrogate:
@@ -242,47 +321,80 @@ def _fitted(state: _State, mus: np.ndarray, teacher: Teacher | None, recipe: str
     return replace(fit_labels(mus, coefficients, basis, state.space, recipe, **options), solver=state.model)
 
 
-def _taught(state: _State, batch: Snapshots) -> Surrogate | None:
-    """A map fitted to labels of a reduced model, if there is one that follows the batch closely enough."""
-    if state.cache.limits.left < _TEACHING:
+def _taught(state: _State) -> tuple[Surrogate, float] | None:
+    """The first map, from cheap to dear, that follows the reduced model at parameters it has not seen, or the best.
+
+    With its largest distance from the reduced model there, which costs no full solve.
+    """
+    cache, source = state.cache, state.reduced
+    assert source is not None
+    best: tuple[Surrogate, float] | None = None
+    try:
+        truth = source.snapshots(state.sample(_N_COMPARED, "random", 8))
+        mus = state.sample(_N_LABELS[-1], "sobol", 7)
+        for n_labels in _N_LABELS:
+            cache.stage(f"{n_labels} labels by the reduced model")
+            teacher = source.labels(mus[:n_labels], _LABEL_MODES * state.tolerance)
+            if truth is None or teacher is None:
+                return None
+            for recipe in _recipes(state, n_labels):
+                if best is not None and cache.limits.left < TRAINING:
+                    return best
+                surrogate = _fitted(state, teacher.mus, teacher, recipe, "reduced model")
+                error = float(np.max(_score(state, surrogate, truth).errors))
+                if best is None or error < best[1]:
+                    best = surrogate, error
+                if error <= _FOLLOWS * state.tolerance:
+                    return best
+    except SolveFailed:  # the steps of the reduced model grow beyond all bounds somewhere
         return None
-    state.cache.stage("making a reduced model for labels")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ParasolWarning)
-        teacher = teacher_for(
-            state.model,
-            state.train,
-            batch,
-            most_error=_TRUSTED * state.tolerance,
-            tolerance=state.tolerance,
-            draw=lambda n: state.sample(n, "sobol", 7),
-        )
-    if teacher is None:
-        return None
-    return _fitted(state, teacher.mus, teacher, state.recipe, "reduced model")
+    return best
+
+
+def _recipes(state: _State, n_labels: int) -> tuple[str | Recipe, ...]:
+    """The maps that are worth fitting to so many labels, from cheap to dear."""
+    if state.chosen:
+        return (state.recipe,)
+    network = ("best",) if "best" in maps_to_try(state.model) and n_labels > _N_LABELS[0] else ()
+    return ("polynomial", *(("gaussian process",) if n_labels < _N_LABELS[-1] else ()), *network)
 
 
 def _batch(state: _State, n: int, number: int) -> Snapshots | None:
-    """Solve at n parameters where two maps disagree most, none close to another or to what is known."""
-    candidates = state.sample(_N_CANDIDATES, "random", 100 + number)
-    # functions have no box in which distances would mean much
-    chosen = candidates[:n] if state.model.parameters.functions else candidates[_spread(state, candidates, n)]
+    """Solve at n parameters where what is known says least, none close to another or to what is known."""
+    if state.model.parameters.functions:  # they have no box in which distances would mean much
+        chosen = state.sample(_N_CANDIDATES, "random", 100 + number)[:n]
+    else:
+        candidates, gap = _doubts(state, number)
+        chosen = candidates[_spread(state, candidates, gap, n)]
     try:
-        return state.cache.solve(chosen, f"round {number + 1}, where maps disagree")
+        return state.cache.solve(chosen, f"round {number + 1}, where {'maps' if state.reduced is None else 'reduced models'} disagree")
     except (NothingSolved, Exhausted):
         return None
 
 
-def _spread(state: _State, candidates: np.ndarray, n: int) -> list[int]:
-    """Indices of candidates by disagreement × distance to the nearest sample, one after the other."""
-    train = state.train
-    features = features_of(state.space, train.mus)
+def _doubts(state: _State, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Candidates, and by how much two reduced models, or else two maps, disagree there."""
+    if state.reduced is not None and state.gaps is not None:
+        inside = state.space.inside(state.gaps[0])
+        candidates, gap = state.gaps[0][inside], state.gaps[1][inside]
+        known = np.isfinite(gap)
+        return candidates, np.where(known, gap, 10 * np.max(gap[known], initial=0.1))
+    candidates = state.sample(_N_CANDIDATES, "random", 100 + number)
+    if state.reduced is not None:
+        return candidates, np.ones(len(candidates))
+    features = features_of(state.space, state.train.mus)
     _, y = state.labels()
     # a smooth and a rough map of the same samples: where they part, the samples say too little
-    x, at = features(train.mus), features(candidates)
+    x, at = features(state.train.mus), features(candidates)
     smooth, rough = (recipe.fit(x, y).predict(at) for recipe in (GaussianProcess(), _ROUGH))
     size = np.linalg.norm(smooth, axis=1)
-    gap = np.linalg.norm(smooth - rough, axis=1) / np.maximum(size, 1e-3 * np.max(size))
+    return candidates, np.linalg.norm(smooth - rough, axis=1) / np.maximum(size, 1e-3 * np.max(size))
+
+
+def _spread(state: _State, candidates: np.ndarray, gap: np.ndarray, n: int) -> list[int]:
+    """Indices of candidates by disagreement × distance to the nearest sample, one after the other."""
+    features = features_of(state.space, state.train.mus)
+    x, at = features(state.train.mus), features(candidates)
     gap = np.sqrt(gap / (np.max(gap) or 1.0)) + 0.05
     nearest = np.min(np.linalg.norm(at[:, None] - x[None], axis=2), axis=1)
     chosen: list[int] = []
@@ -350,6 +462,10 @@ def _bounded(state: _State, surrogate: Surrogate, fresh: Snapshots, n_failed: in
 
 def _last(state: _State) -> Outcome:
     """When rounds, solves or seconds are used up: the best there is, with the bound that can still be had."""
+    if state.best is None and state.reduced is not None and state.cache.limits.left > _TEACHING:
+        taught = _taught(state)
+        state.best = None if taught is None else taught[0]
+        state.tested = None
     if state.best is None:
         usual = state.recipe if state.chosen else "gaussian process"
         state.best = _fitted(state, state.train.mus, None, usual, "full solves")
