@@ -171,7 +171,9 @@ def _compressed(
     rows: np.ndarray, tolerance: float, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, Basis]:
     """Coefficients of the rows in the fewest modes that leave at most `tolerance` of every row, and these modes."""
-    basis = pod(rows, tolerance=tolerance / 10, weights=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)  # there may be as many rows as wanted
+        basis = pod(rows, tolerance=tolerance / 10, weights=weights)
     c, size = basis.project(rows), basis.norm(rows)
     left = np.maximum(size**2 - np.sum(c**2, axis=1), 0.0)[:, None]
     tails = np.sqrt(left + np.cumsum(c[:, ::-1] ** 2, axis=1)[:, ::-1]) / np.where(size > 0, size, 1.0)[:, None]

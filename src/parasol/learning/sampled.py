@@ -45,7 +45,7 @@ _USABLE = 0.7  # of the tolerance: one this good may do so where many solves did
 _MOST, _NEARLY_ALL = 5 / 6, 0.98  # of a batch, and of the parameters at which two reduced models are compared
 _FOLLOWS = 0.7  # of the tolerance: a map that follows it this closely, at all parameters compared, is good enough
 _LABEL_MODES = 0.1  # of the tolerance, left by the modes of labels
-_N_LABELS = (256, 1024, 4096)  # the most for the cheap maps, for a Gaussian process, and for networks
+_N_LABELS = (256, 1024, 4096)
 _N_COMPARED = 256  # fresh parameters at which a map is compared with the reduced model
 _N_GAPS = 128  # parameters at which two reduced models are compared
 
@@ -261,8 +261,8 @@ def _round(state: _State, batch: Snapshots) -> np.ndarray:
     """Fit to what is known, test on the batch; the errors of the best surrogate, which is noted."""
     trials: list[tuple[Surrogate, Accuracy]] = []
     if state.reduced is not None:
-        errors = np.quantile(state.reduced.errors(batch), _MOST)  # fresh solves decide in the end
-        changed = np.inf if state.gaps is None else np.quantile(state.gaps[1], _NEARLY_ALL)
+        errors = np.quantile(state.reduced.errors(batch), _MOST, method="higher")  # fresh solves decide in the end
+        changed = np.inf if state.gaps is None else np.quantile(state.gaps[1], _NEARLY_ALL, method="higher")
         state.history.append(Step(state.cache.n_solves, error=float(errors)))
         if max(errors, changed) <= _TRUSTED * state.tolerance or (
             errors <= _USABLE * state.tolerance and len(state.train) >= state.usual
@@ -272,7 +272,7 @@ def _round(state: _State, batch: Snapshots) -> np.ndarray:
                 trials = [(taught[0], _score(state, taught[0], batch))]
                 state.short_of_maps = taught[1] > state.tolerance
         if not trials and len(state.train) < state.usual:
-            return np.full(len(batch), np.inf)
+            return np.ones(len(batch))  # there is no surrogate yet: its answers are 0
     if not trials:
         trials = _direct(state, batch)
     surrogate, score = min(trials, key=_worst)
@@ -331,7 +331,7 @@ def _taught(state: _State) -> tuple[Surrogate, float] | None:
     best: tuple[Surrogate, float] | None = None
     try:
         truth = source.snapshots(state.sample(_N_COMPARED, "random", 8))
-        mus = state.sample(_N_LABELS[-1], "sobol", 7)
+        mus = state.sample(_N_LABELS[-1], "edges", 7)  # evenly spread ones leave maps of wide ranges wrong at the ends
         for n_labels in _N_LABELS:
             cache.stage(f"{n_labels} labels by the reduced model")
             teacher = source.labels(mus[:n_labels], _LABEL_MODES * state.tolerance)
@@ -355,8 +355,9 @@ def _recipes(state: _State, n_labels: int) -> tuple[str | Recipe, ...]:
     """The maps that are worth fitting to so many labels, from cheap to dear."""
     if state.chosen:
         return (state.recipe,)
-    network = ("best",) if "best" in maps_to_try(state.model) and n_labels > _N_LABELS[0] else ()
-    return ("polynomial", *(("gaussian process",) if n_labels < _N_LABELS[-1] else ()), *network)
+    few, many = n_labels == _N_LABELS[0], n_labels == _N_LABELS[-1]
+    networks = () if few or "best" not in maps_to_try(state.model) else ("best",)
+    return ("polynomial", *(() if many else (GaussianProcess(),)), *(() if few else (_ROUGH,)), *networks)
 
 
 def _batch(state: _State, n: int, number: int) -> Snapshots | None:
