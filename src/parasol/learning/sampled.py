@@ -40,13 +40,13 @@ _ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that be
 _FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
 _SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
-_TRUSTED = 0.25  # of the tolerance: a reduced model this good is what maps are fitted to
+_TRUSTED = 0.3  # of the tolerance: a reduced model this good is what maps are fitted to
 _USABLE = 0.7  # of the tolerance: one this good may do so where many solves did not make it better
 _MOST, _NEARLY_ALL = 5 / 6, 0.98  # of a batch, and of the parameters at which two reduced models are compared
 _FOLLOWS = 0.7  # of the tolerance: a map that follows it this closely, at all parameters compared, is good enough
 _LABEL_MODES = 0.1  # of the tolerance, left by the modes of labels
 _N_LABELS = (256, 1024, 4096)
-_N_COMPARED = 256  # fresh parameters at which a map is compared with the reduced model
+_N_COMPARED = 1024  # fresh parameters at which a map is compared with the reduced model
 _N_GAPS = 128  # parameters at which two reduced models are compared
 
 
@@ -66,7 +66,8 @@ class _State:
     best: Surrogate | None = None
     tested: Snapshots | None = None  # what `best` was tested on, not used for it
     reduced: LabelSource | None = None  # made from the training set, where a reduced model is possible
-    gaps: tuple[np.ndarray, np.ndarray] | None = None  # parameters, and what the last batch changed in it there
+    renewed: LabelSource | None = None  # the same with the last batch
+    gaps: tuple[np.ndarray, np.ndarray] | None = None  # parameters, and how far the two are apart there
     usual: int = 0  # first samples where there is no reduced model: from there on, maps of full solves are tried
     short_of_maps: bool = False  # whether no map follows a reduced model that can be trusted: solves do not help
     n_fresh_sets: int = 0  # of fresh solves for the bound, each with its part of 1 − LEVEL, whatever became of it
@@ -98,9 +99,9 @@ def learn_sampled(
     """Stop when a conformal bound at the level 0.95, from solves that nothing else has seen, is below the tolerance.
 
     Each round solves at a batch of parameters, which tests what was learned before and then joins it. Where the problem
-    has a reduced model, made from the solves so far, a batch goes where the one before changed that model most. Once it
-    follows a batch to a quarter of the tolerance, and the last batch changed it no more than that anywhere, maps are fitted
-    to its labels, from cheap to dear, and the first that follows it at parameters they have not seen is taken. Without
+    has a reduced model, made from the solves so far, a batch goes where the one before it changed that model most. Once it
+    follows a batch to three tenths of the tolerance, and that batch would change it no more than that anywhere, maps are
+    fitted to its labels, from cheap to dear, and the first that follows it at parameters they have not seen is taken. Without
     such a model batches go where two maps of the full solves disagree, which are then the labels.
 
     These tests decide when to calibrate, which is done twice at most: a first fresh set with an error above the
@@ -126,6 +127,7 @@ def _learned(state: _State) -> Outcome:
         if batch is None or not len(batch):
             break
         if _shrunk(state, batch):  # what was learned before is not tested on a box that is no more
+            _join(state, batch)
             continue
         errors = _round(state, batch)
         good = np.max(errors) <= tolerance
@@ -153,20 +155,15 @@ def _batch_size(state: _State) -> int:
 
 
 def _join(state: _State, batch: Snapshots) -> None:
-    """The batch becomes training data; where that changes the reduced model is kept for the next batch."""
+    """The batch becomes training data, also of the reduced model if there is one."""
     state.train = joined(state.train, batch)
-    if state.reduced is None:
-        return
-    before = state.reduced
-    _reduce(state)
     if state.reduced is not None:
-        mus = state.sample(_N_GAPS, "random", 500 + len(state.train))
-        state.gaps = mus, state.reduced.gaps(before, mus)
+        state.reduced, state.renewed = state.renewed or _reduced(state, state.train), None
 
 
-def _reduce(state: _State) -> None:
-    state.cache.stage(f"making a reduced model from {len(state.train)} full solves")
-    state.reduced = label_source(state.model, state.train, state.tolerance, state.weights)
+def _reduced(state: _State, train: Snapshots) -> LabelSource | None:
+    state.cache.stage(f"making a reduced model from {len(train)} full solves")
+    return label_source(state.model, train, state.tolerance, state.weights)
 
 
 def _stalled(history: list[Round]) -> bool:
@@ -200,7 +197,7 @@ def _start(model: Solver, tolerance: float, cache: SolveCache, recipe: str | Rec
         few = _few(space)[:n]
         state.train = cache.solve(few, "the first samples", at_least=_FEWEST)
         _cut(state)
-        _reduce(state)
+        state.reduced = _reduced(state, state.train)
         if state.reduced is not None:
             return state
         mus = np.vstack([few, mus[len(few) :]])
@@ -261,13 +258,8 @@ def _round(state: _State, batch: Snapshots) -> np.ndarray:
     """Fit to what is known, test on the batch; the errors of the best surrogate, which is noted."""
     trials: list[tuple[Surrogate, Accuracy]] = []
     if state.reduced is not None:
-        errors = np.quantile(state.reduced.errors(batch), _MOST, method="higher")  # fresh solves decide in the end
-        changed = np.inf if state.gaps is None else np.quantile(state.gaps[1], _NEARLY_ALL, method="higher")
-        state.history.append(Step(state.cache.n_solves, error=float(errors)))
-        if max(errors, changed) <= _TRUSTED * state.tolerance or (
-            errors <= _USABLE * state.tolerance and len(state.train) >= state.usual
-        ):
-            taught = _taught(state)
+        if _trusted(state, batch):
+            taught = _taught(state) if state.cache.limits.left > TRAINING else None
             if taught is not None:
                 trials = [(taught[0], _score(state, taught[0], batch))]
                 state.short_of_maps = taught[1] > state.tolerance
@@ -289,6 +281,20 @@ def _round(state: _State, batch: Snapshots) -> np.ndarray:
     )
     state.best, state.tested = surrogate, batch
     return score.errors
+
+
+def _trusted(state: _State, batch: Snapshots) -> bool:
+    """Whether the reduced model follows the batch, and the batch would not change it anywhere."""
+    assert state.reduced is not None
+    errors = float(np.quantile(state.reduced.errors(batch), _MOST, method="higher"))  # fresh solves decide in the end
+    state.history.append(Step(state.cache.n_solves, error=errors))
+    mus, changed = state.sample(_N_GAPS, "random", 500 + len(state.train)), np.inf
+    state.renewed = _reduced(state, joined(state.train, batch))
+    if state.renewed is not None:
+        state.gaps = mus, state.renewed.gaps(state.reduced, mus)
+        changed = np.quantile(state.gaps[1], _NEARLY_ALL, method="higher")
+    many = len(state.train) >= state.usual
+    return max(errors, changed) <= _TRUSTED * state.tolerance or (many and errors <= _USABLE * state.tolerance)
 
 
 def _worst(trial: tuple[Surrogate, Accuracy]) -> float:
@@ -439,7 +445,7 @@ def _certify(state: _State, *, last: bool) -> Outcome | None:
     if not last and _shrunk(state, fresh):
         return None
     outcome = _bounded(state, surrogate, fresh, cache.n_failed(mus), tries)
-    state.train = joined(state.train, fresh)  # for the next round, if there is one
+    state.train, state.renewed = joined(state.train, fresh), None  # for the next round, if there is one
     return outcome
 
 
@@ -463,7 +469,7 @@ def _bounded(state: _State, surrogate: Surrogate, fresh: Snapshots, n_failed: in
 
 def _last(state: _State) -> Outcome:
     """When rounds, solves or seconds are used up: the best there is, with the bound that can still be had."""
-    if state.best is None and state.reduced is not None and state.cache.limits.left > _TEACHING:
+    if state.best is None and state.reduced is not None and state.cache.limits.left > TRAINING:
         taught = _taught(state)
         state.best = None if taught is None else taught[0]
         state.tested = None
