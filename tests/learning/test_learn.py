@@ -457,6 +457,38 @@ def test_where_there_is_no_reduced_model_maps_of_full_solves_are_learned():
     assert account["labels"] == "full solves"
 
 
+def test_a_reduced_model_stays_on_the_side_of_a_fold_where_there_are_solutions():
+    """−u'' = rate eᵘ on (0, 1) has a solution up to rate = 3.5138."""
+    (x,) = ps.coordinates("x")
+    u, (rate,) = ps.unknown("u", x), ps.parameters(rate=(0.1, 5.0))
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), rate * exp(u)), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=40))
+    with pytest.warns(ps.ParasolWarning, match="full solves failed"):
+        surrogate = learn(model, 1e-3)
+    account = surrogate.facts["learn"]
+    assert account["met"]
+    assert account["labels"] == "reduced model"
+    assert 3.2 < surrogate.parameters.solved[0][1] < 3.514
+    truth = ps.solve_many(model, np.linspace(0.2, 3.2, 20)[:, None])
+    assert np.quantile(ps.accuracy(surrogate, truth).errors, 0.95) < 1e-3
+
+
+def test_no_fresh_solve_was_ever_chosen(monkeypatch):
+    """What decides where to solve and when to stop never meets the parameters of the bound."""
+    drawn, sample = {}, sampled.State.sample
+
+    def spy(state, n, design, stream):
+        out = sample(state, n, design, stream)
+        drawn.setdefault("fresh" if 1000 <= stream < 1000 + 2 else "other", []).extend(out[:, 0].tolist())
+        return out
+
+    monkeypatch.setattr(sampled.State, "sample", spy)
+    learn(heated(), 1e-2, recipe="gaussian process")
+    assert len(drawn["fresh"]) == 39
+    assert len(drawn["other"]) > 1000
+    assert not set(drawn["fresh"]) & set(drawn["other"])
+
+
 def test_if_no_map_follows_the_reduced_model_no_more_is_solved(monkeypatch):
     monkeypatch.setattr(sampled, "_N_LABELS", (64,))
     with pytest.warns(ps.ParasolWarning, match="limited by map"):

@@ -12,7 +12,7 @@ from parasol.errors import NoCertificate, SolveFailed
 from parasol.learning.solves import Solver
 from parasol.pde.model import Model
 from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, reduce_trajectories
-from parasol.reduction.nonlinear import NonlinearReducedModel, reduce_nonlinear
+from parasol.reduction.nonlinear import NonlinearReducedModel, NonlinearSolutions, reduce_nonlinear
 from parasol.reduction.pod import pod
 from parasol.reduction.pod_greedy import space_basis
 from parasol.reduction.snapshots import Snapshots, as_snapshots
@@ -154,22 +154,20 @@ def _in_time(model: Model, train: Snapshots, tolerance: float, weights: np.ndarr
     if weights is not None:
         weights = weights[: len(model.problem.names) * model.n_nodes]
     modes = space_basis(model, train, tolerance=_MODES * tolerance, weights=weights)
-    options = {"tolerance": _MODES * tolerance, "step_tolerance": _STEPS * tolerance}
+    fine, steps = _MODES * tolerance, _STEPS * tolerance
     try:
-        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[0], **options)
+        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[0], tolerance=fine, step_tolerance=steps)
     except NoCertificate:  # the other one is dearer, and seldom better
-        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[1], **options)
+        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[1], tolerance=fine, step_tolerance=steps)
 
 
-def _quiet(reduced: NonlinearReducedModel, mus: np.ndarray):
+def _quiet(reduced: NonlinearReducedModel, mus: np.ndarray) -> NonlinearSolutions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # what did not converge is seen by who asks
         return reduced.solve(mus, extrapolate=True)
 
 
-def _compressed(
-    rows: np.ndarray, tolerance: float, weights: np.ndarray | None = None
-) -> tuple[np.ndarray, Basis]:
+def _compressed(rows: np.ndarray, tolerance: float, weights: np.ndarray | None = None) -> tuple[np.ndarray, Basis]:
     """Coefficients of the rows in the fewest modes that leave at most `tolerance` of every row, and these modes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # there may be as many rows as wanted
