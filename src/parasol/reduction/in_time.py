@@ -161,7 +161,8 @@ def reduce_trajectories(
     leave `tolerance` of its values (default: what the basis leaves of the snapshots it was made from, else 1e-4).
 
     A model with a step of its own keeps it; one with adapted steps gets constant ones of ESDIRK4, as many as change
-    the training trajectories by less than `step_tolerance`, a tenth of the tolerance if left out. The only error is then that of the reduction.
+    the training trajectories by less than `step_tolerance`, a tenth of the tolerance where left out. The only error is
+    then that of the reduction.
 
     Worth it for sine-Gordon (57 × 57 nodes, 101 times, 30 trajectories, 20 others to test): tolerance 1e-4 takes 66 modes
     and N at 254 rows, errs by 1.9e-4 over space and time (4.6e-4 at worst; the modes alone 1.2e-4). The coefficients of
