@@ -18,7 +18,7 @@ from parasol.reduction.pod_greedy import space_basis
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.runtime.basis import Basis, slices
 
-_MODES = 0.01  # part of the tolerance that modes may leave of all solves together: of single ones they leave more
+_MODES, _MODES_IN_TIME = 0.01, 0.02  # parts of the tolerance left of all solves together: of single ones more is left
 _STEPS = 0.1  # part of the tolerance by which twice as many steps in time may change a trajectory
 _BLOCK = 2**24  # numbers of values worked on at a time
 _MOST_NUMBERS = 6e7  # of labels lifted to all values: half a gigabyte
@@ -40,6 +40,11 @@ class LabelSource:
     """A reduced model, of a nonlinear problem or of one in time, asked for values and for labels."""
 
     reduced: NonlinearReducedModel | TimeReducedModel
+
+    @property
+    def slow(self) -> bool:
+        """Whether an answer takes Newton's method in every step in time."""
+        return isinstance(self.reduced, TimeReducedModel) and bool(self.reduced.system.nonlinear)
 
     def values(self, mus: np.ndarray) -> np.ndarray:
         """Values (n, n_values) as full solves have them; not a number where the reduced model has no answer."""
@@ -153,8 +158,8 @@ def _steady(model: Model, train: Snapshots, tolerance: float, weights: np.ndarra
 def _in_time(model: Model, train: Snapshots, tolerance: float, weights: np.ndarray | None) -> TimeReducedModel:
     if weights is not None:
         weights = weights[: len(model.problem.names) * model.n_nodes]
-    modes = space_basis(model, train, tolerance=_MODES * tolerance, weights=weights)
-    fine, steps = _MODES * tolerance, _STEPS * tolerance
+    modes = space_basis(model, train, tolerance=_MODES_IN_TIME * tolerance, weights=weights)
+    fine, steps = _MODES_IN_TIME * tolerance, _STEPS * tolerance
     try:
         return reduce_trajectories(model, modes, train, projection=PROJECTIONS[0], tolerance=fine, step_tolerance=steps)
     except NoCertificate:  # the other one is dearer, and seldom better

@@ -46,8 +46,14 @@ _FOLLOWS = 0.7  # of the tolerance: a map that follows it this closely, at all p
 _LABEL_MODES = 0.1  # of the tolerance, left by the modes of labels
 _N_LABELS = (256, 1024, 4096)
 _N_COMPARED = 1024  # fresh parameters at which a map is compared with the reduced model
+_N_COMPARED_SLOW = (
+    256  # the same for reduced models that are nonlinear and in time: a hundredth of a full solve or more
+)
 _STREAM = 10**6  # of random numbers for these: no parameter of a fresh set may ever be among them
-_N_GAPS = 128  # parameters at which two reduced models are compared
+_N_GAPS, _N_GAPS_SLOW = (
+    256,
+    64,
+)  # parameters at which two reduced models are compared; fewer where steps take Newton's method
 
 
 def learn_sampled(
@@ -164,7 +170,8 @@ def _trusted(state: State, batch: Snapshots) -> bool:
     assert state.reduced is not None
     errors = float(np.quantile(state.reduced.errors(batch), _MOST, method="higher"))  # fresh solves decide in the end
     state.history.append(Step(state.cache.n_solves, error=errors))
-    mus, changed = state.sample(_N_GAPS, "random", _STREAM + len(state.train)), np.inf
+    n_gaps, changed = _N_GAPS_SLOW if state.reduced.slow else _N_GAPS, np.inf
+    mus = state.sample(n_gaps, "random", _STREAM + len(state.train))
     state.renewed = reduced_model(state, joined(state.train, batch))
     if state.renewed is not None:
         state.gaps = mus, state.renewed.gaps(state.reduced, mus)
@@ -212,7 +219,8 @@ def _taught(state: State) -> tuple[Surrogate, float] | None:
     assert source is not None
     best: tuple[Surrogate, float] | None = None
     try:
-        truth = source.snapshots(state.sample(_N_COMPARED, "random", 8))
+        n_compared = _N_COMPARED_SLOW if source.slow else _N_COMPARED
+        truth = source.snapshots(state.sample(n_compared, "random", 8))
         mus = state.sample(_N_LABELS[-1], "edges", 7)  # evenly spread ones leave maps of wide ranges wrong at the ends
         for n_labels in _N_LABELS:
             cache.stage(f"{n_labels} labels by the reduced model")
