@@ -30,7 +30,7 @@ from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
 from parasol.learning import labels
 from parasol.learning.comparing import compare
-from parasol.learning.labels import teacher_for
+from parasol.learning.labels import label_source
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache
 from parasol.reduction.snapshots import NothingSolved
@@ -229,10 +229,10 @@ def test_an_unmet_bound_is_not_returned_because_of_a_mistake_in_the_search_for_b
 
 @broken
 def test_learn_does_not_go_on_without_a_reduced_model_because_of_a_mistake(bent, monkeypatch, broken):
-    train, test = (ps.solve_many(bent, ps.sample(bent, n, rng=n)) for n in (8, 5))
+    train = ps.solve_many(bent, ps.sample(bent, 8, rng=8))
     monkeypatch.setattr(labels, "reduce_nonlinear", broken)
     with pytest.raises(ValueError, match="on purpose"):
-        teacher_for(bent, train, test, most_error=1e-4, tolerance=1e-4, draw=lambda n: ps.sample(bent, n, rng=5))
+        label_source(bent, train, 1e-4)
 
 
 @broken

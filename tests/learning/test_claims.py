@@ -50,7 +50,7 @@ def test_the_level_holds_although_the_set_is_chosen_by_passing(monkeypatch, abov
     rng = np.random.default_rng(5)
     surrogate = learn(Wave(), 0.5, **quick)
     some = ps.reduction.as_snapshots(np.full((39, 2), [2.0, 0.5]), np.ones((39, 30)))
-    monkeypatch.setattr(sampled, "_batch", lambda *_: some)
+    monkeypatch.setattr(sampled, "next_batch", lambda *_: some)
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))  # the tests are always passed
     monkeypatch.setattr(sampled, "joined", lambda one, other: one)
     monkeypatch.setattr(sampled, "accuracy", lambda *_, **__: Accuracy(rng.random(39), np.zeros(39)))
@@ -58,7 +58,7 @@ def test_the_level_holds_although_the_set_is_chosen_by_passing(monkeypatch, abov
     bounds, met = [], []
     for _ in range(400):
         cache = SolveCache(Wave(), Limits())
-        state = sampled._State(Wave(), 1 - above, cache, None, False, 0, Wave.parameters, some, best=surrogate)
+        state = sampled.State(Wave(), 1 - above, cache, None, False, 0, Wave.parameters, some, best=surrogate)
         outcome = sampled._learned(state)
         bounds.append(outcome.surrogate.conformal.quantile)
         met.append(outcome.met)
@@ -81,9 +81,9 @@ def test_the_level_holds_although_the_box_is_cut_where_fresh_solves_fail(monkeyp
         return some
 
     batch = ps.reduction.as_snapshots(some.mus, some.solutions)  # where maps disagree no solve fails
-    monkeypatch.setattr(sampled, "_batch", lambda *_: batch)
+    monkeypatch.setattr(sampled, "next_batch", lambda *_: batch)
     monkeypatch.setattr(sampled, "_round", lambda *_: np.zeros(4))
-    monkeypatch.setattr(sampled, "_shrunk", lambda state, new: new is some and n_failed[-1] > 0)
+    monkeypatch.setattr(sampled, "shrunk", lambda state, new: new is some and n_failed[-1] > 0)
     monkeypatch.setattr(sampled, "joined", lambda one, other: one)
     monkeypatch.setattr(sampled, "accuracy", lambda *_, **__: Accuracy(rng.random(39 - n_failed[-1]), np.zeros(1)))
     monkeypatch.setattr(SolveCache, "solve", solve)
@@ -92,7 +92,7 @@ def test_the_level_holds_although_the_box_is_cut_where_fresh_solves_fail(monkeyp
     for _ in range(600):
         n_failed.clear()
         cache = SolveCache(Wave(), Limits())
-        state = sampled._State(Wave(), 1 - above, cache, None, False, 0, Wave.parameters, some, best=surrogate)
+        state = sampled.State(Wave(), 1 - above, cache, None, False, 0, Wave.parameters, some, best=surrogate)
         outcome = sampled._learned(state)
         conformal = outcome.surrogate.conformal
         if conformal is not None:

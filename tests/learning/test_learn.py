@@ -11,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sympy import exp, sin
+from sympy import cos, exp, sin
 
 import parasol as ps
 from parasol.cache.disk import claim
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
-from parasol.learning.labels import teacher_for
+from parasol.fitting.units import field_weights, unknown_labels
+from parasol.learning import sampled
+from parasol.learning.labels import label_source, relative
 from parasol.learning.nodes import choose_nodes, indicated_spacing
 from parasol.learning.region import between, cuts, shortened
 from parasol.learning.report import LearnReport
@@ -374,41 +376,129 @@ def test_both_ends_of_a_range_may_fail():
         shortened(space, cuts(space, rows[:1], rows[1:]))
 
 
-def test_reduced_models_teach_where_they_can_be_trusted():
+def test_labels_of_a_reduced_model_follow_the_full_one():
     (x,) = ps.coordinates("x")
     u, (rate,) = ps.unknown("u", x), ps.parameters(rate=(0.1, 2.0))
     problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), rate * exp(u)), ps.Dirichlet(0))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=40))
-    train, test = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (8, 5))
-    draw = lambda n: ps.sample(model, n, rng=5)  # noqa: E731
-    teacher = teacher_for(model, train, test, most_error=1e-4, tolerance=1e-4, draw=draw)
-    assert teacher is not None
-    assert len(teacher.mus) == 256
-    truth = ps.solve_many(model, teacher.mus[:10]).solutions
-    gap = np.linalg.norm(teacher.basis.lift(teacher.coefficients[:10]) - truth, axis=1)
-    assert np.max(gap / np.linalg.norm(truth, axis=1)) < 1e-4
-    assert teacher_for(model, train, test, most_error=1e-16, tolerance=1e-4, draw=draw) is None
+    train, test = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (8, 10))
+    source = label_source(model, train, 1e-4)
+    assert source is not None
+    assert np.max(source.errors(test)) < 1e-5
+    labels = source.labels(test.mus, 1e-4)
+    assert labels is not None
+    assert labels.basis.n_modes < source.reduced.n_modes  # no more than the tolerance needs
+    assert np.max(relative(labels.basis.lift(labels.coefficients), test.solutions)) < 1.2e-4
+    assert np.max(source.gaps(source, test.mus)) == 0.0
+    other = label_source(model, ps.solve_many(model, [[0.1], [2.0]]), 1e-4)
+    assert source.gaps(other, test.mus) == pytest.approx(other.errors(test), rel=0.1)  # the other one's error
 
 
-def test_in_time_the_labels_of_a_reduced_model_follow_the_full_one():
+@pytest.mark.parametrize("wall", [0, sin(3 * ps.time())])
+def test_in_time_the_labels_of_a_reduced_model_follow_the_full_one(wall):
     (x,), t = ps.coordinates("x"), ps.time()
     u, (k,) = ps.unknown("u", x, t), ps.parameters(k=(0.1, 1.0))
-    times = np.linspace(0, 0.5, 6)
-    problem = ps.Problem(
-        ps.Box(0.0, 1.0), ps.Eq(u.diff(t), k * u.diff(x, 2)), ps.Dirichlet(0), initial=sin(3.14159265 * x), times=times
-    )
+    heat, start = ps.Eq(u.diff(t), k * u.diff(x, 2)), sin(3.14159265 * x)
+    problem = ps.Problem(ps.Box(0.0, 1.0), heat, ps.Dirichlet(wall), initial=start, times=np.linspace(0, 0.5, 6))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=30))
-    train, test = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (8, 4))
-    teacher = teacher_for(
-        model, train, test, most_error=1e-3, tolerance=1e-3, draw=lambda n: ps.sample(model, n, rng=5)
-    )
-    assert teacher is not None
-    truth = ps.solve_many(model, teacher.mus[:6]).solutions
-    gap = np.linalg.norm(teacher.basis.lift(teacher.coefficients[:6]) - truth, axis=1)
-    assert np.max(gap / np.linalg.norm(truth, axis=1)) < 1e-3
-    surrogate = learn(problem, 1e-3, model=model, **quick)
-    assert surrogate.facts["learn"]["met"]
-    assert surrogate.layout.n_times == 6
+    train, test = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (8, 6))
+    source = label_source(model, train, 1e-3)
+    assert source is not None
+    assert np.max(source.errors(test)) < 1e-4
+    labels = source.labels(test.mus, 1e-3)
+    assert labels is not None
+    assert np.max(relative(labels.basis.lift(labels.coefficients), test.solutions)) < 1.1e-3
+    assert source.snapshots(test.mus).solutions == pytest.approx(test.solutions, abs=1e-3)
+
+
+def test_two_fields_of_different_units_count_alike_in_a_reduced_model_in_time():
+    (x,), t = ps.coordinates("x"), ps.time()
+    (u, v), (k,) = ps.unknowns("u v", x, t), ps.parameters(k=(0.1, 1.0))
+    heat = [ps.Eq(u.diff(t), k * u.diff(x, 2) + 1e-6 * v), ps.Eq(v.diff(t), v.diff(x, 2) + 1e6 * k * u)]
+    conditions, start = [ps.Dirichlet(0), ps.Dirichlet(0)], {"u": sin(3.14159265 * x), "v": 0}
+    problem = ps.Problem(ps.Box(0.0, 1.0), heat, conditions, initial=start, times=np.linspace(0, 0.5, 6))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=30))
+    train, test = (ps.solve_many(model, ps.sample(model, n, rng=n)) for n in (5, 6))
+    weights = field_weights(train.solutions, unknown_labels(model))
+    source = label_source(model, train, 1e-3, weights)
+    labels = source.labels(test.mus, 1e-3)
+    gap = labels.basis.lift(labels.coefficients) - test.solutions
+    for name in range(2):
+        here = unknown_labels(model) == name
+        assert np.max(np.linalg.norm(gap[:, here], axis=1) / np.linalg.norm(test.solutions[:, here], axis=1)) < 5e-3
+
+
+def heated(*, low=0.02, high=1.0, fastest=10.0, condition=None):
+    """A rod heated by cos(ω t), cold at its ends and at first."""
+    (x,), t = ps.coordinates("x"), ps.time()
+    u, (k, omega) = ps.unknown("u", x, t), ps.parameters(k=(low, high, "log"), omega=(1.0, fastest))
+    heat, times = ps.Eq(u.diff(t) - k * u.diff(x, 2), cos(omega * t)), np.linspace(0, 2, 21)
+    ends = ps.Dirichlet(0) if condition is None else condition(k)
+    problem = ps.Problem(ps.Box(0.0, 1.0), heat, ends, initial=0, times=times)
+    return ps.discretize(problem, ps.scatter(problem.domain, n_nodes=60))
+
+
+@pytest.mark.parametrize("rng", [0, 1])
+def test_heat_in_two_parameters_takes_a_dozen_solves_besides_those_of_the_bound(rng):
+    model = heated()
+    surrogate = learn(model, 1e-3, rng=rng)
+    account = surrogate.facts["learn"]
+    assert account["met"]
+    assert account["labels"] == "reduced model"
+    assert account["solves"] - 39 <= 12
+    truth = ps.solve_many(model, ps.sample(model, 30, rng=77))
+    assert np.max(ps.accuracy(surrogate, truth).errors) < 1e-3
+
+
+def test_where_there_is_no_reduced_model_maps_of_full_solves_are_learned():
+    model = heated(low=0.5, fastest=2.0, condition=lambda k: ps.Robin(k, 1, 0))
+    assert label_source(model, ps.solve_many(model, ps.sample(model, 2)), 1e-2) is None
+    account = learn(model, 2e-2, **quick).facts["learn"]
+    assert account["met"]
+    assert account["labels"] == "full solves"
+
+
+def test_a_reduced_model_stays_on_the_side_of_a_fold_where_there_are_solutions():
+    """−u'' = rate eᵘ on (0, 1) has a solution up to rate = 3.5138."""
+    (x,) = ps.coordinates("x")
+    u, (rate,) = ps.unknown("u", x), ps.parameters(rate=(0.1, 5.0))
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), rate * exp(u)), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=40))
+    with pytest.warns(ps.ParasolWarning, match="full solves failed"):
+        surrogate = learn(model, 1e-3)
+    account = surrogate.facts["learn"]
+    assert account["met"]
+    assert account["labels"] == "reduced model"
+    assert 3.2 < surrogate.parameters.solved[0][1] < 3.514
+    truth = ps.solve_many(model, np.linspace(0.2, 3.2, 20)[:, None])
+    assert np.quantile(ps.accuracy(surrogate, truth).errors, 0.95) < 1e-3
+
+
+def test_no_fresh_solve_was_ever_chosen(monkeypatch):
+    """What decides where to solve and when to stop never meets the parameters of the bound."""
+    drawn, sample = {}, sampled.State.sample
+
+    def spy(state, n, design, stream):
+        out = sample(state, n, design, stream)
+        drawn.setdefault("fresh" if 1000 <= stream < 1000 + 2 else "other", []).extend(out[:, 0].tolist())
+        return out
+
+    monkeypatch.setattr(sampled.State, "sample", spy)
+    learn(heated(), 1e-2, recipe="gaussian process")
+    assert len(drawn["fresh"]) == 39
+    assert len(drawn["other"]) > 1000
+    assert not set(drawn["fresh"]) & set(drawn["other"])
+
+
+def test_if_no_map_follows_the_reduced_model_no_more_is_solved(monkeypatch):
+    monkeypatch.setattr(sampled, "_N_LABELS", (64,))
+    with pytest.warns(ps.ParasolWarning, match="limited by map"):
+        surrogate = learn(heated(), 1e-4, recipe="linear")
+    account = surrogate.facts["learn"]
+    assert account["solves"] <= 12 + 39
+    assert account["bound"] > 1e-4  # of the linear map, and measured
+    truth = ps.solve_many(surrogate.solver, ps.sample(surrogate.solver, 20, rng=5))
+    assert np.mean(ps.accuracy(surrogate, truth).errors <= account["bound"]) >= 0.8
 
 
 def test_data_instead_of_a_solver(tmp_path):

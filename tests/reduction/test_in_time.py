@@ -10,6 +10,7 @@ import parasol as ps
 from parasol.checks import ParasolError
 from parasol.reduction import semidiscrete
 from parasol.reduction.constraints import Constraints
+from parasol.reduction.in_time import reduce_trajectories
 from parasol.reduction.pod_greedy import pod_greedy, space_basis
 from parasol.reduction.snapshots import as_snapshots
 from parasol.reduction.stepping import SmallSystems, march
@@ -123,6 +124,19 @@ def test_adapted_steps_become_constant_ones_that_are_fine_enough():
     assert errors(reduced.values(mus), np.array(exact)).max() < 5e-3  # that of the stencils
     # the slowest decay is that of the first mode of the square
     np.testing.assert_allclose(reduced.growth(mus), -2 * np.pi**2 * mus[:, 0], rtol=1e-2)
+
+
+def test_steps_may_be_coarser_than_modes():
+    model = line(HEAT, ps.Dirichlet(0), BUMP, step=None)
+    snapshots = solved(model, 3)
+    basis = space_basis(model, snapshots, tolerance=1e-7)
+    fine, coarse = (
+        reduce_trajectories(model, basis, snapshots, tolerance=1e-7, step_tolerance=step) for step in (None, 1e-3)
+    )
+    assert coarse.n_steps < fine.n_steps
+    mus = model.sample(5, rng=9)
+    gap = np.linalg.norm(coarse.values(mus) - fine.values(mus), axis=1) / np.linalg.norm(fine.values(mus), axis=1)
+    assert 1e-9 < np.max(gap) < 1e-3
 
 
 def test_a_wave_does_not_grow():

@@ -1,25 +1,29 @@
-"""Labels that cost no full solve: reduced models of nonlinear problems and of problems in time, where they can be trusted."""
+"""Labels that cost no full solve: reduced models of nonlinear problems and of problems in time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parasol.checks import ParasolWarning
 from parasol.errors import NoCertificate, SolveFailed
 from parasol.learning.solves import Solver
 from parasol.pde.model import Model
-from parasol.reduction.in_time import TimeReducedModel, reduce_trajectories
-from parasol.reduction.nonlinear import reduce_nonlinear
+from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, reduce_trajectories
+from parasol.reduction.nonlinear import NonlinearReducedModel, NonlinearSolutions, reduce_nonlinear
 from parasol.reduction.pod import pod
 from parasol.reduction.pod_greedy import space_basis
-from parasol.reduction.snapshots import Snapshots
-from parasol.runtime.basis import Basis
+from parasol.reduction.snapshots import Snapshots, as_snapshots
+from parasol.runtime.basis import Basis, slices
 
-_FEWEST = 6  # training solves from which a reduced model is worth trying
-_MODES = 0.1  # part of the tolerance that the modes of labels may leave
+_MODES, _MODES_IN_TIME = 0.01, 0.02  # parts of the tolerance left of all solves together: of single ones more is left
+_STEPS = 0.1  # part of the tolerance by which twice as many steps in time may change a trajectory
+_BLOCK = 2**24  # numbers of values worked on at a time
 _MOST_NUMBERS = 6e7  # of labels lifted to all values: half a gigabyte
+_FEWEST_LIFTED = 64
+_FEW = 8  # trajectories that show whether modes and coefficients are all there is to them
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,70 +35,151 @@ class Teacher:
     basis: Basis
 
 
-def teacher_for(
-    model: Solver,
-    train: Snapshots,
-    test: Snapshots,
-    *,
-    most_error: float,
-    tolerance: float,
-    draw: Callable[[int], np.ndarray],
-) -> Teacher | None:
-    """Labels of a reduced model made from the training solves, or None where it errs by more than `most_error` on the test.
+@dataclass(frozen=True, eq=False)
+class LabelSource:
+    """A reduced model, of a nonlinear problem or of one in time, asked for values and for labels."""
 
-    A sixth of the test may err by more: fresh solves decide in the end. `draw` gives parameters to label.
+    reduced: NonlinearReducedModel | TimeReducedModel
+
+    @property
+    def slow(self) -> bool:
+        """Whether an answer takes Newton's method in every step in time."""
+        return isinstance(self.reduced, TimeReducedModel) and bool(self.reduced.system.nonlinear)
+
+    def values(self, mus: np.ndarray) -> np.ndarray:
+        """Values (n, n_values) as full solves have them; not a number where the reduced model has no answer."""
+        if isinstance(self.reduced, TimeReducedModel):
+            return self.reduced.values(mus, extrapolate=True)
+        solved = _quiet(self.reduced, mus)
+        values = solved.values
+        values[~solved.converged] = np.nan
+        return values
+
+    def snapshots(self, mus: np.ndarray) -> Snapshots | None:
+        """Its values at those of the parameters that have an answer, as many as memory holds; None where few have one."""
+        mus = mus[: max(_FEWEST_LIFTED, int(_MOST_NUMBERS / self._n_values))]
+        values = self.values(mus)
+        good = np.all(np.isfinite(values), axis=1)
+        return as_snapshots(mus[good], values[good]) if np.mean(good) > 0.9 else None
+
+    def gaps(self, other: LabelSource, mus: np.ndarray) -> np.ndarray:
+        """||u − w|| / ||u|| between this reduced model and another, (n,); infinite where one of them has no answer."""
+        out = np.empty(len(mus))
+        for rows in slices(len(mus), max(1, _BLOCK // self._n_values)):
+            try:
+                out[rows] = relative(other.values(mus[rows]), self.values(mus[rows]), self._weights)
+            except SolveFailed:  # the steps of one of them grow beyond all bounds
+                out[rows] = np.inf
+        return out
+
+    def errors(self, truth: Snapshots) -> np.ndarray:
+        """Relative errors on full solves, (n,), infinite where there is no answer."""
+        try:
+            return relative(self.values(truth.mus), truth.solutions, self._weights)
+        except SolveFailed:
+            return np.full(len(truth), np.inf)
+
+    def labels(self, mus: np.ndarray, tolerance: float) -> Teacher | None:
+        """Labels at those of the parameters that have an answer, in the fewest modes that leave `tolerance` of each.
+
+        None where a tenth of the parameters has none.
+        """
+        reduced = self.reduced
+        if not isinstance(reduced, TimeReducedModel):
+            solved = _quiet(reduced, mus)
+            good = solved.converged
+            if np.mean(good) <= 0.9:
+                return None
+            coefficients, small = _compressed(solved.coefficients[good], tolerance)
+            modes, hidden = reduced.basis.modes @ small.modes, reduced.basis.hidden @ small.modes
+            basis = replace(small, modes=modes, hidden=hidden, weights=reduced.basis.weights)
+            return Teacher(mus[good], coefficients, basis)
+        c = reduced.coefficients(mus, extrapolate=True)
+        few = mus[:_FEW]
+        if np.any(relative((c[:_FEW] @ reduced.basis.modes.T).reshape(len(few), -1), self.values(few)) > 1e-10):
+            # boundary data, or a start that does not fit them: the labels as they are, as many as memory holds
+            n = max(_FEWEST_LIFTED, int(_MOST_NUMBERS / self._n_values))
+            coefficients, basis = _compressed(reduced.lift(c[:n], mus[:n]), tolerance, self._weights)
+            return Teacher(mus[:n], coefficients, basis)
+        # the modes in space are orthonormal, so that norms of coefficients are those of trajectories
+        coefficients, small = _compressed(c.reshape(len(mus), -1), tolerance)
+        shaped = small.modes.reshape(reduced.n_times, reduced.n_modes, small.n_modes)
+        modes = np.einsum("nd,tdk->tnk", reduced.basis.modes, shaped, optimize=True).reshape(-1, small.n_modes)
+        return Teacher(mus, coefficients, replace(small, modes=modes, weights=self._weights))
+
+    @property
+    def _n_values(self) -> int:
+        return self.reduced.basis.n_values * getattr(self.reduced, "n_times", 1)
+
+    @property
+    def _weights(self) -> np.ndarray | None:
+        weights = self.reduced.basis.weights
+        return None if weights is None else np.tile(weights, getattr(self.reduced, "n_times", 1))
+
+
+def label_source(
+    model: Solver, train: Snapshots, tolerance: float, weights: np.ndarray | None = None
+) -> LabelSource | None:
+    """The reduced model made from the training solves, with modes enough for the tolerance; None where there is none.
+
+    `weights` (n_values,) are those of the inner product, the same at all times.
     """
-    if not isinstance(model, Model) or len(train) < _FEWEST:
+    if not isinstance(model, Model) or len(train) < 2:
         return None
-    n_labels = 256 if len(model.parameters.scalars) == 1 else 1024
+    make = _steady if model.problem.time is None else _in_time
     try:
-        make = _steady if model.problem.time is None else _in_time
-        return make(model, train, test, most_error, tolerance, draw(n_labels))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)  # how good it is will be measured
+            return LabelSource(make(model, train, tolerance, weights))
     except (NoCertificate, SolveFailed, np.linalg.LinAlgError):  # there is no reduced model, or it does not work here
         return None
 
 
-def _errors(values: np.ndarray, test: Snapshots) -> np.ndarray:
-    return np.linalg.norm(values - test.solutions, axis=1) / np.linalg.norm(test.solutions, axis=1)
+def relative(values: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """||u − w|| / ||u||, (n,) of (n, n_values) each, infinite where it is not a number.
+
+    >>> relative(np.array([[3.0, 0.0], [np.nan, 1.0]]), np.array([[3.0, 4.0], [1.0, 1.0]]))
+    array([0.8, inf])
+    """
+    root = 1.0 if weights is None else np.sqrt(weights)
+    size = np.linalg.norm(truth * root, axis=1)
+    gap = np.linalg.norm((values - truth) * root, axis=1) / np.where(size > 0, size, 1.0)
+    return np.where(np.isfinite(gap), gap, np.inf)
 
 
-def _trusted(errors: np.ndarray, most: float) -> bool:
-    return bool(np.quantile(errors, 5 / 6) <= most)
+def _steady(model: Model, train: Snapshots, tolerance: float, weights: np.ndarray | None) -> NonlinearReducedModel:
+    size = np.linalg.norm(train.solutions if weights is None else train.solutions * np.sqrt(weights), axis=1)[:, None]
+    size[size == 0] = 1.0
+    # errors are relative: small solutions count as much as large ones
+    alike = as_snapshots(train.mus, train.solutions / size, hidden=train.hidden / size)
+    return reduce_nonlinear(model, train, pod(alike, tolerance=_MODES * tolerance, weights=weights))
 
 
-def _steady(
-    model: Model, train: Snapshots, test: Snapshots, most: float, tolerance: float, mus: np.ndarray
-) -> Teacher | None:
-    basis = pod(train, tolerance=_MODES * tolerance)
-    reduced = reduce_nonlinear(model, train, basis)
-    if not _trusted(_errors(reduced.solve(test.mus).values, test), most):
-        return None
-    labels = reduced.solve(mus)
-    good = labels.converged
-    return Teacher(mus[good], labels.coefficients[good], basis) if np.mean(good) > 0.9 else None
+def _in_time(model: Model, train: Snapshots, tolerance: float, weights: np.ndarray | None) -> TimeReducedModel:
+    if weights is not None:
+        weights = weights[: len(model.problem.names) * model.n_nodes]
+    modes = space_basis(model, train, tolerance=_MODES_IN_TIME * tolerance, weights=weights)
+    fine, steps = _MODES_IN_TIME * tolerance, _STEPS * tolerance
+    try:
+        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[0], tolerance=fine, step_tolerance=steps)
+    except NoCertificate:  # the other one is dearer, and seldom better
+        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[1], tolerance=fine, step_tolerance=steps)
 
 
-def _in_time(
-    model: Model, train: Snapshots, test: Snapshots, most: float, tolerance: float, mus: np.ndarray
-) -> Teacher | None:
-    modes = space_basis(model, train, tolerance=tolerance / 5)
-    reduced = reduce_trajectories(model, modes, train, tolerance=tolerance / 5)
-    if not _trusted(_errors(reduced.values(test.mus), test), most):
-        return None
-    if reduced.lifted.shape[1]:  # boundary data: the labels as they are, as many as memory holds
-        mus = mus[: max(64, int(_MOST_NUMBERS / train.n_values))]
-        values = reduced.values(mus)
-        basis = pod(values, tolerance=_MODES * tolerance)
-        return Teacher(mus, basis.project(values), basis)
-    return _compact(reduced, mus, _MODES * tolerance)
+def _quiet(reduced: NonlinearReducedModel, mus: np.ndarray) -> NonlinearSolutions:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)  # what did not converge is seen by who asks
+        return reduced.solve(mus, extrapolate=True)
 
 
-def _compact(reduced: TimeReducedModel, mus: np.ndarray, tolerance: float) -> Teacher:
-    """Modes of whole trajectories from their coefficients: the modes in space are orthonormal, so norms are the same."""
-    c = reduced.coefficients(mus)
-    small = pod(c.reshape(len(mus), -1), tolerance=tolerance)
-    shaped = small.modes.reshape(reduced.n_times, reduced.n_modes, small.n_modes)
-    modes = np.einsum("nd,tdk->tnk", reduced.basis.modes, shaped, optimize=True).reshape(-1, small.n_modes)
-    spectrum = {"singular_values": small.singular_values, "total_energy": small.total_energy}
-    basis = Basis(modes, **spectrum, n_snapshots=len(mus), method="svd")
-    return Teacher(mus, small.project(c.reshape(len(mus), -1)), basis)
+def _compressed(rows: np.ndarray, tolerance: float, weights: np.ndarray | None = None) -> tuple[np.ndarray, Basis]:
+    """Coefficients of the rows in the fewest modes that leave at most `tolerance` of every row, and these modes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ParasolWarning)  # there may be as many rows as wanted
+        basis = pod(rows, tolerance=tolerance / 10, weights=weights)
+    c, size = basis.project(rows), basis.norm(rows)
+    left = np.maximum(size**2 - np.sum(c**2, axis=1), 0.0)[:, None]
+    tails = np.sqrt(left + np.cumsum(c[:, ::-1] ** 2, axis=1)[:, ::-1]) / np.where(size > 0, size, 1.0)[:, None]
+    # tails[:, k] is what the first k modes leave
+    n_modes = max(1, int(np.count_nonzero(np.max(tails, axis=0) > tolerance)))
+    return c[:, :n_modes], basis.truncated(n_modes)

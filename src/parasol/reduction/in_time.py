@@ -150,6 +150,7 @@ def reduce_trajectories(
     tolerance: float | None = None,
     projection: str | None = None,
     n_steps: int | None = None,
+    step_tolerance: float | None = None,
 ) -> TimeReducedModel:
     """A reduced model in time from some trajectories: the full model's scheme and step, projected on modes in space.
 
@@ -160,7 +161,8 @@ def reduce_trajectories(
     leave `tolerance` of its values (default: what the basis leaves of the snapshots it was made from, else 1e-4).
 
     A model with a step of its own keeps it; one with adapted steps gets constant ones of ESDIRK4, as many as change
-    the training trajectories by less than a tenth of the tolerance. The only error is then that of the reduction.
+    the training trajectories by less than `step_tolerance`, a tenth of the tolerance where left out. The only error is
+    then that of the reduction.
 
     Worth it for sine-Gordon (57 × 57 nodes, 101 times, 30 trajectories, 20 others to test): tolerance 1e-4 takes 66 modes
     and N at 254 rows, errs by 1.9e-4 over space and time (4.6e-4 at worst; the modes alone 1.2e-4). The coefficients of
@@ -184,7 +186,7 @@ def reduce_trajectories(
     reasons = []
     for kind in PROJECTIONS if projection is None else (projection,):
         try:
-            found = training.reduced(kind, n_steps, tolerance)
+            found = training.reduced(kind, n_steps, step_tolerance or 0.1 * tolerance)
         except SolveFailed as error:
             reasons.append(str(error))
             continue
@@ -266,7 +268,7 @@ class _Training:
             np.array(missing),
         )
 
-    def reduced(self, kind: str, n_steps: int | None, tolerance: float) -> TimeReducedModel:
+    def reduced(self, kind: str, n_steps: int | None, step_tolerance: float) -> TimeReducedModel:
         """The reduced model of one projection, with its error."""
         model, times = self.constraints.model, stored_times(self.constraints.model)
         order, duration = self.constraints.time_order, float(times[-1] - times[0])
@@ -299,7 +301,7 @@ class _Training:
             if kind == "least-squares":  # the test functions know the step
                 reduced = replace(reduced, system=system(count))
             before, c = c, reduced.coefficients(self.mus, extrapolate=True)
-            if np.max(np.linalg.norm(c - before, axis=(1, 2)) / self.sizes) <= 0.1 * tolerance:
+            if np.max(np.linalg.norm(c - before, axis=(1, 2)) / self.sizes) <= step_tolerance:
                 break
         gaps = np.hypot(np.linalg.norm(c - self.coefficients, axis=(1, 2)), self.missing) / self.sizes
         return replace(reduced, error=float(np.mean(gaps)), projection_error=float(np.mean(self.missing / self.sizes)))
