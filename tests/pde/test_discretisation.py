@@ -1,6 +1,7 @@
 """The estimate of one solve's discretisation error against exact solutions, smooth ones and rough ones."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,28 @@ def test_stencils_between_the_nodes_stay_in_their_region():
         exact = np.where(square < 0.25, (1 / 16 - square**2) / mu + 15 / 16, 1 - square**2)
         error = np.linalg.norm(found.values - exact) / np.linalg.norm(exact)
         assert 1 / 3 < found.discretisation / error < 5
+
+
+def test_between_the_nodes_no_equation_is_held_against_the_row_of_an_interface():
+    """There a row states the balance of fluxes, and a point beyond the interface knows another equation than its node."""
+    k = ps.by_region(inner=5, otherwise=1)
+    domain = ps.Disc().regions(inner=ps.Disc(radius=0.5))
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(v)), 1), ps.Dirichlet(0))
+    nodes = ps.scatter(domain, n_nodes=300)
+    radius, points = np.hypot(*nodes.points.T), nodes.points.copy()
+    near = np.argmin(np.where(radius > 0.51, radius, 1.0))
+    points[near] *= 0.51 / radius[near]  # closer to the interface than it would be, so that its cell reaches beyond
+    nodes = replace(nodes, points=points)
+    model = ps.discretize(problem, nodes)
+    regions = np.count_nonzero(nodes.touches, axis=1)
+    assert np.count_nonzero(regions[: nodes.n_interior] == 2) > 10
+    sampled = model.between.between
+    assert len(sampled) == 2
+    for one in sampled:  # one unknown: rows are nodes
+        assert np.all(regions[one.rows] == 1)
+        assert np.all(nodes.touches[one.rows, domain.region_of(one.points)])
+    rows = np.concatenate([one.rows for one in sampled])
+    assert np.all(np.isin(np.flatnonzero(regions[: nodes.n_interior] == 1), rows))  # and of the others all are sampled
 
 
 def test_a_kernel_without_polynomials_is_judged_by_splines():
