@@ -12,6 +12,7 @@ from scipy.spatial import KDTree
 
 from parasol.errors import SolveFailed
 from parasol.learning.solves import used_up
+from parasol.pde.discretisation import located_error
 from parasol.pde.model import Model
 
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
@@ -22,7 +23,7 @@ _COST = 3.0  # twice the nodes take about so many times as long, and finer steps
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Relative differences of two discretisations, (n_parameters,), and where on the coarse nodes they are."""
+    """Relative differences of two discretisations, or errors of one, (n_parameters,), and where on the nodes they are."""
 
     errors: np.ndarray
     local: np.ndarray  # (n_nodes,) root mean square over parameters, times and unknowns
@@ -93,6 +94,34 @@ def compare(
     if not errors:
         raise SolveFailed(f"no solution was found at any of {len(pairs)} parameters: {reason}")
     return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds, short)
+
+
+def own_errors(model: Model, *, rng: int = 0, left: Callable[[], float] = lambda: np.inf) -> Difference:
+    """What each solve at the `probes` says of its own error, and what the equation at each node adds to it.
+
+    After the first parameter it ends when no seconds are `left`.
+    """
+    errors, shares, reason, mus = [], np.zeros(model.n_nodes), "", probes(model, rng)
+    each = seconds = np.inf
+    for mu in mus:
+        if errors and (len(errors) >= _enough(seconds, 9, 5, len(mus)) or left() < each):
+            break
+        start = time.perf_counter()
+        try:
+            solution = model.solve(mu, extrapolate=True)
+            seconds = min(seconds, time.perf_counter() - start)
+            found = located_error(model, solution.unknowns, solution.mu)  # type: ignore[union-attr]
+        except SolveFailed as error:
+            reason = str(error)
+            continue
+        each = min(each, time.perf_counter() - start)
+        if found is not None and np.isfinite(found.error):
+            errors.append(found.error)
+            shares += found.shares
+    if not errors:
+        raise SolveFailed(f"no solution was found at any of {len(mus)} parameters: {reason}")
+    short = len(errors) < _enough(seconds, 9, 5, len(mus)) and left() < each
+    return Difference(np.array(errors), np.sqrt(shares / len(errors)), seconds, short)
 
 
 def _looked_at(

@@ -68,7 +68,7 @@ def discretised(request: Request) -> Discretised:
         if request.n_nodes is not None:
             raise InputError("both model and n_nodes are given. Give one: a model has its nodes.")
         _check_times(model.problem)
-        request.stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
+        request.stage(f"estimating the error of {model.n_nodes} nodes")
         return _in_time(estimated(model, limits=request.limits, rng=request.rng))
     if isinstance(problem, Problem):
         _check_times(problem)

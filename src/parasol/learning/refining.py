@@ -1,0 +1,171 @@
+"""Nodes by what each solve says of its own error: more of them where the error comes from, while that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from parasol.errors import UnsuitableNodes
+from parasol.learning.comparing import Difference, own_errors, require
+from parasol.learning.solves import Limits, Stage
+from parasol.pde.discretisation import gathered
+from parasol.pde.model import Model
+from parasol.pde.rough import rough_boundary
+from parasol.space.spacing import refined_spacing, refining_factor
+
+Spacing = Callable[[np.ndarray], np.ndarray]  # the relative one (n,) wanted at points (n, dimension)
+
+# times the estimates of solves: half of these are below the error, one in ten by more than 1.5; for elements at singular
+# points most are, down to 0.46
+_SAFETY, _SAFETY_ELEMENTS = 1.5, 2.0
+PROBE = 4.0  # times what the model itself took, for the equation between its nodes
+_ORDER = 4.0  # of errors in the spacing, until it is observed
+_LEAST, _AGAIN, _MOST = 1.4, 2.0, 4.0  # times the nodes for the next level: at least, after a step in vain, at most
+_RESERVE = 1.2  # times the nodes that the observed order asks for
+_NEAR = 12  # neighbours over which the error is averaged to say where it is
+SLOW = 1.3  # fall of the error for twice the nodes below which a step counts as none
+_LAST = 32  # times the first number of nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A model with the errors of its own solves."""
+
+    model: Model
+    found: Difference
+    spacing: Spacing | None = None  # that it was made with; None: the usual one
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return self.model.n_nodes
+
+    @property
+    def error(self) -> float:
+        """The largest over the parameters, on the safe side."""
+        return safety(self.model) * self.found.error
+
+    @property
+    def typical(self) -> float:
+        """The middle one, which does not change with one parameter where a matrix happens to be sensitive."""
+        return safety(self.model) * float(np.median(self.found.errors))
+
+    def finer(self, n_nodes: int) -> Spacing:
+        """The spacing of about `n_nodes` nodes that would all contribute alike; of elements, a factor for the usual one."""
+        points, shares = self.model.nodes.points, self.found.local**2
+        if self.model.elements is None:
+            return refined_spacing(points, shares, n_nodes=n_nodes)
+        corners, before = points[self.model.elements.corners], self.spacing
+        factor = refining_factor(corners, gathered(points, shares, corners))
+        return factor if before is None else (lambda x: factor(x) * before(x))
+
+
+def safety(model: Model) -> float:
+    """By how much estimates of solves are multiplied, so that errors are seldom larger."""
+    return _SAFETY if model.elements is None else _SAFETY_ELEMENTS
+
+
+def has_estimate(model: Model) -> bool:
+    """Whether what each solve says of its own error is what to choose nodes by.
+
+    It is not in time, with functions that are known at the nodes alone, and for stencils where what is rough is not in the
+    equation: corners that nodes are graded to (2 to 7 times the error), values that jump along the boundary (a third).
+    """
+    problem = model.problem
+    if model.elements is not None:
+        return bool(model.other_degrees)
+    if problem.time is not None or rough_boundary(problem, model.nodes):
+        return False
+    functions = set(problem.parameter_symbols[1])
+    return not any(form.symbols & functions for form in problem.forms) and model.between is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """What refining needs to know: how to build a model, when to stop, and what may be changed."""
+
+    build: Callable[[int, Spacing | None], Model]
+    aim: float
+    limits: Limits
+    left: Callable[[], float]
+    movable: bool  # nodes may follow the error
+    rough: bool  # errors fall slowly, and everybody knows it
+    rng: int
+    stage: Stage
+
+    def levels(self, model: Model) -> Iterator[tuple[Level, str]]:
+        """Levels from a first model on until the error of one is at most the aim; at the end why it is not, if it is not.
+
+        How many nodes come next is predicted from how the error fell. They follow the shares in the error, but for a step
+        after one that did not help. It ends where two steps in turn lower the error by less than a factor of 1.3 for
+        twice the nodes, at 32 times the first number, and where a rough problem will not be good enough there.
+        """
+        most, spacing, slow, done = _LAST * model.n_nodes, None, 0, []
+        while True:
+            began = self.limits.spent
+            self.stage(f"estimating the error of {model.n_nodes} nodes")
+            here = Level(model, own_errors(model, rng=self.rng, left=self.left), spacing)
+            done.append(here)
+            yield here, ""
+            if here.error <= self.aim:
+                return
+            slow, rate = slow + 1 if _rate(done[-2:]) < np.log2(SLOW) else 0, _rate(done[-3:])
+            needed = here.n_nodes * (here.error / self.aim) ** (1 / rate) if rate > 0 else np.inf
+            if slow == 2 or (self.rough and len(done) > 1 and needed > most) or here.n_nodes > 0.9 * most:
+                counts, errors = [level.n_nodes for level in done], [level.error for level in done]
+                needed = np.inf if slow == 2 else needed
+                yield _best(done), no_use(here.model, here.found.local, counts, errors, self.aim, needed)
+                return
+            times = float(np.clip(_RESERVE * needed / here.n_nodes, _LEAST, _AGAIN if slow else _MOST))
+            n_nodes = round(min(times * here.n_nodes, most))
+            cost = times * (1 + 1 / PROBE) * (self.limits.spent - began)
+            # half of the time is for what is learned then
+            if self.limits.left - cost < (self.limits.seconds or 0.0) / 2 or self.limits.left < 20 * here.found.seconds:
+                yield _best(done), ""
+                return
+            require(self.left, cost)
+            spacing = here.finer(n_nodes) if self.movable and not slow else None
+            try:
+                model = self.build(n_nodes, spacing)
+            except UnsuitableNodes:  # a spacing that follows the error may leave a part of the boundary without nodes
+                if spacing is None:
+                    raise
+                model, spacing = self.build(n_nodes, None), None
+
+
+def _rate(levels: Sequence[Level]) -> float:
+    """r in error ∝ n_nodes^(−r), as the first and the last have it; before there are two, that of smooth problems."""
+    first, last = levels[0], levels[-1]
+    if len(levels) == 1:
+        return _ORDER / last.model.nodes.dimension
+    return float(np.log(first.typical / last.typical) / np.log(last.n_nodes / first.n_nodes))
+
+
+def _best(levels: Sequence[Level]) -> Level:
+    """The one with the fewest nodes whose error is close to the least."""
+    least = min(level.error for level in levels)
+    return min((level for level in levels if level.error <= SLOW * least), key=lambda level: level.n_nodes)
+
+
+def no_use(
+    model: Model, local: np.ndarray, counts: Sequence[int], errors: Sequence[float], aim: float, needed: float = np.inf
+) -> str:
+    """One line: that refinement does not converge, or how many nodes it would take; where the error sits; what to do."""
+    if np.isinf(needed):
+        history = ", ".join(f"{error:.1e} with {n}" for n, error in zip(counts[-3:], errors[-3:], strict=True))
+        text = f"refinement does not converge: the error is about {history} nodes."
+    else:
+        text = (
+            f"the error is about {errors[-1]:.1e} with {counts[-1]} nodes, and {aim:.1e} would take about {needed:.1g}."
+        )
+    tree = KDTree(model.nodes.points)
+    around = np.mean(local[tree.query(model.nodes.points, list(range(1, min(_NEAR, len(local)) + 1)))[1]] ** 2, axis=1)
+    names, place = model.problem.coordinates, model.nodes.points[np.argmax(around)]
+    where = ", ".join(f"{name}={value + 0.0:.3g}" for name, value in zip(names, place.round(6), strict=True))
+    advice = "Give nodes that are finer there (ps.scatter(..., spacing=...))"
+    if model.elements is None and model.problem.linear and model.nodes.dimension == 2 and model.problem.time is None:
+        advice += ', use method="elements"'
+    return f"{text} Most of it comes from near {where}. {advice}, or make what jumps there the border of a region."
