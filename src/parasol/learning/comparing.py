@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ class Difference:
     local: np.ndarray  # (n_nodes,) root mean square over parameters, times and unknowns
     seconds: float  # of one coarse solve
     short: bool = False  # no time was left for more parameters
+    solved: dict[int, np.ndarray] = field(default_factory=dict)  # of errors of one: values, by number of the parameter
 
     @property
     def error(self) -> float:
@@ -102,8 +103,8 @@ def own_errors(model: Model, *, rng: int = 0, left: Callable[[], float] = lambda
     After the first parameter it ends when no seconds are `left`.
     """
     errors, shares, reason, mus = [], np.zeros(model.n_nodes), "", probes(model, rng)
-    each = seconds = np.inf
-    for mu in mus:
+    each, seconds, solved = np.inf, np.inf, {}
+    for at, mu in enumerate(mus):
         if errors and (len(errors) >= _enough(seconds, 9, 5, len(mus)) or left() < each):
             break
         start = time.perf_counter()
@@ -118,10 +119,11 @@ def own_errors(model: Model, *, rng: int = 0, left: Callable[[], float] = lambda
         if found is not None and np.isfinite(found.error):
             errors.append(found.error)
             shares += found.shares
+            solved[at] = solution.values
     if not errors:
         raise SolveFailed(f"no solution was found at any of {len(mus)} parameters: {reason}")
     short = len(errors) < _enough(seconds, 9, 5, len(mus)) and left() < each
-    return Difference(np.array(errors), np.sqrt(shares / len(errors)), seconds, short)
+    return Difference(np.array(errors), np.sqrt(shares / len(errors)), seconds, short, solved)
 
 
 def _looked_at(

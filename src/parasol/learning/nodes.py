@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from parasol.errors import Exhausted, InputError, ParasolWarning, SolveFailed, UnsuitableNodes
-from parasol.learning.comparing import Difference, compare, own_errors, require
-from parasol.learning.refining import PROBE, SLOW, Refinement, Spacing, has_estimate, no_use, safety
+from parasol.learning.comparing import Difference, compare, require
+from parasol.learning.refining import PROBE, SLOW, Level, Refinement, Spacing, has_estimate, no_use
 from parasol.learning.report import Comparison
 from parasol.learning.solves import Limits, Stage
 from parasol.pde.by_elements import elements_for, finer_elements, wants_elements
@@ -104,16 +104,12 @@ def _choices(
             model, build, aim, limits=limits, only=n_nodes is not None, rng=rng, rough=rough, stage=stage
         )
         return
-    history: list[Comparison] = []
+    history: dict[tuple[int, bool], Comparison] = {}
+    aim = aim if n_nodes is None else np.inf
     for level, limit in Refinement(build, aim, limits, left, movable, rough, rng, stage).levels(model):
-        found = level.found
-        if not limit:
-            history.append(Comparison(level.n_nodes, level.error, level.spacing is not None))
-        yield Discretised(
-            level.model, level.error, tuple(history), level.spacing is not None, found.seconds, found.short, limit=limit
-        )
-        if n_nodes is not None:
-            return
+        moved = level.spacing is not None
+        history[level.n_nodes, moved] = Comparison(level.n_nodes, level.error, moved)
+        yield _of(level, tuple(history.values()), limit)
 
 
 def _compared(
@@ -131,7 +127,7 @@ def _compared(
     left, problem = _left_of(limits), model.problem
     settings = problem.settings.get("default", Settings())
     n, spacing, history, before, began = model.n_nodes, None, [], None, limits.spent
-    differences: list[float] = []
+    levels: list[Level] = []
     models: dict[tuple[int, bool], Model] = {(n, False): model}
 
     def build(count: int) -> Model:
@@ -166,13 +162,10 @@ def _compared(
                 yield Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds, again.short)
                 if _COARSE * again.error <= aim:
                     return
-        differences.append(gap.error)
-        if len(differences) > 2 and all(a < SLOW * b for a, b in itertools.pairwise(differences[-3:])):
-            counts, errors = [n // 4, n // 2, n], [_COARSE * one for one in differences[-3:]]
-            yield Discretised(
-                *(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short),
-                limit=no_use(coarse, gap.local, counts, errors, aim),
-            )
+        levels.append(Level(coarse, replace(gap, errors=_COARSE * gap.errors), spacing))
+        if len(levels) > 2 and all(a.found.error < SLOW * b.found.error for a, b in itertools.pairwise(levels[-3:])):
+            limit = no_use(levels[-1], levels, aim)
+            yield Discretised(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short, limit)
             return
         last = level == _MOST_DOUBLINGS or limits.left < 20 * gap.seconds
         # the next comparison takes about three times as long: half of the time is for what is learned then
@@ -225,15 +218,35 @@ def _ratio(gap: Difference, before: Difference | None) -> float:
 
 def estimated(model: Model, *, limits: Limits, rng: int = 0) -> Discretised:
     """A given model with an estimate of its discretisation error, if half of the seconds allowed suffice for one."""
+    chosen, left = Discretised(model, None), _left_of(limits)
     try:
+        require(left, 0.0)
         if not has_estimate(model):
-            gap = estimate(model, rng=rng, left=_left_of(limits))
+            gap = estimate(model, rng=rng, left=left)
             return Discretised(model, gap.error, seconds=gap.seconds, short=gap.short)
-        require(_left_of(limits), 0.0)
-        found = own_errors(model, rng=rng, left=_left_of(limits))
+        settings, rough = _settings_of(model), bool(rough_places(model.problem, model.nodes))
+
+        def build(count: int, spacing: Spacing | None) -> Model:
+            return _build(model.problem, settings, count, spacing, rng)
+
+        levels = Refinement(build, np.inf, limits, left, movable=False, rough=rough, rng=rng, stage=lambda text: None)
+        for level, _ in levels.levels(model):
+            chosen = _of(level)
     except Exhausted:
-        return Discretised(model, None, short=True)
-    return Discretised(model, safety(model) * found.error, seconds=found.seconds, short=found.short)
+        return replace(chosen, short=True)
+    return chosen
+
+
+def _of(level: Level, history: tuple[Comparison, ...] = (), limit: str = "") -> Discretised:
+    found = level.found
+    return Discretised(level.model, level.error, history, level.spacing is not None, found.seconds, found.short, limit)
+
+
+def _settings_of(model: Model) -> Settings:
+    """How to make a model like this one on other nodes."""
+    settings, scheme = model.problem.settings.get("default", Settings()), model.scheme
+    chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
+    return replace(chosen, step=model.step, integrator=model.integrator)
 
 
 def estimate(
@@ -248,11 +261,7 @@ def estimate(
 
     If the nodes of the model are `refined`, the others are finer at the same places.
     """
-    settings = model.problem.settings.get("default", Settings())
-    scheme = model.scheme
-    chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
-    chosen = replace(chosen, step=model.step, integrator=model.integrator)
-
+    chosen = _settings_of(model)
     spacing = _spacing_of(model.nodes) if refined else None
 
     def finer(times: float, seed: int) -> Model:

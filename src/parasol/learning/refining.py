@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from parasol.errors import UnsuitableNodes
+from parasol.errors import ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.learning.comparing import Difference, own_errors, require
 from parasol.learning.solves import Limits, Stage
 from parasol.pde.discretisation import gathered
 from parasol.pde.model import Model
 from parasol.pde.rough import rough_boundary
+from parasol.pde.steady import relative_error
 from parasol.space.spacing import refined_spacing, refining_factor
 
 Spacing = Callable[[np.ndarray], np.ndarray]  # the relative one (n,) wanted at points (n, dimension)
@@ -23,8 +26,9 @@ Spacing = Callable[[np.ndarray], np.ndarray]  # the relative one (n,) wanted at 
 _SAFETY, _SAFETY_ELEMENTS = 1.5, 2.0
 PROBE = 4.0  # times what the model itself took, for the equation between its nodes
 _ORDER = 4.0  # of errors in the spacing, until it is observed
-_LEAST, _AGAIN, _MOST = 1.4, 2.0, 4.0  # times the nodes for the next level: at least, after a step in vain, at most
+_LEAST, _TWICE, _MOST = 1.4, 2.0, 4.0  # times the nodes for the next level: at least, after a step in vain, at most
 _RESERVE = 1.2  # times the nodes that the observed order asks for
+_N_BESIDE, _SLOWEST = 3, 0.75  # parameters where levels are compared, and how slowly errors fall at most
 _NEAR = 12  # neighbours over which the error is averaged to say where it is
 SLOW = 1.3  # fall of the error for twice the nodes below which a step counts as none
 _LAST = 32  # times the first number of nodes
@@ -37,6 +41,7 @@ class Level:
     model: Model
     found: Difference
     spacing: Spacing | None = None  # that it was made with; None: the usual one
+    observed: float = 0.0  # error by the difference to the level before
 
     @property
     def n_nodes(self) -> int:
@@ -46,12 +51,28 @@ class Level:
     @property
     def error(self) -> float:
         """The largest over the parameters, on the safe side."""
-        return safety(self.model) * self.found.error
+        return max(safety(self.model) * self.found.error, self.observed)
 
     @property
     def typical(self) -> float:
         """The middle one, which does not change with one parameter where a matrix happens to be sensitive."""
         return safety(self.model) * float(np.median(self.found.errors))
+
+    def beside(self, before: Level) -> Level:
+        """The level with its error by the difference δ to the one before, at those parameters where the errors are largest.
+
+        If errors fall by the factor q as the estimates do, whatever share of the errors these see, δ leaves q / (1 − q) of
+        itself. So slow convergence is observed whose reason is not to be seen between the nodes.
+        """
+        estimates, earlier = (dict(zip(one.found.solved, one.found.errors, strict=True)) for one in (self, before))
+        worst = sorted(estimates.keys() & earlier.keys(), key=lambda at: -estimates[at])[:_N_BESIDE]
+        weights, n_fields = self.model.weights_at(before.model.nodes.points), self.model.layout.n_fields
+        found = [0.0]
+        for at in worst:
+            values = (weights @ self.found.solved[at].reshape(n_fields, -1).T).T.ravel()
+            ratio = min(estimates[at] / max(earlier[at], 1e-300), _SLOWEST)
+            found.append(ratio / (1 - ratio) * relative_error(before.model, before.found.solved[at], values))
+        return replace(self, observed=float(max(found)))
 
     def finer(self, n_nodes: int) -> Spacing:
         """The spacing of about `n_nodes` nodes that would all contribute alike; of elements, a factor for the usual one."""
@@ -103,30 +124,37 @@ class Refinement:
         after one that did not help. It ends where two steps in turn lower the error by less than a factor of 1.3 for
         twice the nodes, at 32 times the first number, and where a rough problem will not be good enough there.
         """
-        most, spacing, slow, done = _LAST * model.n_nodes, None, 0, []
+        first, spacing, slow, done = model, None, 0, []
+        most = _LAST * first.n_nodes
         while True:
             began = self.limits.spent
             self.stage(f"estimating the error of {model.n_nodes} nodes")
             here = Level(model, own_errors(model, rng=self.rng, left=self.left), spacing)
-            done.append(here)
             yield here, ""
+            if not self.rough and model.elements is None:
+                done = done or self._coarser(model)
+                here = here.beside(done[-1]) if done else here
+                yield here, ""
+            done.append(here)
             if here.error <= self.aim:
                 return
-            slow, rate = slow + 1 if _rate(done[-2:]) < np.log2(SLOW) else 0, _rate(done[-3:])
+            rate = _rate(done[-3:])
+            slow = slow + 1 if model is not first and _rate(done[-2:]) < np.log2(SLOW) else 0
             needed = here.n_nodes * (here.error / self.aim) ** (1 / rate) if rate > 0 else np.inf
-            if slow == 2 or (self.rough and len(done) > 1 and needed > most) or here.n_nodes > 0.9 * most:
-                counts, errors = [level.n_nodes for level in done], [level.error for level in done]
-                needed = np.inf if slow == 2 else needed
-                yield _best(done), no_use(here.model, here.found.local, counts, errors, self.aim, needed)
+            in_vain = self.rough and model is not first and needed > most
+            if slow == 2 or in_vain or here.n_nodes > 0.9 * most:
+                yield _best(done), no_use(here, done, self.aim, np.inf if slow == 2 else needed)
                 return
-            times = float(np.clip(_RESERVE * needed / here.n_nodes, _LEAST, _AGAIN if slow else _MOST))
-            n_nodes = round(min(times * here.n_nodes, most))
+            careful = slow or (self.rough and model is first)
+            times = float(np.clip(_RESERVE * needed / here.n_nodes, _LEAST, _TWICE if careful else _MOST))
             cost = times * (1 + 1 / PROBE) * (self.limits.spent - began)
             # half of the time is for what is learned then
             if self.limits.left - cost < (self.limits.seconds or 0.0) / 2 or self.limits.left < 20 * here.found.seconds:
-                yield _best(done), ""
+                best = _best(done)
+                yield replace(best, found=replace(best.found, short=True)), ""
                 return
             require(self.left, cost)
+            n_nodes = round(min(times * here.n_nodes, most))
             spacing = here.finer(n_nodes) if self.movable and not slow else None
             try:
                 model = self.build(n_nodes, spacing)
@@ -134,6 +162,17 @@ class Refinement:
                 if spacing is None:
                     raise
                 model, spacing = self.build(n_nodes, None), None
+
+    def _coarser(self, model: Model) -> list[Level]:
+        """A level with half the nodes of the first, to see how errors fall; none where these are too few."""
+        n_nodes = model.n_nodes // 2
+        self.stage(f"estimating the error of {n_nodes} nodes")
+        with warnings.catch_warnings(), suppress(UnsuitableNodes, SolveFailed):
+            warnings.simplefilter("ignore", ParasolWarning)
+            coarse = self.build(n_nodes, None)
+            if coarse.between is not None:
+                return [Level(coarse, own_errors(coarse, rng=self.rng, left=self.left))]
+        return []
 
 
 def _rate(levels: Sequence[Level]) -> float:
@@ -150,20 +189,16 @@ def _best(levels: Sequence[Level]) -> Level:
     return min((level for level in levels if level.error <= SLOW * least), key=lambda level: level.n_nodes)
 
 
-def no_use(
-    model: Model, local: np.ndarray, counts: Sequence[int], errors: Sequence[float], aim: float, needed: float = np.inf
-) -> str:
+def no_use(here: Level, levels: Sequence[Level], aim: float, needed: float = np.inf) -> str:
     """One line: that refinement does not converge, or how many nodes it would take; where the error sits; what to do."""
     if np.isinf(needed):
-        history = ", ".join(f"{error:.1e} with {n}" for n, error in zip(counts[-3:], errors[-3:], strict=True))
+        history = ", ".join(f"{level.error:.1e} with {level.n_nodes}" for level in levels[-3:])
         text = f"refinement does not converge: the error is about {history} nodes."
     else:
-        text = (
-            f"the error is about {errors[-1]:.1e} with {counts[-1]} nodes, and {aim:.1e} would take about {needed:.1g}."
-        )
-    tree = KDTree(model.nodes.points)
-    around = np.mean(local[tree.query(model.nodes.points, list(range(1, min(_NEAR, len(local)) + 1)))[1]] ** 2, axis=1)
-    names, place = model.problem.coordinates, model.nodes.points[np.argmax(around)]
+        text = f"the error is about {here.error:.1e} with {here.n_nodes} nodes, and {aim:.1e} would take about {needed:.1g}."
+    model, shares = here.model, here.found.local**2
+    near = KDTree(model.nodes.points).query(model.nodes.points, list(range(1, min(_NEAR, len(shares)) + 1)))[1]
+    names, place = model.problem.coordinates, model.nodes.points[np.argmax(np.mean(shares[near], axis=1))]
     where = ", ".join(f"{name}={value + 0.0:.3g}" for name, value in zip(names, place.round(6), strict=True))
     advice = "Give nodes that are finer there (ps.scatter(..., spacing=...))"
     if model.elements is None and model.problem.linear and model.nodes.dimension == 2 and model.problem.time is None:
