@@ -8,6 +8,7 @@ import pytest
 import sympy as sp
 
 import parasol as ps
+from parasol.pde.discretisation import located_error
 from parasol.pde.discretize import discretize_with
 from parasol.space.kernels import IMQ
 
@@ -121,6 +122,24 @@ def test_between_the_nodes_no_equation_is_held_against_the_row_of_an_interface()
         assert np.all(nodes.touches[one.rows, domain.region_of(one.points)])
     rows = np.concatenate([one.rows for one in sampled])
     assert np.all(np.isin(np.flatnonzero(regions[: nodes.n_interior] == 1), rows))  # and of the others all are sampled
+
+
+def test_shares_of_the_error_say_where_it_comes_from():
+    """The corner spoils the solution everywhere: the error far from it is as large as near it, but comes from there."""
+    problem = corner(natural=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        stencils = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=1000))
+        elements = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150), method="elements")
+    for model in (stencils, elements):
+        found = model.solve()
+        located = located_error(model, found.unknowns, found.mu)
+        assert located.error == found.discretisation
+        assert 0.9 < np.sqrt(np.sum(located.shares)) / located.error < 3
+        near = np.hypot(*model.nodes.points.T) < 0.3  # 7 % of the domain
+        off = (found.values - found.exact) ** 2
+        assert np.sum(located.shares[near]) > 0.9 * np.sum(located.shares)
+        assert np.sum(off[near]) < 0.7 * np.sum(off)
 
 
 def test_a_kernel_without_polynomials_is_judged_by_splines():

@@ -124,7 +124,7 @@ class Refinement:
         after one that did not help. It ends where two steps in turn lower the error by less than a factor of 1.3 for
         twice the nodes, at 32 times the first number, and where a rough problem will not be good enough there.
         """
-        first, spacing, slow, done = model, None, 0, []
+        first, spacing, slow, path, done = model, None, 0, [], []
         most = _LAST * first.n_nodes
         while True:
             began = self.limits.spent
@@ -132,18 +132,23 @@ class Refinement:
             here = Level(model, own_errors(model, rng=self.rng, left=self.left), spacing)
             yield here, ""
             if not self.rough and model.elements is None:
-                done = done or self._coarser(model)
-                here = here.beside(done[-1]) if done else here
+                path = path or self._coarser(model)
+                here = here.beside(path[-1]) if path else here
                 yield here, ""
+            path.append(here)
             done.append(here)
             if here.error <= self.aim:
                 return
-            rate = _rate(done[-3:])
-            slow = slow + 1 if model is not first and _rate(done[-2:]) < np.log2(SLOW) else 0
+            rate = _rate(path[-3:])
+            slow = slow + 1 if model is not first and _rate(path[-2:]) < np.log2(SLOW) else 0
             needed = here.n_nodes * (here.error / self.aim) ** (1 / rate) if rate > 0 else np.inf
             in_vain = self.rough and model is not first and needed > most
-            if slow == 2 or in_vain or here.n_nodes > 0.9 * most:
-                yield _best(done), no_use(here, done, self.aim, np.inf if slow == 2 else needed)
+            if slow == 2:  # none of them can be trusted more than the others
+                largest = max(level.error for level in done[-3:])
+                yield replace(_best(done), observed=largest), no_use(here, done, self.aim)
+                return
+            if in_vain or here.n_nodes > 0.9 * most:
+                yield _best(done), no_use(here, done, self.aim, needed)
                 return
             careful = slow or (self.rough and model is first)
             times = float(np.clip(_RESERVE * needed / here.n_nodes, _LEAST, _TWICE if careful else _MOST))
