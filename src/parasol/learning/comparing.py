@@ -97,19 +97,21 @@ def compare(
     return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds, short)
 
 
-def own_errors(model: Model, *, rng: int = 0, left: Callable[[], float] = lambda: np.inf) -> Difference:
-    """What each solve at the `probes` says of its own error, and what the equation at each node adds to it.
+def own_errors(
+    model: Model, *, rng: int = 0, left: Callable[[], float] = lambda: np.inf, only: Sequence[int] | None = None
+) -> Difference:
+    """What each solve at the `probes`, or `only` those of these numbers, says of its own error, and where that comes from.
 
     After the first parameter it ends when no seconds are `left`.
     """
     errors, shares, reason, mus = [], np.zeros(model.n_nodes), "", probes(model, rng)
     each, seconds, solved = np.inf, np.inf, {}
-    for at, mu in enumerate(mus):
+    for at in range(len(mus)) if only is None else only:
         if errors and (len(errors) >= _enough(seconds, 9, 5, len(mus)) or left() < each):
             break
         start = time.perf_counter()
         try:
-            solution = model.solve(mu, extrapolate=True)
+            solution = model.solve(mus[at], extrapolate=True)
             seconds = min(seconds, time.perf_counter() - start)
             found = located_error(model, solution.unknowns, solution.mu)  # type: ignore[union-attr]
         except SolveFailed as error:

@@ -54,9 +54,10 @@ class Level:
         return max(safety(self.model) * self.found.error, self.observed)
 
     @property
-    def typical(self) -> float:
-        """The middle one, which does not change with one parameter where a matrix happens to be sensitive."""
-        return safety(self.model) * float(np.median(self.found.errors))
+    def estimates(self) -> dict[int, float]:
+        """What the solves say of their errors, by number of the parameter, the largest first."""
+        found = zip(self.found.solved, self.found.errors.tolist(), strict=True)
+        return dict(sorted(found, key=lambda one: -one[1]))
 
     def beside(self, before: Level) -> Level:
         """The level with its error by the difference δ to the one before, at those parameters where the errors are largest.
@@ -64,8 +65,8 @@ class Level:
         If errors fall by the factor q as the estimates do, whatever share of the errors these see, δ leaves q / (1 − q) of
         itself. So slow convergence is observed whose reason is not to be seen between the nodes.
         """
-        estimates, earlier = (dict(zip(one.found.solved, one.found.errors, strict=True)) for one in (self, before))
-        worst = sorted(estimates.keys() & earlier.keys(), key=lambda at: -estimates[at])[:_N_BESIDE]
+        estimates, earlier = self.estimates, before.estimates
+        worst = [at for at in estimates if at in earlier][:_N_BESIDE]
         weights, n_fields = self.model.weights_at(before.model.nodes.points), self.model.layout.n_fields
         found = [0.0]
         for at in worst:
@@ -132,14 +133,14 @@ class Refinement:
             here = Level(model, own_errors(model, rng=self.rng, left=self.left), spacing)
             yield here, ""
             if not self.rough and model.elements is None:
-                path = path or self._coarser(model)
+                path = path or self._coarser(here)
                 here = here.beside(path[-1]) if path else here
                 yield here, ""
             path.append(here)
             done.append(here)
             if here.error <= self.aim:
                 return
-            rate = _rate(path[-3:])
+            rate = max(_rate(path[-2:]), _rate(path[-3:]))
             slow = slow + 1 if model is not first and _rate(path[-2:]) < np.log2(SLOW) else 0
             needed = here.n_nodes * (here.error / self.aim) ** (1 / rate) if rate > 0 else np.inf
             in_vain = self.rough and model is not first and needed > most
@@ -168,24 +169,29 @@ class Refinement:
                     raise
                 model, spacing = self.build(n_nodes, None), None
 
-    def _coarser(self, model: Model) -> list[Level]:
-        """A level with half the nodes of the first, to see how errors fall; none where these are too few."""
-        n_nodes = model.n_nodes // 2
+    def _coarser(self, first: Level) -> list[Level]:
+        """A level with half the nodes of the first, to see how the largest errors fall; none where these are too few."""
+        n_nodes, worst = first.n_nodes // 2, list(first.estimates)[:_N_BESIDE]
         self.stage(f"estimating the error of {n_nodes} nodes")
         with warnings.catch_warnings(), suppress(UnsuitableNodes, SolveFailed):
             warnings.simplefilter("ignore", ParasolWarning)
             coarse = self.build(n_nodes, None)
             if coarse.between is not None:
-                return [Level(coarse, own_errors(coarse, rng=self.rng, left=self.left))]
+                return [Level(coarse, own_errors(coarse, rng=self.rng, left=self.left, only=worst))]
         return []
 
 
 def _rate(levels: Sequence[Level]) -> float:
-    """r in error ∝ n_nodes^(−r), as the first and the last have it; before there are two, that of smooth problems."""
+    """r in error ∝ n_nodes^(−r), as the first and the last have it; before there are two, that of smooth problems.
+
+    The middle one over the parameters, which does not change with one where a matrix happens to be sensitive.
+    """
     first, last = levels[0], levels[-1]
-    if len(levels) == 1:
+    before, after = first.estimates, last.estimates
+    falls = [np.log(max(before[at], 1e-300) / max(after[at], 1e-300)) for at in before if at in after]
+    if len(levels) == 1 or not falls:
         return _ORDER / last.model.nodes.dimension
-    return float(np.log(first.typical / last.typical) / np.log(last.n_nodes / first.n_nodes))
+    return float(np.median(falls) / np.log(last.n_nodes / first.n_nodes))
 
 
 def _best(levels: Sequence[Level]) -> Level:
