@@ -31,6 +31,7 @@ _RESERVE = 1.2  # times the nodes that the observed order asks for
 _N_BESIDE, _SLOWEST = 3, 0.75  # parameters where levels are compared, and how slowly errors fall at most
 _NEAR = 12  # neighbours over which the error is averaged to say where it is
 SLOW = 1.3  # fall of the error for twice the nodes below which a step counts as none
+_NONE = 0.05  # rate that would take any number of nodes
 _LAST = 32  # times the first number of nodes
 
 
@@ -142,7 +143,7 @@ class Refinement:
                 return
             rate = max(_rate(path[-2:]), _rate(path[-3:]))
             slow = slow + 1 if model is not first and _rate(path[-2:]) < np.log2(SLOW) else 0
-            needed = here.n_nodes * (here.error / self.aim) ** (1 / rate) if rate > 0 else np.inf
+            needed = here.n_nodes * (here.error / self.aim) ** (1 / rate) if rate > _NONE else np.inf
             in_vain = self.rough and model is not first and needed > most
             if slow == 2:  # none of them can be trusted more than the others
                 largest = max(level.error for level in done[-3:])
@@ -172,6 +173,7 @@ class Refinement:
     def _coarser(self, first: Level) -> list[Level]:
         """A level with half the nodes of the first, to see how the largest errors fall; none where these are too few."""
         n_nodes, worst = first.n_nodes // 2, list(first.estimates)[:_N_BESIDE]
+        require(self.left, 0.0)
         self.stage(f"estimating the error of {n_nodes} nodes")
         with warnings.catch_warnings(), suppress(UnsuitableNodes, SolveFailed):
             warnings.simplefilter("ignore", ParasolWarning)
@@ -191,7 +193,7 @@ def _rate(levels: Sequence[Level]) -> float:
     falls = [np.log(max(before[at], 1e-300) / max(after[at], 1e-300)) for at in before if at in after]
     if len(levels) == 1 or not falls:
         return _ORDER / last.model.nodes.dimension
-    return float(np.median(falls) / np.log(last.n_nodes / first.n_nodes))
+    return float(np.median(falls) / max(np.log(last.n_nodes / first.n_nodes), _NONE))
 
 
 def _best(levels: Sequence[Level]) -> Level:

@@ -90,6 +90,8 @@ def _chosen_nodes(problem: Problem, request: Request) -> Discretised:
     key = NodesKey(aim, request.n_nodes, request.rng, request.fingerprint)
     known = None if request.store is None else stored_nodes(request.store, problem, key)
     if known is not None:
+        if known.limit:
+            warnings.warn(known.limit, ParasolWarning, stacklevel=2)
         return known
     chosen = choose_nodes(
         problem, aim, limits=request.limits, n_nodes=request.n_nodes, rng=request.rng, stage=request.stage
