@@ -31,6 +31,7 @@ _RESERVE = 1.2  # times the nodes that the observed order asks for
 _N_BESIDE, _SLOWEST = 3, 0.75  # parameters where levels are compared, and how slowly errors fall at most
 _NEAR = 12  # neighbours over which the error is averaged to say where it is
 SLOW = 1.3  # fall of the error for twice the nodes below which a step counts as none
+_SURE = 20.0  # part of the aim below which an estimate needs no second set of nodes beside it
 _NONE = 0.05  # rate that would take any number of nodes
 _LAST = 32  # times the first number of nodes
 
@@ -111,7 +112,7 @@ class Refinement:
     """What refining needs to know: how to build a model, when to stop, and what may be changed."""
 
     build: Callable[[int, Spacing | None], Model]
-    aim: float
+    aim: float  # infinite: the error of the first model is all that is wanted
     limits: Limits
     left: Callable[[], float]
     movable: bool  # nodes may follow the error
@@ -133,7 +134,8 @@ class Refinement:
             self.stage(f"estimating the error of {model.n_nodes} nodes")
             here = Level(model, own_errors(model, rng=self.rng, left=self.left), spacing)
             yield here, ""
-            if not self.rough and model.elements is None:
+            sure = here.error <= self.aim / _SURE and np.isfinite(self.aim)
+            if not (sure or self.rough or model.elements is not None):
                 path = path or self._coarser(here)
                 here = here.beside(path[-1]) if path else here
                 yield here, ""
