@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 import sympy as sp
 
 import parasol as ps
+from parasol.pde.by_elements import elements_for
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
 
@@ -44,6 +45,7 @@ class Case:
     exact: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     rough: bool = False
     options: dict[str, Any] = field(default_factory=dict)  # of `solve`
+    elements: bool = False
 
 
 def corners(name: str) -> tuple[Any, ...]:
@@ -86,7 +88,7 @@ def motz() -> Case:
         r, angle = np.hypot(*points.T), np.arctan2(np.maximum(points[:, 1], 0), points[:, 0])
         return np.sum([c * r ** (k + 0.5) * np.cos((k + 0.5) * angle) for k, c in enumerate(series)], axis=0)
 
-    domain = ps.Box((-1, 0), (1, 1)).named(cold=sp.And(y < 0.01, x < 0))
+    domain = ps.Box((-1, 0), (1, 1)).named(cold=sp.And(y <= 0, x < 0))
     boundary = {"cold": ps.Dirichlet(0), "right": ps.Dirichlet(500), "*": ps.Neumann(0)}
     return Case(ps.Problem(domain, ps.Eq(-ps.laplacian(v), 0), boundary), seeds=(0, 1, 2), exact=exact, rough=True)
 
@@ -147,6 +149,18 @@ def schrodinger() -> Case:
     return Case(ps.load_problem("schrodinger"), SPACE, mus=("ones",), exact=exact)
 
 
+def blocks() -> dict[str, Case]:
+    """The thermal block with two sets of materials, against quartic elements (benchmarks/references.py)."""
+    from rough import block
+
+    found = {}
+    for mu in ((0.1, 10, 10, 0.1), (0.2, 3, 5, 1)):
+        one = block(mu)
+        exact = lambda points, mu, truth=one.truth: truth(points)[0]  # noqa: E731
+        found[f"block {mu}"] = Case(one.problem, (1000, 2000, 4000), (0, 1), (one.mu,), exact, rough=True)
+    return found
+
+
 def cases() -> dict[str, Case]:
     """All of them by name."""
     steady = (
@@ -160,6 +174,8 @@ def cases() -> dict[str, Case]:
     in_time = {"heat": (200, 500), "burgers": LINE, "advection-diffusion": (300, 600), "wave": (300, 600)}
     in_time |= {"allen-cahn": (300, 600), "gray-scott": (500,), "sine-gordon": (21**2,)}
     half = sp.Rational(37, 100)
+    smooth = {name: Case(ps.load_problem(name), (1000, 4000), (0,), corners(name)) for name in steady[:4]}
+    by_elements = smooth | {"wedge, slopes": wedge(sp.cos, ps.Neumann(0)), "motz": motz()} | blocks()
     return {
         "helmholtz": Case(ps.load_problem("helmholtz"), mus=((0.1, 0.0), (0.927, 1.697), (4.0, 2.0)), exact=elements),
         **{name: Case(ps.load_problem(name), mus=corners(name)) for name in steady},
@@ -180,6 +196,7 @@ def cases() -> dict[str, Case]:
         "power 5/2, line": on_a_line(-sp.Rational(15, 4) * sp.sqrt(x), x, lambda s: s**2.5),
         "jumping values": jumping_values(),
         "kink": kink(),
+        **{f"elements: {name}": replace(case, elements=True) for name, case in by_elements.items()},
     }
 
 
@@ -189,12 +206,12 @@ def rows_of(name: str, case: Case) -> Iterator[dict[str, Any]]:
     lattice = "default" in problem.settings and problem.settings["default"].method == "lattice"
     for n in case.counts:
         for seed in case.seeds:
-            nodes = (
-                ps.lattice(problem.domain, round(n**0.5))
-                if lattice
-                else ps.scatter(problem.domain, n_nodes=n, rng=seed)
-            )
-            model = ps.discretize(problem, nodes)
+            if case.elements:
+                model = elements_for(problem, ps.Settings(n_nodes=n), rng=seed)
+            elif lattice:
+                model = ps.discretize(problem, ps.lattice(problem.domain, round(n**0.5)))
+            else:
+                model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n, rng=seed))
             for mu in case.mus:
                 given = np.ones(model.n_parameters) if mu is None or isinstance(mu, str) else mu
                 try:
@@ -266,7 +283,7 @@ def main() -> None:
         if given.only and name not in given.only:
             continue
         if given.quick:
-            case = Case(case.problem, case.counts[:2], (0,), case.mus, case.exact, case.rough, case.options)
+            case = replace(case, counts=case.counts[:2], seeds=(0,))
         for row in rows_of(name, case):
             rows.append(row)
             print(

@@ -240,9 +240,9 @@ def test_seconds_end_inside_a_batch_and_the_best_comes_back(seconds):
     assert surrogate([2.0, 0.5]).values.shape == (30,)
 
 
-@pytest.mark.parametrize(("seconds", "known"), [(0.5, False), (3.0, True)])
-def test_seconds_end_inside_the_comparison_of_nodes(monkeypatch, tmp_path, seconds, known):
-    """All comparisons together would take six seconds, on a clock that only solves move."""
+@pytest.mark.parametrize("seconds", [0.5, 3.0])
+def test_seconds_end_inside_the_choice_of_nodes(monkeypatch, tmp_path, seconds):
+    """All solves for it would take six seconds, on a clock that only solves move."""
     solve, start = Model.solve, time.perf_counter()
     clock = [start]
 
@@ -257,7 +257,7 @@ def test_seconds_end_inside_the_comparison_of_nodes(monkeypatch, tmp_path, secon
         surrogate = learn(ps.load_problem("reaction-layer"), 1e-9, seconds=seconds, store=tmp_path, total=True, **quick)
     assert clock[0] - start < 1.1 * seconds + 0.1
     account = surrogate.facts["learn"]
-    assert (account["discretisation_error"] is not None) == known
+    assert account["discretisation_error"] is not None  # the first solve says what it is
     assert not account["met"]
     assert any("half of the seconds allowed" in note for note in account["notes"])
     assert not list(tmp_path.glob("nodes-*"))  # with more time it would be better

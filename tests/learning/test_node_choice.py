@@ -78,12 +78,56 @@ def test_slow_convergence_that_nobody_foresees_is_observed(power):
 def test_no_doubling_where_it_cannot_help():
     problem, exact = disc()
     problem = replace(problem, settings={"default": ps.Settings(n_nodes=200)})
-    with pytest.warns(ps.ParasolWarning, match="jumps"):
+    with (
+        pytest.warns(ps.ParasolWarning, match="jumps"),
+        pytest.warns(ps.ParasolWarning, match="1.0e-05 would take about"),
+    ):
         chosen = choose_nodes(problem, 1e-5, limits=Limits(), stage=lambda text: None)
     truth = exact(chosen.model.nodes.points)
     error = np.linalg.norm(chosen.model.solve().values - truth) / np.linalg.norm(truth)
-    assert chosen.model.n_nodes == 400
+    assert [row.n_nodes for row in chosen.history] == [200, 400]
     assert error / 3 < chosen.error < 8 * error
+
+
+def test_refinement_follows_a_layer_that_the_first_nodes_cannot_resolve():
+    (e,) = ps.parameters(e=(1e-5, 1e-1, "log"))
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-e * u.diff(x, 2) + u, 1), ps.Dirichlet(0))
+    chosen = choose_nodes(problem, 1e-4, limits=Limits(), stage=lambda text: None)
+    even = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=chosen.n_nodes))
+
+    def error(model, width):
+        s, w = model.nodes.points[:, 0], width**0.5
+        exact = 1 - (np.exp(-s / w) + np.exp((s - 1) / w)) / (1 + np.exp(-1 / w))
+        return np.linalg.norm(model.solve([width]).values - exact) / np.linalg.norm(exact)
+
+    assert chosen.refined
+    assert max(error(chosen.model, width) for width in (1e-5, 1e-4, 1e-2)) < chosen.error <= 1e-4
+    assert error(even, 1e-5) > 3 * error(chosen.model, 1e-5)
+
+
+def test_refinement_that_does_not_converge_ends_at_once_and_says_where():
+    exact = x ** sp.Rational(1, 10)
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), -exact.diff(x, 2)), ps.Dirichlet(x))
+    with pytest.warns(
+        ps.ParasolWarning, match=r"refinement does not converge: .* nodes\. Most of it comes from near x=0\.0"
+    ):
+        chosen = choose_nodes(problem, 1e-3, limits=Limits(), stage=lambda text: None)
+    assert len(chosen.history) == 3
+    truth = chosen.model.nodes.points[:, 0] ** 0.1
+    error = np.linalg.norm(chosen.model.solve().values - truth) / np.linalg.norm(truth)
+    assert error / 3 < chosen.error < 3 * error
+
+
+def test_elements_are_as_many_as_their_own_estimate_asks_for():
+    problem, exact = corner()
+    with pytest.warns(ps.ParasolWarning, match="solved by elements"):
+        chosen = choose_nodes(problem, 5e-5, limits=Limits(), stage=lambda text: None)
+    truth = exact(chosen.model.nodes.points)
+    error = np.linalg.norm(chosen.model.solve().values - truth) / np.linalg.norm(truth)
+    assert chosen.model.elements is not None
+    assert chosen.refined
+    assert error < chosen.error <= 5e-5
+    assert chosen.n_nodes < 3000
 
 
 def test_learning_says_that_the_full_solver_is_the_limit():

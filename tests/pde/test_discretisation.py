@@ -1,12 +1,14 @@
 """The estimate of one solve's discretisation error against exact solutions, smooth ones and rough ones."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import sympy as sp
 
 import parasol as ps
+from parasol.pde.discretisation import located_error
 from parasol.pde.discretize import discretize_with
 from parasol.space.kernels import IMQ
 
@@ -98,6 +100,46 @@ def test_stencils_between_the_nodes_stay_in_their_region():
         exact = np.where(square < 0.25, (1 / 16 - square**2) / mu + 15 / 16, 1 - square**2)
         error = np.linalg.norm(found.values - exact) / np.linalg.norm(exact)
         assert 1 / 3 < found.discretisation / error < 5
+
+
+def test_between_the_nodes_no_equation_is_held_against_the_row_of_an_interface():
+    """There a row states the balance of fluxes, and a point beyond the interface knows another equation than its node."""
+    k = ps.by_region(inner=5, otherwise=1)
+    domain = ps.Disc().regions(inner=ps.Disc(radius=0.5))
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(v)), 1), ps.Dirichlet(0))
+    nodes = ps.scatter(domain, n_nodes=300)
+    radius, points = np.hypot(*nodes.points.T), nodes.points.copy()
+    near = np.argmin(np.where(radius > 0.51, radius, 1.0))
+    points[near] *= 0.51 / radius[near]  # closer to the interface than it would be, so that its cell reaches beyond
+    nodes = replace(nodes, points=points)
+    model = ps.discretize(problem, nodes)
+    regions = np.count_nonzero(nodes.touches, axis=1)
+    assert np.count_nonzero(regions[: nodes.n_interior] == 2) > 10
+    sampled = model.between.between
+    assert len(sampled) == 2
+    for one in sampled:  # one unknown: rows are nodes
+        assert np.all(regions[one.rows] == 1)
+        assert np.all(nodes.touches[one.rows, domain.region_of(one.points)])
+    rows = np.concatenate([one.rows for one in sampled])
+    assert np.all(np.isin(np.flatnonzero(regions[: nodes.n_interior] == 1), rows))  # and of the others all are sampled
+
+
+def test_shares_of_the_error_say_where_it_comes_from():
+    """The corner spoils the solution everywhere: the error far from it is as large as near it, but comes from there."""
+    problem = corner(natural=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        stencils = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=1000))
+        elements = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150), method="elements")
+    for model in (stencils, elements):
+        found = model.solve()
+        located = located_error(model, found.unknowns, found.mu)
+        assert located.error == found.discretisation
+        assert 0.9 < np.sqrt(np.sum(located.shares)) / located.error < 3
+        near = np.hypot(*model.nodes.points.T) < 0.2  # 3 % of the domain
+        off = (found.values - found.exact) ** 2
+        assert np.sum(located.shares[near]) > 0.8 * np.sum(located.shares)
+        assert np.sum(off[near]) < 0.7 * np.sum(off)
 
 
 def test_a_kernel_without_polynomials_is_judged_by_splines():

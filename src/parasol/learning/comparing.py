@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.spatial import KDTree
 
 from parasol.errors import SolveFailed
 from parasol.learning.solves import used_up
+from parasol.pde.discretisation import located_error
 from parasol.pde.model import Model
 
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
@@ -22,12 +23,13 @@ _COST = 3.0  # twice the nodes take about so many times as long, and finer steps
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Relative differences of two discretisations, (n_parameters,), and where on the coarse nodes they are."""
+    """Relative differences of two discretisations, or errors of one, (n_parameters,), and where on the nodes they are."""
 
     errors: np.ndarray
     local: np.ndarray  # (n_nodes,) root mean square over parameters, times and unknowns
     seconds: float  # of one coarse solve
     short: bool = False  # no time was left for more parameters
+    solved: dict[int, np.ndarray] = field(default_factory=dict)  # of errors of one: values, by number of the parameter
 
     @property
     def error(self) -> float:
@@ -93,6 +95,37 @@ def compare(
     if not errors:
         raise SolveFailed(f"no solution was found at any of {len(pairs)} parameters: {reason}")
     return Difference(np.array(errors), np.sqrt(local / len(errors)), seconds, short)
+
+
+def own_errors(
+    model: Model, *, rng: int = 0, left: Callable[[], float] = lambda: np.inf, only: Sequence[int] | None = None
+) -> Difference:
+    """What each solve at the `probes`, or `only` those of these numbers, says of its own error, and where that comes from.
+
+    After the first parameter it ends when no seconds are `left`.
+    """
+    errors, shares, reason, mus = [], np.zeros(model.n_nodes), "", probes(model, rng)
+    each, seconds, solved = np.inf, np.inf, {}
+    for at in range(len(mus)) if only is None else only:
+        if errors and (len(errors) >= _enough(seconds, 9, 5, len(mus)) or left() < each):
+            break
+        start = time.perf_counter()
+        try:
+            solution = model.solve(mus[at], extrapolate=True)
+            seconds = min(seconds, time.perf_counter() - start)
+            found = located_error(model, solution.unknowns, solution.mu)  # type: ignore[union-attr]
+        except SolveFailed as error:
+            reason = str(error)
+            continue
+        each = min(each, time.perf_counter() - start)
+        if found is not None and np.isfinite(found.error):
+            errors.append(found.error)
+            shares += found.shares
+            solved[at] = solution.values
+    if not errors:
+        raise SolveFailed(f"no solution was found at any of {len(mus)} parameters: {reason}")
+    short = len(errors) < _enough(seconds, 9, 5, len(mus)) and left() < each
+    return Difference(np.array(errors), np.sqrt(shares / len(errors)), seconds, short, solved)
 
 
 def _looked_at(

@@ -1,7 +1,8 @@
-"""How many nodes a tolerance needs, and where: a coarse and a fine solution compared at a few parameters."""
+"""How many nodes a tolerance needs, and where: by what solves say of their errors, or by a second set of nodes."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from scipy.spatial import KDTree
 
 from parasol.errors import Exhausted, InputError, ParasolWarning, SolveFailed, UnsuitableNodes
 from parasol.learning.comparing import Difference, compare, require
+from parasol.learning.refining import PROBE, SLOW, Level, Refinement, Spacing, has_estimate, no_use
 from parasol.learning.report import Comparison
 from parasol.learning.solves import Limits, Stage
 from parasol.pde.by_elements import elements_for, finer_elements, wants_elements
@@ -25,13 +27,9 @@ from parasol.pde.rough import rough_places
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.spacing import feature_spacing
 
-Spacing = Callable[[np.ndarray], np.ndarray]  # the relative one (n,) wanted at points (n, dimension)
-
 # the difference of n and 2n nodes, times these, estimates the error of n nodes and that of 2n: right for errors that
 # fall by a third, too large for the default schemes, whose errors fall by four in the plane
 _COARSE, _FINE = 1.5, 0.5
-# where elements are used errors may fall like N^(−1/2), by three tenths
-_COARSE_ELEMENTS, _FINE_ELEMENTS = 3.0, 2.0
 _SLOWEST = 0.75  # ratio of successive differences from which the error of the finer nodes is still extrapolated
 _OTHER = 1.5  # a second finer set for rough problems has so many times the nodes of the first
 _ELEMENTS = 3.0  # times the nodes that elements are compared with: at singular points their errors fall by a third less
@@ -50,6 +48,7 @@ class Discretised:
     refined: bool = False  # nodes follow an indicator of the error
     seconds: float = 0.0  # of one full solve
     short: bool = False  # the seconds allowed ended the comparison
+    limit: str = ""  # in one line, why more nodes do not help, if they do not
 
     @property
     def n_nodes(self) -> int | None:
@@ -62,21 +61,24 @@ def choose_nodes(
 ) -> Discretised:
     """A discretisation whose estimated relative error is at most `aim`, with as few nodes as that takes.
 
-    Solutions with n and 2n nodes are compared at the middle and the corners of the box, n is doubled until the estimate
-    is small enough. Where the first count is not enough, nodes are also moved to where the two solutions differ, and
-    stay there if that pays. With `n_nodes` nothing is chosen, only estimated.
+    Steady problems are solved at the middle and the corners of the box and a few more parameters, and each solve says
+    how far it is from the equation (`pde.discretisation`). Until the largest error is small enough more nodes are taken,
+    where the error comes from; where that does not help it ends at once, with a warning that says so (`refining`).
 
-    Where the problem is known to be rough, errors fall slowly and change with the place of the nodes, and two solutions
-    may agree by chance, or the finer one be the worse. There each is compared with two others.
+    Problems in time, and functions known at the nodes alone, are solved with n and 2n nodes, and n is doubled
+    until these agree. Where the problem is known to be rough, errors fall slowly and change with the place of the nodes,
+    and two solutions may agree by chance, or the finer one be the worse. There each is compared with two others.
 
-    Where seconds are limited half of them go into the choice; then it ends with the best so far, whose error may not be
-    known.
+    With `n_nodes` nothing is chosen, only estimated. Where seconds are limited half of them go into the choice; then it
+    ends with the best so far, whose error may not be known.
     """
     chosen: list[Discretised] = []
     try:
         chosen.extend(_choices(problem, aim, limits, n_nodes, rng, stage))
     except Exhausted:  # after the first: it is made whatever the time
         return replace(chosen[-1], short=True)
+    if chosen[-1].limit:
+        warnings.warn(chosen[-1].limit, ParasolWarning, stacklevel=2)
     return chosen[-1]
 
 
@@ -84,66 +86,102 @@ def _choices(
     problem: Problem, aim: float, limits: Limits, n_nodes: int | None, rng: int, stage: Stage
 ) -> Iterator[Discretised]:
     """Better and better discretisations, the last one good enough; Exhausted where the time does not suffice for the next."""
-    left = _left_of(limits)
+    left, began = _left_of(limits), limits.spent
     settings = problem.settings.get("default", Settings())
     first = DEFAULT_N_NODES[problem.domain.dimension] // 2 if settings.n_nodes is None else settings.n_nodes
-    n, spacing, history = n_nodes or first, None, []
-    models: dict[tuple[int, bool], Model] = {}
+    settings = replace(settings, n_nodes=n_nodes or first)
+    elements = wants_elements(problem, settings, rng=rng)
+
+    def build(count: int, spacing: Spacing | None = None) -> Model:
+        return _build(problem, settings, count, spacing, rng, elements=elements)
+
+    model = build(n_nodes or first)
+    yield Discretised(model, None)
+    require(left, PROBE * (limits.spent - began))
+    rough, movable = bool(rough_places(problem, model.nodes, elements=elements)), settings.method == "fill"
+    if not has_estimate(model):
+        yield from _compared(
+            model, build, aim, limits=limits, only=n_nodes is not None, rng=rng, rough=rough, stage=stage
+        )
+        return
+    history: dict[tuple[int, bool], Comparison] = {}
+    aim = aim if n_nodes is None else np.inf
+    for level, limit in Refinement(build, aim, limits, left, movable, rough, rng, stage).levels(model):
+        moved = level.spacing is not None
+        history[level.n_nodes, moved] = Comparison(level.n_nodes, level.error, moved)
+        yield _of(level, tuple(history.values()), limit)
+
+
+def _compared(
+    model: Model,
+    make: Callable[[int, Spacing | None], Model],
+    aim: float,
+    *,
+    limits: Limits,
+    only: bool,
+    rng: int,
+    rough: bool,
+    stage: Stage,
+) -> Iterator[Discretised]:
+    """Better and better discretisations, from solutions with n and 2n nodes; `only` the error of the first if so asked."""
+    left, problem = _left_of(limits), model.problem
+    settings = problem.settings.get("default", Settings())
+    n, spacing, history, before, began = model.n_nodes, None, [], None, limits.spent
+    levels: list[Level] = []
+    models: dict[tuple[int, bool], Model] = {(n, False): model}
 
     def build(count: int) -> Model:
         key = (count, spacing is not None)
         if key not in models:
-            models[key] = _build(problem, settings, count, spacing, rng, elements=elements)
+            models[key] = make(count, spacing)
         return models[key]
 
-    began = limits.spent
-    elements = wants_elements(problem, replace(settings, n_nodes=n), rng=rng)
-    many, few = (_COARSE, _FINE) if not elements else (_COARSE_ELEMENTS, _FINE_ELEMENTS)
-    rough, before = bool(rough_places(problem, build(n).nodes, elements=elements)), None
-    yield Discretised(build(n), None)
     for level in range(_MOST_DOUBLINGS + 1):
         require(left, 2 * (limits.spent - began))
         began = limits.spent
         stage(f"comparing {n} nodes with {2 * n}")
         coarse, fine = build(n), build(2 * n)
         require(left, limits.spent - began if rough else 0.0)
-        other = None
-        if rough:
-            other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1, elements=elements)
+        other = _build(problem, settings, round(_OTHER * 2 * n), spacing, rng + 1) if rough else None
         gap = _difference(coarse, fine, other, rng=rng, left=left)
-        error = max(many, 1 / (1 - _ratio(gap, before))) * gap.error
+        error = max(_COARSE, 1 / (1 - _ratio(gap, before))) * gap.error
         history.append(Comparison(coarse.n_nodes, error, spacing is not None))
         yield Discretised(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short)
-        if n_nodes is not None or error <= aim:
+        if only or error <= aim:
             return
         if level == 0 and settings.method == "fill" and limits.left > 3 * (limits.spent - began):
             require(left, limits.spent - began)
             stage(f"moving {n} nodes to where they are needed")
             wanted = indicated_spacing(coarse, gap.local)
-            moved = _build(problem, settings, n, wanted, rng, elements=elements)
+            moved = make(n, wanted)
             again = _difference(moved, fine, other, rng=rng, left=left)
-            history.append(Comparison(moved.n_nodes, many * again.error, True))
+            history.append(Comparison(moved.n_nodes, _COARSE * again.error, True))
             if again.error <= _WORTH * gap.error:
                 spacing, gap = wanted, again
                 models[n, True] = moved
-                yield Discretised(moved, many * again.error, tuple(history), True, again.seconds, again.short)
-                if many * again.error <= aim:
+                yield Discretised(moved, _COARSE * again.error, tuple(history), True, again.seconds, again.short)
+                if _COARSE * again.error <= aim:
                     return
+        levels.append(Level(coarse, replace(gap, errors=_COARSE * gap.errors), spacing))
+        if len(levels) > 2 and all(a.found.error < SLOW * b.found.error for a, b in itertools.pairwise(levels[-3:])):
+            limit = no_use(levels[-1], levels, aim)
+            yield Discretised(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short, limit)
+            return
         last = level == _MOST_DOUBLINGS or limits.left < 20 * gap.seconds
         # the next comparison takes about three times as long: half of the time is for what is learned then
         last |= limits.left - 3 * (limits.spent - began) < (limits.seconds or 0.0) / 2
         # at best a rough problem's error falls like the spacing: no use to double if that is not enough
         doublings = _MOST_DOUBLINGS + 1 - level
-        last |= rough and many * gap.error * 2 ** (-doublings / problem.domain.dimension) > aim
-        if few * gap.error <= aim or last:
+        last |= rough and _COARSE * gap.error * 2 ** (-doublings / problem.domain.dimension) > aim
+        if _FINE * gap.error <= aim or last:
             fine = build(2 * n)
             if rough:
-                error = many * _difference(fine, build(n), other, rng=rng, left=left).error
+                error = _COARSE * _difference(fine, build(n), other, rng=rng, left=left).error
             else:
                 with suppress(UnsuitableNodes, SolveFailed):  # half as many nodes may be too few
                     before = before or _difference(build(n // 2), build(n), rng=rng, left=left)
                 ratio = _ratio(gap, before)
-                error = max(few, ratio / (1 - ratio)) * gap.error
+                error = max(_FINE, ratio / (1 - ratio)) * gap.error
             if error <= aim or last:
                 history.append(Comparison(fine.n_nodes, error, spacing is not None))
                 yield Discretised(fine, error, tuple(history), spacing is not None, 2.5 * gap.seconds, gap.short)
@@ -180,11 +218,35 @@ def _ratio(gap: Difference, before: Difference | None) -> float:
 
 def estimated(model: Model, *, limits: Limits, rng: int = 0) -> Discretised:
     """A given model with an estimate of its discretisation error, if half of the seconds allowed suffice for one."""
+    chosen, left = Discretised(model, None), _left_of(limits)
     try:
-        gap = estimate(model, rng=rng, left=_left_of(limits))
+        require(left, 0.0)
+        if not has_estimate(model):
+            gap = estimate(model, rng=rng, left=left)
+            return Discretised(model, gap.error, seconds=gap.seconds, short=gap.short)
+        settings, rough = _settings_of(model), bool(rough_places(model.problem, model.nodes))
+
+        def build(count: int, spacing: Spacing | None) -> Model:
+            return _build(model.problem, settings, count, spacing, rng)
+
+        levels = Refinement(build, np.inf, limits, left, movable=False, rough=rough, rng=rng, stage=lambda text: None)
+        for level, _ in levels.levels(model):
+            chosen = _of(level)
     except Exhausted:
-        return Discretised(model, None, short=True)
-    return Discretised(model, gap.error, seconds=gap.seconds, short=gap.short)
+        return replace(chosen, short=True)
+    return chosen
+
+
+def _of(level: Level, history: tuple[Comparison, ...] = (), limit: str = "") -> Discretised:
+    found = level.found
+    return Discretised(level.model, level.error, history, level.spacing is not None, found.seconds, found.short, limit)
+
+
+def _settings_of(model: Model) -> Settings:
+    """How to make a model like this one on other nodes."""
+    settings, scheme = model.problem.settings.get("default", Settings()), model.scheme
+    chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
+    return replace(chosen, step=model.step, integrator=model.integrator)
 
 
 def estimate(
@@ -199,11 +261,7 @@ def estimate(
 
     If the nodes of the model are `refined`, the others are finer at the same places.
     """
-    settings = model.problem.settings.get("default", Settings())
-    scheme = model.scheme
-    chosen = replace(settings, kernel=scheme.kernel, degree=scheme.degree, stencil_size=scheme.stencil_size)
-    chosen = replace(chosen, step=model.step, integrator=model.integrator)
-
+    chosen = _settings_of(model)
     spacing = _spacing_of(model.nodes) if refined else None
 
     def finer(times: float, seed: int) -> Model:

@@ -74,7 +74,7 @@ def discretised(request: Request) -> Discretised:
         if request.n_nodes is not None:
             raise InputError("both model and n_nodes are given. Give one: a model has its nodes.")
         _check_times(model.problem)
-        request.stage(f"comparing {model.n_nodes} nodes with {2 * model.n_nodes}")
+        request.stage(f"estimating the error of {model.n_nodes} nodes")
         return _in_time(estimated(model, limits=request.limits, rng=request.rng))
     if isinstance(problem, Problem):
         _check_times(problem)
@@ -96,6 +96,8 @@ def _chosen_nodes(problem: Problem, request: Request) -> Discretised:
     key = NodesKey(aim, request.n_nodes, request.rng, request.fingerprint)
     known = None if request.store is None else stored_nodes(request.store, problem, key)
     if known is not None:
+        if known.limit:
+            warnings.warn(known.limit, ParasolWarning, stacklevel=2)
         return known
     chosen = choose_nodes(
         problem, aim, limits=request.limits, n_nodes=request.n_nodes, rng=request.rng, stage=request.stage

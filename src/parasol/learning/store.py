@@ -49,6 +49,7 @@ def write_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey, 
     """Keep the nodes and the estimate; the file appears complete or not at all."""
     nodes, history = chosen.model.nodes, [asdict(row) for row in chosen.history]
     about = {"error": chosen.error, "history": history, "refined": chosen.refined, "seconds": chosen.seconds}
+    about["limit"] = chosen.limit
     if chosen.model.elements is not None:
         about["elements"] = mesh_facts(chosen.model.elements)
     content: dict[str, Any] = {name: np.asarray(getattr(nodes, name)) for name in _ARRAYS}
@@ -77,7 +78,8 @@ def stored_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey)
         nodes = Nodes(problem.domain, n_interior=int(held["n_interior"]), **arrays)
         model = discretize_on(problem, nodes, problem.settings.get("default", Settings()))
     history = tuple(Comparison(**row) for row in about["history"])
-    return Discretised(model, about["error"], history, about["refined"], about["seconds"])
+    limit = about.get("limit", "")
+    return Discretised(model, about["error"], history, about["refined"], about["seconds"], limit=limit)
 
 
 def read_data(data: Data) -> tuple[Any, np.ndarray]:

@@ -104,12 +104,9 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
 
 
 def elements_for(problem: Problem, settings: Settings, *, spacing: Spacing | None = None, rng: int = 0) -> Model:
-    """Elements with about as many nodes as the settings say, whose corners follow a spacing where it is given."""
+    """Elements with about as many nodes as the settings say, their spacing times `spacing` where it is given."""
     degree = DEFAULT_DEGREE[problem.domain.dimension]
-    corners = corners_for(problem, settings, degree, rng=rng)
-    if spacing is not None:
-        corners = scatter(problem.domain, n_nodes=corners.n_nodes, spacing=spacing, rng=rng)
-    return _model(problem, make_elements(corners, degree))
+    return _model(problem, make_elements(corners_for(problem, settings, degree, finer=spacing, rng=rng), degree))
 
 
 def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", step=None, integrator=None) -> Model:
@@ -163,9 +160,12 @@ def by_elements_again(problem: Problem, points: np.ndarray, held: dict[str, Any]
     return _model(problem, elements, step=step, integrator=integrator)
 
 
-def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> Nodes:
+def corners_for(
+    problem: Problem, settings: Settings, degree: int, *, finer: Spacing | None = None, rng: int = 0
+) -> Nodes:
     """Scatter corners so that elements of this degree have about as many nodes as the settings say.
 
+    They are graded to singular points; `finer` is a factor for the spacing beside that.
     By Euler's formula V corners in the plane, B of them on the boundary, make k² V − k (k − 1) B / 2 nodes at degree k.
     """
     dimension = problem.domain.dimension
@@ -174,7 +174,8 @@ def corners_for(problem: Problem, settings: Settings, degree: int, *, rng=0) -> 
     if dimension == 1:
         return nodes_for(problem, replace(settings, n_nodes=1 + max(2, (wanted - 1) // degree)), rng=rng)
     few = nodes_for(problem, replace(settings, n_nodes=max(_FEWEST, round(wanted / degree**2))), rng=rng)
-    spacing = graded(problem, few, degree) or feature_spacing(problem.domain)
+    usual = graded(problem, few, degree) or feature_spacing(problem.domain)
+    spacing = usual if finer is None else (lambda points: usual(points) * finer(points))
     few = scatter(problem.domain, n_nodes=few.n_nodes, spacing=spacing, rng=rng)
     root = (degree - 1) / 2 * few.n_boundary / np.sqrt(few.n_nodes)  # B grows like the square root of V
     n_corners = ((root + np.sqrt(root**2 + 4 * wanted)) / (2 * degree)) ** 2

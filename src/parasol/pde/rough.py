@@ -50,18 +50,32 @@ def rough_places(problem: Problem, nodes: Nodes, *, elements: bool = False) -> l
     such solutions too, but there the scheme converges evenly. Given values that jump along the boundary are seen as well,
     but for those that contain the normal. Of singular points `elements` need no warning: they converge evenly there.
     """
-    conditions = set(problem.conditions.values())
-    alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
-    meetings = []
-    if nodes.dimension > 1 and nodes.n_boundary and not alike:
-        thin = float(np.min(nodes.spacing[nodes.n_interior :]))
-        meetings = list(_junctions(nodes.domain, thin) if nodes.dimension == 2 else _edges(nodes))
+    meetings = _meetings(problem, nodes)
     return [
         *_jumps(problem, nodes),
         *_layers(problem, nodes),
         *_singular_points(problem, nodes, [] if elements else meetings),
         *_jumping_values(problem, nodes, meetings),
     ]
+
+
+def rough_boundary(problem: Problem, nodes: Nodes) -> bool:
+    """Whether solutions are singular at points or edges whatever the data, or given values jump along the boundary."""
+    if nodes.n_boundary and len(singular_points(problem, float(np.min(nodes.spacing[nodes.n_interior :])))):
+        return True
+    meetings = _meetings(problem, nodes)
+    found = [*_singular_points(problem, nodes, meetings), *_jumping_values(problem, nodes, meetings)]
+    return bool(found)
+
+
+def _meetings(problem: Problem, nodes: Nodes) -> list[Meeting]:
+    """Where parts or sides of the boundary meet; nothing where one formula gives the values all round."""
+    conditions = set(problem.conditions.values())
+    alike = len(conditions) == 1 and all(form.states_value for forms in conditions for form in forms)
+    if nodes.dimension == 1 or not nodes.n_boundary or alike:
+        return []
+    thin = float(np.min(nodes.spacing[nodes.n_interior :]))
+    return list(_junctions(nodes.domain, thin) if nodes.dimension == 2 else _edges(nodes))
 
 
 # ---- jumps in the equation ------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class Solution:
 
         The first one of a model costs about four assemblies, the others a matrix product and a triangular solve. It has
         the size of `error`, within a factor of 3 nine times in ten; see `parasol.pde.discretisation`. None where nothing is
-        known: too few nodes, one moment of an evolution, a model of elements.
+        known: too few nodes, one moment of an evolution.
         """
         from parasol.pde.discretisation import discretisation  # which makes models, and those solve
 

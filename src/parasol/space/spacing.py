@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.ndimage import map_coordinates
+from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from parasol.errors import InputError
@@ -20,6 +21,8 @@ _GROWTH = 1.4  # increase of the relative spacing over one domain size
 _TABLE = 160  # cells of the table along the longest side
 _LEAST = 0.005  # relative spacing at a singular point, however many nodes there are
 _REACH = 0.42  # of the distance from a singular point: the radius of a stencil
+_NEAR, _SWEEPS = 12, 50  # neighbours over which shares of an error are averaged; how far a small spacing reaches
+_ORDER, _FINEST = 4, 0.4  # how errors fall with the spacing; how much finer nodes become at a time
 _CORNER = 60.0  # curvature that stands for a re-entrant corner, in units of 1 / domain size
 
 
@@ -100,6 +103,62 @@ def graded_spacing(
         return np.minimum(feature(x), high + rate * distances(x).min(axis=0))
 
     return spacing
+
+
+def refining_factor(points: np.ndarray, shares: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """How much finer nodes should be at points, (n,) between 0.4 and 1, if given ones (m, dimension) share an error so.
+
+    With shares η² (m,) of the square of an error that falls like h^p, p about 4, equal shares ask for
+
+        h_new / h ∝ (η² / median)^(−1 / (2p + dimension)).
+
+    >>> points = np.linspace(0, 1, 101)[:, None]
+    >>> factor = refining_factor(points, np.where(points[:, 0] < 0.2, 1.0, 1e-4))
+    >>> factor(np.array([[0.05], [0.8]])).round(2).tolist()
+    [0.4, 1.0]
+    """
+    tree, near, _ = _neighbours(points)
+    return _averaged(tree, near.shape[1], _factor(shares[near], points.shape[1]))
+
+
+def refined_spacing(
+    points: np.ndarray, shares: np.ndarray, *, n_nodes: int, steepest: float = 0.15
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The spacing of given nodes (m, dimension) times `refining_factor`, scaled to `n_nodes` nodes.
+
+    It grows by at most `steepest` times the distance: a stencil that spans nodes of very different spacing is worth little
+    (docs/decisions/035).
+
+    >>> points = np.linspace(0, 1, 101)[:, None]
+    >>> h = refined_spacing(points, np.where(points[:, 0] < 0.2, 1.0, 1e-4), n_nodes=101)
+    >>> bool(h(np.array([[0.05]])) < 0.5 * h(np.array([[0.8]])))
+    True
+    """
+    (tree, near, distances), dimension = _neighbours(points), points.shape[1]
+    before, factor = np.mean(distances[:, min(1, near.shape[1] - 1)][near], axis=1), _factor(shares[near], dimension)
+    spacing = before * factor * (np.sum(factor ** float(-dimension)) / n_nodes) ** (1 / dimension)
+    for _ in range(_SWEEPS):
+        spacing = np.minimum(spacing, np.min(spacing[near] + steepest * distances, axis=1))
+    return _averaged(tree, near.shape[1], spacing)
+
+
+def _neighbours(points: np.ndarray) -> tuple[KDTree, np.ndarray, np.ndarray]:
+    """A tree of the points (m, dimension), the nearest ones of each and their distances, (m, k)."""
+    tree = KDTree(points)
+    distances, near = tree.query(points, list(range(1, min(_NEAR, len(points)) + 1)))
+    return tree, near, distances
+
+
+def _factor(shares: np.ndarray, dimension: int) -> np.ndarray:
+    """The factor of `refining_factor` (m,) from shares (m, k) of neighbours."""
+    smooth = np.mean(shares, axis=1)
+    typical = float(np.median(smooth)) or float(np.max(smooth)) or 1.0
+    return np.clip((np.maximum(smooth, 1e-12 * typical) / typical) ** (-1 / (2 * _ORDER + dimension)), _FINEST, 1.0)
+
+
+def _averaged(tree: KDTree, k: int, values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The mean of the values (m,) at the k nearest points."""
+    return lambda x: np.mean(values[tree.query(x, list(range(1, k + 1)))[1]], axis=1)
 
 
 def _around(domain: Domain, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
