@@ -32,8 +32,13 @@ class AnswerReport:
     @property
     def meaning(self) -> str:
         """What the bounds mean."""
-        proven = self.bounds is not None and bool(self.bounds.rigorous.all())
-        return bound_words(self.answer.surrogate, rigorous=proven)
+        kinds = () if self.bounds is None else np.unique(self.answer.bound_kind).tolist()
+        return bound_words(self.answer.surrogate, kinds)
+
+    @property
+    def estimates(self) -> np.ndarray | None:
+        """Of the relative errors, (n_samples,), where there are random duals."""
+        return None if self.answer.estimates is None else self.answer.estimates.relative
 
     @property
     def n_outside(self) -> int:
@@ -75,6 +80,8 @@ class AnswerReport:
             "norm": _range(_norms(answer)),
             "bound": None if self.bounds is None else _range(self.bounds.relative),
             "bound_is": self.meaning,
+            "estimate": None if self.estimates is None else _range(self.estimates),
+            "probability": self.answer.probability,
             "discretisation": None if self.discretisation is None else _range(self.discretisation),
             "quantities": {name: _range(value) for name, value in answer.quantities.items()},
             "quantity_bounds": self.quantity_bounds,
@@ -109,6 +116,8 @@ class AnswerReport:
             largest = float(np.max(self.bounds.relative))
             known = f"at most {largest:.1e} against its solver, {self.meaning}"
             rows["relative error"] = known if np.isfinite(largest) else "no bound here"
+        if self.estimates is not None and np.isfinite(about := float(np.max(self.estimates))):
+            rows["relative error"] = f"about {about:.1e}, {rows['relative error']}"
         if self.discretisation is not None:
             off = float(np.max(self.discretisation))
             known = f"about {off:.1e} of its solver against the equation, estimated"
