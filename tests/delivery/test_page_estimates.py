@@ -124,9 +124,9 @@ def test_one_sentence_for_the_bound_and_one_for_the_estimate(show):
         said = tab.inner_text("#error")
         assert ("proven for these parameters" in said) == truly
         assert ("probable: it holds with probability 0.9997 for these parameters" in said) == (not truly)
-        assert "The relative error itself is about" in said
+        assert "The relative error itself is estimated at" in said
     tab.wait_for_timeout(700)
-    assert "The relative error itself is about" in tab.inner_text("#spoken")
+    assert "The relative error itself is estimated at" in tab.inner_text("#spoken")
     assert "print(answer.estimate)" in tab.inner_text("#python")
 
 

@@ -41,7 +41,7 @@ const Words = (() => {
 
   function estimateWords(bound) {
     // the error itself, where it is estimated: one sentence
-    return bound.estimate && Number.isFinite(bound.estimate.relative) ? `The relative error itself is about ${number(bound.estimate.relative, 2)}, as random vectors see it.` : "";
+    return bound.estimate && Number.isFinite(bound.estimate.relative) ? `The relative error itself is estimated at ${number(bound.estimate.relative, 2)}.` : "";
   }
 
   function discretisationWords(error) {
