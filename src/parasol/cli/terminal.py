@@ -165,8 +165,11 @@ def stages(quiet: bool):
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def stage(text: str):
-            for before in bar.task_ids:
-                bar.remove_task(before)
+            for before in bar.tasks:
+                if before.description.partition(":")[0] == text.partition(":")[0]:  # the same one, with other details
+                    bar.update(before.id, description=text)
+                    return lambda fraction: bar.update(before.id, total=1.0, completed=fraction)
+                bar.remove_task(before.id)
             task = bar.add_task(text, total=None)
             return lambda fraction: bar.update(task, total=1.0, completed=fraction)
 

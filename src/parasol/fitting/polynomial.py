@@ -138,7 +138,9 @@ class Polynomial:
                     progress((done + 1) / (_MOST_ROUNDS + 1))
                 if best.error > 0.9 * before:
                     break
-        return self._trial(t, y, weights, check, 2 * best.n_terms) if few.step > 1 else best
+        # where nothing fits, the best of few samples may be a constant: a level more is looked at all the same
+        most = max(2 * best.n_terms, 4 * t.shape[1] + 4)
+        return self._trial(t, y, weights, check, most) if few.step > 1 else best
 
     def _trial(self, t, y, weights, check, most: int = _MOST_TERMS) -> _Trial:
         most = min(int(self.share * len(t)), most)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
@@ -21,7 +21,6 @@ from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.duals import checked
 from parasol.reduction.greedy import Greedy, check_some_load, search
 from parasol.reduction.reduced import candidates_for, prepare
 from parasol.reduction.sampling import sample
@@ -32,6 +31,7 @@ from parasol.runtime.surrogate import Surrogate
 _BASIS = 0.8  # of the tolerance, for the basis; the map's error is in the span and adds in squares
 _MAP = 0.9  # of the tolerance, by the steering vectors: the sealed ones may see a little more
 _N_LABELS = (1024, 4096)
+_FAR = 0.5  # a relative error
 _N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
 _FEWEST_CHECKS, _MOST_CHECKS = (
     3,
@@ -41,9 +41,9 @@ _FEWEST_SOLVES = (
     4  # the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
 )
 _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
-_CLOSER = 0.03  # how near to the identity interpolated inverses then come
-_SEEN = 1e-11  # relative errors below are rounding, and say nothing about the estimate
+_CLOSER = 0.01  # how near to the identity interpolated inverses then come
 _MOST_SOLVES = 400
+_N_COMPARED = 64  # parameters at which one of them is changed, to see whether it matters
 _PROOF_ANCHORS = 100
 _LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and counts in the unit of the largest
 TRAINING = 20.0  # seconds that must be left for a network
@@ -75,6 +75,7 @@ class _Basis:
     steering: ReducedModel
     sealed: ReducedModel
     n_factorizations: int
+    n_triangular: int
     checks: Snapshots | None  # that the estimate was checked with
 
 
@@ -115,12 +116,14 @@ def learn_linear(
         n_checked=duals.n_checked,
         n_fresh=len(fresh),
         n_factorizations=n_factorizations,
+        n_triangular=basis.n_triangular,
         share=float(np.mean(bounds.relative <= tolerance)),
     )
     met = bound <= tolerance
     limit = "" if met else "projection" if basis.found.history[-1] > 0.5 * tolerance else "map"
+    notes = _remarks(basis, tolerance, fresh)
     history = tuple(Step(i + 1, bound) for i, bound in enumerate(basis.found.history))
-    return _measured(Outcome(surrogate, met, bound, limit, history, evidence), basis.checks)
+    return _measured(Outcome(surrogate, met, bound, limit, history, evidence, notes=notes), basis.checks)
 
 
 def check_box(model: Model, rng: int) -> None:
@@ -164,7 +167,8 @@ def fresh_parameters(model: Solver, rng: int) -> np.ndarray:
 def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int) -> _Basis:
     """The greedy search, and the check of its estimate; where solves or seconds run out, what there is until then."""
     most = max(cache.affordable(_MOST_SOLVES, reserve=_FEWEST_CHECKS), 1)
-    progress = cache.stage("full solves where the estimated error is largest")
+    head, aim = "full solves where the estimated error is largest", _BASIS * tolerance
+    progress = cache.stage(head)
     spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
     stop: Callable[[], bool] | None = None
     if cache.limits.seconds is not None:
@@ -177,7 +181,8 @@ def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int) -> _Basi
         return out
 
     growing = ByEstimate(model, weights=_weights(model, cache), rng=rng)
-    options = {"aim": _BASIS * tolerance, "least": _FEWEST_SOLVES, "progress": progress, "stop": stop}
+    note = lambda history: cache.stage(f"{head}: {len(history)}, bound {history[-1]:.1e}, wanted {aim:.1e}")  # noqa: E731
+    options = {"aim": aim, "least": _FEWEST_SOLVES, "progress": progress, "note": note, "stop": stop}
     try:
         found = search(growing, most=most, solve=solve, **options)
     except Exhausted:
@@ -199,28 +204,18 @@ def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) ->
     if n:
         mus = sample(model, n, design="random", rng=np.random.default_rng([rng, 72]))
         checks = cache.solve(mus, "fresh ones to check the estimate")
-    steering = _with_ratio(growing, growing.reduced(found.basis), checks, sealed=False)
+
+    def compared(reduced: ReducedModel) -> ReducedModel:
+        if checks is None:
+            return reduced
+        return growing.duals.checked(reduced, checks.mus, model.layout.unknowns(checks.solutions, checks.hidden))
+
+    steering = compared(growing.reduced(found.basis))
     if steering.duals.ratio > _TOO_MUCH and cache.limits.left > 0:  # type: ignore[union-attr]
         growing.complete(_CLOSER)
-        steering = _with_ratio(growing, growing.reduced(found.basis), checks, sealed=False)
-    sealed = _with_ratio(growing, growing.sealed(found.basis), checks, sealed=True)
-    return _Basis(found, steering, sealed, growing.n_factorizations, checks)
-
-
-def _with_ratio(growing: ByEstimate, reduced: ReducedModel, checks: Snapshots | None, *, sealed: bool) -> ReducedModel:
-    """The reduced model with what its estimate missed at the worst of these solves."""
-    if checks is None:
-        return reduced
-    assert reduced.duals is not None
-    mus, solutions = checks.mus, growing.model.layout.unknowns(checks.solutions, checks.hidden)
-    c = reduced.coefficients(mus, extrapolate=True)
-    errors, weights = solutions - c @ growing.duals.modes.T, growing.duals.weights
-    large = np.sqrt(errors**2 @ weights) > _SEEN * np.sqrt(solutions**2 @ weights)
-    theta, phi = reduced.operator_theta(mus), reduced.load_theta(mus)
-    functionals, missed = reduced.duals.functionals(theta, phi, c)
-    seen = functionals / np.maximum(1.0 - missed, 1e-300)[:, None]  # as the factor of an answer has it
-    vectors = growing.duals.certifying if sealed else growing.duals.deciding
-    return replace(reduced, duals=checked(reduced.duals, vectors, errors[large], seen[large]))
+        steering = compared(growing.reduced(found.basis))
+    sealed = compared(growing.sealed(found.basis))
+    return _Basis(found, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
 
 
 def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:
@@ -236,38 +231,71 @@ def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:
     return field_weights(solution[None], labels, least=_LEAST)
 
 
+def _remarks(basis: _Basis, tolerance: float, fresh: np.ndarray) -> tuple[str, ...]:
+    """What a user would want to know about the problem: parameters without effect, modes that a tolerance would take."""
+    reduced, found = basis.steering, basis.found
+    some, out = fresh[:_N_COMPARED], []
+    c = reduced.coefficients(some)
+    size = np.linalg.norm(c, axis=1)
+    for i, parameter in enumerate(reduced.parameters.scalars):
+        moved = some.copy()
+        moved[:, i] = np.roll(some[:, i], 1)
+        if np.all(np.linalg.norm(reduced.coefficients(moved) - c, axis=1) <= 0.01 * tolerance * size):
+            out.append(f"{parameter.name} has no effect on the solution beyond a hundredth of the tolerance")
+    late = np.array(found.history[found.n_solves // 2 :])
+    if not found.reached and len(late) > 4 and np.all(np.isfinite(late) & (late > 0)):
+        slope = np.polyfit(np.arange(len(late)), np.log(late), 1)[0]
+        more = np.log(late[-1] / (_BASIS * tolerance)) / max(-slope, 1e-9)
+        many = f"about {found.n_solves + more:.0f} modes" if more < 1e4 else "more modes than can be had"
+        out.append(
+            f"the error falls slowly with the modes: {found.n_solves} leave {late[-1]:.1e}, the tolerance would take {many}"
+        )
+    return tuple(out)
+
+
 # ---- the map --------------------------------------------------------------------------------------------------------
 def _best_map(
     basis: _Basis, recipe: str | Recipe | None, tolerance: float, fresh: np.ndarray, cache: SolveCache, rng: int
 ) -> Surrogate:
     """The first map that is good enough by the steering vectors, else the reduced model, or the map that was asked for."""
     reduced = basis.steering
-    recipes = maps_to_try(reduced.model) if recipe is None else (recipe,)  # type: ignore[arg-type]
     itself = None if recipe is not None else surrogate_without_map(reduced)
     floor = float("inf") if itself is None else float(np.max(itself.certify(fresh).relative))
     best: tuple[float, Surrogate] | None = None
-    for n_labels in _N_LABELS:
-        for one in recipes:
-            if recipe is None and (cache.limits.left <= 0 or (one == "best" and cache.limits.left < TRAINING)):
-                continue
-            stage = cache.stage(f"fitting {named(one)} to {n_labels} labels")
-            try:
-                surrogate = fit(
-                    reduced, one, n_labels=n_labels, rng=rng, progress=cache.watched(stage) if best else stage
-                )
-            except Exhausted:
-                continue
-            worst = float(np.max(surrogate.certify(fresh).relative))
-            if best is None or worst < best[0]:
-                best = (worst, surrogate)
-            if worst <= _MAP * tolerance:
-                return surrogate
-        if cache.limits.left <= 0 or (best is not None and best[0] <= 1.5 * basis.found.history[-1]):
+    hopeless = False  # whether cheap maps are far off at a hundredth of the box, as near a resonance: then all are
+    for one, n_labels in _trials(reduced.model, recipe):
+        if recipe is None and (
+            cache.limits.left <= 0 or (one == "best" and (hopeless or cache.limits.left < TRAINING))
+        ):
+            continue
+        if best is not None and best[0] <= 1.5 * basis.found.history[-1]:
             break  # the basis is the limit: no map would help
+        stage = cache.stage(f"fitting a map: {named(one)} to {n_labels} labels")
+        try:
+            progress = stage if best is None else cache.watched(stage)
+            surrogate = fit(reduced, one, n_labels=n_labels, rng=rng, progress=progress)
+        except Exhausted:
+            continue
+        bounds = surrogate.certify(fresh).relative
+        worst, hopeless = float(np.max(bounds)), bool(np.mean(bounds > _FAR) > 0.01)
+        if best is None or worst < best[0]:
+            best = (worst, surrogate)
+        if worst <= _MAP * tolerance:
+            return surrogate
     if itself is not None and (best is None or floor < best[0]):
         return itself
     assert best is not None
     return best[1]
+
+
+def _trials(model: Model, recipe: str | Recipe | None) -> Iterator[tuple[str | Recipe, int]]:
+    """Recipes and numbers of labels, from cheap to dear."""
+    few, many = _N_LABELS
+    recipes = (recipe,) if recipe is not None else maps_to_try(model)
+    yield from ((one, few) for one in recipes if one != "best" or len(recipes) == 1)
+    # a Gaussian process takes the cube of the labels
+    yield from ((one, many) for one in recipes if one not in ("best", "gaussian process") or len(recipes) == 1)
+    yield from ((one, n) for one in recipes if one == "best" and len(recipes) > 1 for n in (few, many))
 
 
 # ---- proof and measurement ------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ class Evidence:
     n_fresh: int | None = None
     share: float | None = None  # part of the fresh parameters whose bound is below the tolerance
     n_factorizations: int | None = None  # of matrices, besides the full solves
+    n_triangular: int | None = None  # triangular solves with factors at hand: duals and preconditioned columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,7 @@ class LearnReport:
     evidence: Evidence = Evidence()
     resonance: str | None = None  # where the solutions grow, if that is the limit
     measured: Measured | None = None
+    stages: dict[str, float] = field(default_factory=dict)  # seconds of each stage
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what was not measured is left out. The measured errors have a place of their own in a file."""
@@ -165,7 +167,9 @@ class LearnReport:
             rows["limited by"] = self.limit
         for i, note in enumerate(self.notes[:3]):
             rows[f"note {i + 1}" if i else "note"] = note
-        rows["seconds"] = f"{self.seconds:.0f}"
+        longest = sorted(self.stages.items(), key=lambda pair: -pair[1])[:3]
+        parts = ", ".join(f"{seconds:.3g} {name}" for name, seconds in longest)
+        rows["seconds"] = f"{self.seconds:.3g}" + (f" ({parts})" if parts else "")
         return rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +47,12 @@ class Request:
     @property
     def stage(self) -> Stage:
         """What is called with the name of each stage."""
-        return self.progress or (lambda text: None)
+
+        def enter(text: str) -> Callable[[float], None] | None:
+            self.limits.enter(text)
+            return None if self.progress is None else self.progress(text)
+
+        return enter
 
     def share(self, chosen: Discretised) -> float:
         """What the surrogate may err by: all of the tolerance, or with `total` what the discretisation leaves of it."""

@@ -59,12 +59,21 @@ class Limits:
     solves: int | None = None
     seconds: float | None = None
     started: float = field(default_factory=time.perf_counter)
+    stages: dict[str, float] = field(default_factory=dict)  # seconds of each, but for the one that runs
+    _running: tuple[str, float] = ("", 0.0)  # the stage that runs, and when it began
 
     def __post_init__(self):
         if self.solves is not None and check_count(self.solves, "solves") < 8:
             raise InputError(f"solves={self.solves} is too few to learn from. Allow at least 8.")
         if self.seconds is not None:
             check_positive(self.seconds, "seconds")
+
+    def enter(self, stage: str) -> None:
+        """Begin a stage and end the one before; what stands behind a colon in its name are details."""
+        now, (name, began) = self.spent, self._running
+        if name or now - began > 0.01:  # what happens before the first is checking
+            self.stages[name or "checking"] = self.stages.get(name or "checking", 0.0) + now - began
+        self._running = (stage.partition(":")[0], now)
 
     @property
     def spent(self) -> float:

@@ -64,6 +64,7 @@ def with_report(
         labels=surrogate.facts["labels"],
         map=surrogate.facts["recipe"],
         seconds=request.limits.spent,
+        stages=_stages(request),
         history=outcome.history,
         notes=(*([failures] if failures else []), *[*outcome.notes, *notes][:8]),
         evidence=outcome.evidence,
@@ -89,6 +90,12 @@ def with_report(
         facts |= problem_words(problem)
         facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": record_of(chosen.model).to_dict()}
     return replace(surrogate, facts=facts)
+
+
+def _stages(request: Request) -> dict[str, float]:
+    """Seconds of each stage, the last one ended."""
+    request.limits.enter("report")
+    return {name: round(seconds, 3) for name, seconds in request.limits.stages.items()}
 
 
 def _certificate(surrogate: Surrogate, evidence: Evidence) -> str:

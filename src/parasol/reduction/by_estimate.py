@@ -44,7 +44,11 @@ class ByEstimate:
         self.form: AffineForm = affine_form(model, tolerance=tolerance)
         self.scale = np.ones(model.n_unknowns) if weights is None else np.sqrt(model.layout.weights(weights))
         generator = np.random.default_rng([rng, 73])
-        self.duals = DualBuilder(self.form, metric_of(model, weights), self.scale, generator, n_vectors)
+        outputs = None
+        if model.problem.quantities:
+            rows = model.quantities.rows
+            outputs = model.layout.unknowns(rows, np.zeros((len(rows), model.n_unknowns - rows.shape[1])))
+        self.duals = DualBuilder(self.form, metric_of(model, weights), self.scale, generator, n_vectors, outputs)
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(model)
         self._theta = self.form.operator_theta(self.candidates)
@@ -90,6 +94,11 @@ class ByEstimate:
             mu = self.candidates[worst]
             self.duals.add_snapshot(mu, self.model.factors(mu))
             self.n_factorizations += 1
+
+    @property
+    def n_triangular(self) -> int:
+        """Triangular solves with factors at hand, so far."""
+        return self.duals.n_triangular + sum(builder.n_triangular for builder in self.builders)
 
     def reduced(self, basis: Basis) -> ReducedModel:
         """The reduced model of the modes so far, which the basis holds, with the steering duals."""

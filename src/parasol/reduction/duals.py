@@ -9,10 +9,12 @@ import numpy as np
 from parasol.errors import InputError
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
-from parasol.runtime.duals import RandomDuals
+from parasol.runtime.duals import TYPICAL, RandomDuals
+from parasol.runtime.reduced import ReducedModel
 
 N_VECTORS = 20  # that certify, sealed until the surrogate is made
 _N_STEERING = 10  # that choose parameters, coefficients of the inverse, and when to stop
+_SEEN = 1e-11  # relative errors below are rounding
 _N_TESTS, _MOST_TESTS = (
     4,
     16,
@@ -33,32 +35,36 @@ class DualBuilder:
         scale: np.ndarray,
         rng: np.random.Generator,
         n_vectors: int = N_VECTORS,
+        outputs: np.ndarray | None = None,
     ):
-        """`weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size."""
+        """`outputs` (n_quantities, n_unknowns) are quantities of interest, whose duals are solved too. `weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size."""
         if n_vectors < 4 or n_vectors % 2:
             raise InputError(f"an estimate takes an even number of at least 4 random vectors, got {n_vectors}.")
         self.form, self.weights, self.scale = form, weights, scale
         self.n_sealed = n_vectors
         self.rng = rng
         normal = rng.standard_normal((n_vectors + _N_STEERING, len(weights)))
-        self.vectors = (np.sqrt(weights) * normal).T  # (n_unknowns, n_vectors), the sealed ones first
+        self.vectors = (np.sqrt(weights) * normal).T  # (n_unknowns, n): the sealed ones, those that steer, quantities
+        if outputs is not None:
+            self.vectors = np.hstack([self.vectors, outputs.T])
+        self.n_triangular = 0
         self.mus: list[np.ndarray] = []
         self.duals: list[np.ndarray] = []  # (n_vectors, n_unknowns) each
         self.blocks: list[np.ndarray] = []  # (n_vectors, n_columns) each
         self.modes = np.empty((len(weights), 0))
         self.tests = np.empty((len(weights), 0))
-        self.tested: list[np.ndarray] = []  # (n_steering, n_terms * n_tests) each: the blocks of the tests
+        self.tested: list[np.ndarray] = []  # (n_vectors, n_tests * n_terms) each, of all vectors but the sealed ones
 
     def add_snapshot(self, mu: np.ndarray, factors: Factors) -> None:
         """Solve all duals with the factors of A(mu)."""
         y = factors.solve_transposed(self.vectors)
         y += factors.solve_transposed(self.vectors - factors.matrix.T @ y)  # rounding, as far as it can be undone
         y = np.ascontiguousarray(y.T)
-        columns = [y @ self.form.loads.T, *[self._columns(y, mode) for mode in self.modes.T]]
+        self.n_triangular += 2 * len(y)
         self.mus.append(mu)
         self.duals.append(y)
-        self.blocks.append(np.hstack(columns))
-        self.tested.append(self._tests(y, self.tests))
+        self.blocks.append(np.hstack([y @ self.form.loads.T, y @ self._applied(self.modes)]))
+        self.tested.append(y[self.n_sealed :] @ self._applied(self.tests))
         if self.tests.shape[1] < _MOST_TESTS:
             self._add_tests(factors)
 
@@ -69,23 +75,25 @@ class DualBuilder:
         """
         rows = abs(factors.matrix) @ (1.0 / self.scale)
         tests = factors.solve(rows[:, None] * self.rng.standard_normal((len(rows), _N_TESTS)))
+        self.n_triangular += _N_TESTS
         tests /= np.sqrt(self.weights @ tests**2)
-        self.tests = np.hstack([self.tests, tests])
-        self.tested = [
-            np.hstack([known, self._tests(y, tests)]) for known, y in zip(self.tested, self.duals, strict=True)
-        ]
+        self.tests, applied = np.hstack([self.tests, tests]), self._applied(tests)
+        pairs = zip(self.tested, self.duals, strict=True)
+        self.tested = [np.hstack([known, y[self.n_sealed :] @ applied]) for known, y in pairs]
 
-    def _tests(self, y: np.ndarray, tests: np.ndarray) -> np.ndarray:
-        columns = [self._columns(y[self.n_sealed :], test) for test in tests.T]
-        return np.hstack([np.empty((len(y) - self.n_sealed, 0)), *columns])
+    @property
+    def _steering(self) -> slice:
+        return slice(self.n_sealed, self.n_sealed + _N_STEERING)
 
     def add_mode(self, mode: np.ndarray) -> None:
         """Append the columns of one mode (n_unknowns,)."""
         self.modes = np.column_stack([self.modes, mode])
-        self.blocks = [np.hstack([b, self._columns(y, mode)]) for b, y in zip(self.blocks, self.duals, strict=True)]
+        applied = self._applied(mode[:, None])
+        self.blocks = [np.hstack([b, y @ applied]) for b, y in zip(self.blocks, self.duals, strict=True)]
 
-    def _columns(self, y: np.ndarray, mode: np.ndarray) -> np.ndarray:
-        return np.column_stack([y @ (a @ mode) for a in self.form.operators])
+    def _applied(self, functions: np.ndarray) -> np.ndarray:
+        """A_1 v_1, A_2 v_1 …, A_1 v_2 … of functions (n_unknowns, n): (n_unknowns, n * Q_A)."""
+        return np.stack([a @ functions for a in self.form.operators], axis=2).reshape(len(functions), -1)
 
     @property
     def certifying(self) -> np.ndarray:
@@ -95,11 +103,11 @@ class DualBuilder:
     @property
     def deciding(self) -> np.ndarray:
         """The steering vectors, (n_unknowns, n)."""
-        return self.vectors[:, self.n_sealed :]
+        return self.vectors[:, self._steering]
 
     def steering(self) -> RandomDuals:
         """What the steering vectors see."""
-        return self._duals(slice(self.n_sealed, None))
+        return self._duals(self._steering)
 
     def sealed(self) -> RandomDuals:
         """What the sealed vectors see; the coefficients of the inverse are those of the steering ones."""
@@ -108,7 +116,8 @@ class DualBuilder:
     def _duals(self, which: slice) -> RandomDuals:
         n_loads, n_terms = len(self.form.loads), len(self.form.operators)
         blocks = np.stack(self.blocks, axis=1)  # (n_vectors, m, n_columns)
-        steering = np.concatenate([blocks[self.n_sealed :, :, n_loads:], np.stack(self.tested, axis=1)], axis=2)
+        tested = np.stack(self.tested, axis=1)
+        steering = np.concatenate([blocks[self._steering, :, n_loads:], tested[:_N_STEERING]], axis=2)
         seen = steering.reshape(*steering.shape[:2], -1, n_terms)  # (i, j, l, q)
         # z_iᵀ v_l of the modes and the tests: ghosts have no weight
         wanted = self.deciding.T @ np.hstack([self.modes, self.tests])
@@ -122,14 +131,45 @@ class DualBuilder:
             blocks=blocks[which],
             n_loads=n_loads,
             n_terms=n_terms,
+            **({} if len(blocks) == self._steering.stop else self._outputs(blocks, tested)),
         )
 
+    def _outputs(self, blocks: np.ndarray, tested: np.ndarray) -> dict[str, np.ndarray]:
+        """What the duals of the quantities see."""
+        rows = self.vectors[:, self._steering.stop :].T @ self.tests
+        return {"outputs": blocks[self._steering.stop :], "output_tests": tested[_N_STEERING:], "test_rows": rows}
 
-def checked(duals: RandomDuals, vectors: np.ndarray, errors: np.ndarray, estimates: np.ndarray) -> RandomDuals:
-    """The duals with the ratio between functionals z_iᵀ e of true errors (n, n_unknowns) and what was estimated, (n, K).
+    def checked(self, reduced: ReducedModel, mus: np.ndarray, solutions: np.ndarray) -> ReducedModel:
+        """The reduced model, with what its estimates missed at the worst of these solutions (n, n_unknowns) enters its factor.
 
-    What chance does is in neither of them: the vectors (n_unknowns, K) are the same.
-    """
-    true, seen = np.linalg.norm(errors @ vectors, axis=1), np.linalg.norm(estimates, axis=1)
-    ratio = np.divide(true, seen, out=np.full(len(true), np.inf), where=seen > 0)
-    return replace(duals, ratio=max(1.0, float(np.max(ratio, initial=1.0))), n_checked=len(errors))
+        Functionals z_iᵀ e of the true errors are compared with what was estimated of them: chance is in neither, for the
+        vectors are the same. Errors that are rounding say nothing.
+        """
+        duals = reduced.duals
+        assert duals is not None
+        c = reduced.coefficients(mus, extrapolate=True)
+        errors = solutions - c @ self.modes.T
+        large = np.sqrt(errors**2 @ self.weights) > _SEEN * np.sqrt(solutions**2 @ self.weights)
+        if not np.any(large):
+            return reduced
+        mus, c, errors = mus[large], c[large], errors[large]
+        theta, phi = reduced.operator_theta(mus), reduced.load_theta(mus)
+        functionals, missed = duals.functionals(theta, phi, c)
+        inside = np.maximum(1.0 - missed, 1e-300)  # as the factor of an answer has it
+        sealed = len(duals.blocks) == self.n_sealed
+        true = np.linalg.norm(errors @ (self.certifying if sealed else self.deciding), axis=1)
+        found = replace(duals, ratio=_largest(inside * true, np.linalg.norm(functionals, axis=1)), n_checked=len(mus))
+        if duals.outputs is not None:
+            rows = self.vectors[:, self._steering.stop :].T
+            change = duals.corrections(theta, phi, c, rows @ self.modes)
+            gap = np.abs(errors @ rows.T - change.values)
+            gap = np.where(gap > _SEEN * np.abs(solutions[large] @ rows.T), gap, 0.0)
+            size = np.sqrt(np.mean(functionals**2, axis=1)) / inside
+            found = replace(found, output_ratio=_largest(gap, TYPICAL * change.left * size[:, None]))
+        return replace(reduced, duals=found)
+
+
+def _largest(true: np.ndarray, seen: np.ndarray) -> float:
+    """The largest ratio, at least 1; infinite where something is true that was not seen at all."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return max(1.0, float(np.max(np.where(true > 0, true / seen, 0.0))))

@@ -111,6 +111,7 @@ def search(
     least: int = 1,
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
     progress: Callable[[float], None] | None = None,
+    note: Callable[[list[float]], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Greedy:
     """The search of `greedy`: until the error may be `aim` at most, `most` solutions are in the basis, or `stop` says so.
@@ -137,7 +138,7 @@ def search(
         if bounds is None or candidates is not None:
             bounds = _relative(growing, reduced, mus, exhausted)
         else:
-            bounds = _watched(growing, reduced, mus, exhausted, bounds, aim)
+            bounds = _watched(growing, reduced, mus, exhausted, bounds)
         enough = len(chosen) >= min(least, most) or np.max(bounds) == 0.0
         while draws and enough and np.max(bounds) <= aim and reduced is not None:
             draws -= 1
@@ -148,6 +149,8 @@ def search(
             history.append(float(np.max(bounds)))
             if progress is not None:
                 progress(_fraction(history, aim, len(chosen), most))
+            if note is not None:
+                note(history)
         if (enough and np.max(bounds) <= aim) or len(chosen) == most or np.all(exhausted):
             break
         if stop is not None and chosen and stop():
@@ -203,18 +206,14 @@ def _watched(
     mus: np.ndarray,
     exhausted: np.ndarray,
     before: np.ndarray,
-    aim: float,
 ) -> np.ndarray:
-    """As `_relative`, computed where the errors were largest `before`; at the others they are taken to have fallen alike.
-
-    Before anything is called good enough, all are computed.
-    """
-    top = np.argsort(before)[-_WATCHED:]
-    here = _relative(growing, reduced, mus[top], exhausted[top])
-    if np.max(here) <= aim or not np.isfinite(np.max(before)):
-        return _relative(growing, reduced, mus, exhausted)
-    out = before * min(1.0, float(np.max(here) / np.max(before)))
-    out[top] = here
+    """As `_relative`, computed where errors were largest `before`, until no other was larger: these may only have fallen."""
+    out, left = before.copy(), np.argsort(-before)
+    largest = -np.inf
+    while len(left) and before[left[0]] > max(largest, 0.0):
+        top, left = left[:_WATCHED], left[_WATCHED:]
+        out[top] = _relative(growing, reduced, mus[top], exhausted[top])
+        largest = max(largest, float(np.max(out[top])))
     return np.where(exhausted, 0.0, out)
 
 

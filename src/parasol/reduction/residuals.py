@@ -19,7 +19,7 @@ class ResidualBuilder:
         """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `scale` is D's diagonal."""
         self.form, self.mu, self.factors = form, mu, factors
         self.rows, self.scale = rows, scale
-        self.precision = _ROUNDING
+        self.precision, self.n_triangular = _ROUNDING, 0
         self.noise = np.empty(0)
         weighted = self._weighted(form.loads.T, form.load_errors)
         self.orthonormal, self.triangle = np.linalg.qr(weighted)
@@ -39,6 +39,7 @@ class ResidualBuilder:
         else:
             found = self.factors.solve(columns)
             change = self.factors.solve(columns - self.factors.matrix @ found)
+            self.n_triangular += 2 * columns.shape[1]
             out = self.scale[:, None] * (found + change)
             lost = 4 * np.linalg.norm(self.scale[:, None] * change, axis=0)
         size = np.linalg.norm(out, axis=0)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import slices
-from parasol.runtime.duals import Estimates
+from parasol.runtime.duals import TYPICAL, WIDTH, Estimates
 from parasol.runtime.reduced import Bounds
 
 if TYPE_CHECKING:
@@ -181,15 +181,58 @@ class Answer:
         if known is None:
             return {}
         found = known(self.coefficients)
+        if self._corrections is not None:
+            found[:, :, 0] += self._corrections[0].T
         for i, values in self.solved.items():
             found[:, i] = self.surrogate.solver.quantities.rows @ values.reshape(found.shape[2], -1).T  # type: ignore[union-attr]
         return self._by_name(known.names, found)
 
     @cached_property
     def quantity_bounds(self) -> dict[str, Any]:
-        """How far each quantity can be off, in the shapes of `quantities`; `bound_kind` says what is known of these bounds."""
+        """How far each quantity can be off, in the shapes of `quantities`; `quantity_bound_kind` says what is known of that.
+
+        Where the residual has corrected the quantities it is six times what is typically left; proven bounds stay proven.
+        """
         known = self.surrogate.quantities
-        return {} if known is None else self._by_name(known.names, known.bounds(self.bounds.values))
+        if known is None:
+            return {}
+        found = known.bounds(self.bounds.values)
+        if self._corrections is not None:
+            correction, left = self._corrections
+            found[:, :, 0] += np.abs(correction.T)
+            duals = self.surrogate.reduced.duals  # type: ignore[union-attr]
+            slack = TYPICAL * duals.output_ratio * self.estimates.factor / WIDTH  # type: ignore[union-attr]
+            usual = np.minimum(slack[:, None] * left, found[:, :, 0].T).T
+            found[:, :, 0] = np.where(self.bounds.rigorous, found[:, :, 0], usual)
+        return self._by_name(known.names, found)
+
+    @property
+    def quantity_bound_kind(self) -> list[str] | str:
+        """As `bound_kind`, of the quantities: "estimated" where the residual has corrected them and nothing is proven."""
+        if self._corrections is None:
+            return self.bound_kind
+        kinds = np.where(self.bounds.rigorous, "proven", "estimated")
+        return str(kinds[0]) if self.single else kinds.tolist()
+
+    @cached_property
+    def quantity_estimates(self) -> dict[str, Any] | None:
+        """The typical size of each quantity's error, in the shapes of `quantities`; None where the residual corrects none."""
+        known = self.surrogate.quantities
+        if known is None or self._corrections is None:
+            return None
+        return self._by_name(known.names, self._corrections[1].T[:, :, None])
+
+    @cached_property
+    def _corrections(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Corrections of the quantities by the residual, and estimates of what they leave, (n_samples, n_quantities)."""
+        known, reduced = self.surrogate.quantities, self.surrogate.reduced
+        found = None
+        if known is not None and reduced is not None:
+            found = reduced.corrected(self.mus, self.coefficients, known.rows[:, 0])
+        if found is not None and self.solved:  # full solves need none
+            for part in found:
+                part[list(self.solved)] = 0.0
+        return found
 
     def _by_name(self, names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
         found = found[:, :, 0] if self.surrogate.layout.times is None else found

@@ -11,9 +11,9 @@ import numpy as np
 from parasol.checks import check_shape
 from parasol.errors import InputError
 
-WIDTH = (
-    2.0  # the random vectors miss the error by more than this factor with a probability that `miss_probability` says
-)
+# the random vectors miss the error by more than this factor with a probability that `miss_probability` says
+WIDTH = 2.0
+TYPICAL = 6.0  # an error of a quantity is taken to be less than so many times its typical size
 RIDGE = 1e-13  # relative: keeps the small systems regular where two snapshots say the same
 _BATCH = 512
 
@@ -47,6 +47,17 @@ class Estimates:
 
 
 @dataclass(frozen=True, eq=False)
+class Corrections:
+    """What the residual says about errors of quantities ℓᵀ V c: the correction ℓᵀ P_μ r_μ, and what it leaves.
+
+    What is left is ℓᵀ (I − P_μ A_μ) e; `left` is its typical size for ||e|| = 1, if e is to ℓ what modes and random smooth functions are.
+    """
+
+    values: np.ndarray  # (n_samples, n_quantities)
+    left: np.ndarray  # (n_samples, n_quantities)
+
+
+@dataclass(frozen=True, eq=False)
 class RandomDuals:
     """||e||² ≈ (1/K) Σ_i (z_iᵀ P_μ r_μ)² with the residual r_μ = f_μ − A_μ V c and P_μ = Σ_j a_j(μ) A(μ_j)⁻¹ ≈ A_μ⁻¹.
 
@@ -64,6 +75,12 @@ class RandomDuals:
     n_terms: int  # Q_A
     ratio: float = 1.0  # error over estimate, beyond chance, at the worst of the fresh solves it was checked with
     n_checked: int = 0  # these solves
+    outputs: np.ndarray | None = (
+        None  # (n_quantities, n_snapshots, n_columns): the same of quantities in place of the z_i
+    )
+    output_tests: np.ndarray | None = None  # (n_quantities, n_snapshots, n_tests * Q_A): the same of random functions
+    test_rows: np.ndarray | None = None  # (n_quantities, n_tests): the quantities of these functions
+    output_ratio: float = 1.0  # error over the bound, of the worst quantity at these solves; at least 1
 
     def __post_init__(self):
         k, m, columns = check_shape(self.blocks, (None, None, None), "blocks").shape
@@ -74,7 +91,11 @@ class RandomDuals:
             raise InputError(
                 f"duals of shape {self.blocks.shape} do not fit {self.n_loads} loads, {self.n_terms} terms."
             )
-        if not self.ratio >= 1.0 or not self.size > 0.0:
+        if self.outputs is not None:
+            n = len(check_shape(self.outputs, (None, m, columns), "duals of the quantities"))
+            n_tests = check_shape(self.test_rows, (n, None), "quantities of the tests").shape[1]
+            check_shape(self.output_tests, (n, m, n_tests * self.n_terms), "duals of the quantities on the tests")
+        if not (self.ratio >= 1.0 and self.output_ratio >= 1.0) or not self.size > 0.0:
             raise InputError("the factor of an estimate is at least 1, and its vectors are not zero.")
 
     @property
@@ -89,7 +110,9 @@ class RandomDuals:
 
     def truncated(self, n_modes: int) -> RandomDuals:
         """The same for the first modes."""
-        return replace(self, blocks=self.blocks[:, :, : self.n_loads + self.n_terms * n_modes].copy())
+        size = self.n_loads + self.n_terms * n_modes
+        outputs = None if self.outputs is None else self.outputs[:, :, :size].copy()
+        return replace(self, blocks=self.blocks[:, :, :size].copy(), outputs=outputs)
 
     @cached_property
     def _pairs(self) -> np.ndarray:
@@ -144,9 +167,26 @@ class RandomDuals:
         """z_iᵀ P_μ r_μ, (n_samples, K), and how far P_μ A_μ is from the identity, (n_samples,)."""
         a, missed = self.inverses(theta)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._seen(theta, phi, c, a), missed
+            return self._seen(self._columns, theta, phi, c, a), missed
 
-    def _seen(self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray, a: np.ndarray) -> np.ndarray:
+    def corrections(self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray, rows: np.ndarray) -> Corrections:
+        """Of the quantities with ℓᵀ V = `rows` (n_quantities, n_modes), for coefficients (n_samples, n_modes)."""
+        assert self.outputs is not None
+        n, m = len(self.outputs), len(self.mus)
+        a, _ = self.inverses(theta)
+        values = self._seen(self.outputs.reshape(n * m, -1).T, theta, phi, c, a)
+        left = np.zeros_like(values)
+        # modes have the shapes of errors, but a(μ) was fitted to them: few of them would look better than they are
+        for wanted, seen in ((rows, self.outputs[:, :, self.n_loads :]), (self.test_rows, self.output_tests)):
+            blocks = seen.reshape(n, m, -1, self.n_terms)  # type: ignore[union-attr]
+            gaps = wanted - np.einsum("nj,ojlq,nq->nol", a, blocks, theta, optimize=True)
+            left = np.maximum(left, np.sqrt(np.mean(gaps**2, axis=2)))
+        return Corrections(values, left)
+
+    def _seen(
+        self, columns: np.ndarray, theta: np.ndarray, phi: np.ndarray, c: np.ndarray, a: np.ndarray
+    ) -> np.ndarray:
+        """Functionals of P_μ r_μ, (n_samples, n), from their columns (n_columns, n * n_snapshots)."""
         z = np.concatenate([phi, -(c[:, :, None] * theta[:, None, :]).reshape(len(c), -1)], axis=1)
-        seen = (z @ self._columns).reshape(len(c), -1, len(self.mus))
+        seen = (z @ columns).reshape(len(c), -1, len(self.mus))
         return (seen @ a[:, :, None])[:, :, 0]

@@ -162,6 +162,19 @@ class ReducedModel:
         relative = np.divide(values, size, out=np.full(len(c), np.inf), where=size > 0)
         return Estimates(values, relative, factor, self.duals.probability)
 
+    def corrected(
+        self, mus: np.ndarray, coefficients: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Corrections of quantities with ℓᵀ V = `rows` (n_quantities, n_modes), and estimates of what they leave.
+
+        Both are (n_samples, n_quantities); None where no duals of quantities were made.
+        """
+        if self.duals is None or self.duals.outputs is None or len(self.duals.outputs) != len(rows):
+            return None
+        theta, phi, c = self.operator_theta(mus), self.load_theta(mus), np.asarray(coefficients, dtype=float)
+        found = self.duals.corrections(theta, phi, c, rows)
+        return found.values, found.left * self.duals.errors(theta, phi, c)[0][:, None]
+
     def _answers(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, extrapolate: bool
     ) -> tuple[np.ndarray, np.ndarray]:

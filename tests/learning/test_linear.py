@@ -1,0 +1,155 @@
+"""Learning linear problems by estimated errors: resonances, winds from all sides, what is said and counted, files."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sympy import cos, exp, sin
+
+import parasol as ps
+from parasol.learning.report import LearnReport
+
+x, y = ps.coordinates("x y")
+u = ps.unknown("u", x, y)
+
+
+def learned(problem, tolerance=1e-3, **options):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the discretisation error")
+        return ps.learn(problem, tolerance, **options)
+
+
+def measured(surrogate, n=100):
+    """Relative errors on fresh solves, and the answers."""
+    model = surrogate.solver
+    mus = ps.sample(model, n, design="random", rng=321)
+    answer = surrogate(mus)
+    return ps.accuracy(surrogate, ps.solve_many(model, mus)).errors, answer
+
+
+@pytest.fixture(scope="module")
+def resonant():
+    (k,) = ps.parameters(k=(15.0, 25.0))
+    equation = ps.Eq(-ps.laplacian(u) - k * u, exp(x) * (1 + y))
+    return learned(ps.Problem(ps.Box((0, 0), (1, 1)), equation, ps.Dirichlet(0)), n_nodes=300)
+
+
+def test_across_a_resonance_the_reduced_model_answers(resonant):
+    report = LearnReport.of(resonant)
+    errors, answer = measured(resonant)
+    assert report.met
+    assert report.solves <= 10
+    assert np.mean(errors <= 1e-3) >= 0.99
+    assert np.all(errors <= answer.bound)
+    assert set(answer.method) == {"reduced model"}
+    assert set(answer.bound_kind) == {"probable"}
+    assert any("changes its sign near k=19." in note for note in report.notes)  # 2 pi**2 = 19.74
+
+
+def test_a_surrogate_without_a_map_goes_into_a_file_and_has_slopes(resonant, tmp_path):
+    again = ps.load(ps.save(resonant, tmp_path / "s.parasol"))
+    one, other = resonant(k=18.0), again(k=18.0)
+    assert np.array_equal(one.values, other.values)
+    assert one.estimate == other.estimate
+    assert (one.bound, one.bound_kind, one.probability) == (other.bound, other.bound_kind, other.probability)
+    assert again.map is None
+    step = 1e-4
+    slope = (again(k=18.0 + step).values - again(k=18.0 - step).values) / (2 * step)
+    np.testing.assert_allclose(again.gradient([18.0])[:, 0], slope, rtol=1e-5, atol=1e-9)
+    single = resonant([18.0], dtype=np.float32)
+    assert single.estimate == pytest.approx(one.estimate, rel=0.5, abs=1e-6)
+    assert resonant.restricted(nodes=[3, 4])(k=18.0).estimate == one.estimate
+    with pytest.raises(ps.ParasolError, match="answers are those of the reduced model"):
+        ps.export(resonant, tmp_path / "s.onnx")
+
+
+def test_winds_from_all_sides():
+    nu, angle = ps.parameters(nu=(0.05, 1.0, "log"), angle=(0.0, 2 * np.pi))
+    equation = ps.Eq(-nu * ps.laplacian(u) + cos(angle) * u.diff(x) + sin(angle) * u.diff(y), 1)
+    annulus = ps.Disc(radius=1.0) - ps.Disc(radius=0.4)
+    surrogate = learned(ps.Problem(annulus, equation, ps.Dirichlet(0)), 1e-2, n_nodes=250, recipe="polynomial")
+    report = LearnReport.of(surrogate)
+    errors, answer = measured(surrogate)
+    assert report.solves <= 40
+    ratio = answer.estimate / errors
+    assert 1 / 3 < np.min(ratio) < np.max(ratio) < 3
+    assert np.all(errors <= answer.bound)
+
+
+def test_what_is_solved_already_is_repaired_and_counted(resonant):
+    answer = resonant(np.array([[16.0], [24.0]]), tolerance=1e-12)
+    assert answer.method == ["full solve", "full solve"]
+    assert np.all(answer.estimate == 0)
+
+
+def test_the_report_counts_solves_factorisations_and_seconds(resonant):
+    report = LearnReport.of(resonant)
+    evidence = report.evidence
+    assert evidence.probability == pytest.approx(1 - 2.8e-4, abs=1e-5)
+    assert evidence.n_checked == report.measured.n == report.solves - report.n_modes
+    assert evidence.ratio >= 1
+    assert evidence.share == 1
+    assert evidence.n_triangular > 60
+    assert sum(report.stages.values()) == pytest.approx(report.seconds, abs=0.1)
+    assert "full solves where the estimated error is largest" in report.stages
+    assert "probability" in report.rows()["bound"]
+
+
+def test_parameters_without_effect_are_named():
+    a, b = ps.parameters(a=(1.0, 2.0), b=(1.0, 2.0))
+    equation = ps.Eq(-a * ps.laplacian(u) + 1e-9 * b * u, 1)
+    surrogate = learned(ps.Problem(ps.Disc(), equation, ps.Dirichlet(0)), n_nodes=100)
+    notes = LearnReport.of(surrogate).notes
+    assert any(note.startswith("b has no effect") for note in notes)
+    assert not any(note.startswith("a has no effect") for note in notes)
+
+
+def test_slow_decay_is_said_with_the_modes_it_would_take():
+    (s,) = ps.parameters(s=(-0.6, 0.6))
+    source = exp(-((x - s) ** 2 + y**2) / 0.02)
+    problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), source), ps.Dirichlet(0))
+    with pytest.warns(ps.ParasolWarning, match="not met"):
+        surrogate = ps.learn(problem, 1e-6, n_nodes=200, solves=12)
+    assert any("the tolerance would take about" in note for note in LearnReport.of(surrogate).notes)
+
+
+def test_a_fixed_matrix_is_proven_for_nothing():
+    (s,) = ps.parameters(s=(0.5, 2.0))
+    problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), s + s**2 * x), ps.Dirichlet(0))
+    surrogate = learned(problem, n_nodes=100)
+    errors, answer = measured(surrogate, 10)
+    assert set(answer.bound_kind) == {"proven"}
+    assert np.all(errors <= answer.bound)
+    assert LearnReport.of(surrogate).met
+
+
+def test_proof_on_request():
+    surrogate = learned(ps.load_problem("reaction-layer"), n_nodes=60, recipe="polynomial", proof=True)
+    answer = surrogate(np.linspace(0.01, 1, 20)[:, None])
+    assert set(answer.bound_kind) == {"proven"}
+    assert np.all(answer.estimate <= answer.bound)
+    without = replace(surrogate, reduced=replace(surrogate.reduced, duals=None))
+    assert without([0.5]).estimate is None
+    assert without([0.5]).probability is None
+
+
+def test_quantities_are_corrected_and_their_bounds_hold(tmp_path):
+    a, k = ps.parameters(a=(0.5, 4.0), k=(1.0, 2.0))
+    wanted = {"mean": ps.Average(), "there": ps.PointValue((0.3, 0.4)), "flux": ps.Flux()}
+    problem = ps.Problem(
+        ps.Disc(), ps.Eq(-a * ps.laplacian(u) + k * u.diff(x), 1 + x), ps.Robin(k, 1, y), quantities=wanted
+    )
+    made = learned(problem, 1e-2, n_nodes=150)
+    model, surrogate = made.solver, ps.load(ps.save(made, tmp_path / "q.parasol"))
+    mus = ps.sample(model, 30, design="random", rng=2)
+    answer, truth = surrogate(mus), [model.solve(mu).quantities for mu in mus]
+    raw = surrogate.quantities(answer.coefficients)
+    assert set(answer.quantity_bound_kind) == {"estimated"}
+    for i, name in enumerate(wanted):
+        true = np.array([row[name] for row in truth])
+        error = np.abs(answer.quantities[name] - true)
+        assert np.median(error) < 0.2 * np.median(np.abs(raw[i, :, 0] - true))
+        assert np.mean(error <= answer.quantity_bounds[name]) >= 0.95
+        assert np.median(answer.quantity_bounds[name] / error) < 60
+        assert answer.quantity_estimates[name].shape == error.shape
