@@ -4,14 +4,12 @@ import warnings
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 from sympy import exp
 
 import parasol as ps
 from parasol.fitting.fit import surrogate_without_map
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.greedy import search
-from parasol.runtime.quantities import quantities_of
 
 
 @cache
@@ -34,13 +32,13 @@ def reduced(n_vectors=20):
 
 
 def with_map():
-    """A polynomial map of it, and two quantities: the mean and the last value."""
-    return _with_quantities(ps.fit(reduced(), "polynomial", n_labels=300))
+    """A polynomial map of it; the problem has two quantities."""
+    return ps.fit(reduced(), "polynomial", n_labels=300)
 
 
 def without_map():
     """The reduced model itself answers."""
-    return _with_quantities(surrogate_without_map(reduced()))
+    return surrogate_without_map(reduced())
 
 
 def proven():
@@ -52,21 +50,13 @@ def proven():
     return replace(with_map(), reduced=found)
 
 
-def _with_quantities(surrogate):
-    modes = surrogate.basis.modes
-    rows = np.stack([np.full(len(modes), 1 / len(modes)), np.eye(len(modes))[-1]])
-    return replace(surrogate, quantities=quantities_of(("mean", "last"), rows, modes, surrogate.basis.weights))
-
-
 @cache
 def resonant():
     """Across a resonance, k = 2π², where several preconditioners take turns: no map, two coefficients in the load."""
     x, y = ps.coordinates("x y")
     k, s = ps.parameters(k=(15.0, 25.0), s=(0.5, 2.0))
     u = ps.unknown("u", x, y)
-    problem = ps.Problem(
-        ps.Box([0, 0], [1, 1]), ps.Eq(-ps.laplacian(u) - k * u, exp(x) * (1 + s * y)), ps.Dirichlet(0)
-    )
+    problem = ps.Problem(ps.Box([0, 0], [1, 1]), ps.Eq(-ps.laplacian(u) - k * u, exp(x) * (1 + s * y)), ps.Dirichlet(0))
     growing = ByEstimate(ps.discretize(problem, ps.lattice(problem.domain, 14)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.ParasolWarning)

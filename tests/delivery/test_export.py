@@ -170,7 +170,9 @@ def test_what_cannot_be_exported_says_why_and_leaves_nothing(surrogate, tmp_path
     foreign = dataclasses.replace(surrogate, map=Mine())
     with pytest.raises(ps.ParasolError, match="a map of kind Mine has no program"):
         ps.export(foreign, target)
-    with pytest.raises(ps.ParasolError, match=r"the reduced model: no map was good enough.*cannot be exported. Fit a map") as said:
+    with pytest.raises(
+        ps.ParasolError, match=r"the reduced model: no map was good enough.*cannot be exported. Fit a map"
+    ) as said:
         ps.export(estimated.without_map(), target)
     assert "\n" not in str(said.value)
     with pytest.raises(ps.ParasolError, match=r"the suffix '.txt' is unknown. Use one of: .onnx"):

@@ -51,17 +51,28 @@ def check_same(tab, surrogate, mus, inputs=None, close=1e-9):
         assert error["value"] == pytest.approx(answer.bounds.values[i] + lost[i], rel=close)
         assert (error["rigorous"], error["probable"]) == (answer.bounds.rigorous[i], answer.bounds.probable[i])
         assert error["estimate"]["value"] == pytest.approx(estimates[i], rel=close)
+        for q in found["quantities"]:
+            name = q["name"]
+            off = answer.quantity_bounds[name][i]
+            assert q["value"] == pytest.approx(answer.quantities[name][i], rel=1e-9, abs=1e-9 * size[i])
+            assert q["estimate"] == pytest.approx(answer.quantity_estimates[name][i], rel=max(close, 1e-6))
+            more = surrogate.quantities.norms[surrogate.quantities.names.index(name), 0] * lost[i]
+            assert off * (1 - 1e-6) <= q["bound"] <= (off + more) * (1 + 1e-6)
         assert error["estimate"]["relative"] == pytest.approx(estimates[i] / size[i], rel=close)
     return answer
 
 
-@pytest.mark.parametrize("kind", ["with_map", "without_map", "proven"])
+@pytest.mark.parametrize("kind", ["with_map", "without_map", "proven", "restricted"])
 def test_the_page_says_what_python_says(show, kind, tmp_path):
-    surrogate = getattr(estimated, kind)()
+    surrogate = (
+        estimated.with_map().restricted(nodes=range(0, 250, 2)) if kind == "restricted" else getattr(estimated, kind)()
+    )
     mus = ps.sample(estimated.model(), 8, rng=3)
     loaded = ps.load(ps.save(surrogate, tmp_path / "model.parasol"))
     answer = check_same(show(loaded), surrogate, mus)
     assert ("proven" in answer.bound_kind) == (kind == "proven")
+    assert set(answer.quantities) == {"average", "at the centre"}
+    assert answer.quantity_estimates is not None
 
 
 def test_preconditioners_take_turns_across_a_resonance(show):
@@ -127,6 +138,7 @@ def test_one_sentence_for_the_bound_and_one_for_the_estimate(show):
         assert "The relative error itself is estimated at" in said
     tab.wait_for_timeout(700)
     assert "The relative error itself is estimated at" in tab.inner_text("#spoken")
+    assert "(estimated)" in tab.inner_text("#quantities")
     assert "print(answer.estimate)" in tab.inner_text("#python")
 
 
@@ -151,7 +163,9 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch):
     assert '"kind":"none"' in html
     assert "Left out to keep this page small: estimate of the error (0." in html
     monkeypatch.setattr(bounds, "_ANSWERING", 1)
-    with pytest.raises(ps.ParasolError, match=r"reduced model, which a page cannot compute.*Use parasol serve, or fit a map"):
+    with pytest.raises(
+        ps.ParasolError, match=r"reduced model, which a page cannot compute.*Use parasol serve, or fit a map"
+    ):
         page("without_map")
 
 

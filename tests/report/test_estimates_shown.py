@@ -70,6 +70,13 @@ def test_the_table_and_the_json_of_an_answer(surrogate, path, tmp_path):
     for i in range(len(MUS)):  # one of a kind is called by its own word
         row = AnswerReport(surrogate(MUS[i])).error_rows()["relative error"]
         assert row.endswith({"proven": ", proven", "probable": PROBABLE}[answer.bound_kind[i]])
+        one = surrogate(MUS[i])
+        about, off = one.quantity_estimates["average"], one.quantity_bounds["average"]
+        words = f", off by about {about:.1e}, at most {off:.1e} ({one.quantity_bound_kind})"
+        assert AnswerReport(one).error_rows()["average"].endswith(words)
+    assert facts["quantity_estimates"]["average"] == pytest.approx(
+        np.max(answer.quantity_estimates["average"]), rel=1e-6
+    )
     beyond = AnswerReport(surrogate([5.0, 1.0], extrapolate=True)).error_rows()["relative error"]
     assert "nothing is claimed outside the box" in beyond
 
@@ -83,6 +90,7 @@ def test_files_hold_it(surrogate, path, tmp_path):
     first = table[np.unique(table["sample"], return_index=True)[1]]
     assert np.array_equal(first["estimate"], answer.estimate)
     assert np.array_equal(first["bound"], answer.bound)
+    assert np.array_equal(arrays["estimate of quantity: average"], answer.quantity_estimates["average"])
     one = surrogate(MUS[0])
     assert np.load(write_answer(one, tmp_path / "one.npz", bounds=True))["estimate"] == one.estimate
 
@@ -93,6 +101,7 @@ def test_datasets_hold_it(surrogate, tmp_path):
     answer = surrogate(MUS)
     with xarray.open_dataset(write_answer(answer, tmp_path / "u.nc", bounds=True)) as found:
         assert np.array_equal(found["estimate"], answer.estimate)
+        assert np.array_equal(found["estimate of average"], answer.quantity_estimates["average"])
         assert found["bound_kind"].values.tolist() == answer.bound_kind
         assert PROBABLE in found["bound_kind"].attrs["meaning"]
     single = surrogate(MUS[0]).to_xarray(bounds=True)
@@ -103,7 +112,8 @@ def test_datasets_hold_it(surrogate, tmp_path):
 def test_a_surrogate_says_what_its_estimates_are_made_of(surrogate, path):
     text, about = run("info", path), SurrogateReport(surrogate).to_dict()
     assert PROBABLE in text
-    assert "by 20 random duals at 6 parameters, checked with 3 fresh solves" in text
+    m = len(surrogate.reduced.duals.mus)
+    assert f"by 20 random duals at {m} parameters, checked with 3 fresh solves" in text
     assert about["estimate"]["probability"] == pytest.approx(0.99972, abs=1e-5)
     assert about["estimate"]["factor"] == 2.5
     has_constants = surrogate.reduced.certificate is not None
@@ -148,7 +158,11 @@ def test_data_prove_nothing(tmp_path):
 
 def test_learning_with_proof(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ("learn", "reaction-layer", "-t", "1e-2", "--nodes", "60", "--recipe", "polynomial")
+    (tmp_path / "mine.py").write_text(
+        "import parasol as ps\nx, y = ps.coordinates('x y')\n(a,) = ps.parameters(a=(1.0, 4.0))\nu = ps.unknown('u', x, y)\n"
+        "disc = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u), 4), ps.Dirichlet(1 + x))\n"
+    )
+    words = ("learn", "mine.py", "-t", "1e-2", "--nodes", "100", "--recipe", "polynomial")
     assert ", with a probability of 0.9997 each" in run(*words, "--out", "probable.parasol")
     text = run(*words, "--proof", "--out", "proven.parasol", "--json", "facts.json")
     assert json.loads((tmp_path / "facts.json").read_text())["learn"]["proven"] > 0.9

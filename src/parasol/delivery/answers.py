@@ -170,8 +170,10 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
     for name, found in answer.quantities.items() if surrogate.quantities is not None else ():
         plain = name.replace("/", " per ")  # a slash would make a folder of it in the file
         arrays[free_name(f"quantity: {plain}", arrays)] = np.asarray(found)
-        if bounds:
-            arrays[free_name(f"bound of quantity: {plain}", arrays)] = np.asarray(answer.quantity_bounds[name])
+        known = [("bound", answer.quantity_bounds), ("estimate", answer.quantity_estimates)] if bounds else []
+        for word, sizes in known:
+            if sizes is not None:
+                arrays[free_name(f"{word} of quantity: {plain}", arrays)] = np.asarray(sizes[name])
     return arrays
 
 

@@ -47,11 +47,10 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
         # a slash would make a group of it in the file
         text = name.replace("/", " per ")
         variables[_free(text, coordinates, variables)] = ((*samples, *times), found)
-        if bounds:
-            variables[_free(f"bound of {text}", coordinates, variables)] = (
-                (*samples, *times),
-                answer.quantity_bounds[name],
-            )
+        known = [("bound", answer.quantity_bounds), ("estimate", answer.quantity_estimates)] if bounds else []
+        for word, sizes in known:
+            if sizes is not None:
+                variables[_free(f"{word} of {text}", coordinates, variables)] = ((*samples, *times), sizes[name])
     if bounds:
         words = {"long_name": "bound of the relative error of the whole field"}
         variables[_free("bound", coordinates, variables)] = (samples, answer.bound, words)

@@ -59,6 +59,11 @@ class AnswerReport:
         return {name: float(np.max(bound)) for name, bound in known.items()}
 
     @property
+    def quantity_estimates(self) -> dict[str, float]:
+        """By how much each quantity is typically off, the most of all parameters, where the residual has corrected it."""
+        return {name: float(np.max(size)) for name, size in (self.answer.quantity_estimates or {}).items()}
+
+    @property
     def discretisation(self) -> np.ndarray | None:
         """Estimates of the full solver's own error, (n_samples,)."""
         found = self.answer.discretisation
@@ -85,6 +90,7 @@ class AnswerReport:
             "discretisation": None if self.discretisation is None else _range(self.discretisation),
             "quantities": {name: _range(value) for name, value in answer.quantities.items()},
             "quantity_bounds": self.quantity_bounds,
+            "quantity_estimates": self.quantity_estimates,
             "seconds": self.seconds,
             "files": self.files,
             "warnings": self.warnings,
@@ -122,10 +128,14 @@ class AnswerReport:
             off = float(np.max(self.discretisation))
             known = f"about {off:.1e} of its solver against the equation, estimated"
             rows["discretisation error"] = known if np.isfinite(off) else "not known here"
-        bounds = self.quantity_bounds
+        bounds, sizes = self.quantity_bounds, self.quantity_estimates
         for name, value in self.answer.quantities.items():
-            off = bounds.get(name, np.inf)
-            rows[name] = _words(value) + (f", off by at most {off:.1e}" if np.isfinite(off) else "")
+            off, about = bounds.get(name, np.inf), sizes.get(name, np.inf)
+            known = {f"about {about:.1e}": about, f"at most {off:.1e}": off}
+            parts = [words for words, size in known.items() if np.isfinite(size)]
+            rows[name] = _words(value) + (f", off by {', '.join(parts)}" if parts else "")
+            if len(parts) == 2:  # such a bound has a word of its own
+                rows[name] += f" ({', '.join(np.unique(self.answer.quantity_bound_kind))})"
         return rows
 
 

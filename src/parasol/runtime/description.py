@@ -164,7 +164,9 @@ class SurrogateReport:
             if reduced.certificate is None:
                 return f"for each answer, a multiple of its estimated error, {probable}"
             known = f"constants known at {reduced.certificate.n_anchors} parameters"
-            rest = "" if reduced.duals is None else f"; where they prove nothing, a multiple of the estimate, {probable}"
+            rest = (
+                "" if reduced.duals is None else f"; where they prove nothing, a multiple of the estimate, {probable}"
+            )
             return f"for each answer, from its residual; {known}{rest}"
         if conformal is None:
             return "none: nothing is known about the errors"

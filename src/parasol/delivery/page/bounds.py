@@ -11,8 +11,9 @@ from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree
 from parasol.errors import FormulaError, InputError
 from parasol.runtime.certificate import LEAST, SAFETY
-from parasol.runtime.duals import RIDGE, WIDTH, RandomDuals
+from parasol.runtime.duals import RIDGE, TYPICAL, WIDTH, RandomDuals
 from parasol.runtime.provenance import Provenance
+from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.surrogate import Surrogate
@@ -51,7 +52,7 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
         mine = Pack()
         mine.texts = list(pack.texts)
         try:
-            found = _reduced(reduced, spans, mine, triangles=triangles, duals=duals)
+            found = _reduced(reduced, spans, mine, triangles=triangles, duals=duals, wanted=surrogate.quantities)
         except FormulaError as error:  # a coefficient that a page cannot compute
             reason = f"The certificate was left out of this page: {error}"
             break
@@ -109,7 +110,15 @@ def _measured(made: Provenance) -> dict[str, float]:
     }
 
 
-def _reduced(reduced: ReducedModel, spans: list[Span], pack: Pack, *, triangles: bool, duals: bool) -> dict:
+def _reduced(
+    reduced: ReducedModel,
+    spans: list[Span],
+    pack: Pack,
+    *,
+    triangles: bool,
+    duals: bool,
+    wanted: Quantities | None,
+) -> dict:
     known, theta = reduced.certificate, reduced.load_theta
     spanned = _spanned(theta, spans)
 
@@ -131,7 +140,7 @@ def _reduced(reduced: ReducedModel, spans: list[Span], pack: Pack, *, triangles:
         },
         "nearest": None if known is not None else _nearest(reduced, pack),
         "residuals": [_residual(residual, of_modes if triangles else None, pack) for residual in reduced.residuals],
-        "duals": _duals(reduced.duals, of_modes, pack) if duals and reduced.duals is not None else None,
+        "duals": _duals(reduced.duals, of_modes, wanted, pack) if duals and reduced.duals is not None else None,
     }
 
 
@@ -142,16 +151,30 @@ def _nearest(reduced: ReducedModel, pack: Pack) -> dict:
     return {"squares": pack.add(duals.normal[:, places, places]), "right": pack.add(duals.right[:, places])}
 
 
-def _duals(duals: RandomDuals, of_modes: Callable[[np.ndarray], np.ndarray], pack: Pack) -> dict:
-    """The random duals, columns of spanned functions as those of their modes."""
-    k, m, n_columns = duals.blocks.shape
-    columns = of_modes(duals.blocks.reshape(k * m, n_columns))
+def _duals(
+    duals: RandomDuals, of_modes: Callable[[np.ndarray], np.ndarray], wanted: Quantities | None, pack: Pack
+) -> dict:
+    """The random duals and those of the quantities, columns of spanned functions as those of their modes."""
+
+    def blocks(columns: np.ndarray) -> dict:
+        n, m, n_columns = columns.shape
+        return pack.add(of_modes(columns.reshape(n * m, n_columns)).reshape(n, m, -1))
+
+    outputs = None
+    if wanted is not None and duals.outputs is not None and len(duals.outputs) == len(wanted.names):
+        outputs = {
+            "blocks": blocks(duals.outputs),
+            "tests": pack.add(duals.output_tests),
+            "test_rows": pack.add(duals.test_rows),
+            "slack": TYPICAL * duals.output_ratio / WIDTH,
+        }
     return {
         "normal": pack.add(duals.normal),
         "right": pack.add(duals.right),
         "size": duals.size,
         "ridge": RIDGE,
-        "blocks": pack.add(columns.reshape(k, m, -1)),
+        "blocks": blocks(duals.blocks),
+        "outputs": outputs,
         "factor": WIDTH * duals.ratio,  # what the inverses leave of the identity comes on top
         "probability": duals.probability,
     }

@@ -191,7 +191,7 @@ const Numbers = (() => {
       if (model.bound.kind === "certificate" || model.bound.kind === "probable") {
         const estimate = found.estimate === null ? null : Math.hypot(found.estimate, lost);
         const about = estimate === null ? null : { value: estimate, relative: size > 0 ? estimate / size : Infinity };
-        return { ...relative(found.value + lost, size, found.rigorous), probable: found.probable, estimate: about };
+        return { ...relative(found.value + lost, size, found.rigorous), probable: found.probable, estimate: about, corrections: found.corrections };
       }
       const least = size - found.value; // no more than the norm of the solution
       return { ...found, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity) };
@@ -200,11 +200,12 @@ const Numbers = (() => {
     function quantities(c, time, error) {
       const found = model.quantities;
       if (!found) return [];
-      const [, steps, d] = found.rows.shape;
+      const [, steps, d] = found.rows.shape, rows = found.names.map((_, q) => found.rows.data.subarray((q * steps + time) * d, (q * steps + time + 1) * d));
       return found.names.map((name, q) => {
-        let value = 0;
-        for (let k = 0; k < d; k++) value += found.rows.data[(q * steps + time) * d + k] * c[k];
-        return { name, value, bound: found.norms.data[q * steps + time] * error };
+        const value = rows[q].reduce((sum, x, k) => sum + x * c[k], 0), bound = found.norms.data[q * steps + time] * error.value;
+        if (!error.corrections) return { name, value, bound, estimate: null };
+        const { value: more, left, most } = error.corrections[q], all = bound + Math.abs(more);
+        return { name, value: value + more, bound: error.rigorous ? all : Math.min(most, all), estimate: left };
       });
     }
 
@@ -216,7 +217,7 @@ const Numbers = (() => {
 
     function answer(inputs, { which = 0, time = 0 } = {}) {
       const mu = expand(inputs), c = coefficients(mu, inputs), error = bound(inputs, mu, c);
-      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error.value), discretisation: discretisation(mu) };
+      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error), discretisation: discretisation(mu) };
     }
 
     return { expand, coefficients, field, bound, quantities, discretisation, answer };

@@ -127,7 +127,8 @@
     quantities() {
       $("quantities").hidden = !answer.quantities.length;
       if (!answer.quantities.length) return;
-      const cell = (q) => make("td", {}, words(q.value, 6), make("span", {}, Number.isFinite(q.bound) ? ` ± ${words(q.bound, 2)}` : ""));
+      const kind = (q) => (q.estimate === null || answer.bound.rigorous ? "" : " (estimated)"); // such a bound has a word of its own
+      const cell = (q) => make("td", {}, words(q.value, 6), make("span", {}, Number.isFinite(q.bound) ? ` ± ${words(q.bound, 2)}${kind(q)}` : ""));
       $("quantities").replaceChildren(make("h2", {}, "Quantities"), make("table", {}, ...answer.quantities.map((q) => make("tr", {}, make("th", { scope: "row" }, q.name), cell(q)))));
     },
   };

@@ -196,19 +196,32 @@ const Reduced = (() => {
     for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
       allowance += Math.abs(c[k] * theta[q]) * noise[k * terms + q];
     }
-    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c) : null;
+    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities) : null;
     const proven = known.rigorous && weighted.triangle !== null, probable = about !== null && !proven;
     const value = probable ? about.factor * about.value + allowance
       : (Numbers.norm(residualOf(weighted, theta, phi, c)) + allowance) / known.sigma;
     // what rounding leaves of a full solve is no error of the answer, and no estimate can see below it
     const seen = about === null ? null : Math.hypot(about.value, reduced.residuals[0].precision * size);
-    return { value, rigorous: proven, probable, estimate: seen };
+    return { value, rigorous: proven, probable, estimate: seen, corrections: about && about.corrections };
   }
 
-  function estimate(duals, theta, phi, c) {
+  function estimate(duals, theta, phi, c, quantities) {
     // sqrt of the mean of (z_i P (f - A V c))^2 over random vectors z_i, P being inverses combined so that P A is near 1
-    const [count, m, columns] = duals.blocks.shape, { normal, right, size, ridge } = duals;
-    const matrix = new Float64Array(m * m), wanted = new Float64Array(m), terms = theta.length;
+    const { a, missed } = inverse(duals, theta), z = new Float64Array(duals.blocks.shape[2]), terms = theta.length;
+    z.set(phi);
+    for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) z[phi.length + k * terms + q] = -c[k] * theta[q];
+    const seen = functionals(duals.blocks, a, z), value = Numbers.norm(seen) / Math.sqrt(seen.length), factor = duals.factor / (1 - missed);
+    const unseen = duals.outputs && unseenBy(duals.outputs, quantities.rows.data, a, theta, phi.length, c.length);
+    // for each quantity what the residual adds to it, what that leaves typically, and at most as far as one may guess
+    const corrections = unseen && Array.from(functionals(duals.outputs.blocks, a, z), (more, o) => (
+      { value: more, left: unseen[o] * value, most: duals.outputs.slack * factor * unseen[o] * value }));
+    return { value, factor, corrections };
+  }
+
+  function inverse(duals, theta) {
+    // the weights a of the inverses, and how far P A is from the identity
+    const { normal, right, size, ridge } = duals, m = right.shape[1], terms = theta.length;
+    const matrix = new Float64Array(m * m), wanted = new Float64Array(m);
     for (let q = 0, at = 0; q < terms; q++) {
       for (let j = 0; j < m; j++) wanted[j] += theta[q] * right.data[q * m + j];
       for (let p = q; p < terms; p++) for (let i = 0; i < m * m; i++) matrix[i] += theta[q] * theta[p] * normal.data[at++];
@@ -217,21 +230,38 @@ const Reduced = (() => {
     for (let i = 0; i < m; i++) for (let j = 0; j < m; j++) matrix[i * m + j] = matrix[i * m + j] / (scale[i] * scale[j]) + (i === j ? ridge : 0);
     const a = factored(matrix, m)(wanted.map((x, j) => x / scale[j])).map((x, j) => x / scale[j]);
     const left = 1 - a.reduce((sum, x, j) => sum + x * wanted[j], 0) / size;
-    const missed = Math.sqrt(Math.min(1, Math.max(0, left)));
-    const z = new Float64Array(columns);
-    z.set(phi);
-    for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) z[phi.length + k * terms + q] = -c[k] * theta[q];
-    let total = 0;
-    for (let i = 0, at = 0; i < count; i++) {
-      let seen = 0;
-      for (let j = 0; j < m; j++) {
-        let sum = 0;
-        for (let l = 0; l < columns; l++) sum += duals.blocks.data[at++] * z[l];
-        seen += a[j] * sum;
-      }
-      total += seen * seen;
+    return { a, missed: Math.sqrt(Math.min(1, Math.max(0, left))) };
+  }
+
+  function functionals({ data, shape: [count, m, columns] }, a, z) {
+    const out = new Float64Array(count);
+    for (let i = 0, at = 0; i < count; i++) for (let j = 0; j < m; j++) {
+      let sum = 0;
+      for (let l = 0; l < columns; l++) sum += data[at++] * z[l];
+      out[i] += a[j] * sum;
     }
-    return { value: Math.sqrt(total / count), factor: duals.factor / (1 - missed) };
+    return out;
+  }
+
+  function unseenBy(outputs, rows, a, theta, loads, d) {
+    // for each quantity the typical part of an error that its correction misses, on the modes or on other functions
+    const { blocks, tests, test_rows } = outputs, n = test_rows.shape[1];
+    return Array.from({ length: blocks.shape[0] }, (_, o) => Math.max(
+      gap(blocks, o, loads, rows.subarray(o * d, (o + 1) * d), a, theta), gap(tests, o, 0, test_rows.data.subarray(o * n, (o + 1) * n), a, theta)));
+  }
+
+  function gap({ data, shape: [, m, columns] }, o, start, wanted, a, theta) {
+    // the quantity o of functions (`wanted`), less that of P A of them: the root of the mean square
+    const n = wanted.length;
+    let total = 0;
+    for (let l = 0; l < n; l++) {
+      let rest = wanted[l];
+      for (let j = 0; j < m; j++) for (let q = 0; q < theta.length; q++) {
+        rest -= a[j] * theta[q] * data[(o * m + j) * columns + start + l * theta.length + q];
+      }
+      total += rest * rest;
+    }
+    return Math.sqrt(total / n);
   }
 
   return { coefficients, bound };

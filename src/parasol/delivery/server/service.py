@@ -245,7 +245,11 @@ def _bounds(answer: Answer) -> dict[str, Any]:
 
 def _quantities(question: Question, answer: Answer) -> dict[str, Any]:
     _check_finite("quantities", *answer.quantities.values())
-    bounds = {"quantity_bounds": answer.quantity_bounds} if question.bounds else {}
+    bounds: dict[str, Any] = {}
+    if question.bounds:
+        bounds = {"quantity_bounds": answer.quantity_bounds, "quantity_bound_kind": answer.quantity_bound_kind}
+        if answer.quantity_estimates is not None:
+            bounds["quantity_estimates"] = answer.quantity_estimates
     return {"quantities": answer.quantities, **bounds}
 
 

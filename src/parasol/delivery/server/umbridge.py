@@ -1,7 +1,8 @@
 """The UM-Bridge protocol (1.0, which 0.9 clients speak too): a surrogate as a model for samplers in any language.
 
 Every model offered is y = R c(μ) with its own matrix R: the field, the quantities of interest, or the coefficients
-themselves. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed.
+themselves. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed. What the residual may
+add to a quantity (`Answer.quantities`) is left out here, so that values and slopes belong together.
 """
 
 from __future__ import annotations
