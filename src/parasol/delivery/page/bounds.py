@@ -19,7 +19,6 @@ from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.surrogate import Surrogate
 from parasol.runtime.theta import Theta
 
-
 _ANSWERING = 10_000_000  # characters of a reduced model that answers in place of a map
 
 

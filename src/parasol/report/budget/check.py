@@ -183,7 +183,9 @@ class Budget:
     @property
     def _kind(self) -> str:
         """What is known of the bounds, in words."""
-        parts = [f"{100 * np.mean(self.rigorous):.0f} % proven"] if np.any(self.rigorous) else []
+        parts = []
+        if self.rigorous is not None and np.any(self.rigorous):
+            parts.append(f"{100 * np.mean(self.rigorous):.0f} % proven")
         if self.probable is not None and np.any(self.probable):
             parts.append(f"{100 * np.mean(self.probable):.0f} % probable: {self.level:.4f} for each parameter")
         return ", ".join(parts) or f"level {self.level:.2g}"
