@@ -53,7 +53,7 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
         try:
             found = _reduced(reduced, spans, mine, triangles=triangles, duals=duals, wanted=surrogate.quantities)
         except FormulaError as error:  # a coefficient that a page cannot compute
-            reason = f"The certificate was left out of this page: {error}"
+            reason = f"The error bound was left out of this page: {error}"
             break
         size = mine.size - pack.size
         largest = max(largest, size)
@@ -64,7 +64,7 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
             if proves or duals:
                 return found, {"kind": "certificate" if proves else "probable", "reason": reason}
             return found, {"kind": "none", "reason": reason, "measured": _measured(surrogate.provenance)}
-        reason = _left_out(reduced, False, False, largest)
+        reason = f"It takes {1e-6 * size:.1f} MB." if answers else _left_out(reduced, False, False, largest)
     if answers:
         raise InputError(
             f"the answers are those of the reduced model, which a page cannot compute. {reason} Use parasol serve, or fit a "
@@ -92,8 +92,8 @@ def _choices(reduced: ReducedModel | None, answers: bool) -> list[tuple[bool, bo
 
 
 def _left_out(reduced: ReducedModel, proves: bool, duals: bool, size: int) -> str:
-    missing = [*["certificate"] * (reduced.certificate is not None and not proves)]
-    missing += ["estimate of the error"] * (reduced.duals is not None and not duals)
+    missing = ["certificate"] if reduced.certificate is not None and not proves else []
+    missing += ["estimate of the error"] if reduced.duals is not None and not duals else []
     words = f"Left out to keep this page small: {', '.join(missing)} ({1e-6 * size:.1f} MB in all)."
     return words if missing else ""
 
