@@ -16,7 +16,7 @@ from parasol.fitting.maps import Recipe
 from parasol.fitting.units import field_weights, unknown_labels
 from parasol.learning.comparing import box_corners, probes
 from parasol.learning.report import PROVEN, Evidence, Outcome, Step, measured_on
-from parasol.learning.solves import SolveCache, Solver
+from parasol.learning.solves import Limits, SolveCache, Solver
 from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.by_estimate import ByEstimate
@@ -124,6 +124,13 @@ def learn_linear(
     notes = _remarks(basis, tolerance, fresh)
     history = tuple(Step(i + 1, bound) for i, bound in enumerate(basis.found.history))
     return _measured(Outcome(surrogate, met, bound, limit, history, evidence, notes=notes), basis.checks)
+
+
+def n_solves(model: Model, tolerance: float, rng: int) -> int:
+    """How many full solves `learn_linear` would take with this model, found by making them."""
+    cache = SolveCache(model, Limits())
+    _basis(model, tolerance, cache, rng)
+    return cache.n_solves
 
 
 def check_box(model: Model, rng: int) -> None:
