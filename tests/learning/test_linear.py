@@ -14,6 +14,14 @@ x, y = ps.coordinates("x y")
 u = ps.unknown("u", x, y)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def cheap_maps():
+    """A polynomial or the reduced model: what takes long to train is tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("parasol.learning.linear.maps_to_try", lambda *_, **__: ("polynomial",))
+        yield
+
+
 def learned(problem, tolerance=1e-3, **options):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the discretisation error")
@@ -75,6 +83,38 @@ def test_winds_from_all_sides():
     ratio = answer.estimate / errors
     assert 1 / 3 < np.min(ratio) < np.max(ratio) < 3
     assert np.all(errors <= answer.bound)
+
+
+def hard(name):
+    """Problems at the edge, each with its tolerance and the most full solves it may take."""
+    a, b = ps.parameters(a=(0.1, 10.0, "log"), b=(0.0, 5.0))
+    (nu,), (wide,) = ps.parameters(nu=(1e-3, 1.0, "log")), ps.parameters(wide=(1e-4, 1e4, "log"))
+    (k,), (t,) = ps.parameters(k=(5.0, 5.783)), ps.parameters(t=(1e-3, 1.0))
+    v, disc = ps.unknown("v", x, y), ps.Disc()
+    coupled = [ps.Eq(-ps.laplacian(u) + b * v, 1), ps.Eq(-a * ps.laplacian(v) - b * u, 1e6 * x)]
+    cases = {
+        "convection": (ps.Box((0, 0), (1, 1)), ps.Eq(-nu * ps.laplacian(u) + u.diff(x), 1), ps.Dirichlet(0)),
+        "decades": (disc, ps.Eq(-ps.laplacian(u) + wide * u, 1 + x), ps.Dirichlet(0)),
+        "near-singular": (disc, ps.Eq(-ps.laplacian(u) - k * u, 1 + x), ps.Dirichlet(0)),  # singular at 5.7832
+        "system": (disc, coupled, [ps.Dirichlet(0), ps.Dirichlet(1e6 * y)]),
+        "rounding": (disc, ps.Eq(-t * ps.laplacian(u), t * x**2 + 1), ps.Dirichlet(0)),
+    }
+    return ps.Problem(*cases[name])
+
+
+@pytest.mark.parametrize("name", ["convection", "decades", "near-singular", "system", "rounding"])
+def test_hard_cases(name):
+    surrogate = learned(hard(name), n_nodes=150)
+    errors, answer = measured(surrogate, 40)
+    report = LearnReport.of(surrogate)
+    assert report.met
+    assert report.solves <= 40
+    assert np.max(errors) <= 1e-3
+    seen = errors > 1e-11
+    assert np.all(errors <= answer.bound)
+    ratio = answer.estimate[seen] / errors[seen]
+    assert np.all((ratio > 1 / 3) & (ratio < 3))
+    assert np.median(answer.bound[seen] / errors[seen]) < 4 if seen.any() else name == "rounding"
 
 
 def test_what_is_solved_already_is_repaired_and_counted(resonant):

@@ -139,7 +139,7 @@ def search(
             bounds = _relative(growing, reduced, mus, exhausted)
         else:
             bounds = _watched(growing, reduced, mus, exhausted, bounds)
-        enough = len(chosen) >= min(least, most) or np.max(bounds) == 0.0
+        enough = len(chosen) >= min(least, most) or mode is None
         while draws and enough and np.max(bounds) <= aim and reduced is not None:
             draws -= 1
             mus = candidates_for(model, 2 - draws)
