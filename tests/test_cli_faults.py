@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -121,6 +122,14 @@ def test_theorem_keeps_its_surrogate_elsewhere_too(mine, monkeypatch):
 
 
 # ---- signals --------------------------------------------------------------------------------------------------------
+SLOW_BEGINNING = """
+import time
+from parasol.reduction import by_estimate
+def slowly(*_, **__):
+    open("begun", "w").close()
+    time.sleep(30)
+by_estimate.affine_form = slowly
+"""
 SLOW_CONSTANTS = """
 import time
 from parasol.reduction import certificate
@@ -166,11 +175,19 @@ def stopped(folder: Path, how: signal.Signals, *words, terminal: bool = False) -
     return status, said.decode().replace("\r\n", "\n")
 
 
-def test_stopped_during_the_constants_no_solve_is_kept(mine):
-    (mine / "mine.py").write_text(PROBLEM + SLOW_CONSTANTS)
+def test_stopped_before_the_first_solve_none_is_kept(mine):
+    (mine / "mine.py").write_text(PROBLEM + SLOW_BEGINNING)
     status, said = stopped(mine, signal.SIGINT, *LEARN, "--store", "kept")
     line = "parasol: no new full solve was finished, so kept holds none of this run.\n"
     assert (status, said) == (130, f"{line}parasol: interrupted\n")
+    assert not (mine / "kept" / "lock").exists()
+
+
+def test_stopped_during_the_constants_the_solves_are_kept(mine):
+    (mine / "mine.py").write_text(PROBLEM + SLOW_CONSTANTS)
+    status, said = stopped(mine, signal.SIGINT, *LEARN, "--proof", "--store", "kept")
+    assert status == 130
+    assert re.search(r"parasol: \d+ new full solves are kept in kept. Run the same command again to go on.\n", said)
     assert not (mine / "kept" / "lock").exists()
 
 
@@ -186,7 +203,7 @@ def test_terminated_during_the_solves_they_are_counted(mine):
 
 
 def test_termination_brings_the_cursor_back(mine):
-    (mine / "mine.py").write_text(PROBLEM + SLOW_CONSTANTS)
+    (mine / "mine.py").write_text(PROBLEM + SLOW_BEGINNING)
     status, said = stopped(mine, signal.SIGTERM, *LEARN, terminal=True)
     assert status == 143
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1  # hidden, shown

@@ -303,9 +303,12 @@ def test_what_cannot_be_saved_anywhere_is_not_tried_elsewhere(tmp_path):
 
 def test_a_page_without_its_certificate_is_not_made_because_of_a_mistake(monkeypatch):
     bounds = import_module("parasol.delivery.page.bounds")
-    monkeypatch.setattr(bounds, "_certificate", mistake)
+    monkeypatch.setattr(bounds, "_reduced", mistake)
+    surrogate = SimpleNamespace(
+        reduced=SimpleNamespace(certificate=object(), duals=None), map=object(), quantities=None
+    )
     with pytest.raises(InputError, match="on purpose"):
-        bounds.bound_program(SimpleNamespace(reduced=object()), [], bounds.Pack(), 0)
+        bounds.bound_program(surrogate, [], bounds.Pack(), 0)
 
 
 def test_what_needs_a_package_that_is_missing_names_it(monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from scipy import sparse
 
+import estimated
 import parasol as ps
 from hidden_layer import HiddenLayer
 from parasol.delivery import onnx_export
@@ -169,6 +170,11 @@ def test_what_cannot_be_exported_says_why_and_leaves_nothing(surrogate, tmp_path
     foreign = dataclasses.replace(surrogate, map=Mine())
     with pytest.raises(ps.ParasolError, match="a map of kind Mine has no program"):
         ps.export(foreign, target)
+    with pytest.raises(
+        ps.ParasolError, match=r"the reduced model: no map was good enough.*cannot be exported. Fit a map"
+    ) as said:
+        ps.export(estimated.without_map(), target)
+    assert "\n" not in str(said.value)
     with pytest.raises(ps.ParasolError, match=r"the suffix '.txt' is unknown. Use one of: .onnx"):
         ps.export(surrogate, tmp_path / "model.txt")
     with pytest.raises(ps.ParasolError, match="dtype"):

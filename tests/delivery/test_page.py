@@ -415,7 +415,7 @@ def test_a_certificate_that_is_too_large_is_left_out_and_said_so(helmholtz, monk
     monkeypatch.setattr(contents, "_LARGEST", 100_000)
     html = ps.explore(helmholtz).html
     assert '"kind":"none"' in html
-    assert "MB and was left out" in html
+    assert "Left out to keep this page small: certificate" in html
 
 
 def test_a_page_for_helmholtz_is_small_and_whole(helmholtz, tmp_path):

@@ -155,6 +155,7 @@ def test_bounds_and_quantities_have_their_own_routes(client, surrogate):
         "relative": answer.bound,
         "absolute": answer.bounds.values[0],
         "rigorous": True,
+        "bound_kind": "proven",
         "extrapolated": False,
     }
     got = post(client, "/v1/quantities", mus=MUS[0], bounds=True)

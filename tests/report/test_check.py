@@ -126,6 +126,7 @@ def test_figure(learned, tmp_path):
         "projection",
         "map",
         "error",
+        "estimate",
         "bound",
     ]
     assert np.array_equal(axes[1].lines[0].get_ydata(), np.sort(budget.errors))

@@ -50,6 +50,12 @@ def learn(
         str | None,
         typer.Option(metavar="FILE", help="Learn from data instead: an .npz with mus and solutions, or a store."),
     ] = None,
+    proof: Annotated[
+        bool,
+        typer.Option(
+            "--proof", help="Compute constants that prove the bound of a linear steady problem where they can; slower."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell the plan and the cost of a solve, learn nothing.")
     ] = False,
@@ -77,6 +83,8 @@ def learn(
 
     if problem is None and data is None:
         raise InputError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
+    if proof and data is not None:
+        raise InputError("data prove nothing: --proof needs an equation. Leave one of --proof and --data out.")
     check_json(json_file)
     if not dry_run:
         check_place(out, None)
@@ -92,7 +100,7 @@ def learn(
                 facts, rows = found.facts(), found.rows()
             else:
                 limits = {"solves": solves, "seconds": seconds, "data": data, "jobs": jobs, "recipe": recipe}
-                surrogate = learn_surrogate(declared, **wish, **limits, progress=stage)
+                surrogate = learn_surrogate(declared, **wish, **limits, proof=proof, progress=stage)
                 stage("writing the model")
                 path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
                 kept = ("problem", "equation", "tolerance", "measured", "learn")

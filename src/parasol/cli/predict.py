@@ -34,7 +34,9 @@ def predict(
     ] = None,
     bounds: Annotated[
         bool,
-        typer.Option("--bounds", help="Write the error bounds too: in .npz, .nc, and the .csv of many parameters."),
+        typer.Option(
+            "--bounds", help="Write error bounds and estimates too: in .npz, .nc, and the .csv of many parameters."
+        ),
     ] = False,
     out: Annotated[
         list[str] | None,

@@ -33,9 +33,9 @@ def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> P
     The answer to one parameter makes the files that `write_field` makes of a full solve. To several: `.npy` holds the
     values (n_samples, n_values); `.npz` mus, points, times and each unknown by its name (n_samples, [n_times,] n_nodes);
     `.csv` the table of each sample beneath that of the one before, with its number and its parameters first. With `bounds`
-    the relative error bounds go along in `.npz`, `.csv` (of several) and `.nc`, in the first and the last those of the
-    quantities too. These say as well which samples are
-    `extrapolated`, where any is. The file appears complete or not at all.
+    the relative error bounds and estimates go along in `.npz`, `.csv` (of several) and `.nc`, in the first and the last
+    the bounds of the quantities and the kinds of the bounds too. These say as well which samples are `extrapolated`, where
+    any is. The file appears complete or not at all.
     """
     path = check_output(path, ANSWER_SUFFIXES if answer.single else MANY_SUFFIXES)
     suffix = path.suffix.lower()
@@ -159,7 +159,9 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
     if layout.times is not None:
         arrays["times"] = layout.times
     if bounds:
-        arrays["bound"] = np.asarray(answer.bound)
+        arrays |= {"bound": np.asarray(answer.bound), "bound_kind": np.asarray(answer.bound_kind)}
+        if answer.estimate is not None:
+            arrays["estimate"] = np.asarray(answer.estimate)
     if np.any(answer.extrapolated):
         arrays["extrapolated"] = np.asarray(answer.extrapolated)
     for i, name in enumerate(layout.names):
@@ -168,8 +170,10 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
     for name, found in answer.quantities.items() if surrogate.quantities is not None else ():
         plain = name.replace("/", " per ")  # a slash would make a folder of it in the file
         arrays[free_name(f"quantity: {plain}", arrays)] = np.asarray(found)
-        if bounds:
-            arrays[free_name(f"bound of quantity: {plain}", arrays)] = np.asarray(answer.quantity_bounds[name])
+        known = [("bound", answer.quantity_bounds), ("estimate", answer.quantity_estimates)] if bounds else []
+        for word, sizes in known:
+            if sizes is not None:
+                arrays[free_name(f"{word} of quantity: {plain}", arrays)] = np.asarray(sizes[name])
     return arrays
 
 
@@ -197,6 +201,8 @@ def _write_values(answer: Answer, path: Path) -> None:
 
 def _write_tables(answer: Answer, path: Path, bounds: bool) -> None:
     extra = {"bound": answer.bounds.relative} if bounds else {}
+    if bounds and answer.estimates is not None:
+        extra["estimate"] = answer.estimates.relative
     if np.any(answer.extrapolated):
         extra["extrapolated"] = np.asarray(answer.extrapolated)
     scalars = answer.surrogate.parameters.names  # a function has too many values for a table

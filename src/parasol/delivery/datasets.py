@@ -13,6 +13,7 @@ from parasol.cache.disk import check_output, replacing
 from parasol.delivery.files import free_name
 from parasol.errors import NotInstalled
 from parasol.runtime.answer import Answer
+from parasol.runtime.description import bound_words
 
 
 def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
@@ -20,8 +21,9 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
 
     Nodes have the coordinates of the problem by their names, samples the parameters. A time that the problem calls
     something else than t gives its name to the dimension. An answer to one parameter has no dimension sample, a
-    steady one no time. With `bounds` the variable `bound` holds the bounds of the relative errors. Where a sample
-    lies outside the box, the variable `extrapolated` says which.
+    steady one no time. With `bounds` the variable `bound` holds the bounds of the relative errors, `bound_kind` what is
+    known of them, and `estimate` the estimates of these errors where there are any. Where a sample lies outside the box,
+    the variable `extrapolated` says which.
     """
     xarray = require_xarray()
     layout, space = answer.surrogate.layout, answer.surrogate.parameters
@@ -45,14 +47,18 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
         # a slash would make a group of it in the file
         text = name.replace("/", " per ")
         variables[_free(text, coordinates, variables)] = ((*samples, *times), found)
-        if bounds:
-            variables[_free(f"bound of {text}", coordinates, variables)] = (
-                (*samples, *times),
-                answer.quantity_bounds[name],
-            )
+        known = [("bound", answer.quantity_bounds), ("estimate", answer.quantity_estimates)] if bounds else []
+        for word, sizes in known:
+            if sizes is not None:
+                variables[_free(f"{word} of {text}", coordinates, variables)] = ((*samples, *times), sizes[name])
     if bounds:
         words = {"long_name": "bound of the relative error of the whole field"}
         variables[_free("bound", coordinates, variables)] = (samples, answer.bound, words)
+        words = {"long_name": "what is known of the bound", "meaning": _meaning(answer)}
+        variables[_free("bound_kind", coordinates, variables)] = (samples, answer.bound_kind, words)
+    if bounds and answer.estimate is not None:
+        words = {"long_name": "estimate of the relative error of the whole field"}
+        variables[_free("estimate", coordinates, variables)] = (samples, answer.estimate, words)
     if np.any(answer.extrapolated):
         words = {"long_name": "whether the parameters lie where nothing is promised"}
         variables[_free("extrapolated", coordinates, variables)] = (samples, answer.extrapolated, words)
@@ -89,6 +95,10 @@ def require_xarray() -> Any:
     except ImportError:
         raise NotInstalled("datasets need xarray. Install it with: pip install 'parasol-pde[xarray]'.") from None
     return xarray
+
+
+def _meaning(answer: Answer) -> str:
+    return bound_words(answer.surrogate, np.unique(answer.bound_kind).tolist())
 
 
 def _free(name: str, *taken: dict[str, Any]) -> str:

@@ -32,8 +32,13 @@ class AnswerReport:
     @property
     def meaning(self) -> str:
         """What the bounds mean."""
-        proven = self.bounds is not None and bool(self.bounds.rigorous.all())
-        return bound_words(self.answer.surrogate, rigorous=proven)
+        kinds = () if self.bounds is None else np.unique(self.answer.bound_kind).tolist()
+        return bound_words(self.answer.surrogate, kinds)
+
+    @property
+    def estimates(self) -> np.ndarray | None:
+        """Of the relative errors, (n_samples,), where there are random duals."""
+        return None if self.answer.estimates is None else self.answer.estimates.relative
 
     @property
     def n_outside(self) -> int:
@@ -52,6 +57,11 @@ class AnswerReport:
         """How far each quantity can be off at most."""
         known = {} if self.bounds is None else self.answer.quantity_bounds
         return {name: float(np.max(bound)) for name, bound in known.items()}
+
+    @property
+    def quantity_estimates(self) -> dict[str, float]:
+        """By how much each quantity is typically off, the most of all parameters, where the residual has corrected it."""
+        return {name: float(np.max(size)) for name, size in (self.answer.quantity_estimates or {}).items()}
 
     @property
     def discretisation(self) -> np.ndarray | None:
@@ -75,9 +85,12 @@ class AnswerReport:
             "norm": _range(_norms(answer)),
             "bound": None if self.bounds is None else _range(self.bounds.relative),
             "bound_is": self.meaning,
+            "estimate": None if self.estimates is None else _range(self.estimates),
+            "probability": self.answer.probability,
             "discretisation": None if self.discretisation is None else _range(self.discretisation),
             "quantities": {name: _range(value) for name, value in answer.quantities.items()},
             "quantity_bounds": self.quantity_bounds,
+            "quantity_estimates": self.quantity_estimates,
             "seconds": self.seconds,
             "files": self.files,
             "warnings": self.warnings,
@@ -109,14 +122,20 @@ class AnswerReport:
             largest = float(np.max(self.bounds.relative))
             known = f"at most {largest:.1e} against its solver, {self.meaning}"
             rows["relative error"] = known if np.isfinite(largest) else "no bound here"
+        if self.estimates is not None and np.isfinite(about := float(np.max(self.estimates))):
+            rows["relative error"] = f"about {about:.1e}, {rows['relative error']}"
         if self.discretisation is not None:
             off = float(np.max(self.discretisation))
             known = f"about {off:.1e} of its solver against the equation, estimated"
             rows["discretisation error"] = known if np.isfinite(off) else "not known here"
-        bounds = self.quantity_bounds
+        bounds, sizes = self.quantity_bounds, self.quantity_estimates
         for name, value in self.answer.quantities.items():
-            off = bounds.get(name, np.inf)
-            rows[name] = _words(value) + (f", off by at most {off:.1e}" if np.isfinite(off) else "")
+            off, about = bounds.get(name, np.inf), sizes.get(name, np.inf)
+            known = {f"about {about:.1e}": about, f"at most {off:.1e}": off}
+            parts = [words for words, size in known.items() if np.isfinite(size)]
+            rows[name] = _words(value) + (f", off by {', '.join(parts)}" if parts else "")
+            if len(parts) == 2:  # such a bound has a word of its own
+                rows[name] += f" ({', '.join(np.unique(self.answer.quantity_bound_kind))})"
         return rows
 
 

@@ -89,8 +89,11 @@ def _(reduced: ReducedModel) -> str:
         "parameters": str(reduced.parameters),
         "least squares": f"{n_rows} rows, {reduced.operator_theta.n_terms} + {reduced.load_theta.n_terms} terms, "
         f"{len(reduced.residuals)} preconditioners",
-        "error bound": f"from the residual; constants known at {reduced.certificate.n_anchors} parameters",
     }
+    if reduced.certificate is not None:
+        rows["error bound"] = f"from the residual; constants known at {reduced.certificate.n_anchors} parameters"
+    if reduced.duals is not None:
+        rows["error estimate"] = f"by {len(reduced.duals.blocks)} random duals at {len(reduced.duals.mus)} parameters"
     if reduced.interpolation_error:
         rows["interpolation error"] = f"{reduced.interpolation_error:.1e} of the coefficients of the equation"
     return card(f"reduced model of {reduced.n_modes} modes", rows)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parasol.runtime.duals import WIDTH
 from parasol.runtime.parameters import ParameterRange
 from parasol.runtime.program import map_name, program_of
 from parasol.runtime.surrogate import Surrogate
@@ -58,6 +59,7 @@ class SurrogateReport:
             },
             "map": self._map(),
             "bound": self._bound(),
+            "estimate": self._estimate(),
             "quantities": [] if surrogate.quantities is None else list(surrogate.quantities.names),
             "tolerance": made.tolerance,
             "made": plain(surrogate.facts),
@@ -76,6 +78,12 @@ class SurrogateReport:
         rows["basis"] = f"{basis.n_modes} modes by {basis.method}{kept}{error}"
         rows["map"] = self._map_words()
         rows["error bound"] = self._bound_words()
+        duals = self._estimate()
+        if duals is not None:
+            checked = f", checked with {duals['n_checked']} fresh solves" if duals["n_checked"] else ""
+            rows["error estimate"] = (
+                f"for each answer, by {duals['n_vectors']} random duals at {duals['n_parameters']} parameters{checked}"
+            )
         if made.tolerance is not None:
             met = {True: ", met", False: ", NOT met", None: ""}[made.met]
             rows["promised"] = f"relative error {made.tolerance:.3g} against the discrete solution{met}"
@@ -127,18 +135,39 @@ class SurrogateReport:
 
     def _bound(self) -> Plain:
         reduced, conformal = self.surrogate.reduced, self.surrogate.conformal
-        if reduced is not None:
-            words = "from the residual; each answer says whether its bound is proven"
-            return {"kind": "certificate", "n_anchors": reduced.certificate.n_anchors, "meaning": words}
+        if reduced is not None and reduced.certificate is None:
+            meaning = bound_words(self.surrogate, {"probable"})
+            return {"kind": "probable", "probability": reduced.duals.probability, "meaning": meaning}  # type: ignore[union-attr]
+        if reduced is not None and reduced.certificate is not None:
+            meaning = "from the residual; each answer says whether its bound is proven"
+            return {"kind": "certificate", "n_anchors": reduced.certificate.n_anchors, "meaning": meaning}
         if conformal is not None:
             about = {"level": conformal.level, "n_calibration": conformal.n_calibration, "quantile": conformal.quantile}
             return {"kind": "conformal" if conformal.drawn else "estimated", **about, "meaning": conformal.meaning}
-        return {"kind": None, "meaning": bound_words(self.surrogate, rigorous=False)}
+        return {"kind": None, "meaning": bound_words(self.surrogate, ())}
+
+    def _estimate(self) -> Plain | None:
+        """What the estimate of each answer's error is made of, and what may be concluded from it; None: there is none."""
+        duals = None if self.surrogate.reduced is None else self.surrogate.reduced.duals
+        return duals and {
+            "n_vectors": len(duals.blocks),
+            "n_parameters": len(duals.mus),
+            "n_checked": duals.n_checked,
+            "factor": WIDTH * duals.ratio,  # of a probable bound over its estimate, at least
+            "probability": duals.probability,
+        }
 
     def _bound_words(self) -> str:
         reduced, conformal = self.surrogate.reduced, self.surrogate.conformal
         if reduced is not None:
-            return f"for each answer, from its residual; constants known at {reduced.certificate.n_anchors} parameters"
+            probable = bound_words(self.surrogate, {"probable"})
+            if reduced.certificate is None:
+                return f"for each answer, a multiple of its estimated error, {probable}"
+            known = f"constants known at {reduced.certificate.n_anchors} parameters"
+            rest = (
+                "" if reduced.duals is None else f"; where they prove nothing, a multiple of the estimate, {probable}"
+            )
+            return f"for each answer, from its residual; {known}{rest}"
         if conformal is None:
             return "none: nothing is known about the errors"
         size, n = f"{conformal.quantile:.1e} relative", conformal.n_calibration
@@ -164,10 +193,18 @@ def description(surrogate: Surrogate, path: str | Path | None = None) -> Plain:
     return SurrogateReport(surrogate, path).to_dict()
 
 
-def bound_words(surrogate: Surrogate, *, rigorous: bool) -> str:
-    """What a bound of its errors means; `rigorous` where the constant behind it is proven."""
+def bound_words(surrogate: Surrogate, kinds: Collection[str]) -> str:
+    """What bounds of its errors mean; `kinds` are those of the answers (`Answer.bound_kind`), of which the weakest counts."""
     if surrogate.reduced is not None:
-        return "proven" if rigorous else "from the residual, with a stability constant that is estimated"
+        duals, kinds = surrogate.reduced.duals, set(kinds)
+        if kinds == {"proven"}:
+            return "proven"
+        if duals is not None and kinds <= {"proven", "probable"}:
+            some = "partly proven, elsewhere " if "proven" in kinds else ""
+            return f"{some}probable: holds with probability {duals.probability:.4f} for each parameter"
+        if duals is not None:
+            return "estimated: nothing is claimed outside the box"
+        return "from the residual, with a stability constant that is estimated"
     if surrogate.conformal is not None:
         kind = f"{surrogate.conformal.level:.3g} likely, by" if surrogate.conformal.drawn else "estimated from"
         return f"{kind} {surrogate.conformal.n_calibration} solves kept aside"

@@ -14,7 +14,7 @@ from parasol.errors import InputError
 # the random vectors miss the error by more than this factor with a probability that `miss_probability` says
 WIDTH = 2.0
 TYPICAL = 6.0  # an error of a quantity is taken to be less than so many times its typical size
-_RIDGE = 1e-13  # relative: keeps the small systems regular where two snapshots say the same
+RIDGE = 1e-13  # relative: keeps the small systems regular where two snapshots say the same
 _BATCH = 512
 
 
@@ -133,7 +133,7 @@ class RandomDuals:
         normal, right = self._systems(theta)
         scale = np.sqrt(np.einsum("njj->nj", normal))  # one size for all snapshots
         scale = np.where(scale > 0, scale, 1.0)
-        normal = normal / (scale[:, :, None] * scale[:, None, :]) + _RIDGE * np.eye(len(self.mus))
+        normal = normal / (scale[:, :, None] * scale[:, None, :]) + RIDGE * np.eye(len(self.mus))
         a = np.linalg.solve(normal, (right / scale)[:, :, None])[:, :, 0] / scale
         left = 1.0 - np.sum(a * right, axis=1) / self.size
         return a, np.sqrt(np.clip(left, 0.0, 1.0))

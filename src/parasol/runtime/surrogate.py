@@ -197,8 +197,8 @@ class Surrogate:
         program = program_of(self.map)
         if self.map is None:
             raise InputError(
-                "the answers are those of the reduced model: no map was good enough. Python and the server compute them, but "
-                "they can neither be exported nor explored. Fit a map: ps.fit(surrogate.reduced, ...)."
+                "the answers are those of the reduced model: no map was good enough. Python, the server and the page compute "
+                "them, but they cannot be exported. Fit a map: ps.fit(surrogate.reduced, ...)."
             )
         if program is None:
             raise InputError(

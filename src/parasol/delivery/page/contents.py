@@ -53,7 +53,7 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "parameters": ranges(scalars),
         "functions": _listed(functions, len(scalars), pack),
         "n_mu": surrogate.n_parameters,
-        "map": map_program(surrogate.operations, pack),
+        "map": None if surrogate.map is None else map_program(surrogate.operations, pack),
         "mesh": make_mesh(layout).program(pack),
         "lift": {
             "names": list(layout.names),
@@ -79,7 +79,7 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "constant": None if known is None else float(known),
     }
     spans = [function.span for function in functions]
-    data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
+    data["reduced"], data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data
 
 

@@ -19,7 +19,7 @@ from parasol.runtime.surrogate import Surrogate
 
 _MOST = 40_000_000  # characters: more is no page
 _HERE = Path(__file__).parent
-_SCRIPTS = ("numbers.js", "geometry.js", "paint.js", "view.js", "words.js", "page.js")
+_SCRIPTS = ("numbers.js", "reduced.js", "geometry.js", "paint.js", "view.js", "words.js", "page.js")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -68,35 +68,6 @@ const Numbers = (() => {
     return Math.sqrt(sum);
   }
 
-  function smallestEigenvalue(a, n) {
-    // of a symmetric matrix, by Jacobi's rotations; a is used up
-    for (let sweep = 0; sweep < 30; sweep++) {
-      let off = 0, size = 0;
-      for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) (i === j ? (size += a[i * n + j] ** 2) : (off += a[i * n + j] ** 2));
-      if (off <= 1e-30 * size) break;
-      for (let p = 0; p < n; p++) for (let q = p + 1; q < n; q++) {
-        const apq = a[p * n + q];
-        if (apq === 0) continue;
-        const theta = (a[q * n + q] - a[p * n + p]) / (2 * apq);
-        const t = (theta >= 0 ? 1 : -1) / (Math.abs(theta) + Math.sqrt(theta * theta + 1));
-        const c = 1 / Math.sqrt(t * t + 1), s = t * c;
-        for (let k = 0; k < n; k++) {
-          const x = a[k * n + p], y = a[k * n + q];
-          a[k * n + p] = c * x - s * y;
-          a[k * n + q] = s * x + c * y;
-        }
-        for (let k = 0; k < n; k++) {
-          const x = a[p * n + k], y = a[q * n + k];
-          a[p * n + k] = c * x - s * y;
-          a[q * n + k] = s * x + c * y;
-        }
-      }
-    }
-    let least = Infinity;
-    for (let i = 0; i < n; i++) least = Math.min(least, a[i * n + i]);
-    return least;
-  }
-
   // ---- maps from parameters to coefficients --------------------------------------------------------------------------
   const sigmoid = (x) => 0.5 * (1 + Math.tanh(0.5 * x));
   const ACTIVATIONS = {
@@ -160,17 +131,8 @@ const Numbers = (() => {
 
   // ---- what is known about the errors -------------------------------------------------------------------------------
   const BOUNDS = {
-    certificate(model, bound, inputs, mu, c) {
-      const theta = thetas(model, bound.operators, inputs, mu).values;
-      const { values: phi, noise: loadNoise } = thetas(model, bound.loads, inputs, mu);
-      const known = constants(bound, theta), weighted = bound.residuals[known.choice], residual = residualOf(weighted, theta, phi, c);
-      let allowance = loadNoise(weighted.load_noise) + weighted.precision * norm(c);
-      const terms = theta.length, noise = weighted.noise.data;
-      for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
-        allowance += Math.abs(c[k] * theta[q]) * noise[k * terms + q];
-      }
-      return relative((norm(residual) + allowance) / known.sigma, norm(c), known.rigorous);
-    },
+    certificate: (model, bound, inputs, mu, c) => Reduced.bound(model, inputs, mu, c),
+    probable: (model, bound, inputs, mu, c) => Reduced.bound(model, inputs, mu, c),
     conformal(model, bound, inputs, mu, c) {
       // the level holds for functions as their distribution draws them
       const usual = model.functions.every((f) => norm(inputs.slice(f.input, f.input + f.modes.shape[0])) ** 2 <= f.largest_square);
@@ -185,95 +147,6 @@ const Numbers = (() => {
     if (Number.isNaN(value)) value = Infinity;
     const least = size - Math.min(value, size); // no more than the norm of the solution
     return { value, relative: least > 0 ? value / least : Infinity, rigorous };
-  }
-
-  function thetas(model, groups, inputs, mu) {
-    // the coefficients of an affine form, and a function that weighs their sizes with what rounding may do
-    const values = [], sizes = [];
-    for (const group of groups) {
-      const found = [];
-      if (group.formulas) for (const tree of group.formulas) found.push(evaluate(tree, mu));
-      if (group.rows) {
-        const { tree, columns, scalars, places } = group.rows, n = columns.shape[1];
-        for (let r = 0; r < n; r++) {
-          const variables = [];
-          for (let i = 0; i < columns.shape[0]; i++) variables.push(columns.data[i * n + r]);
-          for (const j of scalars) variables.push(mu[j]);
-          variables.push(0); // the time
-          found.push(evaluate(tree, variables) * (places ? mu[places.data[r]] : 1));
-        }
-      }
-      if (group.span) {
-        // a load that is a function drawn from few modes: its coordinates stand for its many values
-        const f = model.functions[group.span.function];
-        values.push(...inputs.slice(f.input, f.input + f.modes.shape[0]));
-        sizes.push(Array.from(group.span.places.data, (j, i) => Math.abs(group.span.factors.data[i] * mu[j])));
-        continue;
-      }
-      values.push(...found);
-      sizes.push(found.map(Math.abs));
-    }
-    const noise = (weights) => {
-      let sum = 0, at = 0;
-      for (const size of sizes) for (const x of size) sum += x * weights.data[at++];
-      return sum;
-    };
-    return { values, noise };
-  }
-
-  function constants(bound, theta) {
-    const [anchors, terms] = bound.thetas.shape, choices = bound.sigmas.shape[1];
-    let best = { lower: -Infinity }, nearest = { distance: Infinity };
-    for (let j = 0; j < anchors; j++) {
-      let choice = 0, distance = 0;
-      for (let k = 1; k < choices; k++) if (bound.sigmas.data[j * choices + k] > bound.sigmas.data[j * choices + choice]) choice = k;
-      const sigma = bound.sigmas.data[j * choices + choice];
-      for (let q = 0; q < terms; q++) distance += Math.abs(theta[q] - bound.thetas.data[j * terms + q]) * bound.norms.data[j * terms + q];
-      const lower = sigma * (1 - distance);
-      if (lower > best.lower) best = { lower, choice, sigma };
-      if (distance < nearest.distance) nearest = { distance, choice, sigma };
-    }
-    if (best.lower >= bound.least * best.sigma) return { choice: best.choice, sigma: best.lower, rigorous: bound.exact };
-    const guess = (bound.safety * nearest.sigma) / (1 + nearest.distance);
-    const smallest = bound.safety * smallestSingularValue(bound.residuals[nearest.choice], theta);
-    return { choice: nearest.choice, sigma: Math.min(guess, smallest), rigorous: false };
-  }
-
-  function column(residual, j) {
-    // columns of an upper triangle, one after the other, without the zeros below
-    const rows = residual.n_rows, whole = Math.min(j, rows);
-    const start = (whole * (whole + 1)) / 2 + (j - whole) * rows;
-    return [start, Math.min(j + 1, rows)];
-  }
-
-  function addColumn(residual, j, factor, out) {
-    const [start, length] = column(residual, j), triangle = residual.triangle.data;
-    for (let i = 0; i < length; i++) out[i] += factor * triangle[start + i];
-  }
-
-  function residualOf(residual, theta, phi, c) {
-    const out = new Float64Array(residual.n_rows), terms = theta.length;
-    phi.forEach((value, j) => addColumn(residual, j, value, out));
-    for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
-      addColumn(residual, phi.length + k * terms + q, -c[k] * theta[q], out);
-    }
-    return out;
-  }
-
-  function smallestSingularValue(residual, theta) {
-    const d = residual.noise.data.length / theta.length, columns = [];
-    for (let k = 0; k < d; k++) {
-      const out = new Float64Array(residual.n_rows);
-      theta.forEach((value, q) => addColumn(residual, residual.n_loads + k * theta.length + q, value, out));
-      columns.push(out);
-    }
-    const gram = new Float64Array(d * d);
-    for (let i = 0; i < d; i++) for (let j = 0; j <= i; j++) {
-      let sum = 0;
-      for (let r = 0; r < residual.n_rows; r++) sum += columns[i][r] * columns[j][r];
-      gram[i * d + j] = gram[j * d + i] = sum;
-    }
-    return Math.sqrt(Math.max(smallestEigenvalue(gram, d), 0));
   }
 
   // ---- the model ----------------------------------------------------------------------------------------------------
@@ -294,7 +167,7 @@ const Numbers = (() => {
       return mu;
     }
 
-    const coefficients = (mu) => run(model.map, mu);
+    const coefficients = (mu, inputs = mu) => (model.map ? run(model.map, mu) : Reduced.coefficients(model, inputs, mu));
 
     function field(c, which, time, out = new Float32Array(n)) {
       const combine = (matrix, start, weights) => {
@@ -314,20 +187,25 @@ const Numbers = (() => {
     function bound(inputs, mu, c) {
       const found = BOUNDS[model.bound.kind](model, model.bound, inputs, mu, c);
       // what single precision, and leaving out what cannot be seen, has changed in the modes
-      const lost = c.reduce((sum, x, k) => sum + Math.abs(x) * lift.loss.data[k], 0);
-      if (model.bound.kind === "certificate") return relative(found.value + lost, norm(c), found.rigorous);
-      const least = norm(c) - found.value; // no more than the norm of the solution
+      const lost = c.reduce((sum, x, k) => sum + Math.abs(x) * lift.loss.data[k], 0), size = norm(c);
+      if (model.bound.kind === "certificate" || model.bound.kind === "probable") {
+        const estimate = found.estimate === null ? null : Math.hypot(found.estimate, lost);
+        const about = estimate === null ? null : { value: estimate, relative: size > 0 ? estimate / size : Infinity };
+        return { ...relative(found.value + lost, size, found.rigorous), probable: found.probable, estimate: about, corrections: found.corrections };
+      }
+      const least = size - found.value; // no more than the norm of the solution
       return { ...found, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity) };
     }
 
     function quantities(c, time, error) {
       const found = model.quantities;
       if (!found) return [];
-      const [, steps, d] = found.rows.shape;
+      const [, steps, d] = found.rows.shape, rows = found.names.map((_, q) => found.rows.data.subarray((q * steps + time) * d, (q * steps + time + 1) * d));
       return found.names.map((name, q) => {
-        let value = 0;
-        for (let k = 0; k < d; k++) value += found.rows.data[(q * steps + time) * d + k] * c[k];
-        return { name, value, bound: found.norms.data[q * steps + time] * error };
+        const value = rows[q].reduce((sum, x, k) => sum + x * c[k], 0), bound = found.norms.data[q * steps + time] * error.value;
+        if (!error.corrections) return { name, value, bound, estimate: null };
+        const { value: more, left, most } = error.corrections[q], all = bound + Math.abs(more);
+        return { name, value: value + more, bound: error.rigorous ? all : Math.min(most, all), estimate: left };
       });
     }
 
@@ -338,12 +216,12 @@ const Numbers = (() => {
     }
 
     function answer(inputs, { which = 0, time = 0 } = {}) {
-      const mu = expand(inputs), c = coefficients(mu), error = bound(inputs, mu, c);
-      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error.value), discretisation: discretisation(mu) };
+      const mu = expand(inputs), c = coefficients(mu, inputs), error = bound(inputs, mu, c);
+      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error), discretisation: discretisation(mu) };
     }
 
     return { expand, coefficients, field, bound, quantities, discretisation, answer };
   }
 
-  return { decode, makeModel, norm };
+  return { decode, makeModel, norm, evaluate };
 })();

@@ -83,7 +83,7 @@
   function tell(found) {
     const name = model.lift.names[state.which], rows = { min: found.low, "mean of the nodes": found.mean, max: found.high };
     $("statistics").replaceChildren(...Object.entries(rows).map(([key, value]) => make("div", {}, make("dt", {}, key), make("dd", {}, words(value)))));
-    const error = Words.errorWords(answer.bound, model.bound);
+    const duals = model.reduced && model.reduced.duals, error = Words.errorWords(answer.bound, model.bound, duals ? duals.probability : null);
     fill.error(error);
     fill.quantities();
     $("python").textContent = Words.python(model, state.inputs, state.time);
@@ -91,7 +91,7 @@
     clearTimeout(speaking); // for those who listen: once the slider rests
     speaking = setTimeout(() => {
       const value = state.probe ? `${$("probe").textContent}. ` : "";
-      $("spoken").textContent = `${value}${name} from ${words(found.low)} to ${words(found.high)}. Relative error ${error.big}, ${error.words}.`;
+      $("spoken").textContent = `${value}${name} from ${words(found.low)} to ${words(found.high)}. Relative error ${error.big}, ${error.words}. ${Words.estimateWords(answer.bound)}`.trim();
     }, 500);
   }
 
@@ -106,7 +106,9 @@
 
   const fill = {
     error(found) {
-      const { big, quietly } = fill.parts || (fill.parts = fill.make());
+      const { big, about, quietly } = fill.parts || (fill.parts = fill.make());
+      about.textContent = Words.estimateWords(answer.bound);
+      about.hidden = !about.textContent;
       big.box.className = found.kind;
       big.text.textContent = found.big;
       big.words.textContent = ` ${found.words}`;
@@ -118,14 +120,15 @@
     make() {
       const text = make("span", { class: "big" }), said = make("span"), meter = make("div");
       const box = make("div", {}, text, said, make("div", { class: "meter", title: "from 10⁻¹⁰ to 1, in powers of ten", "aria-hidden": "true" }, meter));
-      const quietly = make("p", { class: "note" });
-      $("error").replaceChildren(make("h2", {}, "Error bound"), box, quietly);
-      return { big: { box, text, words: said, meter }, quietly };
+      const about = make("p", { class: "about" }), quietly = make("p", { class: "note" });
+      $("error").replaceChildren(make("h2", {}, "Error bound"), box, about, quietly);
+      return { big: { box, text, words: said, meter }, about, quietly };
     },
     quantities() {
       $("quantities").hidden = !answer.quantities.length;
       if (!answer.quantities.length) return;
-      const cell = (q) => make("td", {}, words(q.value, 6), make("span", {}, Number.isFinite(q.bound) ? ` ± ${words(q.bound, 2)}` : ""));
+      const kind = (q) => (q.estimate === null || answer.bound.rigorous ? "" : " (estimated)"); // such a bound has a word of its own
+      const cell = (q) => make("td", {}, words(q.value, 6), make("span", {}, Number.isFinite(q.bound) ? ` ± ${words(q.bound, 2)}${kind(q)}` : ""));
       $("quantities").replaceChildren(make("h2", {}, "Quantities"), make("table", {}, ...answer.quantities.map((q) => make("tr", {}, make("th", { scope: "row" }, q.name), cell(q)))));
     },
   };

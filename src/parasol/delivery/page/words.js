@@ -14,16 +14,15 @@ const Words = (() => {
     return `${String(Number(mantissa)).replace("-", "−")} × 10${raised}`;
   }
 
-  function errorWords(bound, program) {
+  function errorWords(bound, program, probability) {
     // {kind (a class), big, words, note}: what is known about the error of this answer
     const of = "of the whole field, against the solver that the model was learned from";
-    if (program.kind === "certificate" && !Number.isFinite(bound.relative)) {
-      return { kind: "unknown", big: "no useful bound here", words: "the bound exceeds the field itself", note: of };
-    }
-    if (program.kind === "certificate") {
-      return bound.rigorous
-        ? { kind: "proven", big: `≤ ${number(bound.relative, 2)}`, words: "proven for these parameters", note: `Relative error ${of}.` }
-        : { kind: "guessed", big: `≲ ${number(bound.relative, 2)}`, words: "estimated: no proof reaches these parameters", note: `Relative error ${of}.` };
+    if (program.kind === "certificate" || program.kind === "probable") {
+      const note = `Relative error ${of}. ${program.reason}`.trim(), most = number(bound.relative, 2);
+      if (!Number.isFinite(bound.relative)) return { kind: "unknown", big: "no useful bound here", words: "the bound exceeds the field itself", note };
+      if (bound.rigorous) return { kind: "proven", big: `≤ ${most}`, words: "proven for these parameters", note };
+      if (bound.probable) return { kind: "likely", big: `≤ ${most}`, words: `probable: it holds with probability ${number(probability, 4)} for these parameters`, note };
+      return { kind: "guessed", big: `≲ ${most}`, words: "estimated: no proof reaches these parameters", note };
     }
     if (program.kind === "conformal" && !Number.isFinite(bound.relative)) {
       return { kind: "unknown", big: "no bound here", words: "this function is unlike those that the bound was calibrated with", note: "" };
@@ -38,6 +37,11 @@ const Words = (() => {
     const measured = Object.entries(program.measured).map(([name, value]) => `${name} ${number(value, 2)}`).join(", ");
     const note = `${program.reason} ${measured ? `Measured when it was made: ${measured}.` : ""}`.trim();
     return { kind: "unknown", big: "no bound", words: "nothing is known about the error of this answer", note };
+  }
+
+  function estimateWords(bound) {
+    // the error itself, where it is estimated: one sentence
+    return bound.estimate && Number.isFinite(bound.estimate.relative) ? `The relative error itself is estimated at ${number(bound.estimate.relative, 2)}.` : "";
   }
 
   function discretisationWords(error) {
@@ -65,9 +69,10 @@ const Words = (() => {
     } else lines.push(`answer = surrogate(${scalars})  # ${names.join(", ")}`);
     lines.push("print(answer.values.min(), answer.values.max())");
     if (model.bound.kind !== "none") lines.push("print(answer.bound)");
+    if (model.reduced && model.reduced.duals) lines.push("print(answer.estimate)");
     if (!model.steady) lines.push(`# shown is ${model.about.time} = ${model.lift.times[time]}, stored time number ${time}`);
     return lines.join("\n");
   }
 
-  return { number, errorWords, discretisationWords, python };
+  return { number, errorWords, estimateWords, discretisationWords, python };
 })();

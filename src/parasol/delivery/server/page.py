@@ -19,8 +19,8 @@ def describe(service: Service) -> dict[str, Any]:
     """What is served, as plain data: /v1/info."""
     surrogate, times = service.surrogate, service.surrogate.layout.times
     known = description(surrogate)
-    # each answer says by "rigorous" whether its bound from the residual is proven
-    bounds = "residual" if surrogate.reduced is not None else known["bound"]["kind"]
+    # each answer says by "bound_kind" what is known of its bound
+    bounds = "residual" if known["bound"]["kind"] == "certificate" else known["bound"]["kind"]
     return {
         "parasol": __version__,
         **{name: known[name] for name in _SHARED},
@@ -28,6 +28,7 @@ def describe(service: Service) -> dict[str, Any]:
         "times": None if times is None else plain(times),
         "map": known["map"]["kind"],
         "bounds": bounds,
+        "estimate": known["estimate"],
         "facts": plain(known["made"]),
         "umbridge": model_names(surrogate),
         "limits": vars(service.limits),

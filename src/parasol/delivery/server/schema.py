@@ -47,9 +47,12 @@ _NUMBER, _TEXT, _BOOLEAN = {"type": "number"}, {"type": "string"}, {"type": "boo
 _COUNT = {"type": "integer", "minimum": 0}
 _NUMBERS, _BYTES = _array(_NUMBER), {"type": "string", "format": "binary"}
 _BOUND = _one_or_more({"type": ["number", "null"]})  # null: infinite
-_BOUNDS = {"relative": _BOUND, "absolute": _BOUND, "rigorous": _one_or_more(_BOOLEAN)}
-_DISCRETISATION = {"discretisation": _BOUND}  # of the solver itself against the equation, estimated
+_KIND = _one_or_more({"enum": ["proven", "probable", "calibrated", "estimated"]})
+_BOUNDS = {"relative": _BOUND, "absolute": _BOUND, "rigorous": _one_or_more(_BOOLEAN), "bound_kind": _KIND}
+# of the relative error itself, and of the solver's own against the equation
+_ESTIMATES = {"estimate": _BOUND, "discretisation": _BOUND}
 _BY_NAME = {"type": "object", "additionalProperties": {"type": ["number", "array", "null"]}}
+_OF_QUANTITIES = {"quantity_bounds": _BY_NAME, "quantity_bound_kind": _KIND, "quantity_estimates": _BY_NAME}
 _EXTRAPOLATED = {"extrapolated": _one_or_more(_BOOLEAN)}
 _FIELDS = _object(
     {
@@ -59,9 +62,9 @@ _FIELDS = _object(
         "times": {"type": ["array", "null"], "items": _NUMBER},
         **_EXTRAPOLATED,
     },
-    {"bounds": _object(_BOUNDS, _DISCRETISATION), "quantities": _BY_NAME, "quantity_bounds": _BY_NAME},
+    {"bounds": _object(_BOUNDS, _ESTIMATES), "quantities": _BY_NAME, **_OF_QUANTITIES},
 )
-_QUANTITIES = _object({"quantities": _BY_NAME, **_EXTRAPOLATED}, {"quantity_bounds": _BY_NAME})
+_QUANTITIES = _object({"quantities": _BY_NAME, **_EXTRAPOLATED}, _OF_QUANTITIES)
 _OUTPUT = _object({"output": _NUMBERS})
 _ROUTES: dict[str, tuple[str, Schema]] = {  # what they are for, and the schema of their answers
     "/v1/predict": ("Fields at parameters, with bounds and quantities where asked for.", _FIELDS),
@@ -69,7 +72,10 @@ _ROUTES: dict[str, tuple[str, Schema]] = {  # what they are for, and the schema 
         "Derivatives of the fields by the parameters.",
         _object({"gradient": {"type": "array"}, **_EXTRAPOLATED}),
     ),
-    "/v1/bounds": ("Bounds of the errors of the fields.", _object({**_BOUNDS, **_EXTRAPOLATED}, _DISCRETISATION)),
+    "/v1/bounds": (
+        "Bounds and estimates of the errors of the fields.",
+        _object({**_BOUNDS, **_EXTRAPOLATED}, _ESTIMATES),
+    ),
     "/v1/quantities": ("Quantities of interest, without the fields.", _QUANTITIES),
     "/v1/info": (
         "What is served: parameters and their ranges, sizes, measured errors.",

@@ -214,8 +214,8 @@ class Service:
         return {"gradient": gradient, "extrapolated": question.answer().extrapolated}
 
     def bounds(self, question: Question, kind: str) -> dict[str, Any]:
-        """Bounds of the errors of whole fields."""
-        self.check_size(3 * question.n_samples, kind)
+        """Bounds of the errors of whole fields, and estimates of these errors."""
+        self.check_size(5 * question.n_samples, kind)
         answer = question.answer()
         return _bounds(answer) | {"extrapolated": answer.extrapolated}
 
@@ -234,7 +234,10 @@ def n_places(surrogate: Surrogate) -> int:
 
 def _bounds(answer: Answer) -> dict[str, Any]:
     bounds = answer.bounds
-    named = {"relative": bounds.relative, "absolute": bounds.values, "rigorous": bounds.rigorous}
+    named: dict[str, Any] = {"relative": bounds.relative, "absolute": bounds.values, "rigorous": bounds.rigorous}
+    named["bound_kind"] = [answer.bound_kind] if answer.single else answer.bound_kind
+    if answer.estimates is not None:
+        named["estimate"] = answer.estimates.relative
     if answer.discretisation is not None:
         named["discretisation"] = np.atleast_1d(answer.discretisation)
     return {name: values[0] if answer.single else values for name, values in named.items()}
@@ -242,7 +245,11 @@ def _bounds(answer: Answer) -> dict[str, Any]:
 
 def _quantities(question: Question, answer: Answer) -> dict[str, Any]:
     _check_finite("quantities", *answer.quantities.values())
-    bounds = {"quantity_bounds": answer.quantity_bounds} if question.bounds else {}
+    bounds: dict[str, Any] = {}
+    if question.bounds:
+        bounds = {"quantity_bounds": answer.quantity_bounds, "quantity_bound_kind": answer.quantity_bound_kind}
+        if answer.quantity_estimates is not None:
+            bounds["quantity_estimates"] = answer.quantity_estimates
     return {"quantities": answer.quantities, **bounds}
 
 

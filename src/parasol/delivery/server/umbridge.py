@@ -1,7 +1,8 @@
 """The UM-Bridge protocol (1.0, which 0.9 clients speak too): a surrogate as a model for samplers in any language.
 
 Every model offered is y = R c(μ) with its own matrix R: the field, the quantities of interest, or the coefficients
-themselves. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed.
+themselves. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed. What the residual may
+add to a quantity (`Answer.quantities`) is left out here, so that values and slopes belong together.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def model_names(surrogate: Surrogate) -> list[str]:
 
 
 def has_hessian(surrogate: Surrogate) -> bool:
-    """Whether second derivatives mean something: the map has first ones, and they do not jump."""
+    """Whether second derivatives mean something: the map has first ones, and they do not jump; the reduced model has none."""
     program = program_of(surrogate.map)
     kinks = program is not None and any(getattr(op, "name", None) == "relu" for op in program.all_operations)
     return callable(getattr(surrogate.map, "jacobian", None)) and not kinks
@@ -74,7 +75,8 @@ def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, A
     if verb == "Gradient":
         return {"output": _finite(weights @ surrogate.jacobian(mu, extrapolate=extrapolate))}
     if not has_hessian(surrogate):
-        raise Refusal(400, "ApplyHessian not supported by model: its slopes jump.", "UnsupportedFeature")
+        why = "its slopes jump" if surrogate.map is not None else "the slopes of a reduced model are differences"
+        raise Refusal(400, f"ApplyHessian not supported by model: {why}.", "UnsupportedFeature")
     surrogate.coefficients(mu, extrapolate=extrapolate)  # the differences leave the box by a little, μ must not
     return {"output": _finite(_hessian_action(surrogate, mu, weights, _vector(given, "vec", len(mu))))}
 

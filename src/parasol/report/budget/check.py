@@ -47,6 +47,8 @@ class Budget:
     kernel: float | None  # the same, by another kernel on the same nodes
     n_failed: int  # fresh parameters without a solution, left out
     residual: float | None = None  # the discretisation error, by what solves leave of the equation between the nodes
+    estimates: np.ndarray | None = None  # (n,) of the errors, where the surrogate has random duals
+    probable: np.ndarray | None = None  # (n,) which of the bounds hold with the probability `level` each
 
     @property
     def map_errors(self) -> np.ndarray:
@@ -65,6 +67,11 @@ class Budget:
         return None if self.bounds is None else self.bounds / np.maximum(self.errors, np.finfo(float).tiny)
 
     @property
+    def estimate_over_error(self) -> np.ndarray | None:
+        """(n,) estimate over error: near 1 where both are above rounding."""
+        return None if self.estimates is None else self.estimates / np.maximum(self.errors, np.finfo(float).tiny)
+
+    @property
     def coverage(self) -> float | None:
         """The part of the fresh parameters at which the error is below its bound."""
         return None if self.bounds is None else float(np.mean(self.errors <= self.bounds))
@@ -76,14 +83,16 @@ class Budget:
 
     @property
     def allowed(self) -> int:
-        """How many of the errors may miss before a conformal promise is found broken by more than chance.
+        """How many of the errors may miss before a promise is found broken by more than chance.
 
         The share of misses of one calibration set of m solves, of which the k-th smallest error is the bound, follows
-        the law Beta(m + 1 − k, k). A proven promise may not miss, but for parameters where its constant is guessed.
+        the law Beta(m + 1 − k, k). Of n probable bounds, which share their random vectors, n (1 − level) miss on the mean,
+        and so more than that over 0.01 with a chance below 0.01. A proven promise may not miss.
         """
         n, m = len(self.errors), self.n_calibration
         if m is None:
-            return 0
+            n_probable = 0 if self.probable is None else int(np.count_nonzero(self.probable))
+            return max(int(np.ceil(n_probable * (1.0 - self.level) / _CHANCE)) - 1, 0)
         k = min(int(np.ceil((m + 1) * self.level - 1e-9)), m)
         return int(betabinom.ppf(1 - _CHANCE, n, m + 1 - k, k))
 
@@ -117,7 +126,7 @@ class Budget:
 
     def to_dict(self) -> Facts:
         """The budget as plain values."""
-        effect = self.effectivity
+        effect, ratio = self.effectivity, self.estimate_over_error
         return {
             "holds": self.holds,
             "broken": self.broken or None,
@@ -132,7 +141,10 @@ class Budget:
             "error": _spread(self.errors),
             "bound": None if self.bounds is None else _spread(self.bounds),
             "proven": None if self.rigorous is None else float(np.mean(self.rigorous)),
+            "probable": None if self.probable is None else float(np.mean(self.probable)),
             "effectivity": None if effect is None else _spread(effect) | {"min": float(np.min(effect))},
+            "estimate": None if self.estimates is None else _spread(self.estimates),
+            "estimate_over_error": None if ratio is None else _spread(ratio) | {"min": float(np.min(ratio))},
             "coverage": self.coverage,
             "worst": [{"mu": self._named(i), "error": float(self.errors[i])} for i in self.worst],
         }
@@ -151,20 +163,32 @@ class Budget:
             f", {self.n_failed} failed" if self.n_failed else ""
         )
         if self.bounds is not None and self.rigorous is not None and self.effectivity is not None:
-            kind = (
-                f"{100 * np.mean(self.rigorous):.0f} % proven" if np.any(self.rigorous) else f"level {self.level:.2g}"
-            )
             low, high = np.min(self.effectivity), np.median(self.effectivity)
             rows["bound"] = (
-                f"max {np.max(self.bounds):.1e} ({kind}), over the error: least {low:.2g}, median {high:.2g}"
+                f"max {np.max(self.bounds):.1e} ({self._kind}), over the error: least {low:.2g}, median {high:.2g}"
             )
             rows["coverage"] = f"{100 * (self.coverage or 0):.0f} % of the errors are below their bound"
+        if self.estimates is not None and (ratio := self.estimate_over_error) is not None:
+            low, middle, high = np.min(ratio), np.median(ratio), np.max(ratio)
+            rows["estimate"] = (
+                f"max {np.max(self.estimates):.1e}, over the error: least {low:.2g}, median {middle:.2g}, largest {high:.2g}"
+            )
         for place, i in enumerate(self.worst):
             values = ", ".join(f"{k}={v:.4g}" for k, v in self._named(i).items())
             rows[f"worst {place + 1}"] = f"{self.errors[i]:.1e} at {values or f'sample {i}'}"
         promise = "nothing promised but its bounds" if self.tolerance is None else f"{self.tolerance:g}"
         rows["promise"] = f"{promise}{' in total' if self.total else ''}: {self.broken or 'holds'}"
         return rows
+
+    @property
+    def _kind(self) -> str:
+        """What is known of the bounds, in words."""
+        parts = []
+        if self.rigorous is not None and np.any(self.rigorous):
+            parts.append(f"{100 * np.mean(self.rigorous):.0f} % proven")
+        if self.probable is not None and np.any(self.probable):
+            parts.append(f"{100 * np.mean(self.probable):.0f} % probable: {self.level:.4f} for each parameter")
+        return ", ".join(parts) or f"level {self.level:.2g}"
 
     def _named(self, i: int) -> dict[str, float]:
         return {name: float(value) for name, value in zip(self.names, self.mus[i], strict=False)}
@@ -198,11 +222,13 @@ def check(
     solver = solver_of(surrogate, problem, model)
     truth, n_failed = _fresh(surrogate, solver, n, rng, jobs, stage)
     found = accuracy(surrogate, truth)
-    bounds = None
-    if surrogate.reduced is not None or surrogate.conformal is not None:
-        bounds = surrogate.certify(truth.mus)
+    bounds = surrogate.certify(truth.mus) if surrogate.has_bounds else None
+    estimates = surrogate.estimate(truth.mus)
     conformal = surrogate.conformal if surrogate.reduced is None else None
     level, n_calibration = (1.0, None) if conformal is None else (conformal.level, conformal.n_calibration)
+    probable = None
+    if bounds is not None and estimates is not None and bounds.probable is not None:
+        level, probable = estimates.probability, bounds.probable
     refinement, kernel, residual = learned.discretisation_error, None, None
     if isinstance(solver, Model):
         stage("estimating the discretisation error")
@@ -226,6 +252,8 @@ def check(
         kernel=kernel,
         n_failed=n_failed,
         residual=residual,
+        estimates=None if estimates is None else estimates.relative,
+        probable=probable,
     )
 
 

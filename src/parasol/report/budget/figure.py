@@ -46,6 +46,8 @@ def _parts(axes, budget: Budget) -> None:
         ("map", budget.map_errors),
         ("error", budget.errors),
     ]
+    if budget.estimates is not None:
+        rows.append(("estimate", budget.estimates))
     if budget.bounds is not None:
         rows.append(("bound", budget.bounds))
     known = [e for e in (budget.refinement, budget.kernel) if e is not None]
@@ -66,6 +68,8 @@ def _errors(axes, budget: Budget) -> None:
     order = np.argsort(budget.errors)
     place = np.arange(1, len(order) + 1)
     axes.plot(place, np.maximum(budget.errors[order], _LEAST), ".", color="C0", label="error")
+    if budget.estimates is not None:
+        axes.plot(place, np.maximum(budget.estimates[order], _LEAST), "x", color="C2", ms=4, label="estimate")
     if budget.bounds is not None:
         axes.plot(place, np.maximum(budget.bounds[order], _LEAST), "_", color="C1", ms=8, label="bound")
     axes.set(yscale="log", xlabel="fresh parameters, by error", ylabel="relative error")

@@ -1,0 +1,175 @@
+"""The page estimates the errors of its answers as Python does, and solves the reduced model where there is no map."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sympy import cos, exp
+
+import estimated
+import parasol as ps
+from parasol.delivery.page import bounds, contents
+from parasol.fitting.fit import surrogate_without_map
+from parasol.reduction.by_estimate import ByEstimate
+from parasol.reduction.greedy import search
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """A function that opens the page of a surrogate; nothing may be complained about."""
+    opened = []
+
+    def open_page(surrogate):
+        path = ps.delivery.write_page(surrogate, tmp_path / f"page{len(opened)}.html")
+        tab, said = browser.new_page(), []
+        tab.on("console", lambda message: "GL Driver Message" in message.text or said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.goto(path.as_uri())
+        assert tab.evaluate("() => Boolean(window.parasol)"), said
+        opened.append((tab, said))
+        return tab
+
+    yield open_page
+    for tab, said in opened:
+        tab.close()
+        assert said == []
+
+
+def check_same(tab, surrogate, mus, inputs=None, close=1e-9):
+    """Coefficients, fields, bounds, kinds and estimates of the page are Python's, but for the rounding of its modes."""
+    answer = surrogate(mus)
+    size = np.linalg.norm(answer.coefficients, axis=1)
+    lost = np.abs(answer.coefficients) @ tab.evaluate("() => Array.from(window.parasol.model.lift.loss.data)")
+    estimates = np.hypot(answer.estimates.values, lost)
+    for i, x in enumerate(mus if inputs is None else inputs):
+        found = tab.evaluate("x => window.parasol.answer(x)", np.asarray(x).tolist())
+        c, error = answer.coefficients[i], found["bound"]
+        assert np.abs(np.array(found["coefficients"]) - c).max() < 1e-9 * np.abs(c).max()
+        assert np.abs(np.array(found["values"]) - answer.values[i]).max() < 1e-5 * np.abs(answer.values[i]).max()
+        assert error["value"] == pytest.approx(answer.bounds.values[i] + lost[i], rel=close)
+        assert (error["rigorous"], error["probable"]) == (answer.bounds.rigorous[i], answer.bounds.probable[i])
+        assert error["estimate"]["value"] == pytest.approx(estimates[i], rel=close)
+        for q in found["quantities"]:
+            name = q["name"]
+            off = answer.quantity_bounds[name][i]
+            assert q["value"] == pytest.approx(answer.quantities[name][i], rel=1e-9, abs=1e-9 * size[i])
+            assert q["estimate"] == pytest.approx(answer.quantity_estimates[name][i], rel=max(close, 1e-6))
+            more = surrogate.quantities.norms[surrogate.quantities.names.index(name), 0] * lost[i]
+            assert off * (1 - 1e-6) <= q["bound"] <= (off + more) * (1 + 1e-6)
+        assert error["estimate"]["relative"] == pytest.approx(estimates[i] / size[i], rel=close)
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["with_map", "without_map", "proven", "restricted"])
+def test_the_page_says_what_python_says(show, kind, tmp_path):
+    surrogate = (
+        estimated.with_map().restricted(nodes=range(0, 250, 2)) if kind == "restricted" else getattr(estimated, kind)()
+    )
+    mus = ps.sample(estimated.model(), 8, rng=3)
+    loaded = ps.load(ps.save(surrogate, tmp_path / "model.parasol"))
+    answer = check_same(show(loaded), surrogate, mus)
+    assert ("proven" in answer.bound_kind) == (kind == "proven")
+    assert set(answer.quantities) == {"average", "at the centre"}
+    assert answer.quantity_estimates is not None
+
+
+def test_preconditioners_take_turns_across_a_resonance(show):
+    surrogate = estimated.resonant()
+    mus = np.random.default_rng(0).uniform([15, 0.5], [25, 2.0], (20, 2))
+    theta = surrogate.reduced.operator_theta(mus)
+    assert set(surrogate.reduced._constants(theta).choice) == {0, 1}
+    check_same(show(surrogate), surrogate, mus, close=1e-7)  # at an error of 1e-7 digits of the residual are gone
+
+
+def test_a_reduced_model_without_a_map_that_has_constants(show):
+    surrogate = replace(estimated.proven(), map=None)
+    check_same(show(surrogate), surrogate, ps.sample(estimated.model(), 8, rng=3))
+
+
+def test_what_rounding_leaves_of_a_full_solve_is_seen(show):
+    known = estimated.with_map()
+    rough = tuple(replace(residual, precision=1e-3) for residual in known.reduced.residuals)
+    surrogate = replace(known, reduced=replace(known.reduced, residuals=rough))
+    answer = check_same(show(surrogate), surrogate, ps.sample(estimated.model(), 3, rng=3))
+    assert np.all(answer.estimate > 1e-3)
+
+
+def test_coefficients_that_the_equation_does_not_separate(show):
+    x, y = ps.coordinates("x y")
+    (a,) = ps.parameters(a=(0.0, 2.0))
+    u = ps.unknown("u", x, y)
+    problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u) + exp(a * x) * u, cos(a * y)), ps.Dirichlet(0))
+    surrogate = grown(ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150)), 3)
+    assert surrogate.reduced.operator_theta.rows
+    assert surrogate.reduced.load_theta.rows
+    check_same(show(surrogate), surrogate, np.linspace(0, 2, 5)[:, None], close=1e-7)
+
+
+def test_functions_by_their_coordinates(show):
+    problem = ps.load_problem("schrodinger")
+    surrogate = grown(ps.discretize(problem, ps.scatter(problem.domain, n_nodes=500)), 6)
+    law, layout = surrogate.parameters.functions[0].distribution, surrogate.layout
+    modes = law.modes(layout.points[layout.n_interior :])
+    xis = np.random.default_rng(4).standard_normal((3, len(modes)))
+    tab = show(surrogate)
+    assert any("span" in group for group in tab.evaluate("() => window.parasol.model.reduced.loads"))
+    check_same(tab, surrogate, xis @ modes, xis, close=1e-7)
+
+
+def grown(model, n_solves):
+    """The reduced model of so many solves, without a map."""
+    growing = ByEstimate(model, n_vectors=6)
+    with pytest.warns(ps.ParasolWarning):
+        found = search(growing, aim=1e-14, most=n_solves)
+    return surrogate_without_map(growing.sealed(found.basis))
+
+
+def test_one_sentence_for_the_bound_and_one_for_the_estimate(show):
+    surrogate = estimated.proven()
+    mus = ps.sample(estimated.model(), 8, rng=3)
+    tab, proven = show(surrogate), surrogate(mus).bounds.rigorous
+    for mu, truly in ((mus[proven][0], True), (mus[~proven][0], False)):
+        tab.evaluate("x => window.parasol.set(x)", mu.tolist())
+        said = tab.inner_text("#error")
+        assert ("proven for these parameters" in said) == truly
+        assert ("probable: it holds with probability 0.9997 for these parameters" in said) == (not truly)
+        assert "The relative error itself is estimated at" in said
+    tab.wait_for_timeout(700)
+    assert "The relative error itself is estimated at" in tab.inner_text("#spoken")
+    assert "(estimated)" in tab.inner_text("#quantities")
+    assert "print(answer.estimate)" in tab.inner_text("#python")
+
+
+# ---- without a browser -----------------------------------------------------------------------------------------------
+def test_what_is_too_large_is_left_out_and_said(monkeypatch):
+    def page(kind):
+        return ps.explore(getattr(estimated, kind)()).html
+
+    assert "Left out" not in page("proven")
+    monkeypatch.setattr(contents, "_TEMPLATES", 0)
+    small, large = (array_size(page(kind)) for kind in ("with_map", "proven"))
+    assert small < large  # the triangle comes on top of the duals
+    monkeypatch.setattr(contents, "_LARGEST", (small + large) // 2)
+    html = page("proven")
+    assert '"kind":"probable"' in html
+    assert "Left out to keep this page small: certificate (0." in html
+    monkeypatch.setattr(contents, "_LARGEST", 1)
+    html = page("with_map")
+    assert '"kind":"none"' in html
+    assert "Left out to keep this page small: estimate of the error (0." in html
+    html = page("without_map")  # what answers is needed, what estimates is not
+    assert '"kind":"none"' in html
+    assert "Left out to keep this page small: estimate of the error (0." in html
+    monkeypatch.setattr(bounds, "_ANSWERING", 1)
+    with pytest.raises(
+        ps.ParasolError, match=r"reduced model, which a page cannot compute.*Use parasol serve, or fit a map"
+    ):
+        page("without_map")
+
+
+def array_size(html):
+    """Characters of the arrays of a page."""
+    found = re.search(r'<script type="application/json" id="model">(.*?)</script>', html, re.DOTALL)
+    return sum(map(len, json.loads(found[1])["arrays"]))
