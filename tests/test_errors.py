@@ -1,7 +1,6 @@
 """The family of errors: where each is raised, and that none is taken for another."""
 
 import pickle
-from dataclasses import replace
 from importlib import import_module
 from threading import Lock
 from types import SimpleNamespace
@@ -203,7 +202,7 @@ broken = pytest.mark.parametrize("broken", [mistake, bug])
 
 @broken
 def test_learn_does_not_answer_by_another_method_because_of_a_mistake(heated, monkeypatch, broken):
-    monkeypatch.setattr(import_module("parasol.learning.run"), "learn_proven", broken)
+    monkeypatch.setattr(import_module("parasol.learning.run"), "learn_linear", broken)
     with pytest.raises(ValueError, match="on purpose"):
         ps.learn(heated, 1e-2, recipe="polynomial")
 
@@ -212,19 +211,9 @@ def test_learn_answers_by_another_method_where_there_is_no_certificate(heated, m
     def none(*arguments, **options):
         raise NoCertificate("there is none")
 
-    monkeypatch.setattr(import_module("parasol.learning.run"), "learn_proven", none)
+    monkeypatch.setattr(import_module("parasol.learning.run"), "learn_linear", none)
     notes = ps.learn(heated, 1e-2, recipe="polynomial").facts["learn"]["notes"]
-    assert "instead of a bound from the residual a conformal one: there is none" in notes
-
-
-@broken
-def test_an_unmet_bound_is_not_returned_because_of_a_mistake_in_the_search_for_better(heated, monkeypatch, broken):
-    module = import_module("parasol.learning.run")
-    proven = module.learn_proven
-    monkeypatch.setattr(module, "learn_proven", lambda *given, **options: replace(proven(*given, **options), met=False))
-    monkeypatch.setattr(module, "learn_sampled", broken)
-    with pytest.raises(ValueError, match="on purpose"):
-        ps.learn(heated, 1e-2, recipe="polynomial")
+    assert "from samples instead of a reduced model: there is none" in notes
 
 
 @broken

@@ -174,6 +174,15 @@ def test_proof_on_request():
     assert without([0.5]).probability is None
 
 
+def test_what_is_to_be_proven_is_proven_below_the_tolerance():
+    surrogate = learned(ps.load_problem("reaction-layer"), 1e-2, n_nodes=60, proof=True)
+    report = LearnReport.of(surrogate)
+    assert report.met
+    assert report.certificate == "proven"
+    with pytest.raises(ps.ParasolError, match="proof=True is for linear steady"):
+        ps.learn(ps.load_problem("bratu"), 1e-2, proof=True)
+
+
 def test_quantities_are_corrected_and_their_bounds_hold(tmp_path):
     a, k = ps.parameters(a=(0.5, 4.0), k=(1.0, 2.0))
     wanted = {"mean": ps.Average(), "there": ps.PointValue((0.3, 0.4)), "flux": ps.Flux()}

@@ -142,6 +142,7 @@ def test_quantities_are_corrected(model, grown, fresh):
     c, errors, _ = errors_of(growing, reduced, fresh)
     rows = model.layout.unknowns(model.quantities.rows, np.zeros((2, model.n_unknowns - model.n_nodes)))
     values, left = reduced.corrected(fresh[0], c, rows @ growing.duals.modes)
+    assert reduced.corrected(fresh[0], c, rows[::-1] @ growing.duals.modes) is None  # other quantities, as many
     before, after = np.abs(errors @ rows.T), np.abs(errors @ rows.T - values)
     assert np.all(np.median(after, axis=0) < 0.1 * np.median(before, axis=0))
     assert np.all(after <= TYPICAL * reduced.duals.output_ratio * left)

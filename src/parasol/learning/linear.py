@@ -22,7 +22,7 @@ from parasol.pde.steady import describe
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.certificate import middle_of
 from parasol.reduction.greedy import Greedy, check_some_load, search
-from parasol.reduction.reduced import candidates_for, prepare
+from parasol.reduction.reduced import Preparation, candidates_for, prepare
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.reduced import ReducedModel
@@ -44,7 +44,10 @@ _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth t
 _CLOSER = 0.01  # how near to the identity interpolated inverses then come
 _MOST_SOLVES = 400
 _N_COMPARED = 64  # parameters at which one of them is changed, to see whether it matters
-_PROOF_ANCHORS = 100
+_PROOF_ANCHORS, _PROOF_TRIES = (
+    100,
+    3,
+)  # matrices factorised for constants; times that the error is made smaller for their sake
 _LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and counts in the unit of the largest
 TRAINING = 20.0  # seconds that must be left for a network
 
@@ -96,26 +99,41 @@ def learn_linear(
     that prove bounds where they can.
     """
     fresh = fresh_parameters(model, rng)
-    basis = _basis(model, tolerance, cache, rng)
-    surrogate = _best_map(basis, recipe, tolerance, fresh, cache, rng)
-    cache.stage("the bound on fresh parameters")
-    surrogate = replace(surrogate, reduced=basis.sealed)
-    n_factorizations = basis.n_factorizations
-    if proof or model.terms.constant_operator:
-        surrogate, n_anchors = _proven(surrogate, model, cache)
-        n_factorizations += n_anchors
+    prepared = _constants(model, cache) if proof or model.terms.constant_operator else None
+    aim = tolerance
+    for _ in range(_PROOF_TRIES):
+        basis = _basis(model, aim, cache, rng)
+        surrogate = _best_map(basis, recipe, aim, fresh, cache, rng)
+        cache.stage("the bound on fresh parameters")
+        surrogate = replace(surrogate, reduced=basis.sealed)
+        if prepared is None:
+            break
+        surrogate = replace(surrogate, reduced=_with_proof(basis.sealed, prepared))
+        bounds = surrogate.certify(fresh)
+        worst = float(np.max(bounds.relative[bounds.rigorous], initial=0.0))
+        if worst <= tolerance or cache.affordable(1) < 1 or not np.isfinite(worst):
+            break
+        aim *= max(
+            0.7 * tolerance / worst, 0.01
+        )  # a proven bound is larger than the error: the error has to be smaller
+    return _outcome(surrogate, basis, prepared, tolerance, fresh)
+
+
+def _outcome(
+    surrogate: Surrogate, basis: _Basis, prepared: Preparation | None, tolerance: float, fresh: np.ndarray
+) -> Outcome:
+    """What was learned, judged at the fresh parameters."""
     bounds = surrogate.certify(fresh)
-    bound, proven = float(np.max(bounds.relative)), float(np.mean(bounds.rigorous))
-    duals = basis.sealed.duals
+    bound, duals = float(np.max(bounds.relative)), basis.sealed.duals
     assert duals is not None
     evidence = Evidence(
         basis_bound=basis.found.history[-1],
-        proven=proven,
+        proven=float(np.mean(bounds.rigorous)),
         probability=duals.probability,
         ratio=duals.ratio,
         n_checked=duals.n_checked,
         n_fresh=len(fresh),
-        n_factorizations=n_factorizations,
+        n_factorizations=basis.n_factorizations + (0 if prepared is None else prepared.covered.n_factorizations),
         n_triangular=basis.n_triangular,
         share=float(np.mean(bounds.relative <= tolerance)),
     )
@@ -270,6 +288,7 @@ def _best_map(
     floor = float("inf") if itself is None else float(np.max(itself.certify(fresh).relative))
     best: tuple[float, Surrogate] | None = None
     hopeless = False  # whether cheap maps are far off at a hundredth of the box, as near a resonance: then all are
+    assert reduced.model is not None
     for one, n_labels in _trials(reduced.model, recipe):
         if recipe is None and (
             cache.limits.left <= 0 or (one == "best" and (hopeless or cache.limits.left < TRAINING))
@@ -306,17 +325,18 @@ def _trials(model: Model, recipe: str | Recipe | None) -> Iterator[tuple[str | R
 
 
 # ---- proof and measurement ------------------------------------------------------------------------------------------
-def _proven(surrogate: Surrogate, model: Model, cache: SolveCache) -> tuple[Surrogate, int]:
-    """The surrogate with constants that prove its bounds where they can, and the matrices factorised for them."""
-    reduced = surrogate.reduced
-    assert reduced is not None
+def _constants(model: Model, cache: SolveCache) -> Preparation:
+    """Constants that prove bounds, and the preconditioners they belong to."""
     cache.stage("constants that prove the bound")
     spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
-    stop = None if cache.limits.seconds is None else (lambda: cache.limits.spent - spent >= 0.5 * left)
-    prepared = prepare(model, weights=reduced.basis.weights, n_anchors=_PROOF_ANCHORS, stop=stop)
-    modes = model.layout.unknowns(reduced.basis.modes.T, reduced.basis.hidden.T).T
-    found = replace(prepared.reduced(reduced.basis, prepared.builders(modes)), duals=reduced.duals)
-    return replace(surrogate, reduced=found), prepared.covered.n_factorizations
+    stop = None if cache.limits.seconds is None else (lambda: cache.limits.spent - spent >= 0.25 * left)
+    return prepare(model, weights=_weights(model, cache), n_anchors=_PROOF_ANCHORS, stop=stop)
+
+
+def _with_proof(reduced: ReducedModel, prepared: Preparation) -> ReducedModel:
+    """The reduced model with constants and preconditioners that prove its bounds, where they can."""
+    modes = prepared.model.layout.unknowns(reduced.basis.modes.T, reduced.basis.hidden.T).T
+    return replace(prepared.reduced(reduced.basis, prepared.builders(modes)), duals=reduced.duals)
 
 
 def _measured(outcome: Outcome, checks: Snapshots | None) -> Outcome:

@@ -120,6 +120,8 @@ class LearnReport:
         out = {
             f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("evidence", "resonance", "measured")
         }
+        if not self.stages:  # as in reports of version 0.1.0
+            del out["stages"]
         out |= {name: [_known(row) for row in out[name]] for name in ("comparisons", "history")}
         out |= {"notes": list(self.notes)} | _known(self.evidence)
         if self.evidence.proven is None:

@@ -137,6 +137,10 @@ def learn(
     )
     if jobs is not None:
         check_count(jobs, "jobs")
+    if proof and (
+        data is not None or (isinstance(problem, Problem) and (problem.time is not None or not problem.linear))
+    ):
+        raise InputError("proof=True is for linear steady problems: nothing can be proven of this one. Leave it out.")
     recipe = None if recipe is None else _usable(recipe)
     chosen, cache = None, None
     with request.held():

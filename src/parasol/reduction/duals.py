@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +124,7 @@ class DualBuilder:
         wanted = self.deciding.T @ np.hstack([self.modes, self.tests])
         products = np.einsum("ijlq,iklp->qpjk", seen, seen, optimize=True)
         pairs = [(q, p) for q in range(n_terms) for p in range(q, n_terms)]
-        return RandomDuals(
+        made = RandomDuals(
             mus=np.array(self.mus),
             normal=np.array([products[q, p] + products[p, q] if p > q else products[q, p] for q, p in pairs]),
             right=np.einsum("ijlq,il->qj", seen, wanted, optimize=True),
@@ -131,13 +132,14 @@ class DualBuilder:
             blocks=blocks[which],
             n_loads=n_loads,
             n_terms=n_terms,
-            **({} if len(blocks) == self._steering.stop else self._outputs(blocks, tested)),
         )
+        return made if len(blocks) == self._steering.stop else replace(made, **self._outputs(blocks, tested))
 
-    def _outputs(self, blocks: np.ndarray, tested: np.ndarray) -> dict[str, np.ndarray]:
+    def _outputs(self, blocks: np.ndarray, tested: np.ndarray) -> dict[str, Any]:
         """What the duals of the quantities see."""
-        rows = self.vectors[:, self._steering.stop :].T @ self.tests
-        return {"outputs": blocks[self._steering.stop :], "output_tests": tested[_N_STEERING:], "test_rows": rows}
+        rows = self.vectors[:, self._steering.stop :].T
+        out = {"outputs": blocks[self._steering.stop :], "output_tests": tested[_N_STEERING:]}
+        return out | {"output_rows": rows @ self.modes, "test_rows": rows @ self.tests}
 
     def checked(self, reduced: ReducedModel, mus: np.ndarray, solutions: np.ndarray) -> ReducedModel:
         """The reduced model, with what its estimates missed at the worst of these solutions (n, n_unknowns) enters its factor.
@@ -161,7 +163,7 @@ class DualBuilder:
         found = replace(duals, ratio=_largest(inside * true, np.linalg.norm(functionals, axis=1)), n_checked=len(mus))
         if duals.outputs is not None:
             rows = self.vectors[:, self._steering.stop :].T
-            change = duals.corrections(theta, phi, c, rows @ self.modes)
+            change = duals.corrections(theta, phi, c)
             gap = np.abs(errors @ rows.T - change.values)
             gap = np.where(gap > _SEEN * np.abs(solutions[large] @ rows.T), gap, 0.0)
             size = np.sqrt(np.mean(functionals**2, axis=1)) / inside

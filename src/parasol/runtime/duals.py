@@ -78,6 +78,7 @@ class RandomDuals:
     outputs: np.ndarray | None = (
         None  # (n_quantities, n_snapshots, n_columns): the same of quantities in place of the z_i
     )
+    output_rows: np.ndarray | None = None  # (n_quantities, n_modes): the quantities of the modes
     output_tests: np.ndarray | None = None  # (n_quantities, n_snapshots, n_tests * Q_A): the same of random functions
     test_rows: np.ndarray | None = None  # (n_quantities, n_tests): the quantities of these functions
     output_ratio: float = 1.0  # error over the bound, of the worst quantity at these solves; at least 1
@@ -93,6 +94,7 @@ class RandomDuals:
             )
         if self.outputs is not None:
             n = len(check_shape(self.outputs, (None, m, columns), "duals of the quantities"))
+            check_shape(self.output_rows, (n, self.n_modes), "quantities of the modes")
             n_tests = check_shape(self.test_rows, (n, None), "quantities of the tests").shape[1]
             check_shape(self.output_tests, (n, m, n_tests * self.n_terms), "duals of the quantities on the tests")
         if not (self.ratio >= 1.0 and self.output_ratio >= 1.0) or not self.size > 0.0:
@@ -112,7 +114,8 @@ class RandomDuals:
         """The same for the first modes."""
         size = self.n_loads + self.n_terms * n_modes
         outputs = None if self.outputs is None else self.outputs[:, :, :size].copy()
-        return replace(self, blocks=self.blocks[:, :, :size].copy(), outputs=outputs)
+        rows = None if self.output_rows is None else self.output_rows[:, :n_modes].copy()
+        return replace(self, blocks=self.blocks[:, :, :size].copy(), outputs=outputs, output_rows=rows)
 
     @cached_property
     def _pairs(self) -> np.ndarray:
@@ -169,17 +172,25 @@ class RandomDuals:
         with np.errstate(over="ignore", invalid="ignore"):
             return self._seen(self._columns, theta, phi, c, a), missed
 
-    def corrections(self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray, rows: np.ndarray) -> Corrections:
-        """Of the quantities with ℓᵀ V = `rows` (n_quantities, n_modes), for coefficients (n_samples, n_modes)."""
+    def corrects(self, rows: np.ndarray) -> bool:
+        """Whether the duals are those of the quantities with ℓᵀ V = `rows` (n_quantities, n_modes)."""
+        known = self.output_rows
+        return known is not None and known.shape == rows.shape and np.allclose(known, rows, rtol=1e-6, atol=1e-12)
+
+    def corrections(self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray) -> Corrections:
+        """Of the quantities, for coefficients (n_samples, n_modes)."""
         assert self.outputs is not None
         n, m = len(self.outputs), len(self.mus)
         a, _ = self.inverses(theta)
         values = self._seen(self.outputs.reshape(n * m, -1).T, theta, phi, c, a)
         left = np.zeros_like(values)
         # modes have the shapes of errors, but a(μ) was fitted to them: few of them would look better than they are
-        for wanted, seen in ((rows, self.outputs[:, :, self.n_loads :]), (self.test_rows, self.output_tests)):
+        for wanted, seen in (
+            (self.output_rows, self.outputs[:, :, self.n_loads :]),
+            (self.test_rows, self.output_tests),
+        ):
             blocks = seen.reshape(n, m, -1, self.n_terms)  # type: ignore[union-attr]
-            gaps = wanted - np.einsum("nj,ojlq,nq->nol", a, blocks, theta, optimize=True)
+            gaps = wanted - np.einsum("nj,ojlq,nq->nol", a, blocks, theta, optimize=True)  # type: ignore[operator]
             left = np.maximum(left, np.sqrt(np.mean(gaps**2, axis=2)))
         return Corrections(values, left)
 

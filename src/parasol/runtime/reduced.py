@@ -118,6 +118,28 @@ class ReducedModel:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
         return self.solve(mus, extrapolate=extrapolate, bounds=False).coefficients
 
+    def jacobian(self, mus: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Central differences of c(μ), (n_samples, n_modes, n_parameters), with `steps` (n_samples, n_parameters).
+
+        Both sides take the preconditioner of μ: another would change c by a part of its error.
+        """
+        choice = self._constants(self.operator_theta(mus)).choice
+        columns = []
+        for i, step in enumerate(steps.T):
+            ends = [mus.copy(), mus.copy()]
+            for end, sign in zip(ends, (1.0, -1.0), strict=True):
+                end[:, i] += sign * step
+            one, other = (self._solved_by(choice, end) for end in ends)
+            columns.append((one - other) / (2 * step)[:, None])
+        return np.stack(columns, axis=-1)
+
+    def _solved_by(self, choice: np.ndarray, mus: np.ndarray) -> np.ndarray:
+        """c(μ) with given preconditioners, (n_samples, n_modes)."""
+        out, theta, phi = np.empty((len(mus), self.n_modes)), self.operator_theta(mus), self.load_theta(mus)
+        for k, here in _by_choice(choice):
+            out[here] = self.residuals[k].solve(theta[here], phi[here])
+        return out
+
     def solve(
         self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, bounds: bool = True
     ) -> ReducedSolutions:
@@ -167,12 +189,12 @@ class ReducedModel:
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Corrections of quantities with ℓᵀ V = `rows` (n_quantities, n_modes), and estimates of what they leave.
 
-        Both are (n_samples, n_quantities); None where no duals of quantities were made.
+        Both are (n_samples, n_quantities); None where no duals of these quantities were made.
         """
-        if self.duals is None or self.duals.outputs is None or len(self.duals.outputs) != len(rows):
+        if self.duals is None or not self.duals.corrects(rows):
             return None
         theta, phi, c = self.operator_theta(mus), self.load_theta(mus), np.asarray(coefficients, dtype=float)
-        found = self.duals.corrections(theta, phi, c, rows)
+        found = self.duals.corrections(theta, phi, c)
         return found.values, found.left * self.duals.errors(theta, phi, c)[0][:, None]
 
     def _answers(

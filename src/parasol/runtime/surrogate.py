@@ -29,6 +29,7 @@ from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import Bounds, ReducedModel
 
 _BATCH = 8192
+_STEP = 1e-5  # of differences, in features
 
 
 class Map(Protocol):
@@ -262,23 +263,14 @@ class Surrogate:
         """Derivatives of the coefficients by the parameters, (n_samples, n_modes, n_parameters), or of one vector."""
         mus, _, single = self._checked(mus, extrapolate)
         if self.map is None:
-            out = self._differenced(mus)
+            assert self.reduced is not None
+            out = self.reduced.jacobian(mus, _STEP / np.abs(self.features.slope(mus)))
         elif program_of(self.map) is not None:
             out = self.program.jacobian(mus)
         else:
             slopes = getattr(self.map, "jacobian", partial(_differences, self.map))
             out = slopes(self.features(mus)) * self.features.slope(mus)[:, None, :]
         return out[0] if single else out
-
-    def _differenced(self, mus: np.ndarray) -> np.ndarray:
-        """Central differences of the reduced model's coefficients, (n_samples, n_modes, n_parameters)."""
-        steps = 1e-5 * np.maximum(np.abs(self.features.slope(mus)), 1e-300) ** -1
-        columns = []
-        for i, step in enumerate(steps.T):
-            shift = np.zeros_like(mus)
-            shift[:, i] = step
-            columns.append((self._coefficients(mus + shift) - self._coefficients(mus - shift)) / (2 * step)[:, None])
-        return np.stack(columns, axis=-1)
 
     def gradient(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Derivatives of the values by the parameters, (n_samples, n_values, n_parameters), or of one vector."""

@@ -110,7 +110,8 @@ def _certificate_facts(reduced: ReducedModel, truth: Snapshots) -> Facts:
     for strength in PERTURBATIONS:
         noise = rng.standard_normal(projected.shape)
         cases[f"{strength:.0e}"] = projected + strength * size[:, None] * noise / np.linalg.norm(noise, axis=1)[:, None]
-    out: Facts = {"n_anchors": reduced.certificate.n_anchors, "cases": {}}
+    certificate = reduced.certificate
+    out: Facts = {"n_anchors": 0 if certificate is None else certificate.n_anchors, "cases": {}}
     for name, c in cases.items():
         bounds = reduced.certify(truth.mus, c)
         ratio = bounds.values / (relative_errors(truth, basis, c) * size)
