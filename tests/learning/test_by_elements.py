@@ -41,3 +41,35 @@ def test_singular_corners_are_learned_by_elements():
     surrogate = ps.learn(problem, tolerance=2e-2, n_nodes=300)
     assert surrogate.solver.elements is not None
     assert surrogate.solver.n_nodes == pytest.approx(300, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", ["block", "disc", "line"])
+def test_values_between_nodes_are_those_of_the_elements(kind, tmp_path):
+    """Stencils through the nodes of graded elements were off by several times the field itself."""
+    a, b = ps.parameters(a=(0.1, 10.0, "log"), b=(0.1, 10.0, "log"))
+    if kind == "line":
+        v = ps.unknown("v", x)
+        domain, equation = ps.Box(0, 1), ps.Eq(-a * v.diff(x, 2) + b * v, 1)
+    elif kind == "disc":
+        domain, equation = ps.Disc().regions(core=ps.Disc(radius=0.5)), None
+    else:
+        domain, equation = ps.Box((0, 0), (1, 1)).regions(one=(x < 0.5) & (y < 0.5), two=(x > 0.5) & (y > 0.5)), None
+    if equation is None:
+        k = ps.by_region(core=a, otherwise=b) if kind == "disc" else ps.by_region(one=a, two=b, otherwise=1)
+        equation = ps.Eq(-ps.divergence(k * ps.gradient(u)), 1)
+    problem = ps.Problem(domain, equation, ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(domain, n_nodes=40 if kind == "line" else 200), method="elements")
+    basis = ps.pod(ps.solve_many(model, ps.sample(model, 12)), n_modes=8)
+    surrogate = ps.fit(ps.reduce(model, basis, n_anchors=1), "polynomial", n_labels=200)
+    surrogate = ps.load(ps.save(surrogate, tmp_path / "s.parasol"))
+    rng = np.random.default_rng(1)
+    places = rng.random((300, 2)) if kind == "block" else rng.random((300, 1))
+    if kind == "disc":
+        angle, radius = 2 * np.pi * rng.random(300), np.sqrt(rng.random(300)) * 0.999
+        places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    answer = surrogate([0.3, 5.0])
+    assert np.allclose(surrogate.restricted(points=places)([0.3, 5.0]).values, answer.at(places).ravel())
+    assert np.array_equal(surrogate.restricted(nodes=[5, 3])([0.3, 5.0]).values, answer.values[[5, 3]])
+    found, wanted = answer.at(places).ravel(), model.weights_at(places) @ answer.values
+    error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+    assert error < (2e-4 if kind == "disc" else 1e-10)  # beside curved edges polynomials of other coordinates

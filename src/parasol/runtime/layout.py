@@ -44,6 +44,8 @@ class Layout:
     time: str = field(default="t", metadata={"optional": True})  # what time is called
     # where the field has kinks: values between nodes are computed within a region
     regions: tuple[RegionNodes, ...] = field(default=(), metadata={"optional": True})
+    # (n_cells, n_nodes of each), corners first: values between nodes are those of elements, where the solver has them
+    cells: np.ndarray | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self):
         if not self.names or not all(isinstance(name, str) for name in self.names):
@@ -63,6 +65,11 @@ class Layout:
             check_shape(self.outline.bounds, (2, points.shape[1]), "bounds of the outline")
         for region in self.regions:
             check_nodes(region.members, len(points))
+        if self.cells is not None:
+            known = {1: (2, 3), 2: (3, 6, 10, 15)}.get(points.shape[1], ())
+            if check_shape(self.cells, (None, None), "cells").shape[1] not in known:
+                raise InputError(f"cells of {self.cells.shape[1]} nodes in {points.shape[1]} dimensions are not known.")
+            check_nodes(self.cells.ravel(), len(points))
         if self.scheme is not None:
             if not hasattr(self.scheme, "stencil_size"):
                 raise InputError(f"the scheme of a layout is a {type(self.scheme).__name__}.")

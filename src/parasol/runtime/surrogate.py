@@ -29,6 +29,7 @@ from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import Bounds, ReducedModel
 
 _BATCH = 8192
+_PLACES: dict[str, Any] = {"n_interior": 0, "regions": (), "cells": None}  # of a layout with values at chosen places
 _STEP = 1e-5  # of differences, in features
 
 
@@ -347,11 +348,12 @@ class Surrogate:
         if nodes is not None:
             chosen = check_nodes(nodes, modes.shape[2])
             modes = modes[:, :, chosen]
-            layout = replace(layout, points=None if layout.points is None else layout.points[chosen], n_interior=0)
+            some = None if layout.points is None else layout.points[chosen]
+            layout = replace(layout, points=some, **_PLACES)
         if points is not None:
             weights = borrowed("interpolation_weights")(layout, points)  # sparse
             modes = np.stack([np.stack([weights @ field for field in fields]) for fields in modes])
-            layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), n_interior=0)
+            layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), **_PLACES)
         readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
         made = replace(self, readout=readout, layout=layout, quantities=quantities)
         vars(made)["distributions"] = self.distributions  # functions are given at all nodes still

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.spatial import KDTree
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
@@ -13,6 +14,9 @@ from parasol.runtime.layout import Layout
 from parasol.space.neighbours import Cloud
 from parasol.space.operators import differentiate
 from parasol.space.outline import OutlinedDomain
+
+_NEAR = 12  # cells whose centres are nearest: mostly one of them contains a point
+_ON = 1e-9  # by which a point may lie outside of its cell
 
 
 def interpolation_weights(layout: Layout, points) -> csr_array:
@@ -36,6 +40,10 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
     weights = csr_array((np.ones(len(at_nodes)), (at_nodes, node[at_nodes])), shape)
     zero = (0,) * layout.points.shape[1]
     for where, members, own in _by_region(layout, points, np.flatnonzero(between), cloud):
+        if layout.cells is not None:
+            rows = _in_cells(layout.points, layout.cells, points[where], members).tocoo()
+            weights = weights + csr_array((rows.data, (where[rows.row], rows.col)), shape)
+            continue
         rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()
         weights = weights + csr_array((rows.data, (where[rows.row], members[rows.col])), shape)
     return weights
@@ -55,6 +63,54 @@ def _by_region(layout: Layout, points: np.ndarray, asked: np.ndarray, cloud: Clo
         if inside.any():
             yield left[inside], region.members, Cloud(cloud.points[region.members], domain)  # type: ignore[arg-type]
         left = left[~inside]
+
+
+def _in_cells(nodes: np.ndarray, cells: np.ndarray, points: np.ndarray, members: np.ndarray) -> csr_array:
+    """Weights (n_points, n_nodes) of the polynomials through the nodes of the cells, of those cells that have members only.
+
+    Of a cell with curved edges it is the polynomial in the coordinates of its straight corners.
+    """
+    kept = np.zeros(len(nodes), dtype=bool)
+    kept[members] = True
+    cells = cells[np.all(kept[cells], axis=1)]
+    dimension = nodes.shape[1]
+    origin, inverse = _straight(nodes, cells)
+    cell = _cell_of(points, nodes, cells, origin, inverse)
+    degree = {2: cells.shape[1] - 1, 3: int(np.sqrt(2 * cells.shape[1])) - 1}[dimension + 1]
+    powers = [p for p in np.ndindex(*(degree + 1,) * dimension) if sum(p) <= degree]
+    monomials = lambda x: np.stack([np.prod(x**p, axis=-1) for p in powers], axis=-1)  # noqa: E731
+    used, which = np.unique(cell, return_inverse=True)
+    local = np.einsum("cij,cnj->cni", inverse[used], nodes[cells[used]] - origin[used][:, None])
+    at = monomials(np.einsum("nij,nj->ni", inverse[cell], points - origin[cell]))
+    values = np.linalg.solve(np.swapaxes(monomials(local), 1, 2)[which], at[:, :, None])[:, :, 0]
+    rows = np.repeat(np.arange(len(points)), cells.shape[1])
+    return csr_array((values.ravel(), (rows, cells[cell].ravel())), (len(points), len(nodes)))
+
+
+def _straight(nodes: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first corner of each cell, and the inverse of the matrix of its edges there."""
+    corners = nodes[cells[:, : nodes.shape[1] + 1]]
+    return corners[:, 0], np.linalg.inv(np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2))
+
+
+def _cell_of(
+    points: np.ndarray, nodes: np.ndarray, cells: np.ndarray, origin: np.ndarray, inverse: np.ndarray
+) -> np.ndarray:
+    """The cell that contains each point, or that it is least outside of, (n_points,)."""
+
+    def depth(at: np.ndarray, some: np.ndarray) -> np.ndarray:
+        """The least barycentric coordinate of points (n, 1 or m) in cells (n, m)."""
+        local = np.einsum("nmij,nmj->nmi", inverse[some], at - origin[some])
+        return np.minimum(np.min(local, axis=2), 1.0 - np.sum(local, axis=2))
+
+    centres = np.mean(nodes[cells[:, : nodes.shape[1] + 1]], axis=1)
+    near = KDTree(centres).query(points, min(_NEAR, len(cells)))[1].reshape(len(points), -1)
+    inside = depth(points[:, None], near)
+    out, missed = near[np.arange(len(points)), np.argmax(inside, axis=1)], np.max(inside, axis=1) < -_ON
+    every = np.arange(len(cells))
+    for i in np.flatnonzero(missed):  # a large cell beside small ones, or beyond a curved edge
+        out[i] = int(np.argmax(depth(points[i][None, None], every[None])[0]))
+    return out
 
 
 def _contains(layout: Layout, points: np.ndarray) -> np.ndarray:
