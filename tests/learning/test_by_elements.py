@@ -69,7 +69,7 @@ def test_values_between_nodes_are_those_of_the_elements(kind, tmp_path):
         places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     answer = surrogate([0.3, 5.0])
     assert np.allclose(surrogate.restricted(points=places)([0.3, 5.0]).values, answer.at(places).ravel())
-    assert np.array_equal(surrogate.restricted(nodes=[5, 3])([0.3, 5.0]).values, answer.values[[5, 3]])
+    assert np.allclose(surrogate.restricted(nodes=[5, 3])([0.3, 5.0]).values, answer.values[[5, 3]])
     found, wanted = answer.at(places).ravel(), model.weights_at(places) @ answer.values
     error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
     assert error < (2e-4 if kind == "disc" else 1e-10)  # beside curved edges polynomials of other coordinates
