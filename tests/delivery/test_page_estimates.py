@@ -173,3 +173,17 @@ def array_size(html):
     """Characters of the arrays of a page."""
     found = re.search(r'<script type="application/json" id="model">(.*?)</script>', html, re.DOTALL)
     return sum(map(len, json.loads(found[1])["arrays"]))
+
+
+def test_errors_to_be_expected_of_a_nonlinear_problem(show):
+    x = ps.coordinates("x")[0]
+    u, (a, b) = ps.unknown("u", x), ps.parameters(a=(0.1, 10.0, "log"), b=(0.0, 3.0))
+    problem = ps.Problem(ps.Box(0, 1), ps.Eq(-u.diff(x, 2) + b * u**3, a * (1 + x)), ps.Dirichlet(0))
+    surrogate = ps.learn(problem, 1e-4, n_nodes=30, recipe="polynomial")
+    tab = show(surrogate)
+    for mu in ([0.2, 2.5], [3.0, 1.0]):
+        found, answer = tab.evaluate("x => window.parasol.answer(x)", mu), surrogate(mu)
+        assert found["bound"]["relative"] == pytest.approx(answer.bound, rel=1e-2, abs=1e-6)
+        assert found["bound"]["estimate"]["relative"] == pytest.approx(answer.estimate, rel=1e-2, abs=1e-6)
+        tab.evaluate("x => window.parasol.set(x)", mu)
+        assert "95 % probability" in tab.inner_text("#error")

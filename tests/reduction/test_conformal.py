@@ -85,7 +85,7 @@ def test_meaning_says_what_holds_and_what_does_not():
     assert text.startswith("With probability at least 0.9 over the 99 calibration parameters")
     assert "at most 0.0009;" in text
     assert "not hold for each single parameter" in text
-    assert "times its difficulty" in conformal_bound(np.ones(99), difficulty=np.ones(99)).meaning
+    assert "times its estimate" in conformal_bound(np.ones(99), difficulty=np.ones(99)).meaning
 
 
 @pytest.mark.parametrize(("level", "needed"), [(0.95, 19), (0.9, 9), (0.99, 99), (0.5, 1), (0.999, 999), (0.97, 33)])

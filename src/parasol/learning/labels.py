@@ -67,7 +67,7 @@ class LabelSource:
         out = np.empty(len(mus))
         for rows in slices(len(mus), max(1, _BLOCK // self._n_values)):
             try:
-                out[rows] = relative(other.values(mus[rows]), self.values(mus[rows]), self._weights)
+                out[rows] = relative(other.values(mus[rows]), self.values(mus[rows]), self.weights)
             except SolveFailed:  # the steps of one of them grow beyond all bounds
                 out[rows] = np.inf
         return out
@@ -75,7 +75,7 @@ class LabelSource:
     def errors(self, truth: Snapshots) -> np.ndarray:
         """Relative errors on full solves, (n,), infinite where there is no answer."""
         try:
-            return relative(self.values(truth.mus), truth.solutions, self._weights)
+            return relative(self.values(truth.mus), truth.solutions, self.weights)
         except SolveFailed:
             return np.full(len(truth), np.inf)
 
@@ -99,20 +99,21 @@ class LabelSource:
         if np.any(relative((c[:_FEW] @ reduced.basis.modes.T).reshape(len(few), -1), self.values(few)) > 1e-10):
             # boundary data, or a start that does not fit them: the labels as they are, as many as memory holds
             n = max(_FEWEST_LIFTED, int(_MOST_NUMBERS / self._n_values))
-            coefficients, basis = _compressed(reduced.lift(c[:n], mus[:n]), tolerance, self._weights)
+            coefficients, basis = _compressed(reduced.lift(c[:n], mus[:n]), tolerance, self.weights)
             return Teacher(mus[:n], coefficients, basis)
         # the modes in space are orthonormal, so that norms of coefficients are those of trajectories
         coefficients, small = _compressed(c.reshape(len(mus), -1), tolerance)
         shaped = small.modes.reshape(reduced.n_times, reduced.n_modes, small.n_modes)
         modes = np.einsum("nd,tdk->tnk", reduced.basis.modes, shaped, optimize=True).reshape(-1, small.n_modes)
-        return Teacher(mus, coefficients, replace(small, modes=modes, weights=self._weights))
+        return Teacher(mus, coefficients, replace(small, modes=modes, weights=self.weights))
 
     @property
     def _n_values(self) -> int:
         return self.reduced.basis.n_values * getattr(self.reduced, "n_times", 1)
 
     @property
-    def _weights(self) -> np.ndarray | None:
+    def weights(self) -> np.ndarray | None:
+        """Of the inner product, (n_values,)."""
         weights = self.reduced.basis.weights
         return None if weights is None else np.tile(weights, getattr(self.reduced, "n_times", 1))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from parasol.errors import Exhausted, SolveFailed
+from parasol.errors import Exhausted, SolveFailed, TooFewSamples
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe
 from parasol.fitting.units import unknown_labels
-from parasol.learning.labels import Teacher
+from parasol.learning.labels import Teacher, relative
 from parasol.learning.linear import TRAINING, maps_to_try, named
 from parasol.learning.region import marked
 from parasol.learning.report import LEVEL, Evidence, Outcome, Round, Step, measured_on
@@ -30,8 +31,12 @@ from parasol.learning.solves import SolveCache, Solver
 from parasol.pde.model import Model
 from parasol.reduction.snapshots import NothingSolved, Snapshots
 from parasol.runtime.conformal import conformal_bound, highest_level
+from parasol.runtime.operations import Affine
+from parasol.runtime.program import Program, StoredMap
 from parasol.runtime.surrogate import Surrogate
 
+_N_DOUBTS, _N_DOUBTS_SLOW = 512, 64  # parameters at which the errors to be expected are looked at
+_MOST_NUMBERS = 2e7  # of their values at a time
 _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 1 − LEVEL
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
 _MOST_ROUNDS, _SMALL_ROUNDS = 12, 6  # the small ones before maps of full solves are worth trying
@@ -288,8 +293,11 @@ def _bounded(state: State, surrogate: Surrogate, fresh: Snapshots, n_failed: int
     errors = np.concatenate([score.errors, np.full(n_failed, np.inf)])
     level, bound = min(LEVEL, highest_level(len(errors), failed=n_failed, tries=tries)), float("inf")
     if level > 0:
-        surrogate = replace(surrogate, conformal=conformal_bound(errors, level=level, tries=tries))
-        bound = surrogate.conformal.quantile  # type: ignore[union-attr]
+        plain = conformal_bound(errors, level=level, tries=tries)
+        bound, difficulty = plain.quantile, _difficulty(state, surrogate)
+        surrogate = replace(surrogate, conformal=plain)
+        if difficulty is not None:
+            surrogate = _following(surrogate, difficulty, fresh.mus, errors, level=level, tries=tries)
     evidence = Evidence(level or None, len(state.cache.failures()), n_failed, state.n_fresh_sets)
     met = bound <= state.tolerance and level >= LEVEL
     limit = ""
@@ -298,6 +306,51 @@ def _bounded(state: State, surrogate: Surrogate, fresh: Snapshots, n_failed: int
     elif not met:
         limit = "projection" if score.projection > 0.5 * score.mean else "map"
     return Outcome(surrogate, met, bound, limit, tuple(state.history), evidence, measured_on(score))
+
+
+def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:
+    """A map of the logarithm of the errors to be expected, made without any of the fresh solves; None: no reduced model.
+
+    What a map and the last batch of solves change at some parameters: |map − reduced model| and |renewed − reduced model|.
+    """
+    old, new = state.reduced, state.renewed
+    if old is None or new is None or state.model.parameters.functions or state.cache.limits.left <= 0:
+        return None
+    most = max(_N_DOUBTS_SLOW, int(_MOST_NUMBERS / surrogate.basis.n_values))
+    mus = state.sample(min(_N_DOUBTS_SLOW if old.slow else _N_DOUBTS, most), "random", _STREAM - 1)
+    try:
+        by_map = relative(
+            surrogate.basis.lift(surrogate.coefficients(mus, extrapolate=True)), old.values(mus), old.weights
+        )
+        doubts = np.hypot(by_map, new.gaps(old, mus))
+    except SolveFailed:
+        return None
+    known = np.isfinite(doubts) & (doubts > 0)
+    if np.mean(known) < 0.9:
+        return None
+    floor = 0.01 * np.median(doubts[known])
+    logs = np.log(np.maximum(doubts[known], floor))
+    with suppress(TooFewSamples):
+        x = surrogate.features(mus[known])
+        return StoredMap.of(GaussianProcess("matern52", trend_degree=0).fit(x, logs[:, None]))
+    return None
+
+
+def _following(
+    surrogate: Surrogate, difficulty: StoredMap, mus: np.ndarray, errors: np.ndarray, *, level: float, tries: int
+) -> Surrogate:
+    """The surrogate with a conformal bound that follows the difficulty; the errors of failed solves stand last.
+
+    The difficulty is brought to the size of the errors, which changes no bound: it is then an estimate of them.
+    """
+    expected = np.exp(Program((*surrogate.features.operations, *difficulty.program.operations))(mus)[:, 0])
+    typical = float(np.median(errors[: len(mus)] / expected))
+    if not 0 < typical < np.inf:
+        return surrogate
+    shifted = Program((*difficulty.program.operations, Affine(np.ones((1, 1)), np.array([np.log(typical)]))))
+    expected = np.concatenate([typical * expected, np.ones(len(errors) - len(mus))])
+    conformal = conformal_bound(errors, level=level, difficulty=expected, tries=tries)
+    return replace(surrogate, conformal=conformal, difficulty=StoredMap(shifted.folded(), difficulty.name))
 
 
 def _last(state: State) -> Outcome:

@@ -47,7 +47,7 @@ class ConformalBound:
     @property
     def meaning(self) -> str:
         """What the bound says, in one sentence."""
-        times = " times its difficulty" if self.normalised else ""
+        times = " times its estimate" if self.normalised else ""
         if not self.drawn:
             return (
                 f"An estimate: of {self.n_calibration} parameters kept aside, not drawn at random, a share of about {self.level:g} "

@@ -171,6 +171,8 @@ class SurrogateReport:
         if conformal is None:
             return "none: nothing is known about the errors"
         size, n = f"{conformal.quantile:.1e} relative", conformal.n_calibration
+        if conformal.normalised:
+            size = f"{conformal.quantile:.2g} times the estimated error of each answer"
         if conformal.drawn:
             return f"{size} with probability {conformal.level:g}, by {n} solves"
         return f"{size}, estimated from {n} solves"

@@ -58,6 +58,8 @@ class Surrogate:
     quantities: Quantities | None = None  # what the problem wants to know of a field
     # features to the logarithm of the full solver's own relative error, as estimated where the surrogate was learned
     discretisation: StoredMap | None = field(default=None, metadata={"optional": True})
+    # features to the logarithm of the relative error to be expected, which a conformal bound is then a multiple of
+    difficulty: StoredMap | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self):
         kinds = {
@@ -69,6 +71,7 @@ class Surrogate:
             "conformal": ConformalBound | None,
             "quantities": Quantities | None,
             "discretisation": StoredMap | None,
+            "difficulty": StoredMap | None,
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
@@ -84,8 +87,10 @@ class Surrogate:
         self.layout.check_values(self.n_values)
         if self.quantities is not None:
             check_shape(self.quantities.rows, (None, self.layout.n_times, self.basis.n_modes), "rows of the quantities")
-        if self.conformal is not None and self.conformal.normalised:
-            raise InputError("a surrogate knows no difficulties. Calibrate its bound without them.")
+        if self.conformal is not None and self.conformal.normalised != (self.difficulty is not None):
+            raise InputError(
+                "a bound that was calibrated with difficulties needs their map, and only such a bound does."
+            )
 
     def __getstate__(self) -> dict:  # what was computed on the way is computed again where needed
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -287,6 +292,8 @@ class Surrogate:
             return self.reduced.certify(mus, c, extrapolate=extrapolate)
         if self.conformal is not None:
             relative = np.full(len(mus), float(self.conformal.quantile))
+            if self.difficulty is not None:
+                relative *= self._difficulties(mus)
             # the level holds for the distribution of the calibration set, which ends at the box
             relative[
                 self.distributions.unlike(mus) if outside is None else outside | self.distributions.unlike(mus)
@@ -303,12 +310,27 @@ class Surrogate:
     def estimate(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike | None = None, *, extrapolate: bool = False
     ) -> Estimates | None:
-        """Estimates of the errors by random duals, with their factor and probability; None where there are none."""
-        if self.reduced is None or self.reduced.duals is None:
+        """Estimates of the errors, with their factor and probability; None where there are none.
+
+        By random duals where there is a linear reduced model. Else by a map of the errors that were to be expected while
+        learning: then the factor and the probability are those of the conformal bound, over new parameters.
+        """
+        by_duals = self.reduced is not None and self.reduced.duals is not None
+        if not by_duals and (self.reduced is not None or self.difficulty is None or self.conformal is None):
             return None
         mus, _, _ = self._checked(mus, extrapolate)
         c = self._coefficients(mus) if coefficients is None else np.asarray(coefficients, dtype=float)
-        return self.reduced.estimate(mus, c, extrapolate=extrapolate)
+        if by_duals:
+            return self.reduced.estimate(mus, c, extrapolate=extrapolate)  # type: ignore[union-attr]
+        assert self.conformal is not None
+        relative = self._difficulties(mus)
+        factor = np.full(len(mus), self.conformal.quantile)
+        return Estimates(relative * np.linalg.norm(c, axis=1), relative, factor, self.conformal.level)
+
+    def _difficulties(self, mus: np.ndarray) -> np.ndarray:
+        """Relative errors to be expected, (n_samples,)."""
+        with np.errstate(over="ignore"):
+            return np.exp(self._difficulty_program(mus)[:, 0])
 
     def discretisation_errors(self, mus: np.ndarray) -> np.ndarray | None:
         """Estimates of how far the full solver is from the equation's solution, relative, (n_samples,); None: not known.
@@ -327,6 +349,12 @@ class Surrogate:
         """From parameters to the logarithm of the discretisation error, folded."""
         assert self.discretisation is not None
         return Program((*self.features.operations, *self.discretisation.program.operations)).folded()
+
+    @cached_property
+    def _difficulty_program(self) -> Program:
+        """From parameters to the logarithm of the error to be expected, folded."""
+        assert self.difficulty is not None
+        return Program((*self.features.operations, *self.difficulty.program.operations)).folded()
 
     def restricted(
         self, *, nodes: ArrayLike | None = None, points: ArrayLike | None = None, times: ArrayLike | None = None

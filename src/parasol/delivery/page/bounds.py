@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from parasol.delivery.page.pack import Pack
-from parasol.delivery.page.programs import formula_tree
+from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import FormulaError, InputError
 from parasol.runtime.certificate import LEAST, SAFETY
 from parasol.runtime.duals import RIDGE, TYPICAL, WIDTH, RandomDuals
@@ -71,10 +71,12 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
             "map: ps.fit(surrogate.reduced, ...)."
         )
     if surrogate.conformal is not None and np.isfinite(surrogate.conformal.quantile):
-        bound = surrogate.conformal
+        bound, difficulty = surrogate.conformal, surrogate.difficulty
         return None, {
             "kind": "conformal",
             "quantile": bound.quantile,
+            "difficulty": difficulty
+            and map_program((*surrogate.features.operations, *difficulty.program.operations), pack),
             "level": bound.level if bound.drawn else None,
             "meaning": bound.meaning,
             "reason": reason,

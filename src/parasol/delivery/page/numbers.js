@@ -136,9 +136,11 @@ const Numbers = (() => {
     conformal(model, bound, inputs, mu, c) {
       // the level holds for functions as their distribution draws them
       const usual = model.functions.every((f) => norm(inputs.slice(f.input, f.input + f.modes.shape[0])) ** 2 <= f.largest_square);
-      const quantile = usual ? bound.quantile : Infinity;
+      const expected = bound.difficulty ? Math.exp(run(bound.difficulty, mu)[0]) : null;
+      const quantile = usual ? bound.quantile * (expected === null ? 1 : expected) : Infinity;
       const value = quantile < 1 ? (norm(c) * quantile) / (1 - quantile) : Infinity;
-      return { value, relative: quantile, rigorous: false };
+      const estimate = expected === null ? null : { value: expected * norm(c), relative: expected };
+      return { value, relative: quantile, rigorous: false, estimate };
     },
     none: () => ({ value: Infinity, relative: Infinity, rigorous: false }),
   };

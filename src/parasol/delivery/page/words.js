@@ -28,11 +28,11 @@ const Words = (() => {
       return { kind: "unknown", big: "no bound here", words: "this function is unlike those that the bound was calibrated with", note: "" };
     }
     if (program.kind === "conformal" && program.level === null) {
-      return { kind: "guessed", big: `≲ ${number(program.quantile, 2)}`, words: "estimated from samples that were not drawn at random", note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
+      return { kind: "guessed", big: `≲ ${number(bound.relative, 2)}`, words: "estimated from samples that were not drawn at random", note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
     }
     if (program.kind === "conformal") {
       const percent = number(100 * program.level, 3);
-      return { kind: "likely", big: `≤ ${number(program.quantile, 2)}`, words: `with ${percent} % probability`, note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
+      return { kind: "likely", big: `≤ ${number(bound.relative, 2)}`, words: `with ${percent} % probability`, note: `Relative error ${of}. ${program.meaning} ${program.reason}` };
     }
     const measured = Object.entries(program.measured).map(([name, value]) => `${name} ${number(value, 2)}`).join(", ");
     const note = `${program.reason} ${measured ? `Measured when it was made: ${measured}.` : ""}`.trim();
