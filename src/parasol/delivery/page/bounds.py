@@ -162,7 +162,7 @@ def _duals(
         return pack.add(of_modes(columns.reshape(n * m, n_columns)).reshape(n, m, -1))
 
     outputs = None
-    if wanted is not None and duals.corrects(wanted.rows[:, 0]):
+    if wanted is not None and duals.outputs is not None and duals.corrects(wanted.rows[:, 0]):
         outputs = {
             "blocks": blocks(duals.outputs),
             "tests": pack.add(duals.output_tests),
