@@ -41,7 +41,7 @@ def test_samples_spread_evenly_are_not_called_calibrated(design):
     assert answer.bound_kind == "estimated"
     assert not answer.bounds.rigorous[0]
     assert 0 < answer.bound < 1
-    for text in (found.conformal.meaning, bound_words(found, rigorous=False), str(description(found)["bound"])):
+    for text in (found.conformal.meaning, bound_words(found, {"estimated"}), str(description(found)["bound"])):
         assert "estimate" in text
         assert "likely" not in text
         assert "probability at least" not in text
@@ -96,7 +96,7 @@ def test_random_samples_keep_the_word():
         warnings.simplefilter("error", ps.ParasolWarning)
         found = ps.fit_snapshots(mus, field(mus), "polynomial", ranges=ranges)
     assert found(mus[0]).bound_kind == "calibrated"
-    assert "0.95 likely" in bound_words(found, rigorous=False)
+    assert "0.95 likely" in bound_words(found, {"estimated"})
 
 
 def test_trajectories_at_times_of_a_lattice_are_judged_by_their_parameters():
