@@ -159,6 +159,14 @@ def test_a_truncated_model_keeps_its_estimate(grown, fresh):
     assert 1 / 3 < ratio.min() < ratio.max() < 3
 
 
+def test_what_rounding_and_interpolation_may_add_is_in_the_bound(grown, fresh):
+    growing, found = grown
+    reduced = growing.sealed(found.basis)
+    c = reduced.coefficients(fresh[0])
+    noisy = replace(reduced, residuals=tuple(replace(r, noise=r.noise + 1e-3) for r in reduced.residuals))
+    assert np.all(noisy.certify(fresh[0], c).values > reduced.certify(fresh[0], c).values + 1e-4)
+
+
 def test_outside_the_box_nothing_is_probable(grown):
     growing, found = grown
     reduced = growing.sealed(found.basis)
