@@ -62,4 +62,4 @@ def test_the_level_holds_whatever_the_difficulties_say(learned):
         errors = rng.exponential(1e-3, 40) * mus[:, 0]
         made = sampled._following(plain, wild, mus[:39], errors[:39], level=0.95, tries=2)
         hits.append(errors[39] <= made.certify(mus[39:]).relative[0])
-    assert np.mean(hits) > 0.95
+    assert 0.95 < np.mean(hits) < 1  # 39 of 40 are expected
