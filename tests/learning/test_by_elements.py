@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.space.interpolation import _in_cells
 
 x, y = ps.coordinates("x y")
 u = ps.unknown("u", x, y)
@@ -65,7 +66,7 @@ def test_values_between_nodes_are_those_of_the_elements(kind, tmp_path):
     rng = np.random.default_rng(1)
     places = rng.random((300, 2)) if kind == "block" else rng.random((300, 1))
     if kind == "disc":
-        angle, radius = 2 * np.pi * rng.random(300), np.sqrt(rng.random(300)) * 0.999
+        angle, radius = 2 * np.pi * rng.random(300), 0.48 + 0.04 * rng.random(300)  # beside the interface
         places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     answer = surrogate([0.3, 5.0])
     assert np.allclose(surrogate.restricted(points=places)([0.3, 5.0]).values, answer.at(places).ravel())
@@ -73,3 +74,17 @@ def test_values_between_nodes_are_those_of_the_elements(kind, tmp_path):
     found, wanted = answer.at(places).ravel(), model.weights_at(places) @ answer.values
     error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
     assert error < (2e-4 if kind == "disc" else 1e-10)  # beside curved edges polynomials of other coordinates
+
+
+def test_a_large_cell_beside_many_small_ones_is_found():
+    """Its centre is not among the nearest ones."""
+    small = [[1 + 0.01 * i, 1.0] for i in range(40)]
+    nodes = np.array(
+        [[0.0, 0.0], [9.0, 0.0], [0.0, 9.0], *[p for q in small for p in (q, [q[0], 1.01], [q[0] + 0.01, 1.0])]]
+    )
+    cells = np.array([[0, 1, 2], *[[3 + 3 * i, 4 + 3 * i, 5 + 3 * i] for i in range(40)]])
+    points = np.array([[1.2, 0.9], [1.201, 1.002]])
+    found = _in_cells(nodes, cells, points, np.arange(len(nodes))).toarray()
+    assert set(np.flatnonzero(found[0])) == {0, 1, 2}
+    assert set(np.flatnonzero(found[1])) == {63, 64, 65}
+    assert np.allclose(found @ nodes, points)
