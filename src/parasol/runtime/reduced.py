@@ -195,7 +195,8 @@ class ReducedModel:
             return None
         theta, phi, c = self.operator_theta(mus), self.load_theta(mus), np.asarray(coefficients, dtype=float)
         found = self.duals.corrections(theta, phi, c)
-        return found.values, found.left * self.duals.errors(theta, phi, c)[0][:, None]
+        rounding = self.residuals[0].precision * (np.abs(c) @ np.abs(rows).T)  # as of a full solve
+        return found.values, np.hypot(found.left * self.duals.errors(theta, phi, c)[0][:, None], rounding)
 
     def _answers(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, extrapolate: bool

@@ -196,7 +196,7 @@ const Reduced = (() => {
     for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
       allowance += Math.abs(c[k] * theta[q]) * noise[k * terms + q];
     }
-    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities) : null;
+    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities, reduced.residuals[0].precision) : null;
     const proven = known.rigorous && weighted.triangle !== null, probable = about !== null && !proven;
     const value = probable ? about.factor * about.value + allowance
       : (Numbers.norm(residualOf(weighted, theta, phi, c)) + allowance) / known.sigma;
@@ -205,7 +205,7 @@ const Reduced = (() => {
     return { value, rigorous: proven, probable, estimate: seen, corrections: about && about.corrections };
   }
 
-  function estimate(duals, theta, phi, c, quantities) {
+  function estimate(duals, theta, phi, c, quantities, precision) {
     // sqrt of the mean of (z_i P (f - A V c))^2 over random vectors z_i, P being inverses combined so that P A is near 1
     const { a, missed } = inverse(duals, theta), z = new Float64Array(duals.blocks.shape[2]), terms = theta.length;
     z.set(phi);
@@ -213,8 +213,11 @@ const Reduced = (() => {
     const seen = functionals(duals.blocks, a, z), value = Numbers.norm(seen) / Math.sqrt(seen.length), factor = duals.factor / (1 - missed);
     const unseen = duals.outputs && unseenBy(duals.outputs, quantities.rows.data, a, theta, phi.length, c.length);
     // for each quantity what the residual adds to it, what that leaves typically, and at most as far as one may guess
-    const corrections = unseen && Array.from(functionals(duals.outputs.blocks, a, z), (more, o) => (
-      { value: more, left: unseen[o] * value, most: duals.outputs.slack * factor * unseen[o] * value }));
+    const corrections = unseen && Array.from(functionals(duals.outputs.blocks, a, z), (more, o) => {
+      const rounding = c.reduce((sum, x, k) => sum + Math.abs(x * quantities.rows.data[o * c.length + k]), 0);
+      const left = Math.hypot(unseen[o] * value, precision * rounding); // rounding as of a full solve
+      return { value: more, left, most: duals.outputs.slack * factor * left };
+    });
     return { value, factor, corrections };
   }
 
