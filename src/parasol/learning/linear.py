@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from parasol.checks import ParasolWarning
-from parasol.errors import Exhausted
+from parasol.errors import Exhausted, SolveFailed
 from parasol.fitting.fit import accuracy, fit, surrogate_without_map
 from parasol.fitting.maps import Recipe
 from parasol.fitting.units import field_weights, unknown_labels
@@ -33,21 +33,16 @@ _MAP = 0.9  # of the tolerance, by the steering vectors: the sealed ones may see
 _N_LABELS = (1024, 4096)
 _FAR = 0.5  # a relative error
 _N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
-_FEWEST_CHECKS, _MOST_CHECKS = (
-    3,
-    6,
-)  # fresh full solves that the estimate is checked with: a fifth of the others, within these
-_FEWEST_SOLVES = (
-    4  # the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
-)
+# fresh full solves that the estimate is checked with: a fifth of the others, within these
+_FEWEST_CHECKS, _MOST_CHECKS = 3, 6
+# the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
+_FEWEST_SOLVES = 4
 _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
 _CLOSER = 0.01  # how near to the identity interpolated inverses then come
 _MOST_SOLVES = 400
 _N_COMPARED = 64  # parameters at which one of them is changed, to see whether it matters
-_PROOF_ANCHORS, _PROOF_TRIES = (
-    100,
-    3,
-)  # matrices factorised for constants; times that the error is made smaller for their sake
+# matrices factorised for constants, and times that the error is made smaller for their sake
+_PROOF_ANCHORS, _PROOF_TRIES = 100, 3
 _LEAST = 1e-9  # of the largest unknown: a smaller one may be rounding, and counts in the unit of the largest
 TRAINING = 20.0  # seconds that must be left for a network
 
@@ -113,9 +108,8 @@ def learn_linear(
         worst = float(np.max(bounds.relative[bounds.rigorous], initial=0.0))
         if worst <= tolerance or cache.affordable(1) < 1 or not np.isfinite(worst):
             break
-        aim *= max(
-            0.7 * tolerance / worst, 0.01
-        )  # a proven bound is larger than the error: the error has to be smaller
+        # a proven bound is larger than the error: the error has to be smaller
+        aim *= max(0.7 * tolerance / worst, 0.01)
     return _outcome(surrogate, basis, prepared, tolerance, fresh)
 
 
@@ -175,7 +169,11 @@ def _singular_between(model: Model, low: np.ndarray, high: np.ndarray, sign: int
     """A parameter on the line between two at which the determinant changes its sign, to a hundredth of the line."""
     for _ in range(7):
         middle = (low + high) / 2
-        if model.factors(middle).sign * sign > 0:
+        try:
+            same = model.factors(middle).sign * sign > 0
+        except SolveFailed:  # to rounding it is here
+            return middle
+        if same:
             low = middle
         else:
             high = middle

@@ -34,6 +34,8 @@ from parasol.pde.problem import Problem
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
 
+_FEW_NODES = (60, 300, 600)  # by dimension, for a plan
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -43,9 +45,8 @@ class Plan:
     tolerance: float
     method: str
     n_solves: tuple[int, int]  # from, to
-    whole: tuple[float, float] | None = (
-        None  # seconds of everything, from, to, choosing the nodes included; None: not known
-    )
+    # seconds of everything, from, to, choosing the nodes included; None: not known
+    whole: tuple[float, float] | None = None
 
     @property
     def found(self) -> Discretised:
@@ -209,9 +210,6 @@ def _coarse(model: Model) -> Model:
         return discretize(model.problem, scatter(model.problem.domain, n_nodes=few))
     except ParasolError:  # a thin part of the domain needs more
         return model
-
-
-_FEW_NODES = (60, 300, 600)  # by dimension
 
 
 def _usable(recipe: str | Recipe) -> Recipe:

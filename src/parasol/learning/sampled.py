@@ -51,14 +51,10 @@ _FOLLOWS = 0.7  # of the tolerance: a map that follows it this closely, at all p
 _LABEL_MODES = 0.1  # of the tolerance, left by the modes of labels
 _N_LABELS = (256, 1024, 4096)
 _N_COMPARED = 1024  # fresh parameters at which a map is compared with the reduced model
-_N_COMPARED_SLOW = (
-    256  # the same for reduced models that are nonlinear and in time: a hundredth of a full solve or more
-)
+_N_COMPARED_SLOW = 256  # the same for reduced models that are nonlinear and in time, which take longer
 _STREAM = 10**6  # of random numbers for these: no parameter of a fresh set may ever be among them
-_N_GAPS, _N_GAPS_SLOW = (
-    256,
-    64,
-)  # parameters at which two reduced models are compared; fewer where steps take Newton's method
+# parameters at which two reduced models are compared; fewer where steps take Newton's method
+_N_GAPS, _N_GAPS_SLOW = 256, 64
 
 
 def learn_sampled(

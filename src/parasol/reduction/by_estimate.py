@@ -9,11 +9,11 @@ from parasol.pde.model import Model
 from parasol.reduction.affine import AffineForm, affine_form
 from parasol.reduction.duals import N_VECTORS, DualBuilder
 from parasol.reduction.greedy import metric_of
-from parasol.reduction.reduced import candidates_for
+from parasol.reduction.reduced import assembled, candidates_for
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.runtime.basis import Basis
 from parasol.runtime.duals import RandomDuals
-from parasol.runtime.reduced import Bounds, ReducedModel
+from parasol.runtime.reduced import ReducedModel
 
 _CLOSE = 0.03  # at every candidate P_μ A_μ should be as near as this to the identity on the modes
 _MOST_SNAPSHOTS, _MOST_FURTHER = 40, 12  # duals at so many parameters at most; of these where nothing was solved
@@ -102,26 +102,8 @@ class ByEstimate:
 
     def reduced(self, basis: Basis) -> ReducedModel:
         """The reduced model of the modes so far, which the basis holds, with the steering duals."""
-        return self._reduced(basis, self.duals.steering())
+        return assembled(self.model, self.form, basis, self.builders, duals=self.duals.steering())
 
     def sealed(self, basis: Basis) -> ReducedModel:
         """The same with the sealed duals: for whoever decides nothing more by them."""
-        return self._reduced(basis, self.duals.sealed())
-
-    def _reduced(self, basis: Basis, duals: RandomDuals) -> ReducedModel:
-        return ReducedModel(
-            basis=basis,
-            parameters=self.model.parameters,
-            n_parameters=self.model.n_parameters,
-            operator_theta=self.form.operator_theta,
-            load_theta=self.form.load_theta,
-            residuals=tuple(builder.residual() for builder in self.builders),
-            certificate=None,
-            interpolation_error=self.form.error,
-            model=self.model,
-            duals=duals,
-        )
-
-    def errors(self, reduced: ReducedModel, mus: np.ndarray) -> Bounds:
-        """Probable bounds by the steering duals."""
-        return reduced.solve(mus).bounds  # type: ignore[return-value]
+        return assembled(self.model, self.form, basis, self.builders, duals=self.duals.sealed())

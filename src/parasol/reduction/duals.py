@@ -16,10 +16,8 @@ from parasol.runtime.reduced import ReducedModel
 N_VECTORS = 20  # that certify, sealed until the surrogate is made
 _N_STEERING = 10  # that choose parameters, coefficients of the inverse, and when to stop
 _SEEN = 1e-11  # relative errors below are rounding
-_N_TESTS, _MOST_TESTS = (
-    4,
-    16,
-)  # smooth random functions by which inverses are tested besides the modes: of a snapshot, in all
+# smooth random functions by which inverses are tested besides the modes: of a snapshot, in all
+_N_TESTS, _MOST_TESTS = 4, 16
 
 
 class DualBuilder:
@@ -38,7 +36,10 @@ class DualBuilder:
         n_vectors: int = N_VECTORS,
         outputs: np.ndarray | None = None,
     ):
-        """`outputs` (n_quantities, n_unknowns) are quantities of interest, whose duals are solved too. `weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size."""
+        """`weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size.
+
+        `outputs` (n_quantities, n_unknowns) are quantities of interest, whose duals are solved too.
+        """
         if n_vectors < 4 or n_vectors % 2:
             raise InputError(f"an estimate takes an even number of at least 4 random vectors, got {n_vectors}.")
         self.form, self.weights, self.scale = form, weights, scale
@@ -142,7 +143,7 @@ class DualBuilder:
         return out | {"output_rows": rows @ self.modes, "test_rows": rows @ self.tests}
 
     def checked(self, reduced: ReducedModel, mus: np.ndarray, solutions: np.ndarray) -> ReducedModel:
-        """The reduced model, with what its estimates missed at the worst of these solutions (n, n_unknowns) enters its factor.
+        """The reduced model; what its estimates missed at the worst of these solutions (n, n_unknowns) enters its factor.
 
         Functionals z_iᵀ e of the true errors are compared with what was estimated of them: chance is in neither, for the
         vectors are the same. Errors that are rounding say nothing.

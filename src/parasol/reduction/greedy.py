@@ -16,7 +16,7 @@ from parasol.pde.model import Model
 from parasol.reduction.certificate import middle_of
 from parasol.reduction.reduced import ByBound, candidates_for, prepare
 from parasol.runtime.basis import Basis
-from parasol.runtime.reduced import Bounds, ReducedModel
+from parasol.runtime.reduced import ReducedModel
 
 _WATCHED = 200  # candidates, those with the largest errors, that are looked at after every solve
 _ROUNDING = 1e-13  # a solution whose new part is smaller than this is in the span already
@@ -83,7 +83,7 @@ def greedy(
 
 
 class Growing(Protocol):
-    """A reduced model that grows by one mode at a time, and says how wrong it may be."""
+    """A reduced model that grows by one mode at a time."""
 
     model: Model
     weights: np.ndarray | None
@@ -95,10 +95,6 @@ class Growing(Protocol):
 
     def reduced(self, basis: Basis) -> ReducedModel:
         """The reduced model of the modes so far, which the basis holds."""
-        ...
-
-    def errors(self, reduced: ReducedModel, mus: np.ndarray) -> Bounds:
-        """How wrong it may be at some parameters."""
         ...
 
 
@@ -136,15 +132,15 @@ def search(
             growing.add(next_mu, mode)
             reduced = growing.reduced(_basis(model, modes, weights))
         if bounds is None or candidates is not None:
-            bounds = _relative(growing, reduced, mus, exhausted)
+            bounds = _relative(reduced, mus, exhausted)
         else:
-            bounds = _watched(growing, reduced, mus, exhausted, bounds)
+            bounds = _watched(reduced, mus, exhausted, bounds)
         enough = len(chosen) >= min(least, most) or mode is None
         while draws and enough and np.max(bounds) <= aim and reduced is not None:
             draws -= 1
             mus = candidates_for(model, 2 - draws)
             exhausted = np.zeros(len(mus), dtype=bool)
-            bounds = _relative(growing, reduced, mus, exhausted)
+            bounds = _relative(reduced, mus, exhausted)
         if mode is not None:
             history.append(float(np.max(bounds)))
             if progress is not None:
@@ -161,8 +157,8 @@ def search(
     if reduced is None:
         raise InputError("the solutions vanish at all candidates, so there is nothing to build a basis from.")
     # a candidate that brought nothing new was passed over in the search, but its bound counts
-    history[-1] = float(np.max(_relative(growing, reduced, mus, np.zeros(len(mus), dtype=bool))))
-    proven = float(np.mean(growing.errors(reduced, mus).rigorous))
+    history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
+    proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]
     found = Greedy(reduced, np.array(chosen), tuple(history), growing.n_factorizations, history[-1] <= aim, proven)
     if aim > 0 and not found.reached:
         warnings.warn(
@@ -190,18 +186,18 @@ def check_some_load(model: Model, mus: np.ndarray) -> None:
         )
 
 
-def _relative(growing: Growing, reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray) -> np.ndarray:
+def _relative(reduced: ReducedModel | None, mus: np.ndarray, exhausted: np.ndarray) -> np.ndarray:
     """Relative bounds at the candidates; 0 for those passed over, and where the error is rounding of the largest u."""
     if reduced is None:
         return np.where(exhausted, 0.0, np.inf)
-    bounds = growing.errors(reduced, mus)
-    size = np.max(np.divide(bounds.values, bounds.relative, out=np.zeros(len(mus)), where=bounds.relative > 0))
-    settled = exhausted | (bounds.values <= _ROUNDING * size)
-    return np.where(settled, 0.0, bounds.relative)
+    answers = reduced.solve(mus)
+    bounds = answers.bounds
+    size = np.max(np.linalg.norm(answers.coefficients, axis=1))
+    settled = exhausted | (bounds.values <= _ROUNDING * size)  # type: ignore[union-attr]
+    return np.where(settled, 0.0, bounds.relative)  # type: ignore[union-attr]
 
 
 def _watched(
-    growing: Growing,
     reduced: ReducedModel | None,
     mus: np.ndarray,
     exhausted: np.ndarray,
@@ -212,7 +208,7 @@ def _watched(
     largest = -np.inf
     while len(left) and before[left[0]] > max(largest, 0.0):
         top, left = left[:_WATCHED], left[_WATCHED:]
-        out[top] = _relative(growing, reduced, mus[top], exhausted[top])
+        out[top] = _relative(reduced, mus[top], exhausted[top])
         largest = max(largest, float(np.max(out[top])))
     return np.where(exhausted, 0.0, out)
 

@@ -16,7 +16,9 @@ from parasol.reduction.certificate import Cover, cover
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampling import sample
 from parasol.runtime.basis import Basis, check_weights
-from parasol.runtime.reduced import Bounds, ReducedModel
+from parasol.runtime.certificate import Certificate
+from parasol.runtime.duals import RandomDuals
+from parasol.runtime.reduced import ReducedModel
 
 _N_CANDIDATES = 2000
 
@@ -47,17 +49,31 @@ class Preparation:
 
     def reduced(self, basis: Basis, builders: list[ResidualBuilder]) -> ReducedModel:
         """The reduced model of a basis whose modes the builders hold."""
-        return ReducedModel(
-            basis=basis,
-            parameters=self.model.parameters,
-            n_parameters=self.model.n_parameters,
-            operator_theta=self.form.operator_theta,
-            load_theta=self.form.load_theta,
-            residuals=tuple(builder.residual() for builder in builders),
-            certificate=self.covered.certificate,
-            interpolation_error=self.form.error,
-            model=self.model,
-        )
+        return assembled(self.model, self.form, basis, builders, certificate=self.covered.certificate)
+
+
+def assembled(
+    model: Model,
+    form: AffineForm,
+    basis: Basis,
+    builders: list[ResidualBuilder],
+    *,
+    certificate: Certificate | None = None,
+    duals: RandomDuals | None = None,
+) -> ReducedModel:
+    """The reduced model of a basis whose modes the builders hold, with what is known of its errors."""
+    return ReducedModel(
+        basis=basis,
+        parameters=model.parameters,
+        n_parameters=model.n_parameters,
+        operator_theta=form.operator_theta,
+        load_theta=form.load_theta,
+        residuals=tuple(builder.residual() for builder in builders),
+        certificate=certificate,
+        interpolation_error=form.error,
+        model=model,
+        duals=duals,
+    )
 
 
 class ByBound:
@@ -76,10 +92,6 @@ class ByBound:
     def reduced(self, basis: Basis) -> ReducedModel:
         """The reduced model of the modes so far, which the basis holds."""
         return self.prepared.reduced(basis, self.builders)
-
-    def errors(self, reduced: ReducedModel, mus: np.ndarray) -> Bounds:
-        """Bounds from the residual."""
-        return reduced.solve(mus).bounds  # type: ignore[return-value]
 
 
 def prepare(

@@ -138,10 +138,8 @@ class Answer:
         if found is None:
             return None
         if self.coefficients.dtype == np.float32:  # what rounding does to the product V c is about this size
-            slack = np.finfo(np.float32).eps * np.linalg.norm(self.coefficients, axis=1)
-            found = replace(found, values=np.hypot(found.values, slack))
-            size = np.linalg.norm(self.coefficients, axis=1)
-            found = replace(found, relative=np.divide(found.values, size, out=found.relative, where=size > 0))
+            eps, size = float(np.finfo(np.float32).eps), np.linalg.norm(self.coefficients, axis=1)
+            found = replace(found, values=np.hypot(found.values, eps * size), relative=np.hypot(found.relative, eps))
         if self.solved:  # the error is measured against the full solve, which these are
             found.values[list(self.solved)] = found.relative[list(self.solved)] = 0.0
         return found

@@ -75,9 +75,8 @@ class RandomDuals:
     n_terms: int  # Q_A
     ratio: float = 1.0  # error over estimate, beyond chance, at the worst of the fresh solves it was checked with
     n_checked: int = 0  # these solves
-    outputs: np.ndarray | None = (
-        None  # (n_quantities, n_snapshots, n_columns): the same of quantities in place of the z_i
-    )
+    # (n_quantities, n_snapshots, n_columns): the same of quantities in place of the z_i
+    outputs: np.ndarray | None = None
     output_rows: np.ndarray | None = None  # (n_quantities, n_modes): the quantities of the modes
     output_tests: np.ndarray | None = None  # (n_quantities, n_snapshots, n_tests * Q_A): the same of random functions
     test_rows: np.ndarray | None = None  # (n_quantities, n_tests): the quantities of these functions
