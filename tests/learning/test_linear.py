@@ -8,10 +8,12 @@ import pytest
 from sympy import cos, exp, sin
 
 import parasol as ps
+from parasol.learning.linear import _singular_between
 from parasol.learning.report import LearnReport
 
 x, y = ps.coordinates("x y")
 u = ps.unknown("u", x, y)
+V = ps.unknown("v", x)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -205,3 +207,20 @@ def test_quantities_are_corrected_and_their_bounds_hold(tmp_path):
         assert np.mean(error <= answer.quantity_bounds[name]) >= 0.95
         assert np.median(answer.quantity_bounds[name] / error) < 60
         assert answer.quantity_estimates[name].shape == error.shape
+
+
+def test_a_resonance_met_exactly_ends_the_search_for_it(monkeypatch):
+    (k,) = ps.parameters(k=(5.0, 15.0))
+    problem = ps.Problem(ps.Box(0, 1), ps.Eq(-V.diff(x, 2) - k * V, 1), ps.Dirichlet(0))  # singular at 9.87
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=30))
+    usual = type(model).factors
+
+    def factors(self, mu):
+        if abs(mu[0] - 9.6875) < 1e-9:  # one of the middles
+            raise ps.errors.SolveFailed("singular to rounding")
+        return usual(self, mu)
+
+    low, high = np.array([10.0]), np.array([5.0])
+    assert abs(_singular_between(model, low, high, usual(model, low).sign)[0] - 9.87) < 0.05
+    monkeypatch.setattr(type(model), "factors", factors)
+    assert _singular_between(model, low, high, usual(model, low).sign)[0] == 9.6875
