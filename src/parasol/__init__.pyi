@@ -33,6 +33,7 @@ from parasol.pde.equation import time as time
 from parasol.pde.equation import unknown as unknown
 from parasol.pde.equation import unknowns as unknowns
 from parasol.pde.fluxes import NormalFlux as NormalFlux
+from parasol.pde.matrices import AffineModel as AffineModel
 from parasol.pde.model import Model as Model
 from parasol.pde.parameters import FunctionParameter as FunctionParameter
 from parasol.pde.parameters import ParameterSpace as ParameterSpace

@@ -22,15 +22,18 @@ from parasol.fitting.maps import Recipe, fit_map, predictions
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.units import field_errors, field_labels, warn_of_fields
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.text import problem_words
 from parasol.reduction.nonlinear import NonlinearReducedModel
+from parasol.reduction.products import root_of
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.reduced import ReducedModel
@@ -314,10 +317,18 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
         return surrogate
     quantities, basis = None, surrogate.basis
     if model.problem.quantities:
-        quantities = quantities_of(model.quantities.names, model.quantities.rows, basis.modes, basis.weights)
+        wanted = model.quantities
+        inverse = root_of(model, basis.weights).back_transposed if isinstance(basis.weights, MatrixProduct) else None
+        norms = None if inverse is None else np.linalg.norm(inverse(wanted.rows.T), axis=0)
+        quantities = quantities_of(wanted.names, wanted.rows, basis.modes, basis.weights, norms=norms)
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
-    return replace(surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts)
+    readout = None
+    if isinstance(model, AffineModel) and model.places is not None:
+        readout = np.concatenate(list(model.layout.fields(basis.modes.T).values()), axis=1).T.copy()
+    return replace(
+        surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts, readout=readout
+    )
 
 
 def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> ParameterSpace:

@@ -8,7 +8,8 @@ import numpy as np
 
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
-from parasol.runtime.basis import Basis, check_weights, energies
+from parasol.runtime.basis import Basis
+from parasol.runtime.products import check_weights, energies
 
 _OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
 _SMALLEST = 1e-3  # of its usual size: relative to less than that no error of a field is measured

@@ -22,9 +22,11 @@ from parasol.pde.steady import describe
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.certificate import middle_of
 from parasol.reduction.greedy import Greedy, check_some_load, search
+from parasol.reduction.energy import energy_preparation
 from parasol.reduction.reduced import Preparation, candidates_for, prepare
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
+from parasol.runtime.products import Weights
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
@@ -94,7 +96,7 @@ def learn_linear(
     that prove bounds where they can.
     """
     fresh = fresh_parameters(model, rng)
-    prepared = _constants(model, cache) if proof or model.terms.constant_operator else None
+    prepared = _constants(model, cache, proof or model.terms.constant_operator)
     aim = tolerance
     for _ in range(_PROOF_TRIES):
         basis = _basis(model, aim, cache, rng)
@@ -241,14 +243,14 @@ def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) ->
     return _Basis(found, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
 
 
-def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:
-    """For several unknowns an inner product in which all are of one size, whatever their units; None for one unknown.
+def _weights(model: Model, cache: SolveCache) -> Weights | None:
+    """The inner product of the model, or for several unknowns one in which all are of one size, whatever their units.
 
     Their sizes are those of the solution in the middle of the box, the first that the greedy search asks for.
     """
     labels = unknown_labels(model)
-    if labels is None:
-        return None
+    if labels is None or model.product is not None:
+        return model.product
     mus = candidates_for(model)
     solution = model.layout.at_nodes(cache.unknowns(model, mus[middle_of(model, mus)]))
     return field_weights(solution[None], labels, least=_LEAST)
@@ -323,9 +325,12 @@ def _trials(model: Model, recipe: str | Recipe | None) -> Iterator[tuple[str | R
 
 
 # ---- proof and measurement ------------------------------------------------------------------------------------------
-def _constants(model: Model, cache: SolveCache) -> Preparation:
-    """Constants that prove bounds, and the preconditioners they belong to."""
+def _constants(model: Model, cache: SolveCache, wanted: bool) -> Preparation | None:
+    """Constants that prove bounds, and the preconditioners they belong to; where they are not wanted, if they cost little."""
     cache.stage("constants that prove the bound")
+    cheap = energy_preparation(model, _weights(model, cache))
+    if cheap is not None or not wanted:
+        return cheap
     spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
     stop = None if cache.limits.seconds is None else (lambda: cache.limits.spent - spent >= 0.25 * left)
     return prepare(model, weights=_weights(model, cache), n_anchors=_PROOF_ANCHORS, stop=stop)

@@ -17,6 +17,7 @@ from parasol.errors import InputError, ParasolWarning
 from parasol.learning.nodes import Discretised, choose_nodes, estimated
 from parasol.learning.solves import Limits, Solver, Stage
 from parasol.learning.store import NodesKey, stored_nodes, write_nodes
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
@@ -73,6 +74,10 @@ def discretised(request: Request) -> Discretised:
             raise InputError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
         if request.n_nodes is not None:
             raise InputError("both model and n_nodes are given. Give one: a model has its nodes.")
+        if isinstance(model, AffineModel):
+            if request.total:
+                raise InputError("total=True needs the equation: matrices do not tell how far they are from it.")
+            return Discretised(model, None)
         _check_times(model.problem)
         request.stage(f"estimating the error of {model.n_nodes} nodes")
         return _in_time(estimated(model, limits=request.limits, rng=request.rng))

@@ -27,6 +27,7 @@ from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.terms import Terms
 from parasol.pde.transient import spectrum
+from parasol.runtime.products import Weights
 from parasol.space.by_region import derivatives_at
 from parasol.space.elements import Elements
 from parasol.space.nodes import Nodes
@@ -89,6 +90,11 @@ class Model:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             warnings.warn(f"model.{name} has moved: use model.{_MOVED[name]}.", DeprecationWarning, stacklevel=2)
             return attrgetter(_MOVED[name])(self)
+
+    @property
+    def product(self) -> Weights | None:
+        """The inner product that errors are measured in unless another is asked for; None is Euclidean."""
+        return None
 
     @property
     def inputs(self) -> Inputs:

@@ -12,11 +12,12 @@ from parasol.errors import NoCertificate
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
+from parasol.reduction.products import Root
 from parasol.runtime.certificate import Certificate
 
 _STEPS = 26  # of the bidiagonalisation; more cost two triangular solves each and narrow the margin
 _RISK = 1e-6  # probability that one norm exceeds its margin, over the random start vector
-_ROUNDING = 1e-6  # margin of norms that are exact up to rounding
+ROUNDING = 1e-6  # margin of norms that are exact up to rounding
 _MOST = 16  # preconditioners
 _TOO_SMALL = 0.3  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
 
@@ -46,19 +47,28 @@ def operator_norm(
     for _ in range(_STEPS):
         u = apply(right[-1])
         size = np.linalg.norm(u)
-        u -= sum((w @ u) * w for w in left)
+        u = _without(u, left)
         alphas.append(float(np.linalg.norm(u)))
         if alphas[-1] <= 1e-14 * size:  # nothing new on the left, as of a matrix of low rank: the last β still counts
             return float(np.linalg.norm(np.diag(alphas) + np.diag(betas, 1), 2)), True
         left.append(u / alphas[-1])
         v = transposed(left[-1])
-        v -= sum((w @ v) * w for w in right)
+        v = _without(v, right)
         betas.append(float(np.linalg.norm(v)))
         value = float(np.linalg.norm(np.diag(alphas) + np.diag(betas[:-1], 1), 2))
         if betas[-1] <= 1e-12 * value:
             return value, True
         right.append(v / betas[-1])
     return value, False
+
+
+def _without(vector: np.ndarray, known: list[np.ndarray]) -> np.ndarray:
+    """What a vector has besides known orthonormal ones."""
+    if known:
+        basis = np.array(known)
+        for _ in range(2):  # where few singular values differ, little is left and once is not enough
+            vector = vector - basis.T @ (basis @ vector)
+    return vector
 
 
 def lanczos_margin(n: int) -> float:
@@ -75,18 +85,23 @@ def lanczos_margin(n: int) -> float:
     return float(1.0 / np.sqrt(1.0 - root**2))
 
 
-def norm_after(factors: Factors, matrix: sparse.csr_array, scale: np.ndarray, free: np.ndarray) -> float:
-    """An upper bound of ||D A_j⁻¹ B|| on vectors of the free unknowns, D = diag(scale), but for a probability `_RISK`."""
+def norm_after(factors: Factors, matrix: sparse.csr_array, root: Root, free: np.ndarray, *, rows: bool = False) -> float:
+    """An upper bound of ||R A_j⁻¹ B R⁻¹|| on vectors of the free unknowns, but for a probability `_RISK`.
+
+    With `rows` it is that of ||R A_j⁻¹ B||.
+    """
     transposed = matrix.T.tocsr()
-    start = free * np.random.default_rng(0).standard_normal(len(scale))  # no direction is missing from it
+    start = free * np.random.default_rng(0).standard_normal(len(free))  # no direction is missing from it
+    back = (lambda x: x) if rows else root.back
+    back_transposed = (lambda x: x) if rows else root.back_transposed
     value, exact = operator_norm(
-        lambda x: scale * factors.solve(matrix @ (free * x)),
-        lambda y: free * (transposed @ factors.solve_transposed(scale * y)),
+        lambda x: root.into(factors.solve(matrix @ back(free * x))),
+        lambda y: free * back_transposed(transposed @ factors.solve_transposed(root.into_transposed(y))),
         start,
     )
     if not np.isfinite(value):
         raise NoCertificate("a norm for the certificate could not be computed. Is the operator singular here?")
-    return (1.0 + _ROUNDING if exact else lanczos_margin(int(np.count_nonzero(free)))) * value
+    return (1.0 + ROUNDING if exact else lanczos_margin(int(np.count_nonzero(free)))) * value
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +124,7 @@ def cover(
     form: AffineForm,
     candidates: np.ndarray,
     *,
-    scale: np.ndarray,
+    root: Root,
     free: np.ndarray,
     rows: np.ndarray | None = None,
     n_anchors: int = 100,
@@ -125,11 +140,8 @@ def cover(
     leave a small singular value becomes one itself. With `rows` the residual is weighted row by row and there is one preconditioner.
     """
     thetas = form.operator_theta(candidates)
-    unscaled = sparse.diags_array(1.0 / scale)
-    terms = [
-        None if fixed else sparse.csr_array(a @ unscaled)
-        for a, fixed in zip(form.operators, form.operator_theta.constant, strict=True)
-    ]
+    pairs = zip(form.operators, form.operator_theta.constant, strict=True)
+    terms = [None if fixed else a for a, fixed in pairs]
     places = unit_cube(model, candidates)
     chosen, preconditioners, weightings = [], [], []
     norms, sigmas = [], []
@@ -137,21 +149,21 @@ def cover(
     def anchor(index: int) -> None:
         mu = candidates[index]
         factors = model.factors(mu)
-        norms.append([0.0 if a is None else norm_after(factors, a, scale, free) for a in terms])
+        norms.append([0.0 if a is None else norm_after(factors, a, root, free) for a in terms])
         if rows is not None:
             if not preconditioners:
                 preconditioners.append(index)
                 weightings.append(sparse.csr_array(sparse.diags_array(1.0 / rows)))
-            found = {0: 1.0 / norm_after(factors, weightings[0], scale, free)}
+            found = {0: 1.0 / norm_after(factors, weightings[0], root, free, rows=True)}
         else:
             found = {}
             if preconditioners:
                 near = int(np.argmin(np.sum((places[preconditioners] - places[index]) ** 2, axis=1)))
-                found[near] = 1.0 / norm_after(factors, weightings[near], scale, free)
+                found[near] = 1.0 / norm_after(factors, weightings[near], root, free)
             if not preconditioners or (max(found.values()) < _TOO_SMALL and len(preconditioners) < _MOST):
-                found[len(preconditioners)] = 1.0 - _ROUNDING  # of the identity
+                found[len(preconditioners)] = 1.0 - ROUNDING  # of the identity
                 preconditioners.append(index)
-                weightings.append(sparse.csr_array(model.operator(mu) @ unscaled))
+                weightings.append(model.operator(mu))
         chosen.append(index)
         sigmas.append(found)
 

@@ -310,7 +310,7 @@ class _Offline:
             collateral[start:stop, part.rows] = modes.T
         errors = np.append(self.form.load_errors, np.zeros(len(collateral)))
         form = replace(self.form, loads=np.vstack([self.form.loads, collateral]), load_errors=errors)
-        builder = ResidualBuilder(form, self.centre, self.factors, np.ones_like(self.scale), self.scale)
+        builder = ResidualBuilder(form, self.centre, self.factors, None, self.scale)
         for mode in self.modes.T:
             builder.add(mode)
         residual = builder.residual()

@@ -15,7 +15,8 @@ from parasol.pde.model import Model
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.pod import pod
 from parasol.reduction.snapshots import Snapshots
-from parasol.runtime.basis import Basis, check_weights
+from parasol.runtime.basis import Basis
+from parasol.runtime.products import check_weights
 
 _LOST = 1e-2  # part of the tolerance that the compression of single trajectories may lose
 _FINEST = 1e-9

@@ -6,6 +6,7 @@ import numpy as np
 
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
+from parasol.reduction.products import DiagonalRoot, MatrixRoot, Root
 from parasol.runtime.residuals import WeightedResidual
 
 _ROUNDING = 32 * np.finfo(float).eps  # relative, of a column of the small system
@@ -15,10 +16,10 @@ _DEPENDENT = 1e-13  # a column whose new part is smaller, relative to itself, de
 class ResidualBuilder:
     """Collects the columns of a weighted residual, mode by mode, and keeps them orthonormal; offline only."""
 
-    def __init__(self, form: AffineForm, mu: np.ndarray, factors: Factors | None, rows: np.ndarray, scale: np.ndarray):
-        """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `scale` is D's diagonal."""
+    def __init__(self, form: AffineForm, mu: np.ndarray, factors: Factors | MatrixRoot | None, rows: np.ndarray | None, root: Root | np.ndarray):
+        """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `root` is that of the product."""
         self.form, self.mu, self.factors = form, mu, factors
-        self.rows, self.scale = rows, scale
+        self.rows, self.root = rows, DiagonalRoot(root) if isinstance(root, np.ndarray) else root
         self.precision, self.n_triangular = _ROUNDING, 0
         self.noise = np.empty(0)
         weighted = self._weighted(form.loads.T, form.load_errors)
@@ -31,17 +32,18 @@ class ResidualBuilder:
             self._append(column)
 
     def _weighted(self, columns: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """D P b for every column b; what a second solve still changes is what rounding has done to the first."""
+        """R P b for every column b; what a second solve still changes is what rounding has done to the first."""
         columns = np.asfortranarray(columns)
         if self.factors is None:
+            assert self.rows is not None
             out = self.rows[:, None] * columns
             lost = np.zeros(columns.shape[1])
         else:
             found = self.factors.solve(columns)
             change = self.factors.solve(columns - self.factors.matrix @ found)
             self.n_triangular += 2 * columns.shape[1]
-            out = self.scale[:, None] * (found + change)
-            lost = 4 * np.linalg.norm(self.scale[:, None] * change, axis=0)
+            out = self.root.into(found + change)
+            lost = 4 * np.linalg.norm(self.root.into(change), axis=0)
         size = np.linalg.norm(out, axis=0)
         lost += (_ROUNDING + errors) * size
         if np.any(size > 0):

@@ -101,6 +101,7 @@ class Answer:
         found = self.surrogate.certify(self.mus, c, extrapolate=True)
         if c.dtype == np.float32:  # what rounding does to the product V c, entry by entry at most
             slack = (c.shape[1] + 4) * np.finfo(np.float32).eps * np.sum(np.abs(c), axis=1, dtype=float)
+            slack *= self.surrogate.basis.rounding
             size = np.linalg.norm(c, axis=1) - found.values  # no more than the norm of the solution
             found.relative[:] += np.divide(slack, size, out=np.full(len(c), np.inf), where=size > 0)
             found.values[:] += slack
@@ -139,6 +140,7 @@ class Answer:
             return None
         if self.coefficients.dtype == np.float32:  # what rounding does to the product V c is about this size
             eps, size = float(np.finfo(np.float32).eps), np.linalg.norm(self.coefficients, axis=1)
+            eps *= self.surrogate.basis.rounding
             found = replace(found, values=np.hypot(found.values, eps * size), relative=np.hypot(found.relative, eps))
         if self.solved:  # the error is measured against the full solve, which these are
             found.values[list(self.solved)] = found.relative[list(self.solved)] = 0.0

@@ -34,6 +34,8 @@ from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
+from parasol.runtime.min_theta import MinTheta
+from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
 from parasol.runtime.quantities import Quantities
 from parasol.runtime.random_fields import SphereField
@@ -72,6 +74,8 @@ _KINDS: dict[str, type] = {
                 Outline,
                 Features,
                 Basis,
+                MatrixProduct,
+                MinTheta,
                 ReducedModel,
                 RandomDuals,
                 Theta,

@@ -184,6 +184,8 @@ class SurrogateReport:
             return f"{self.surrogate.n_values} values of {names}"
         n_nodes, dimension = layout.points.shape
         nodes = f"{n_nodes} = {layout.n_interior} interior + {n_nodes - layout.n_interior} boundary nodes"
+        if layout.scheme is None:  # somebody's own
+            nodes = f"{n_nodes} points"
         when = ""
         if layout.times is not None:
             when = f", at {len(layout.times)} times {layout.time} from {layout.times[0]:g} to {layout.times[-1]:g}"

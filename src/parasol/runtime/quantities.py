@@ -8,6 +8,7 @@ import numpy as np
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
+from parasol.runtime.products import MatrixProduct, Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +51,16 @@ class Quantities:
 
 
 def quantities_of(
-    names: tuple[str, ...], weights: np.ndarray, modes: np.ndarray, products: np.ndarray | None
+    names: tuple[str, ...],
+    weights: np.ndarray,
+    modes: np.ndarray,
+    products: Weights | None,
+    *,
+    norms: np.ndarray | None = None,
 ) -> Quantities:
     """Quantities from `weights` (n_quantities, n_values at one time), modes (n_values, n_modes) and inner product weights.
+
+    Of an inner product that is a matrix, the `norms` (n_quantities,) of the quantities have to be known, (ℓᵀ X⁻¹ ℓ)^½.
 
     >>> two_times = quantities_of(("sum",), np.array([[1.0, 1.0]]), np.eye(4)[:, :3], None)
     >>> two_times.rows[0], two_times.norms.round(3)
@@ -64,5 +72,9 @@ def quantities_of(
         raise InputError(f"quantities of {n_here} values do not fit modes of {len(modes)} values.")
     n_times = len(modes) // n_here
     rows = np.einsum("qi,tid->qtd", weights, modes.reshape(n_times, n_here, -1), optimize=True)
+    if norms is not None:
+        return Quantities(tuple(names), rows, np.repeat(norms[:, None], n_times, axis=1))
+    if isinstance(products, MatrixProduct):
+        raise InputError("quantities in an inner product that is a matrix need their norms in it.")
     inverse = np.ones((n_times, n_here)) if products is None else 1.0 / products.reshape(n_times, n_here)
     return Quantities(tuple(names), rows, np.sqrt(weights**2 @ inverse.T))

@@ -16,6 +16,7 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.certificate import Certificate, Constants
 from parasol.runtime.duals import Estimates, RandomDuals
+from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.theta import Theta
@@ -60,7 +61,7 @@ class ReducedModel:
     operator_theta: Theta
     load_theta: Theta
     residuals: tuple[WeightedResidual, ...]
-    certificate: Certificate | None
+    certificate: Certificate | MinTheta | None
     interpolation_error: float = 0.0  # of the coefficients that the equation does not separate
     model: Any | None = None  # the full model, for what the reduced one cannot do
     duals: RandomDuals | None = field(default=None, metadata={"optional": True})

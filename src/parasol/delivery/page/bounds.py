@@ -10,8 +10,9 @@ import numpy as np
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import FormulaError, InputError
-from parasol.runtime.certificate import LEAST, SAFETY
+from parasol.runtime.certificate import LEAST, SAFETY, Certificate
 from parasol.runtime.duals import RIDGE, TYPICAL, WIDTH, RandomDuals
+from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import ReducedModel
@@ -129,19 +130,24 @@ def _reduced(
     return {
         "operators": _groups(reduced.operator_theta, {}, pack),
         "loads": _groups(theta, spanned, pack),
-        "certificate": None
-        if known is None
-        else {
-            "thetas": pack.add(known.thetas),
-            "norms": pack.add(known.norms),
-            "sigmas": pack.add(known.sigmas),
-            "exact": bool(known.exact),
-            "least": LEAST,  # one home for the rule by which a constant counts as proven
-            "safety": SAFETY,
-        },
+        "certificate": None if known is None else _certificate(known, pack),
         "nearest": None if known is not None else _nearest(reduced, pack),
         "residuals": [_residual(residual, of_modes if triangles else None, pack) for residual in reduced.residuals],
         "duals": _duals(reduced.duals, of_modes, wanted, pack) if duals and reduced.duals is not None else None,
+    }
+
+
+def _certificate(known: Certificate | MinTheta, pack: Pack) -> dict:
+    """The constants of the bound."""
+    if isinstance(known, MinTheta):
+        return {"thetas": pack.add(known.thetas), "embeddings": pack.add(known.embeddings)}
+    return {
+        "thetas": pack.add(known.thetas),
+        "norms": pack.add(known.norms),
+        "sigmas": pack.add(known.sigmas),
+        "exact": bool(known.exact),
+        "least": LEAST,  # one home for the rule by which a constant counts as proven
+        "safety": SAFETY,
     }
 
 

@@ -16,6 +16,7 @@ from parasol.delivery.page.programs import map_program
 from parasol.errors import InputError
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
+from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
 _LARGEST = 5_000_000  # characters of a page that still takes its certificate along
@@ -64,7 +65,7 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "steady": layout.times is None,
         "diverging": _diverging(lifted),
         # a value is off by no more than the field is, over the root of its weight
-        "least_weight": None if surrogate.readout is not None else 1.0 if weights is None else float(weights.min()),
+        "least_weight": None if surrogate.readout is not None else _least(weights),
     }
     wanted = surrogate.quantities
     data["quantities"] = wanted and {
@@ -165,3 +166,10 @@ def _diverging(fields: np.ndarray) -> list[bool]:
     """Whether the values of each unknown function lie evenly about zero, so that its colours should too."""
     low, high = fields.min(axis=(0, 1, 3)), fields.max(axis=(0, 1, 3))
     return [bool(a < 0 < b and min(-a, b) > _DIVERGING * max(-a, b)) for a, b in zip(low, high, strict=True)]
+
+
+def _least(weights: Weights | None) -> float | None:
+    """The least weight of a value, None where a matrix couples them."""
+    if isinstance(weights, MatrixProduct):
+        return None
+    return 1.0 if weights is None else float(weights.min())

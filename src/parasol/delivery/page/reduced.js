@@ -97,6 +97,7 @@ const Reduced = (() => {
   function constants(reduced, theta) {
     const bound = reduced.certificate;
     if (!bound) return { choice: nearest(reduced.nearest, theta), sigma: 1, rigorous: false };
+    if (bound.embeddings) return leastTheta(bound, theta);
     const [anchors, terms] = bound.thetas.shape, choices = bound.sigmas.shape[1];
     let best = { lower: -Infinity }, next = { distance: Infinity };
     for (let j = 0; j < anchors; j++) {
@@ -113,6 +114,17 @@ const Reduced = (() => {
     const guess = (bound.safety * next.sigma) / (1 + next.distance);
     const smallest = bound.safety * smallestSingularValue(reduced.residuals[next.choice], theta);
     return { choice: next.choice, sigma: Math.min(guess, smallest), rigorous: false };
+  }
+
+  function leastTheta({ thetas, embeddings }, theta) {
+    const [references, terms] = thetas.shape;
+    let best = { spread: Infinity, choice: 0, least: 0 };
+    for (let k = 0; k < references; k++) {
+      const ratios = theta.map((value, q) => value / thetas.data[k * terms + q]);
+      const least = Math.min(...ratios), spread = least > 0 ? Math.max(...ratios) / least : Infinity;
+      if (spread < best.spread) best = { spread, choice: k, least };
+    }
+    return { choice: best.choice, sigma: best.least / embeddings.data[best.choice], rigorous: best.least > 0 };
   }
 
   function nearest({ squares, right }, theta) {

@@ -16,6 +16,7 @@ from parasol.fitting.fit import accuracy
 from parasol.learning.comparing import compare, probes
 from parasol.learning.nodes import discretize_on, estimate
 from parasol.pde.by_elements import of_degree
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
@@ -230,7 +231,7 @@ def check(
     if bounds is not None and estimates is not None and bounds.probable is not None:
         level, probable = estimates.probability, bounds.probable
     refinement, kernel, residual = learned.discretisation_error, None, None
-    if isinstance(solver, Model):
+    if isinstance(solver, Model) and not isinstance(solver, AffineModel):
         stage("estimating the discretisation error")
         afresh = estimate(
             solver, rng=rng, refined=learned.refined_nodes
