@@ -3,14 +3,15 @@
 import warnings
 
 import numpy as np
-import parasol as ps
 import pytest
 import scipy.linalg
 import sympy
+from scipy import sparse
+
+import parasol as ps
 from parasol.reduction.products import MatrixRoot, as_matrix
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.products import MatrixProduct
-from scipy import sparse
 
 N = 12  # cells along each side
 
@@ -104,7 +105,7 @@ def test_learn_proves_its_bound_in_the_given_norm(block, learned):
 
 def test_the_least_theta_is_below_the_smallest_eigenvalue(block):
     """σ of the certificate against the generalised eigenvalues that it bounds."""
-    points, _, left, right, _, _, free = halves()
+    _, _, left, right, _, _, free = halves()
     reduced = ps.greedy(block, tolerance=1e-2).reduced
     certificate = reduced.certificate
     assert isinstance(certificate, MinTheta)

@@ -353,6 +353,7 @@ def test_worst_direction_does_not_beat_the_bound():
             assert sigmas[frame] <= np.linalg.svd(inverses[frame] @ matrix)[1][-1]
 
 
+@pytest.mark.slow
 def test_more_columns_than_unknowns():
     """Many interpolated terms: rows that are but rounding must not enter the small system."""
     b, a = ps.parameters(b=(0.5, 2.0), a=(0.2, 0.8))
