@@ -73,7 +73,7 @@ def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
         reasons = list(there.reasons)
         n_values = there.n_values or n_values
     for mu in task.mus[len(solved) :]:
-        values, ghosts, reason = _solve_one(solver, mu, task.extrapolate)
+        values, ghosts, reason = solve_one(solver, mu, task.extrapolate)
         if not reason and n_values is not None and len(values) != n_values:
             reason = f"the solution has {len(values)} values, others have {n_values}"
         elif not reason and not (np.all(np.isfinite(values)) and np.all(np.isfinite(ghosts))):
@@ -93,7 +93,7 @@ def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
     return Chunk(task.mus, np.array(solved, dtype=bool), visible, ghosts, tuple(reasons))
 
 
-def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np.ndarray, str]:
+def solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np.ndarray, str]:
     """Values, hidden values and the reason for a failure, empty for success."""
     nothing = np.empty(0)
     ours = isinstance(solver, Model)
