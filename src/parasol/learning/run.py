@@ -28,6 +28,7 @@ from parasol.learning.solves import Limits, SolveCache, Solver, Stage
 from parasol.learning.store import Data, read_data
 from parasol.learning.verdict import with_report
 from parasol.pde.discretize import discretize
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
@@ -208,6 +209,8 @@ def plan(
 
 def _coarse(model: Model) -> Model:
     """The same problem with few nodes; the model itself where it has few, or nodes of its own kind."""
+    if isinstance(model, AffineModel):
+        return model
     few = _FEW_NODES[model.nodes.domain.dimension - 1]
     if model.n_nodes <= 2 * few or model.elements is not None or model.nodes.touches is not None:
         return model

@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from parasol.errors import InputError, ParasolWarning
 from parasol.learning.rebuilding import rebuilt
-from parasol.pde.catalogue import load_problem, problem_names
+from parasol.pde.catalogue import load_problem, load_source, problem_names
 from parasol.pde.problem import Problem
 from parasol.pde.text import problem_words
 from parasol.reduction.fingerprints import KIND, problem_fingerprint
@@ -25,7 +25,7 @@ def solver_of(surrogate: Surrogate, problem: Any = None, model: Any = None) -> A
     """A solver of the same discrete problem the surrogate was made from; refused with one line where there is none."""
     if model is not None:
         return model
-    problem = load_problem(problem) if isinstance(problem, str) else problem
+    problem = load_source(problem) if isinstance(problem, str) else problem
     if not isinstance(problem, Problem) and callable(getattr(problem, "solve", problem)):
         return problem
     if problem is None and surrogate.solver is not None:
