@@ -58,6 +58,7 @@ from parasol.reduction.sampling import sample as sample
 from parasol.reduction.snapshots import solve_many as solve_many
 from parasol.report.budget.check import check as check
 from parasol.report.figures import draw as draw
+from parasol.report.verify import verify as verify
 from parasol.runtime.files import load as load
 from parasol.runtime.files import save as save
 from parasol.runtime.random_fields import SphereField as SphereField

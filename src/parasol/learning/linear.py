@@ -159,7 +159,7 @@ def check_box(model: Model, rng: int) -> None:
     for mu, sign in zip(mus, signs, strict=True):
         if sign * signs[0] < 0:
             # not refused: a discrete operator may have a root that the equation has not, too narrow for any answer to meet
-            near = describe(model, _singular_between(model, mus[0], mu, signs[0]))
+            near = describe(model, singular_between(model, mus[0], mu, signs[0]))
             warnings.warn(
                 f"between {describe(model, mus[0])} and {describe(model, mu)} the discrete problem is singular (the "
                 f"determinant changes its sign near {near}): near there solutions grow beyond all bounds. Narrow the ranges "
@@ -170,7 +170,7 @@ def check_box(model: Model, rng: int) -> None:
             return
 
 
-def _singular_between(model: Model, low: np.ndarray, high: np.ndarray, sign: int) -> np.ndarray:
+def singular_between(model: Model, low: np.ndarray, high: np.ndarray, sign: int) -> np.ndarray:
     """A parameter on the line between two at which the determinant changes its sign, to a hundredth of the line."""
     for _ in range(7):
         middle = (low + high) / 2

@@ -31,12 +31,14 @@ from parasol.learning.solves import SolveCache, Solver
 from parasol.pde.model import Model
 from parasol.reduction.snapshots import NothingSolved, Snapshots
 from parasol.runtime.conformal import conformal_bound, highest_level
+from parasol.runtime.features import features_of
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, StoredMap
 from parasol.runtime.surrogate import Surrogate
 
 _N_DOUBTS, _N_DOUBTS_SLOW = 512, 64  # parameters at which the errors to be expected are looked at
 _MOST_NUMBERS = 2e7  # of their values at a time
+_FOLDS = 5  # parts of the solves, each left out once to choose a map where none was tested
 _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 1 − LEVEL
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
 _MOST_ROUNDS, _SMALL_ROUNDS = 12, 6  # the small ones before maps of full solves are worth trying
@@ -349,19 +351,37 @@ def _following(
     return replace(surrogate, conformal=conformal, difficulty=StoredMap(shifted.folded(), difficulty.name))
 
 
+def _likeliest(state: State) -> str | Recipe:
+    """The map that was asked for, or of a smooth and a rough one that which errs less where a fifth of the solves is left out."""
+    if state.chosen or state.model.parameters.functions or len(state.train) < 2 * _FOLDS:
+        return state.recipe if state.chosen else "gaussian process"
+    _, y = state.labels()
+    x = features_of(state.space, state.train.mus, wide=True)(state.train.mus)
+    fold = np.random.default_rng([state.rng, len(x)]).permutation(len(x)) % _FOLDS
+
+    def left_out(recipe: GaussianProcess) -> float:
+        gaps = [recipe.fit(x[fold != i], y[fold != i]).predict(x[fold == i]) - y[fold == i] for i in range(_FOLDS)]
+        return float(np.sqrt(sum(np.sum(gap**2) for gap in gaps)))
+
+    return min((GaussianProcess(), ROUGH), key=left_out)
+
+
 def _last(state: State) -> Outcome:
     """When rounds, solves or seconds are used up: the best there is, with the bound that can still be had."""
     if state.best is None and state.reduced is not None and state.cache.limits.left > TRAINING:
         taught = _taught(state)
         state.best = None if taught is None else taught[0]
         state.tested = None
-    if state.best is None:
-        usual = state.recipe if state.chosen else "gaussian process"
-        state.best = _fitted(state, state.train.mus, None, usual, "full solves")
-        state.tested = None
+    before = state.best, state.tested
+    testable = state.n_fresh_sets < _TRIES and state.cache.affordable(FEWEST) == FEWEST
+    if state.best is None or (testable and state.best.facts["labels"] == "full solves"):
+        # of all the solves, those of the last test too: what comes next tests it with others
+        state.best, state.tested = _fitted(state, state.train.mus, None, _likeliest(state), "full solves"), None
     outcome = _certify(state, last=True)
     if outcome is not None:
         return outcome
+    if before[0] is not None:  # which was tested at least
+        state.best, state.tested = before
     measured, note = None, "no solves were left to test it"
     if state.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
         measured = measured_on(_score(state, state.best, state.tested))

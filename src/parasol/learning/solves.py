@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from parasol.cache.disk import publish
 from parasol.checks import check_count, check_positive
 from parasol.errors import Exhausted, InputError, ParasolWarning
 from parasol.pde.model import Model
-from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.fingerprints import Parts, difference, parts_of
 from parasol.reduction.snapshots import (
     Failure,
@@ -29,22 +27,10 @@ from parasol.reduction.snapshots import (
     open_snapshots,
     solve_many,
 )
+from parasol.reduction.solvers import Solver
 
 Stage = Callable[[str], Callable[[float], None] | None]
 _ABOUT = "about.json"  # in the folder of a solver's solves: whose they are
-
-
-class Solver(Protocol):
-    """What is learned from: a model, or a solver of one's own."""
-
-    @property
-    def parameters(self) -> ParameterSpace:
-        """What it depends on."""
-        ...
-
-    def solve(self, mu: Any, /) -> Any:
-        """The solution at one parameter vector: an array, or something with `values`."""
-        ...
 
 
 def used_up(what: str) -> Exhausted:

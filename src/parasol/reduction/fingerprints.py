@@ -10,6 +10,7 @@ from parasol import __version__
 from parasol.cache.content import VERSION, attributes_of, content_hash, is_plain
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem
+from parasol.reduction.solvers import unwrapped
 
 _SILENT = ("name", "exact", "settings", "quantities")  # fields of a problem that change none of its solutions
 _NAMED = ("nodes", "scheme", "solver", "step", "integrator")  # fields of a model that are no matrices
@@ -47,6 +48,7 @@ def parts_of(solver, own: object = None) -> Parts:
     if isinstance(own, Parts):
         return own
     space = getattr(solver, "parameters", None)
+    solver = unwrapped(solver)
     if own is None and not isinstance(solver, type):
         own = getattr(solver, "fingerprint", None)
         own = own() if callable(own) else own

@@ -20,6 +20,7 @@ from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
+from parasol.reduction.solvers import Solvable
 from parasol.report.budget.solver import solver_of
 from parasol.report.render import Facts
 from parasol.runtime.surrogate import Surrogate
@@ -197,7 +198,7 @@ class Budget:
 
 def check(
     surrogate: Surrogate,
-    problem: Problem | str | None = None,
+    problem: Problem | Solvable | str | None = None,
     *,
     model: Any = None,
     n: int = 50,
@@ -208,7 +209,7 @@ def check(
 ) -> Budget:
     """Solve at n fresh parameters and say where the surrogate's error comes from, and whether its promise holds.
 
-    The solver is the surrogate's own where it is in memory, `model`, or is made again from the file's nodes and the
+    The solver is the surrogate's own where it is in memory, `problem` or `model` where that is a solver, or is made again from the file's nodes and the
     `problem`: the file's own where the catalogue has it, else give it. The promise is the `tolerance` it was learned to. The
     discretisation error is estimated afresh by twice as many nodes, by another kernel, and by the residual of the solves at
     the same parameters (`solution.discretisation`); the largest estimate counts.
