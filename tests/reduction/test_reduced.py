@@ -176,7 +176,12 @@ def test_a_parameter_in_the_condition_at_one_node():
 
 def test_a_term_without_effect_on_the_unknowns_that_carry_errors_has_norm_zero(model):
     nothing = 0 * model.terms.operators[0]
-    assert norm_after(model.factors([1.0, 1.0]), nothing, DiagonalRoot(np.ones(model.n_unknowns)), np.ones(model.n_unknowns)) == 0
+    assert (
+        norm_after(
+            model.factors([1.0, 1.0]), nothing, DiagonalRoot(np.ones(model.n_unknowns)), np.ones(model.n_unknowns)
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("width", [1e-4, 0.05])

@@ -33,7 +33,7 @@ from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
-from parasol.runtime.products import MatrixProduct
+from parasol.runtime.products import MatrixProduct, first_part
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.reduced import ReducedModel
@@ -318,14 +318,17 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
     quantities, basis = None, surrogate.basis
     if model.problem.quantities:
         wanted = model.quantities
-        inverse = root_of(model, basis.weights).back_transposed if isinstance(basis.weights, MatrixProduct) else None
-        norms = None if inverse is None else np.linalg.norm(inverse(wanted.rows.T), axis=0)
+        norms = None
+        if isinstance(basis.weights, MatrixProduct):
+            root = root_of(model, first_part(basis.weights, model.n_unknowns))
+            norms = np.linalg.norm(root.back_transposed(wanted.rows.T), axis=0)
         quantities = quantities_of(wanted.names, wanted.rows, basis.modes, basis.weights, norms=norms)
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
     readout = None
     if isinstance(model, AffineModel) and model.places is not None:
-        readout = np.concatenate(list(model.layout.fields(basis.modes.T).values()), axis=1).T.copy()
+        at_times = basis.modes.T.reshape(basis.n_modes, -1, model.n_unknowns)
+        readout = np.stack(list(model.layout.fields(at_times).values()), axis=2).reshape(basis.n_modes, -1).T.copy()
     return replace(
         surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts, readout=readout
     )

@@ -16,7 +16,14 @@ def layout_of(model: Model) -> Layout:
     if isinstance(model, AffineModel):
         names = tuple(model.places) if model.places is not None else model.problem.names
         n_points = 0 if model.points is None else len(model.points)
-        return Layout(names=names, points=model.points, n_interior=n_points, cells=model.cells)
+        return Layout(
+            names=names,
+            points=model.points,
+            n_interior=n_points,
+            times=model.problem.times,
+            time="t" if model.problem.time is None else str(model.problem.time),
+            cells=model.cells,
+        )
     problem, nodes = model.problem, model.nodes
     named = tuple(map(str, problem.coordinates))
     return Layout(

@@ -9,7 +9,7 @@ import numpy as np
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis
-from parasol.runtime.products import check_weights, energies
+from parasol.runtime.products import MatrixProduct, check_weights, energies
 
 _OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
 _SMALLEST = 1e-3  # of its usual size: relative to less than that no error of a field is measured
@@ -31,7 +31,7 @@ def field_labels(fields, n_values: int) -> np.ndarray | None:
 
 def unknown_labels(model) -> np.ndarray | None:
     """The labels of values by unknown function, (n_values,), as in `field_labels`; None where there is one function."""
-    if not isinstance(model, Model) or len(model.problem.names) < 2:
+    if not isinstance(model, Model) or len(model.problem.names) < 2 or model.product is not None:
         return None
     n_times = 1 if model.problem.times is None else len(model.problem.times)
     return np.tile(np.repeat(np.arange(len(model.problem.names)), model.n_nodes), n_times)
@@ -72,7 +72,7 @@ def _energy(values: np.ndarray, weights: np.ndarray, here: np.ndarray) -> np.nda
 
 def warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray) -> None:
     """An unknown that is much smaller than another hardly counts in the norm in which errors are measured."""
-    if model is None or len(model.problem.names) < 2:
+    if model is None or len(model.problem.names) < 2 or isinstance(basis.weights, MatrixProduct):
         return
     names = model.problem.names
     modes = basis.modes if basis.weights is None else basis.modes * np.sqrt(basis.weights)[:, None]

@@ -17,6 +17,7 @@ from parasol.reduction.pod import pod
 from parasol.reduction.pod_greedy import space_basis
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.runtime.basis import Basis, slices
+from parasol.runtime.products import Weights, energies, first_part, repeated
 
 _MODES, _MODES_IN_TIME = 0.01, 0.02  # parts of the tolerance left of all solves together: of single ones more is left
 _STEPS = 0.1  # part of the tolerance by which twice as many steps in time may change a trajectory
@@ -112,14 +113,14 @@ class LabelSource:
         return self.reduced.basis.n_values * getattr(self.reduced, "n_times", 1)
 
     @property
-    def weights(self) -> np.ndarray | None:
+    def weights(self) -> Weights | None:
         """Of the inner product, (n_values,)."""
         weights = self.reduced.basis.weights
-        return None if weights is None else np.tile(weights, getattr(self.reduced, "n_times", 1))
+        return repeated(weights, getattr(self.reduced, "n_times", 1))
 
 
 def label_source(
-    model: Solver, train: Snapshots, tolerance: float, weights: np.ndarray | None = None
+    model: Solver, train: Snapshots, tolerance: float, weights: Weights | None = None
 ) -> LabelSource | None:
     """The reduced model made from the training solves, with modes enough for the tolerance; None where there is none.
 
@@ -136,29 +137,27 @@ def label_source(
         return None
 
 
-def relative(values: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def relative(values: np.ndarray, truth: np.ndarray, weights: Weights | None = None) -> np.ndarray:
     """||u − w|| / ||u||, (n,) of (n, n_values) each, infinite where it is not a number.
 
     >>> relative(np.array([[3.0, 0.0], [np.nan, 1.0]]), np.array([[3.0, 4.0], [1.0, 1.0]]))
     array([0.8, inf])
     """
-    root = 1.0 if weights is None else np.sqrt(weights)
-    size = np.linalg.norm(truth * root, axis=1)
-    gap = np.linalg.norm((values - truth) * root, axis=1) / np.where(size > 0, size, 1.0)
+    size = np.sqrt(energies(truth, weights))
+    gap = np.sqrt(energies(values - truth, weights)) / np.where(size > 0, size, 1.0)
     return np.where(np.isfinite(gap), gap, np.inf)
 
 
-def _steady(model: Model, train: Snapshots, tolerance: float, weights: np.ndarray | None) -> NonlinearReducedModel:
-    size = np.linalg.norm(train.solutions if weights is None else train.solutions * np.sqrt(weights), axis=1)[:, None]
+def _steady(model: Model, train: Snapshots, tolerance: float, weights: Weights | None) -> NonlinearReducedModel:
+    size = np.sqrt(energies(train.solutions, weights))[:, None]
     size[size == 0] = 1.0
     # errors are relative: small solutions count as much as large ones
     alike = as_snapshots(train.mus, train.solutions / size, hidden=train.hidden / size)
     return reduce_nonlinear(model, train, pod(alike, tolerance=_MODES * tolerance, weights=weights))
 
 
-def _in_time(model: Model, train: Snapshots, tolerance: float, weights: np.ndarray | None) -> TimeReducedModel:
-    if weights is not None:
-        weights = weights[: len(model.problem.names) * model.n_nodes]
+def _in_time(model: Model, train: Snapshots, tolerance: float, weights: Weights | None) -> TimeReducedModel:
+    weights = first_part(weights, len(model.problem.names) * model.n_nodes)
     modes = space_basis(model, train, tolerance=_MODES_IN_TIME * tolerance, weights=weights)
     fine, steps = _MODES_IN_TIME * tolerance, _STEPS * tolerance
     try:
@@ -173,7 +172,7 @@ def _quiet(reduced: NonlinearReducedModel, mus: np.ndarray) -> NonlinearSolution
         return reduced.solve(mus, extrapolate=True)
 
 
-def _compressed(rows: np.ndarray, tolerance: float, weights: np.ndarray | None = None) -> tuple[np.ndarray, Basis]:
+def _compressed(rows: np.ndarray, tolerance: float, weights: Weights | None = None) -> tuple[np.ndarray, Basis]:
     """Coefficients of the rows in the fewest modes that leave at most `tolerance` of every row, and these modes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # there may be as many rows as wanted

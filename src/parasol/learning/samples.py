@@ -26,6 +26,7 @@ from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.runtime.basis import Basis
 from parasol.runtime.features import features_of
+from parasol.runtime.products import Weights, repeated
 from parasol.runtime.surrogate import Surrogate
 
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
@@ -59,8 +60,11 @@ class State:
     n_fresh_sets: int = 0  # of fresh solves for the bound, each with its part of 1 − LEVEL, whatever became of it
 
     @property
-    def weights(self) -> np.ndarray | None:
-        """Of the inner product, (n_values,): every unknown function counts alike, whatever its unit."""
+    def weights(self) -> Weights | None:
+        """Of the inner product, (n_values,): the model's own, or one in which every unknown function counts alike."""
+        own = self.model.product if isinstance(self.model, Model) else None
+        if own is not None:
+            return repeated(own, self.train.n_values // self.model.n_unknowns)
         labels = unknown_labels(self.model)
         return None if labels is None else field_weights(self.train.solutions, labels, least=_SMALLEST)
 

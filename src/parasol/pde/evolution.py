@@ -150,12 +150,7 @@ def evolve(
                 "among them would be unstable. Use integrator='esdirk4'."
             )
         integrator = "esdirk4"
-    states = problem.initial_states
-    points = model.terms.pattern.points[: model.n_nodes + model.layout.n_ghosts]
-    parts = [
-        problem.evaluate([(*states[n], 0 * states[n][0])[i] for n in problem.names], points, mu)
-        for i in range(problem.time_order)
-    ]
+    parts = model.initial(mu)
     run = integrate(
         model.system(mu),
         parts[0],

@@ -189,7 +189,7 @@ class Model:
         mu, terms, moments = np.asarray(mu, dtype=float), self.terms, self._moments
         steady_load = None if terms.load_moves else terms.load(mu)
         scalars = mu[: self.inputs.n_scalars]
-        some = self.nodes.points[np.unique(np.linspace(0, self.n_nodes - 1, 4).astype(int))]
+        some = self.terms.pattern.points[np.unique(np.linspace(0, self.n_nodes - 1, 4).astype(int))]
         return System(
             pattern=terms.pattern,
             stiffness=terms.operator_entries(mu),
@@ -204,6 +204,13 @@ class Model:
             names=self.problem.names,
             nonlinear_rows=terms.nonlinear_rows,
         )
+
+    def initial(self, mu: np.ndarray) -> list[np.ndarray]:
+        """The state at the start, (n_unknowns,), and the velocity where there is u''."""
+        states, names = self.problem.initial_states, self.problem.names
+        points = self.terms.pattern.points[: self.n_nodes + self.layout.n_ghosts]
+        parts = [[(*states[n], 0 * states[n][0])[i] for n in names] for i in range(self.problem.time_order)]
+        return [self.problem.evaluate(part, points, mu) for part in parts]
 
     @cached_property
     def _moments(self) -> Moments | None:

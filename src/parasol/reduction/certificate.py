@@ -85,7 +85,9 @@ def lanczos_margin(n: int) -> float:
     return float(1.0 / np.sqrt(1.0 - root**2))
 
 
-def norm_after(factors: Factors, matrix: sparse.csr_array, root: Root, free: np.ndarray, *, rows: bool = False) -> float:
+def norm_after(
+    factors: Factors, matrix: sparse.csr_array, root: Root, free: np.ndarray, *, rows: bool = False
+) -> float:
     """An upper bound of ||R A_j⁻¹ B R⁻¹|| on vectors of the free unknowns, but for a probability `_RISK`.
 
     With `rows` it is that of ||R A_j⁻¹ B||.

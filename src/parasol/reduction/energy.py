@@ -134,8 +134,12 @@ def _equivalence(root: Root, made: MatrixRoot, free: np.ndarray) -> tuple[float,
         value, exact = operator_norm(apply, transposed, start)
         return (1.0 + ROUNDING if exact else lanczos_margin(int(mask.sum()))) * value
 
-    larger = norm(lambda x: root.into(made.back(mask * x)), lambda y: mask * made.back_transposed(root.into_transposed(y)))
-    smaller = norm(lambda x: made.into(root.back(mask * x)), lambda y: mask * root.back_transposed(made.into_transposed(y)))
+    larger = norm(
+        lambda x: root.into(made.back(mask * x)), lambda y: mask * made.back_transposed(root.into_transposed(y))
+    )
+    smaller = norm(
+        lambda x: made.into(root.back(mask * x)), lambda y: mask * root.back_transposed(made.into_transposed(y))
+    )
     return larger, smaller
 
 

@@ -14,6 +14,7 @@ from scipy import linalg
 from parasol.checks import check_choice, check_positive, check_shape
 from parasol.errors import InputError, NoCertificate, ParasolWarning, SolveFailed
 from parasol.expressions import as_function
+from parasol.pde.matrices import AffineModel, AffineState
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.transient import LARGE_VIOLATION, count_steps
@@ -46,7 +47,7 @@ class TimeReducedModel:
     parameters: ParameterSpace
     n_parameters: int
     system: SemiDiscrete
-    initial: tuple[InitialState, ...]  # of u, and of u' where there is u''
+    initial: tuple[InitialState | AffineState, ...]  # of u, and of u' where there is u''
     lifted: np.ndarray  # G at the nodes, (n_fields * n_nodes, n_active): what boundary data add
     held: np.ndarray  # (n_fields * n_nodes,) bool: nodes without a time derivative
     times: np.ndarray  # (n_times,)
@@ -104,7 +105,7 @@ class TimeReducedModel:
             # as full solves do: a start that violates the boundary conditions is stored as given
             given = self.initial[0].values(np.asarray(mus)[:, : len(self.parameters.scalars)])
             gap, *sizes = (
-                np.max(np.abs(part).reshape(len(c), len(self.initial[0].formulas), -1), axis=2)
+                np.max(np.abs(part).reshape(len(c), self.initial[0].n_fields, -1), axis=2)
                 for part in ((given - out[:, 0]) * self.held, given, out[:, 0])
             )
             wrong = np.flatnonzero(np.any(gap > LARGE_VIOLATION * np.maximum(*sizes), axis=1))
@@ -255,12 +256,14 @@ class _Training:
                 pass
         if not mus:
             raise InputError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
-        weights = np.ones(basis.n_values) if basis.weights is None else basis.weights
+        # equations of stencils are weighted like values; those of matrices have their weights in them
+        plain = basis.weights is None or isinstance(model, AffineModel)
+        metric = np.ones(model.n_unknowns) if plain else model.layout.weights(basis.weights)  # type: ignore[arg-type]
         return cls(
             constraints,
             basis,
             modes,
-            model.layout.weights(weights),
+            metric,
             collateral,
             np.array(mus),
             np.array(found),
@@ -324,13 +327,15 @@ class _Training:
         out[moving] = self.metric[moving, None] * columns[moving]
         return out
 
-    def _initial(self) -> tuple[InitialState, ...]:
+    def _initial(self) -> tuple[InitialState | AffineState, ...]:
         model, moving = self.constraints.model, self.constraints.moving
         few = self.modes[moving]
         weighted = self.metric[moving, None] * few
         whole = np.zeros_like(self.modes)
         whole[moving] = linalg.solve(few.T @ weighted, weighted.T, assume_a="pos").T
         projection = model.layout.at_nodes(whole.T).T
+        if isinstance(model, AffineModel):
+            return tuple(given.projected(projection) for given in model.start)
         symbols = [*model.problem.coordinates, *model.problem.parameter_symbols[0]]
         states = model.problem.initial_states
         return tuple(

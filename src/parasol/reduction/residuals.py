@@ -16,7 +16,14 @@ _DEPENDENT = 1e-13  # a column whose new part is smaller, relative to itself, de
 class ResidualBuilder:
     """Collects the columns of a weighted residual, mode by mode, and keeps them orthonormal; offline only."""
 
-    def __init__(self, form: AffineForm, mu: np.ndarray, factors: Factors | MatrixRoot | None, rows: np.ndarray | None, root: Root | np.ndarray):
+    def __init__(
+        self,
+        form: AffineForm,
+        mu: np.ndarray,
+        factors: Factors | MatrixRoot | None,
+        rows: np.ndarray | None,
+        root: Root | np.ndarray,
+    ):
         """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `root` is that of the product."""
         self.form, self.mu, self.factors = form, mu, factors
         self.rows, self.root = rows, DiagonalRoot(root) if isinstance(root, np.ndarray) else root
