@@ -11,7 +11,11 @@ import parasol as ps
 
 PAGE = Path(tempfile.gettempdir()) / "elasticity.html"
 
-mesh = fem.MeshTri.init_lshaped().refined(3).with_boundaries({"top": lambda x: x[1] > 1 - 1e-9, "end": lambda x: x[0] > 1 - 1e-9})
+mesh = (
+    fem.MeshTri.init_lshaped()
+    .refined(3)
+    .with_boundaries({"top": lambda x: x[1] > 1 - 1e-9, "end": lambda x: x[0] > 1 - 1e-9})
+)
 basis = fem.Basis(mesh, fem.ElementVector(fem.ElementTriP2()))
 volume = fem.BilinearForm(lambda u, v, w: div(u) * div(v)).assemble(basis)
 shear = fem.BilinearForm(lambda u, v, w: 2 * ddot(sym_grad(u), sym_grad(v))).assemble(basis)
@@ -44,7 +48,9 @@ if __name__ == "__main__":
         answer = surrogate(lam=1.0, mu=stiff)
         truth = fem.solve(*fem.condense(1.0 * volume + stiff * shear, pull, I=free))
         error = abs(answer.quantities["tip"] - truth @ tip) / abs(truth @ tip)
-        print(f"mu = {stiff}: the tip moves by {answer.quantities['tip']:.5f}, off by {error:.0e}; field proven to {answer.bound:.0e}")
+        print(
+            f"mu = {stiff}: the tip moves by {answer.quantities['tip']:.5f}, off by {error:.0e}; field proven to {answer.bound:.0e}"
+        )
         assert answer.bound_kind == "proven"
         assert answer.bound <= 1e-4
         assert error < 1e-6

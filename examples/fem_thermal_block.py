@@ -34,7 +34,9 @@ if __name__ == "__main__":
     truth = np.array([np.linalg.solve(sum(m * a.toarray() for m, a in zip(mu, A, strict=True)), f) for mu in mus])
     norm = lambda v: np.sqrt(np.sum(v * (v @ sum(A)), axis=1))  # noqa: E731
     errors = norm(answers.values[:, free] - truth) / norm(truth)
-    print(f"{surrogate.facts['learn']['solves']} full solves, error at most {errors.max():.1e}, proven {answers.bound.max():.1e}")
+    print(
+        f"{surrogate.facts['learn']['solves']} full solves, error at most {errors.max():.1e}, proven {answers.bound.max():.1e}"
+    )
     print(f"the page is {PAGE}")
     assert set(answers.bound_kind) == {"proven"}
     assert np.all(errors <= answers.bound)
