@@ -33,7 +33,7 @@ from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
-from parasol.runtime.products import MatrixProduct, first_part
+from parasol.runtime.products import MatrixProduct, Weights, first_part
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.reduced import ReducedModel
@@ -230,7 +230,7 @@ class Accuracy:
 
 
 def accuracy(
-    surrogate: Surrogate, truth: Snapshots, *, fields: ArrayLike | None = None, weights: np.ndarray | None = None
+    surrogate: Surrogate, truth: Snapshots, *, fields: ArrayLike | None = None, weights: Weights | None = None
 ) -> Accuracy:
     """Measure a surrogate on snapshots it has not seen, a chunk at a time; of `fields`, as in `fit_snapshots`, the worst.
 
@@ -247,7 +247,7 @@ def accuracy(
         stop = start + len(block)
         gap = surrogate.basis.lift(coefficients[start:stop]) - block
         errors.append(surrogate.basis.norm(gap) / surrogate.basis.norm(block))
-        if labels is not None and weights is not None:
+        if labels is not None and isinstance(weights, np.ndarray):
             errors[-1] = np.maximum(errors[-1], field_errors(gap, block, labels, weights))
         floors.append(surrogate.basis.projection_errors(block))
         start = stop

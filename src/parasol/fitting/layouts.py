@@ -20,7 +20,7 @@ def layout_of(model: Model) -> Layout:
             names=names,
             points=model.points,
             n_interior=n_points,
-            times=model.problem.times,
+            times=model.problem.times,  # type: ignore[arg-type]
             time="t" if model.problem.time is None else str(model.problem.time),
             cells=model.cells,
         )

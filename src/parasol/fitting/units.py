@@ -9,7 +9,7 @@ import numpy as np
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis
-from parasol.runtime.products import MatrixProduct, check_weights, energies
+from parasol.runtime.products import MatrixProduct, Weights, check_weights, energies, single_weights
 
 _OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
 _SMALLEST = 1e-3  # of its usual size: relative to less than that no error of a field is measured
@@ -47,7 +47,7 @@ def field_weights(
     >>> field_weights(np.array([[1e-4, 3e8, 4e8]]), np.array([0, 1, 1])).round(22)
     array([1.e+08, 4.e-18, 4.e-18])
     """
-    given = np.ones(len(labels)) if weights is None else check_weights(weights, len(labels))
+    given = np.ones(len(labels)) if weights is None else single_weights(weights, len(labels))
     parts = [_energy(solutions, given, labels == label) for label in range(int(labels.max()) + 1)]
     size = np.array([np.mean(part) for part in parts])
     size[size <= least**2 * np.max(size)] = np.max(size) or 1.0  # of a field that is zero any weight will do
@@ -89,15 +89,15 @@ def warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray) 
         )
 
 
-def warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
+def warn_of_units(solutions: np.ndarray, weights: Weights | None) -> None:
     """Values whose sizes fall into groups far apart are fields of different units, and only the largest is learned."""
     # divided first: the square of a large number may be no number any more
     largest = float(np.max(np.abs(solutions), initial=0.0))
     if largest == 0.0:
         return
     size = largest * np.sqrt(np.mean((solutions / largest) ** 2, axis=0))
-    if weights is not None:
-        size = size * np.sqrt(check_weights(weights, solutions.shape[1]))
+    if weights is not None and not isinstance(weights, MatrixProduct):
+        size = size * np.sqrt(check_weights(weights, solutions.shape[1]))  # type: ignore[arg-type]
     size = np.sort(size[size > 1e-15 * size.max()])  # what is smaller is rounding, of zero
     if len(size) < 2 or np.max(size[1:] / size[:-1]) <= _OTHER_UNIT:
         return

@@ -62,9 +62,8 @@ class State:
     @property
     def weights(self) -> Weights | None:
         """Of the inner product, (n_values,): the model's own, or one in which every unknown function counts alike."""
-        own = self.model.product if isinstance(self.model, Model) else None
-        if own is not None:
-            return repeated(own, self.train.n_values // self.model.n_unknowns)
+        if isinstance(self.model, Model) and self.model.product is not None:
+            return repeated(self.model.product, self.train.n_values // self.model.n_unknowns)
         labels = unknown_labels(self.model)
         return None if labels is None else field_weights(self.train.solutions, labels, least=_SMALLEST)
 

@@ -18,7 +18,7 @@ from parasol.reduction.energy import energy_preparation
 from parasol.reduction.products import Root, root_of
 from parasol.reduction.reduced import ByBound, candidates_for, prepare
 from parasol.runtime.basis import Basis
-from parasol.runtime.products import Weights, check_weights
+from parasol.runtime.products import Weights
 from parasol.runtime.reduced import ReducedModel
 
 _WATCHED = 200  # candidates, those with the largest errors, that are looked at after every solve
@@ -82,10 +82,9 @@ def greedy(
         raise InputError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
     check_some_load(model, candidates_for(model) if mus is None else mus)
     weights = model.product if weights is None else weights
-    if weights is not None:
-        weights = check_weights(weights, len(model.problem.names) * model.n_nodes)
-    cheap = energy_preparation(model, weights) if weighting == "solve" else None
-    prepared = cheap or prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
+    prepared = energy_preparation(model, weights) if weighting == "solve" else None
+    if prepared is None:
+        prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
     return search(ByBound(prepared), mus, aim=aim, most=most, solve=solve, progress=progress)
 
 

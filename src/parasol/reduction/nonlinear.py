@@ -24,6 +24,7 @@ from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampled import SampledRows, nonlinear_values
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
+from parasol.runtime.products import single_weights
 from parasol.runtime.residuals import WeightedResidual
 
 _BATCH = 2**19  # numbers in the matrices of one batch: what a cache holds
@@ -357,7 +358,7 @@ def reduce_nonlinear(
     mus, states = snapshots.mus, model.layout.unknowns(solutions, hidden)
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        scale = np.sqrt(model.layout.weights(basis.weights))
+        scale = np.sqrt(model.layout.weights(single_weights(basis.weights, basis.n_values)))
     features = _features(model.parameters, mus)
     middle = int(np.argmin(np.sum((features - np.mean(features, axis=0)) ** 2, axis=1)))
     system = model.system(mus[middle])

@@ -56,7 +56,13 @@ class DiagonalRoot:
         """R⁻¹ w."""
         return (w.T / self.scale).T
 
-    into_transposed, back_transposed = into, back
+    def into_transposed(self, w: np.ndarray) -> np.ndarray:
+        """Rᵀ w."""
+        return self.into(w)
+
+    def back_transposed(self, u: np.ndarray) -> np.ndarray:
+        """R⁻ᵀ u."""
+        return self.back(u)
 
     def applied(self, u: np.ndarray) -> np.ndarray:
         """X u."""

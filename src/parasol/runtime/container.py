@@ -30,11 +30,11 @@ from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
 from parasol.runtime.formulas import Formula
 from parasol.runtime.layout import Layout, RegionNodes
+from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
-from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
 from parasol.runtime.quantities import Quantities

@@ -96,6 +96,14 @@ def check_weights(weights: ArrayLike | MatrixProduct, n_values: int) -> Weights:
     return weights
 
 
+def single_weights(weights: ArrayLike | MatrixProduct, n_values: int) -> np.ndarray:
+    """An inner product that is one of weights, or a clear error."""
+    found = check_weights(weights, n_values)
+    if isinstance(found, MatrixProduct):
+        raise InputError("an inner product that is a matrix cannot be used here. Give weights of single values.")
+    return found
+
+
 def repeated(weights: Weights | None, n: int) -> Weights | None:
     """The inner product of n parts, each in the given one."""
     if weights is None or n == 1:

@@ -47,7 +47,7 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
             rows = _in_cells(layout.points, layout.cells, points[where], members).tocoo()
             weights = weights + csr_array((rows.data, (where[rows.row], rows.col)), shape)
             continue
-        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()
+        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()  # type: ignore[arg-type]
         weights = weights + csr_array((rows.data, (where[rows.row], members[rows.col])), shape)
     return weights
 
