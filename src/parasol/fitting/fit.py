@@ -314,7 +314,8 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
         return surrogate
     quantities, basis = None, surrogate.basis
     if model.problem.quantities:
-        quantities = quantities_of(model.quantities.names, model.quantities.rows, basis.modes, basis.weights)
+        wanted = model.quantities
+        quantities = quantities_of(wanted.names, wanted.rows, basis.modes, basis.weights, wanted.mixing)
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
     return replace(surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts)

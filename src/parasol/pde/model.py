@@ -125,7 +125,8 @@ class Model:
     def quantities(self) -> QuantityRows:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
         discrete = self.scheme if self.elements is None else self.elements
-        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
+        scalars = self.inputs.scalars
+        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names, scalars)
 
     @cached_property
     def between(self) -> Probe | None:

@@ -59,7 +59,7 @@ class Solution:
     def quantities(self) -> dict[str, float]:
         """What the problem wants to know of its solution, by name."""
         wanted = self.model.quantities
-        return dict(zip(wanted.names, (wanted.rows @ self.values).tolist(), strict=True))
+        return dict(zip(wanted.names, wanted.of(self.values, self.mu).tolist(), strict=True))
 
     @property
     def extrapolated(self) -> bool:

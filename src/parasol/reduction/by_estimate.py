@@ -44,11 +44,12 @@ class ByEstimate:
         self.form: AffineForm = affine_form(model, tolerance=tolerance)
         self.scale = np.ones(model.n_unknowns) if weights is None else np.sqrt(model.layout.weights(weights))
         generator = np.random.default_rng([rng, 73])
-        outputs = None
+        outputs = mixing = None
         if model.problem.quantities:
-            rows = model.quantities.rows
+            rows, mixing = model.quantities.rows, model.quantities.mixing
             outputs = model.layout.unknowns(rows, np.zeros((len(rows), model.n_unknowns - rows.shape[1])))
-        self.duals = DualBuilder(self.form, metric_of(model, weights), self.scale, generator, n_vectors, outputs)
+        metric = metric_of(model, weights)
+        self.duals = DualBuilder(self.form, metric, self.scale, generator, n_vectors, outputs, mixing)
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(model)
         self._theta = self.form.operator_theta(self.candidates)

@@ -35,7 +35,7 @@ from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
 from parasol.runtime.program import Program, StoredMap, program_of
-from parasol.runtime.quantities import Quantities
+from parasol.runtime.quantities import Mixing, Quantities
 from parasol.runtime.random_fields import SphereField
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
@@ -78,7 +78,7 @@ _KINDS: dict[str, type] = {
                 Certificate,
                 ConformalBound,
             ),
-            *(RowFunction, Formula, ParameterSpace, SphereField),
+            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
         )
     },

@@ -12,7 +12,7 @@ from parasol.delivery.page.bounds import Span, bound_program
 from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
-from parasol.delivery.page.programs import map_program
+from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import InputError
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
@@ -71,6 +71,11 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "names": list(wanted.names),
         "rows": pack.add(wanted.rows),
         "norms": pack.add(wanted.norms),
+        "mixing": wanted.mixing
+        and {
+            "thetas": [formula_tree(formula) for formula in wanted.mixing.theta.formulas],
+            "owners": wanted.mixing.owners.tolist(),
+        },
     }
     # the solver's own error: a program of its logarithm, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
