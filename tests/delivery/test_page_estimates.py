@@ -14,6 +14,7 @@ from parasol.delivery.page import bounds, contents
 from parasol.fitting.fit import surrogate_without_map
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.greedy import search
+from parasol.runtime.defects import Defects
 
 
 @pytest.fixture
@@ -90,6 +91,17 @@ def test_fluxes_of_materials_that_are_parameters(show, tmp_path):
     for each in (surrogate, ps.fit(surrogate.reduced, "polynomial", n_labels=100)):
         answer = check_same(show(ps.load(ps.save(each, tmp_path / "layers.parasol"))), each, mus, close=1e-7)
         assert answer.quantity_estimates is not None
+
+
+def test_the_solver_s_own_error_by_the_coefficients(show):
+    """As it is known where elements were used: two unknown functions, one of them smaller, and none of size 0."""
+    rng, known = np.random.default_rng(0), estimated.with_map()
+    defects = Defects(1e-3 * rng.normal(size=(2, 3, known.basis.n_modes)), rng.normal(size=(2, 4, known.basis.n_modes)))
+    surrogate, mus = replace(known, discretisation=defects), ps.sample(estimated.model(), 4, rng=3)
+    tab, wanted = show(surrogate), surrogate(mus).discretisation
+    for mu, own in zip(mus, wanted, strict=True):
+        found = tab.evaluate("x => window.parasol.answer(x)", mu.tolist())
+        assert found["discretisation"] == pytest.approx(own, rel=1e-9)
 
 
 def test_preconditioners_take_turns_across_a_resonance(show):

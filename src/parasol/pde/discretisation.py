@@ -269,10 +269,7 @@ def _by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> float | None
     fast, and else by the share of the last change that singular points leave (1.3, measured on the thermal block).
     """
     solved = {model.elements.degree: values}  # type: ignore[union-attr]
-    for degree, (other, weights) in model.other_degrees.items():
-        solved[degree] = np.ravel(
-            (weights @ other.solve(mu, extrapolate=True).values.reshape(len(model.problem.names), -1).T).T
-        )
+    solved |= {degree: _of_degree(model, degree, mu) for degree in model.other_degrees}
     degrees = sorted(solved)
     changes = [relative_error(model, solved[low], solved[high]) for low, high in itertools.pairwise(degrees)]
     if not changes:
@@ -281,6 +278,19 @@ def _by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> float | None
         return changes[-1]
     ratio = changes[-1] / max(changes[0], 1e-300) if len(changes) > 1 else 1.0
     return changes[-1] * (ratio / (1 - ratio) if ratio < _FAST else _SINGULAR)
+
+
+def _of_degree(model: Model, degree: int, mu: np.ndarray) -> np.ndarray:
+    """The solution by elements of another degree on the same triangles, at the nodes of the model, (n_values,)."""
+    other, weights = model.other_degrees[degree]
+    return np.ravel((weights @ other.solve(mu, extrapolate=True).values.reshape(len(model.problem.names), -1).T).T)
+
+
+def changed_by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> np.ndarray | None:
+    """What one degree more on the same triangles changes in a solution at the nodes, (n_values,); None without such elements."""
+    degree = 0 if model.elements is None else model.elements.degree + 1
+    known = degree > 1 and degree in model.other_degrees
+    return _of_degree(model, degree, mu) - values if known else None
 
 
 def _located_by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> LocatedError | None:

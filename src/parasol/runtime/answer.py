@@ -163,7 +163,7 @@ class Answer:
         Within a factor of 3 nine times in ten where it was estimated per parameter (steady problems); for others the largest
         that learning met. Infinite outside the box, None where nothing is known.
         """
-        found = self.surrogate.discretisation_errors(self.mus)
+        found = self.surrogate.discretisation_errors(self.mus, self.coefficients)
         return None if found is None else float(found[0]) if self.single else found
 
     @property

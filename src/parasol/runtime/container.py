@@ -25,6 +25,7 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis
 from parasol.runtime.certificate import Certificate
 from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.defects import Defects
 from parasol.runtime.duals import RandomDuals
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
@@ -78,7 +79,7 @@ _KINDS: dict[str, type] = {
                 Certificate,
                 ConformalBound,
             ),
-            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing),
+            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing, Defects),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
         )
     },

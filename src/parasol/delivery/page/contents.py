@@ -14,8 +14,10 @@ from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import InputError
+from parasol.runtime.defects import Defects
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
+from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
 
 _LARGEST = 5_000_000  # characters of a page that still takes its certificate along
@@ -77,10 +79,12 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
             "owners": wanted.mixing.owners.tolist(),
         },
     }
-    # the solver's own error: a program of its logarithm, or one number for the whole box
+    # the solver's own error: a program of its logarithm, by the coefficients, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
+    by_map, linear = isinstance(own, StoredMap), isinstance(own, Defects)
     data["discretisation"] = {
-        "map": None if own is None else map_program((*surrogate.features.operations, *own.program.operations), pack),
+        "map": map_program((*surrogate.features.operations, *own.program.operations), pack) if by_map else None,
+        "defects": {"changes": pack.add(own.changes), "sizes": pack.add(own.sizes)} if linear else None,
         "constant": None if known is None else float(known),
     }
     spans = [function.span for function in functions]

@@ -52,6 +52,11 @@ const Numbers = (() => {
     return out;
   }
 
+  function lengths({ data, shape: [count, rows, d] }, c) {
+    // of the vectors M c, for every one of the matrices M (rows, d)
+    return Array.from({ length: count }, (_, f) => norm(times({ data: data.subarray(f * rows * d, (f + 1) * rows * d), shape: [rows, d] }, c)));
+  }
+
   function wanted({ quantities }, mu) {
     // names, rows and norms of the quantities at mu, whose weights may be sums of parts times functions of parameters
     if (!quantities.mixing) return quantities;
@@ -226,15 +231,19 @@ const Numbers = (() => {
       });
     }
 
-    function discretisation(mu) {
+    function discretisation(mu, c) {
       // how far the solver itself is from the equation's solution, as estimated; null: not known
       const found = model.discretisation;
+      if (found.defects) {
+        const [gaps, sizes] = [found.defects.changes, found.defects.sizes].map((parts) => lengths(parts, c)), most = Math.max(...sizes);
+        return Math.max(...gaps.map((gap, f) => gap / (sizes[f] || most)));
+      }
       return found.map ? Math.exp(run(found.map, mu)[0]) : found.constant;
     }
 
     function answer(inputs, { which = 0, time = 0 } = {}) {
       const mu = expand(inputs), c = coefficients(mu, inputs), error = bound(inputs, mu, c);
-      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error, mu), discretisation: discretisation(mu) };
+      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error, mu), discretisation: discretisation(mu, c) };
     }
 
     return { expand, coefficients, field, bound, quantities, discretisation, answer };
