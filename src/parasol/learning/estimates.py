@@ -80,18 +80,23 @@ def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> D
         return None
     c, by_field = basis.project(np.array(solutions)), np.reshape(changes, (len(changes), n_fields, -1))
     # lengths are all that matters: as many numbers for each change as there are changes
-    rows = np.linalg.qr(by_field.transpose(1, 2, 0), mode="r").transpose(0, 2, 1)  # (n_fields, n_solves, ·)
-    sizes = np.linalg.qr(basis.modes.reshape(n_fields, -1, basis.n_modes), mode="r")
+    rows = _lengths(by_field.transpose(1, 2, 0)).transpose(0, 2, 1)  # (n_fields, n_solves, ·)
+    sizes = _lengths(basis.modes.reshape(n_fields, -1, basis.n_modes))
 
     def fitted(some: np.ndarray) -> Defects:
         inverse = np.linalg.pinv(c[some], rcond=_RANK)  # (n_modes, n_some)
-        return Defects(np.linalg.qr((inverse @ rows[:, some]).transpose(0, 2, 1), mode="r"), sizes)
+        return Defects(_lengths((inverse @ rows[:, some]).transpose(0, 2, 1)), sizes)
 
     fold, seen = np.arange(len(c)) % _MOST_FOLDS, np.empty(len(c))
     for k in range(min(len(c), _MOST_FOLDS)):
         seen[fold == k] = fitted(fold != k)(c[fold == k])
     known = np.abs(np.log(np.maximum(seen, _LEAST) / errors)) < np.log(_FACTOR)
     return fitted(fold >= 0) if np.mean(known) >= _SHARE else _constant(surrogate, float(np.log(np.max(errors))))
+
+
+def _lengths(matrices: np.ndarray) -> np.ndarray:
+    """Matrices R (n, ·, n_columns) with ‖R x‖ = ‖M x‖ for matrices M (n, n_rows, n_columns), of few rows."""
+    return np.array([np.linalg.qr(matrix, mode="r") for matrix in matrices])
 
 
 def _constant(surrogate: Surrogate, log: float) -> StoredMap:

@@ -17,7 +17,6 @@ from parasol.errors import InputError
 from parasol.runtime.defects import Defects
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
-from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
 
 _LARGEST = 5_000_000  # characters of a page that still takes its certificate along
@@ -81,12 +80,12 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
     }
     # the solver's own error: a program of its logarithm, by the coefficients, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
-    by_map, linear = isinstance(own, StoredMap), isinstance(own, Defects)
-    data["discretisation"] = {
-        "map": map_program((*surrogate.features.operations, *own.program.operations), pack) if by_map else None,
-        "defects": {"changes": pack.add(own.changes), "sizes": pack.add(own.sizes)} if linear else None,
-        "constant": None if known is None else float(known),
-    }
+    data["discretisation"] = {"map": None, "defects": None, "constant": None if known is None else float(known)}
+    if isinstance(own, Defects):
+        data["discretisation"]["defects"] = {"changes": pack.add(own.changes), "sizes": pack.add(own.sizes)}
+    elif own is not None:
+        operations = (*surrogate.features.operations, *own.program.operations)
+        data["discretisation"]["map"] = map_program(operations, pack)
     spans = [function.span for function in functions]
     data["reduced"], data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data
