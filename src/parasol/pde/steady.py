@@ -86,8 +86,7 @@ class Solution:
             raise InputError(
                 f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
             )
-        weights = self.model.weights_at(points)
-        values = np.array([weights @ field for field in self.fields.values()])
+        values = self.model.interpolated(self.values, points, self.model.weights_at(points), self.mu, None)
         return values[0] if len(values) == 1 else values
 
     @property
