@@ -322,7 +322,8 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
         if isinstance(basis.weights, MatrixProduct):
             root = root_of(model, first_part(basis.weights, model.n_unknowns))
             norms = np.linalg.norm(root.back_transposed(wanted.rows.T), axis=0)
-        quantities = quantities_of(wanted.names, wanted.rows, basis.modes, basis.weights, norms=norms)
+        options = {"mixing": wanted.mixing, "norms": norms}
+        quantities = quantities_of(wanted.names, wanted.rows, basis.modes, basis.weights, **options)
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
     readout = None

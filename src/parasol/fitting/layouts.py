@@ -40,4 +40,5 @@ def layout_of(model: Model) -> Layout:
         if nodes.touches is None
         else tuple(RegionNodes(outline_of(own.domain), members) for members, own in of_regions(nodes)),
         cells=None if model.elements is None else model.elements.cell_nodes,
+        jumps=bool(model.jumps),
     )

@@ -54,7 +54,7 @@ class Evolution:
     def quantities(self) -> dict[str, np.ndarray]:
         """What the problem wants to know of its solution, by name, each (n_times,)."""
         wanted = self.model.quantities
-        return dict(zip(wanted.names, wanted.rows @ self.values.T, strict=True))
+        return dict(zip(wanted.names, wanted.of(self.values, self.mu), strict=True))
 
     def at(self, t: float) -> Solution:
         """The state at time t, a stored one or, between stored times, integrated again from the start up to t.

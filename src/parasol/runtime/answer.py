@@ -165,7 +165,7 @@ class Answer:
         Within a factor of 3 nine times in ten where it was estimated per parameter (steady problems); for others the largest
         that learning met. Infinite outside the box, None where nothing is known.
         """
-        found = self.surrogate.discretisation_errors(self.mus)
+        found = self.surrogate.discretisation_errors(self.mus, self.coefficients)
         return None if found is None else float(found[0]) if self.single else found
 
     @property
@@ -180,11 +180,12 @@ class Answer:
         known = self.surrogate.quantities
         if known is None:
             return {}
-        found = known(self.coefficients)
+        found = known(self.coefficients, self.mus)
         if self._corrections is not None:
             found[:, :, 0] += self._corrections[0].T
         for i, values in self.solved.items():
-            found[:, i] = self.surrogate.solver.quantities.rows @ values.reshape(found.shape[2], -1).T  # type: ignore[union-attr]
+            rows = self.surrogate.solver.quantities  # type: ignore[union-attr]
+            found[:, i] = rows.of(values.reshape(found.shape[2], -1), self.mus[i])
         return self._by_name(known.names, found)
 
     @cached_property
@@ -196,7 +197,7 @@ class Answer:
         known = self.surrogate.quantities
         if known is None:
             return {}
-        found = known.bounds(self.bounds.values)
+        found = known.bounds(self.bounds.values, self.mus)
         if self._corrections is not None:
             correction, left = self._corrections
             found[:, :, 0] += np.abs(correction.T)
@@ -228,7 +229,7 @@ class Answer:
         known, reduced = self.surrogate.quantities, self.surrogate.reduced
         found = None
         if known is not None and reduced is not None:
-            found = reduced.corrected(self.mus, self.coefficients, known.rows[:, 0])
+            found = reduced.corrected(self.mus, self.coefficients, known.rows[:, 0], known.weighting(self.mus))
         if found is not None and self.solved:  # full solves need none
             for part in found:
                 part[list(self.solved)] = 0.0

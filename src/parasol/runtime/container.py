@@ -25,6 +25,7 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis
 from parasol.runtime.certificate import Certificate
 from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.defects import Defects
 from parasol.runtime.duals import RandomDuals
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
@@ -37,7 +38,7 @@ from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
 from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
-from parasol.runtime.quantities import Quantities
+from parasol.runtime.quantities import Mixing, Quantities
 from parasol.runtime.random_fields import SphereField
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
@@ -82,7 +83,7 @@ _KINDS: dict[str, type] = {
                 Certificate,
                 ConformalBound,
             ),
-            *(RowFunction, Formula, ParameterSpace, SphereField),
+            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing, Defects),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
         )
     },

@@ -16,6 +16,7 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.answer import Answer
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.defects import Defects
 from parasol.runtime.distributions import Distributions
 from parasol.runtime.duals import Estimates
 from parasol.runtime.features import Features
@@ -56,8 +57,9 @@ class Surrogate:
     facts: dict[str, Any] = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
     readout: np.ndarray | None = None  # (n_out, n_modes) what is lifted to, where it is not all values
     quantities: Quantities | None = None  # what the problem wants to know of a field
-    # features to the logarithm of the full solver's own relative error, as estimated where the surrogate was learned
-    discretisation: StoredMap | None = field(default=None, metadata={"optional": True})
+    # the full solver's own relative error, as estimated where the surrogate was learned: features to its logarithm, or as
+    # it follows from the coefficients
+    discretisation: StoredMap | Defects | None = field(default=None, metadata={"optional": True})
     # features to the logarithm of the relative error to be expected, which a conformal bound is then a multiple of
     difficulty: StoredMap | None = field(default=None, metadata={"optional": True})
 
@@ -70,7 +72,7 @@ class Surrogate:
             "reduced": ReducedModel | None,
             "conformal": ConformalBound | None,
             "quantities": Quantities | None,
-            "discretisation": StoredMap | None,
+            "discretisation": StoredMap | Defects | None,
             "difficulty": StoredMap | None,
         }
         for name, kind in kinds.items():
@@ -87,6 +89,8 @@ class Surrogate:
         self.layout.check_values(self.n_values)
         if self.quantities is not None:
             check_shape(self.quantities.rows, (None, self.layout.n_times, self.basis.n_modes), "rows of the quantities")
+        if isinstance(self.discretisation, Defects) and self.discretisation.n_modes != self.basis.n_modes:
+            raise InputError("the discretisation error of the surrogate belongs to another basis.")
         if self.conformal is not None and self.conformal.normalised != (self.difficulty is not None):
             raise InputError(
                 "a bound that was calibrated with difficulties needs their map, and only such a bound does."
@@ -332,22 +336,26 @@ class Surrogate:
         with np.errstate(over="ignore"):
             return np.exp(self._difficulty_program(mus)[:, 0])
 
-    def discretisation_errors(self, mus: np.ndarray) -> np.ndarray | None:
+    def discretisation_errors(self, mus: np.ndarray, coefficients: np.ndarray | None = None) -> np.ndarray | None:
         """Estimates of how far the full solver is from the equation's solution, relative, (n_samples,); None: not known.
 
-        By the map where there is one; else the largest that learning met, if it looked.
+        By the coefficients or the map where it is known so; else the largest that learning met, if it looked.
         """
-        if self.discretisation is None:
+        own = self.discretisation
+        if own is None:
             known = self.provenance.discretisation_error
             return None if known is None else np.full(len(mus), float(known))
         with np.errstate(over="ignore"):
-            found = np.exp(self._discretisation_program(mus)[:, 0])
+            if isinstance(own, Defects):
+                found = own(self._coefficients(mus) if coefficients is None else coefficients)
+            else:
+                found = np.exp(self._discretisation_program(mus)[:, 0])
         return np.where(self.parameters.inside(mus), found, np.inf)
 
     @cached_property
     def _discretisation_program(self) -> Program:
         """From parameters to the logarithm of the discretisation error, folded."""
-        assert self.discretisation is not None
+        assert isinstance(self.discretisation, StoredMap)
         return Program((*self.features.operations, *self.discretisation.program.operations)).folded()
 
     @cached_property

@@ -208,7 +208,7 @@ const Reduced = (() => {
     for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
       allowance += Math.abs(c[k] * theta[q]) * noise[k * terms + q];
     }
-    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities, reduced.residuals[0].precision) : null;
+    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities && Numbers.wanted(model, mu), reduced.residuals[0].precision) : null;
     const proven = known.rigorous && weighted.triangle !== null, probable = about !== null && !proven;
     const value = probable ? about.factor * about.value + allowance
       : (Numbers.norm(residualOf(weighted, theta, phi, c)) + allowance) / known.sigma;
@@ -223,12 +223,15 @@ const Reduced = (() => {
     z.set(phi);
     for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) z[phi.length + k * terms + q] = -c[k] * theta[q];
     const seen = functionals(duals.blocks, a, z), value = Numbers.norm(seen) / Math.sqrt(seen.length), factor = duals.factor / (1 - missed);
-    const unseen = duals.outputs && unseenBy(duals.outputs, quantities.rows.data, a, theta, phi.length, c.length);
+    const outputs = duals.outputs && { ...duals.outputs };
+    for (const part of outputs ? ["blocks", "tests", "test_rows"] : []) outputs[part] = Numbers.mixed(outputs[part], quantities.mix);
+    const unseen = outputs && unseenBy(outputs, quantities.rows.data, a, theta, phi.length, c.length);
     // for each quantity what the residual adds to it, what that leaves typically, and at most as far as one may guess
-    const corrections = unseen && Array.from(functionals(duals.outputs.blocks, a, z), (more, o) => {
-      const rounding = c.reduce((sum, x, k) => sum + Math.abs(x * quantities.rows.data[o * c.length + k]), 0);
+    const corrections = unseen && Array.from(functionals(outputs.blocks, a, z), (more, o) => {
+      const sizes = (quantities.sizes || quantities.rows).data; // of parts, before they cancel
+      const rounding = c.reduce((sum, x, k) => sum + Math.abs(x * sizes[o * c.length + k]), 0);
       const left = Math.hypot(unseen[o] * value, precision * rounding); // rounding as of a full solve
-      return { value: more, left, most: duals.outputs.slack * factor * left };
+      return { value: more, left, most: outputs.slack * factor * left };
     });
     return { value, factor, corrections };
   }
