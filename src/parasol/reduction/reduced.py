@@ -41,7 +41,7 @@ class Preparation:
         for mu in self.covered.preconditioners:
             factors = self.model.factors(mu) if self.rows is None else None
             rows = np.ones_like(self.scale) if self.rows is None else self.rows
-            builder = ResidualBuilder(self.form, mu, factors, rows, self.scale)
+            builder = ResidualBuilder(self.form, mu, factors, rows, self.scale, self.covered.stretch)
             for mode in modes.T:
                 builder.add(mode)
             out.append(builder)
@@ -69,6 +69,7 @@ def assembled(
         operator_theta=form.operator_theta,
         load_theta=form.load_theta,
         residuals=tuple(builder.residual() for builder in builders),
+        strong=tuple(builder.strong() for builder in builders if builder.stretch is not None),
         certificate=certificate,
         interpolation_error=form.error,
         model=model,
