@@ -21,6 +21,7 @@ _ROUNDING = 1e-6  # margin of norms that are exact up to rounding
 _MOST = 24  # preconditioners
 _TOO_SMALL = 0.6  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
 _WORTH = 0.05  # a centre closer to zero, relative to the norm, is not worth a second norm
+_PATIENCE, _GAIN = 16, 0.005  # so many anchors have to reach so much more of the candidates
 _REFERENCES, _DIRECTIONS = 3, 4  # parameters, and changes of the matrix at each, that the norm is made for
 
 
@@ -183,26 +184,32 @@ def cover(
 ) -> Cover:
     """Choose anchors, and preconditioners among them, until the constant is proven to exceed `target` at every candidate.
 
-    It ends earlier with `n_anchors`, or where `stop` says so.
+    It ends earlier with `n_anchors`, where many anchors together bring little, as near a resonance, or where `stop` says so.
 
-    The next anchor is always the candidate with the least proven constant. An anchor at which the preconditioners at hand
+    The next anchor is the candidate with the least proven constant, or any with too little, in turn. An anchor at which the preconditioners at hand
     leave a small singular value becomes one itself. With `rows` the residual is weighted row by row and there is one preconditioner.
     """
     anchors = _Anchors(model, form, candidates, scale, free, rows)
     for index in anchors.begin(n_anchors):
         anchors.add(index)
+    reached: list[float] = []
+    rng = np.random.default_rng(0)
     while True:
         certificate = anchors.certificate()
         lower = certificate.quality(anchors.thetas)
+        reached.append(float(np.mean(lower >= target)))
         lower[anchors.chosen] = np.inf  # more than at an anchor itself cannot be proven there
         worst = int(np.argmin(lower))
-        if lower[worst] >= target or len(anchors.chosen) >= n_anchors or (stop is not None and stop()):
+        stalled = len(reached) > _PATIENCE and reached[-1] - reached[-1 - _PATIENCE] < _GAIN
+        if lower[worst] >= target or len(anchors.chosen) >= n_anchors or stalled or (stop is not None and stop()):
             proven = float(np.mean(certificate.constants(anchors.thetas).rigorous))
             weights = tuple(candidates[k] for k in anchors.preconditioners)
             return Cover(certificate, weights, tuple(anchors.chosen), proven, anchors.stretch)
         if progress is not None:
             progress(len(anchors.chosen) / n_anchors)
-        anchors.add(worst)
+        # where nothing can be proven, as near a resonance, the worst are all in one place: every other anchor is any open one
+        open_cases = np.flatnonzero(lower < target)
+        anchors.add(worst if len(anchors.chosen) % 2 else int(rng.choice(open_cases)))
 
 
 class _Anchors:
