@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +20,7 @@ _STEPS = 26  # of the bidiagonalisation; more cost two triangular solves each an
 _RISK = 1e-6  # probability that one norm exceeds its margin, over the random start vector
 _ROUNDING = 1e-6  # margin of norms that are exact up to rounding
 _MOST = 24  # preconditioners
-_TOO_SMALL = 0.6  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
+_TOO_SMALL = 0.8  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
 _WORTH = 0.05  # a centre closer to zero, relative to the norm, is not worth a second norm
 _PATIENCE, _GAIN = 16, 0.005  # so many anchors have to reach so much more of the candidates
 _REFERENCES, _DIRECTIONS = 3, 4  # parameters, and changes of the matrix at each, that the norm is made for
@@ -42,13 +43,30 @@ def operator_norm(
     >>> round(value, 6), exact
     (10.0, True)
     """
-    return _bidiagonalised(apply, transposed, start)[:2]
+    krylov = _bidiagonalised(apply, transposed, start)
+    return krylov.value, krylov.exact
+
+
+class _Krylov(NamedTuple):
+    """A map over a few right vectors: K R = L B with orthonormal rows of R and L and a bidiagonal B."""
+
+    value: float
+    exact: bool
+    left: list[np.ndarray]
+    bidiagonal: np.ndarray
+    right: list[np.ndarray]
+
+    @property
+    def middle(self) -> float:
+        """The middle of the numerical range of a square map, about: of its part over the right vectors."""
+        small = np.array(self.right) @ np.array(self.left).T @ self.bidiagonal
+        ends = np.linalg.eigvalsh((small + small.T) / 2)
+        return float(ends[0] + ends[-1]) / 2
 
 
 def _bidiagonalised(
     apply: Callable[[np.ndarray], np.ndarray], transposed: Callable[[np.ndarray], np.ndarray], start: np.ndarray
-) -> tuple[float, bool, float]:
-    """The same, and the middle of the numerical range, about: of its part over the right vectors."""
+) -> _Krylov:
     right = [start / np.linalg.norm(start)]
     left: list[np.ndarray] = []
     alphas: list[float] = []
@@ -57,29 +75,23 @@ def _bidiagonalised(
     for _ in range(_STEPS):
         u = apply(right[-1])
         size = np.linalg.norm(u)
-        u -= sum((w @ u) * w for w in left)
+        for _ in range(2):  # once leaves rounding, which counts where little else is left
+            u -= sum((w @ u) * w for w in left)
         alphas.append(float(np.linalg.norm(u)))
         if alphas[-1] <= 1e-14 * size:  # nothing new on the left, as of a matrix of low rank: the last β still counts
             bidiagonal = np.diag(alphas) + np.diag(betas, 1)
-            return float(np.linalg.norm(bidiagonal, 2)), True, _middle([*left, u], bidiagonal, right)
+            return _Krylov(float(np.linalg.norm(bidiagonal, 2)), True, [*left, u], bidiagonal, right)
         left.append(u / alphas[-1])
         v = transposed(left[-1])
-        v -= sum((w @ v) * w for w in right)
+        for _ in range(2):
+            v -= sum((w @ v) * w for w in right)
         betas.append(float(np.linalg.norm(v)))
         bidiagonal = np.diag(alphas) + np.diag(betas[:-1], 1)
         value = float(np.linalg.norm(bidiagonal, 2))
         if betas[-1] <= 1e-12 * value:
-            return value, True, _middle(left, bidiagonal, right)
+            return _Krylov(value, True, left, bidiagonal, right)
         right.append(v / betas[-1])
-    return value, False, _middle(left, bidiagonal, right[:-1])
-
-
-def _middle(left: list[np.ndarray], bidiagonal: np.ndarray, right: list[np.ndarray]) -> float:
-    small = np.array(right) @ np.array(left).T @ bidiagonal  # of the map, in the right vectors
-    if not np.all(np.isfinite(small)):
-        return 0.0
-    ends = np.linalg.eigvalsh((small + small.T) / 2)
-    return float(ends[0] + ends[-1]) / 2
+    return _Krylov(value, False, left, bidiagonal, right[:-1])
 
 
 def lanczos_margin(n: int) -> float:
@@ -119,7 +131,8 @@ def centred_norm(
     Of a map with the spectrum 0 … κ that is the half, and σ_min(1 + δK) ≥ |1 + δc| − |δ| ||K − c|| ≥ 1 for all δ ≥ 0.
     """
     apply, transposed = _products(factors, matrix, scale, free, stretch)
-    plain, middle = _norm_after((apply, transposed), free)
+    plain, krylov = _norm_after((apply, transposed), free)
+    middle = krylov.middle
     shifted = lambda x: apply(x) - middle * (free * x)  # noqa: E731
     if abs(middle) < _WORTH * plain:
         return 0.0, plain
@@ -144,13 +157,14 @@ def _products(
     return apply, transposed
 
 
-def _norm_after(products: tuple[Product, Product], free: np.ndarray) -> tuple[float, float]:
-    """The norm with its margin, and the middle of the numerical range, about."""
+def _norm_after(products: tuple[Product, Product], free: np.ndarray) -> tuple[float, _Krylov]:
+    """The norm with its margin, and what it was found from."""
     start = free * np.random.default_rng(0).standard_normal(len(free))  # no direction is missing from it
-    value, exact, middle = _bidiagonalised(*products, start)
-    if not np.isfinite(value):
+    found = _bidiagonalised(*products, start)
+    if not np.isfinite(found.value):
         raise NoCertificate("a norm for the certificate could not be computed. Is the operator singular here?")
-    return (1.0 + _ROUNDING if exact else lanczos_margin(int(np.count_nonzero(free)))) * value, middle
+    margin = 1.0 + _ROUNDING if found.exact else lanczos_margin(int(np.count_nonzero(free)))
+    return margin * found.value, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +211,8 @@ def cover(
     while True:
         certificate = anchors.certificate()
         lower = certificate.quality(anchors.thetas)
+        if rows is not None:  # the size of a row weighting means nothing
+            lower /= np.max(certificate.sigmas)
         reached.append(float(np.mean(lower >= target)))
         lower[anchors.chosen] = np.inf  # more than at an anchor itself cannot be proven there
         worst = int(np.argmin(lower))
@@ -302,7 +318,7 @@ class _Anchors:
             np.array(self.norms),
             table,
             self.form.exact,
-            centres=np.array(self.centres) if np.any(self.centres) else None,
+            centres=np.array(self.centres) if self.varying else None,
             own=np.array(self.own) if self.stretch is not None else None,
         )
 

@@ -72,7 +72,7 @@ def _large_part(
         return free[:, None] * (out if known is None else known.undone(out))
 
     n_free = int(np.count_nonzero(free))
-    large = len(pairs)  # of a smooth function, every K makes no more than ρ
+    large = 1.5 * len(pairs)  # of a smooth function, every K makes no more than ρ
     for n in (_FEW, _MANY):
         block, _ = np.linalg.qr(free[:, None] * rng.standard_normal((len(free), min(n + 10, n_free))))
         for _ in range(_PASSES):

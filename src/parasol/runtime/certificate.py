@@ -69,7 +69,7 @@ class Certificate:
     def multiples(self) -> tuple[int, ...]:
         """The terms q at which A(μ) may be split into the multiple s = θ_q(μ) / θ_q(μ_j) of A_j and a rest; none but s = 1 where
         a norm is 0: it may belong to a constant coefficient, and then it was not computed."""
-        if np.any(self.norms == 0) or self.thetas.shape[1] > _FEW_TERMS:
+        if self.centres is None or np.any(self.norms == 0) or self.thetas.shape[1] > _FEW_TERMS:
             return ()
         return tuple(range(self.thetas.shape[1]))
 
