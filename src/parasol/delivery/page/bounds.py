@@ -133,6 +133,7 @@ def _reduced(
         "certificate": None if known is None else _certificate(known, pack),
         "nearest": None if known is not None else _nearest(reduced, pack),
         "residuals": [_residual(residual, of_modes if triangles else None, pack) for residual in reduced.residuals],
+        "strong": [_residual(residual, of_modes, pack) for residual in reduced.strong] if triangles else [],
         "duals": _duals(reduced.duals, of_modes, wanted, pack) if duals and reduced.duals is not None else None,
     }
 
@@ -145,6 +146,9 @@ def _certificate(known: Certificate | MinTheta, pack: Pack) -> dict:
         "thetas": pack.add(known.thetas),
         "norms": pack.add(known.norms),
         "sigmas": pack.add(known.sigmas),
+        "centres": None if known.centres is None else pack.add(known.centres),
+        "own": None if known.own is None else pack.add(known.own.astype(float)),
+        "multiples": list(known.multiples),
         "exact": bool(known.exact),
         "least": LEAST,  # one home for the rule by which a constant counts as proven
         "safety": SAFETY,
