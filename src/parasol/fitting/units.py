@@ -9,9 +9,9 @@ import numpy as np
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis, check_weights, energies
+from parasol.runtime.jackknife import LEAST
 
 _OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
-_SMALLEST = 1e-3  # of its usual size: relative to less than that no error of a field is measured
 
 
 def field_labels(fields, n_values: int) -> np.ndarray | None:
@@ -61,7 +61,7 @@ def field_errors(gap: np.ndarray, truth: np.ndarray, labels: np.ndarray, weights
     errors = []
     for label in range(int(labels.max()) + 1):
         size, error = (np.sqrt(_energy(values, weights, labels == label)) for values in (truth, gap))
-        errors.append(error / np.maximum(size, _SMALLEST))
+        errors.append(error / np.maximum(size, LEAST))
     return np.max(errors, axis=0)
 
 

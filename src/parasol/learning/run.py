@@ -31,9 +31,11 @@ from parasol.pde.discretize import discretize
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
+from parasol.reduction.sampling import sample
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
 
+_N_LOOKED = 1024  # parameters at which a bound that differs is compared with the tolerance
 _FEW_NODES = (60, 300, 600)  # by dimension, for a plan
 
 
@@ -262,9 +264,14 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     surrogate = fit_snapshots(mus, solutions, recipe or "best", **options)
     conformal = surrogate.conformal
     bound = float("inf") if conformal is None else conformal.quantile
-    evidence = Evidence(level=None if conformal is None or not conformal.drawn else LEVEL)
-    met = bound <= request.tolerance
-    limit = "" if met else "level" if conformal is None else "map"
+    if surrogate.jackknife is not None:  # it differs from parameter to parameter
+        bound = float(
+            np.max(surrogate.certify(sample(surrogate.parameters.answered, _N_LOOKED, rng=request.rng)).relative)
+        )
+    level = None if conformal is None or not conformal.drawn else conformal.level
+    met = bound <= request.tolerance and (level is None or level >= LEVEL)
+    limit = "" if met else "level" if bound <= request.tolerance or conformal is None else "map"
+    evidence = Evidence(level=level)
     return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence)
 
 

@@ -29,6 +29,7 @@ from parasol.runtime.duals import RandomDuals
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
 from parasol.runtime.formulas import Formula
+from parasol.runtime.jackknife import Jackknife
 from parasol.runtime.layout import Layout, RegionNodes
 from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
@@ -77,6 +78,7 @@ _KINDS: dict[str, type] = {
                 Theta,
                 Certificate,
                 ConformalBound,
+                Jackknife,
             ),
             *(RowFunction, Formula, ParameterSpace, SphereField),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),

@@ -19,6 +19,7 @@ from parasol.runtime.conformal import ConformalBound
 from parasol.runtime.distributions import Distributions
 from parasol.runtime.duals import Estimates
 from parasol.runtime.features import Features
+from parasol.runtime.jackknife import Jackknife
 from parasol.runtime.layout import Layout, check_nodes
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import run, steps
@@ -60,6 +61,8 @@ class Surrogate:
     discretisation: StoredMap | None = field(default=None, metadata={"optional": True})
     # features to the logarithm of the relative error to be expected, which a conformal bound is then a multiple of
     difficulty: StoredMap | None = field(default=None, metadata={"optional": True})
+    # fits without one of few samples, whose distance from the answer is a part of a conformal bound
+    jackknife: Jackknife | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self):
         kinds = {
@@ -72,6 +75,7 @@ class Surrogate:
             "quantities": Quantities | None,
             "discretisation": StoredMap | None,
             "difficulty": StoredMap | None,
+            "jackknife": Jackknife | None,
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
@@ -90,6 +94,10 @@ class Surrogate:
         if self.conformal is not None and self.conformal.normalised != (self.difficulty is not None):
             raise InputError(
                 "a bound that was calibrated with difficulties needs their map, and only such a bound does."
+            )
+        if (self.conformal is not None and self.conformal.refitted) != (self.jackknife is not None):
+            raise InputError(
+                "a bound from fits that leave one sample out needs these fits, and only such a bound does."
             )
 
     def __getstate__(self) -> dict:  # what was computed on the way is computed again where needed
@@ -294,6 +302,8 @@ class Surrogate:
             relative = np.full(len(mus), float(self.conformal.quantile))
             if self.difficulty is not None:
                 relative *= self._difficulties(mus)
+            if self.jackknife is not None:
+                relative = self.jackknife.bounds(mus, c, self.conformal.quantile)
             # the level holds for the distribution of the calibration set, which ends at the box
             relative[
                 self.distributions.unlike(mus) if outside is None else outside | self.distributions.unlike(mus)
