@@ -39,6 +39,7 @@ _N_DOUBTS, _N_DOUBTS_SLOW = 512, 64  # parameters at which the errors to be expe
 _MOST_NUMBERS = 2e7  # of their values at a time
 _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 1 − LEVEL
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
+_FEWEST_ONLY = 2  # where it is the only one: a bound at a level of two thirds, said to be one, is better than none
 _MOST_ROUNDS, _SMALL_ROUNDS = 12, 6  # the small ones before maps of full solves are worth trying
 _GIVEN_UP = 3  # times the usual number of first samples: a reduced model that cannot be trusted then is left alone
 _PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
@@ -266,9 +267,9 @@ def _certify(state: State, *, last: bool) -> Outcome | None:
     cache, surrogate = state.cache, state.best
     assert surrogate is not None
     n = cache.affordable(_N_CALIBRATION)
-    if n < FEWEST or state.n_fresh_sets == _TRIES:
-        return None
     tries = 1 if last and state.n_fresh_sets == 0 else _TRIES
+    if n < (_FEWEST_ONLY if tries == 1 else FEWEST) or state.n_fresh_sets == _TRIES:
+        return None
     mus = state.sample(n, "random", 1000 + state.n_fresh_sets)
     state.n_fresh_sets += 1
     try:
