@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
+from parasol.fitting.calibration import with_parts
 from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
 from parasol.fitting.groups import drawn_at_random, group_labels
 from parasol.fitting.jackknife import Samples, with_jackknife
@@ -91,6 +92,7 @@ def fit_snapshots(
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
     labels = Labels(mus[~aside], basis.project(solutions[~aside]))
     surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
+    rows = []
     if quantities:
         rows = [check_shape(w, (basis.n_values,), f"weights of the quantity {n!r}") for n, w in quantities.items()]
         wanted = quantities_of(tuple(quantities), np.array(rows), basis.modes, weights)
@@ -102,11 +104,14 @@ def fit_snapshots(
         space = space_of if ranges is None else (lambda _: parameters)
         options = {"level": level, "drawn": drawn, "tolerance": tolerance, "n_modes": n_modes, "rng": rng}
         return with_jackknife(surrogate, Samples(mus, solutions, group, fields, space), recipe, **options)
-    errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside]), fields=fields).errors
+    held_out = as_snapshots(mus[aside], solutions[aside])
+    errors = accuracy(surrogate, held_out, fields=fields).errors
     worst = np.zeros(int(group.max()) + 1)
     np.maximum.at(worst, group[aside], errors)
     drawn = drawn_at_random(mus, parameters, group)
-    return replace(surrogate, conformal=conformal_bound(worst[np.unique(group[aside])], level=level, drawn=drawn))
+    conformal = conformal_bound(worst[np.unique(group[aside])], level=level, drawn=drawn)
+    wanted = np.array(rows) if quantities else None
+    return with_parts(replace(surrogate, conformal=conformal), held_out, wanted, level=level, group=group[aside])
 
 
 def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mapping[str, tuple] | None]:

@@ -54,7 +54,7 @@ def field_weights(
 
 
 def field_errors(gap: np.ndarray, truth: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The largest relative error of any field, (n,) of (n, n_values), in the inner product of `field_weights`.
+    """The relative error of each field, (n, n_fields) of (n, n_values), in the inner product of `field_weights`.
 
     A field that is less than a thousandth of its usual size at some parameter is taken for that thousandth there.
     """
@@ -62,7 +62,7 @@ def field_errors(gap: np.ndarray, truth: np.ndarray, labels: np.ndarray, weights
     for label in range(int(labels.max()) + 1):
         size, error = (np.sqrt(_energy(values, weights, labels == label)) for values in (truth, gap))
         errors.append(error / np.maximum(size, LEAST))
-    return np.max(errors, axis=0)
+    return np.stack(errors, axis=1)
 
 
 def _energy(values: np.ndarray, weights: np.ndarray, here: np.ndarray) -> np.ndarray:

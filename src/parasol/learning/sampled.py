@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from parasol.errors import Exhausted, SolveFailed, TooFewSamples
+from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe
@@ -295,6 +296,9 @@ def _bounded(state: State, surrogate: Surrogate, fresh: Snapshots, n_failed: int
         surrogate = replace(surrogate, conformal=plain)
         if difficulty is not None:
             surrogate = _following(surrogate, difficulty, fresh.mus, errors, level=level, tries=tries)
+        labels, rows = unknown_labels(state.model), quantity_weights(state.model)
+        options = {"labels": labels, "weights": state.weights, "tested": state.tested}
+        surrogate = with_parts(surrogate, fresh, rows, level=level, tries=tries, n_failed=n_failed, **options)
     evidence = Evidence(level or None, len(state.cache.failures()), n_failed, state.n_fresh_sets)
     met = bound <= state.tolerance and level >= LEVEL
     limit = ""

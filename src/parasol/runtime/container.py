@@ -35,6 +35,7 @@ from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
+from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.program import Program, StoredMap, program_of
 from parasol.runtime.quantities import Quantities
 from parasol.runtime.random_fields import SphereField
@@ -79,6 +80,7 @@ _KINDS: dict[str, type] = {
                 Certificate,
                 ConformalBound,
                 Jackknife,
+                CalibratedParts,
             ),
             *(RowFunction, Formula, ParameterSpace, SphereField),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
