@@ -123,8 +123,8 @@ def learn(
     `model` or `n_nodes` is the user's discretisation, `recipe` the map of the user's choice (as in `fit`). `problem` may also
     be a solver of one's own: an object with `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with
     these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
-    call that was stopped goes on, and one with a smaller tolerance uses what there is. Solves are reused where everything
-    that can change an answer is the same; a solver of one's own whose attributes change while it works says by
+    call that was stopped goes on, and one with a smaller tolerance uses what there is; with other ranges of the parameters,
+    nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is the same; a solver of one's own whose attributes change while it works says by
     `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
 
     >>> import parasol as ps

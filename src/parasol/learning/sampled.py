@@ -115,7 +115,7 @@ def _learned(state: State) -> Outcome:
 
 def _batch_size(state: State) -> int:
     """Few where each solve may be the last that a reduced model needs, more where maps need many."""
-    n = len(state.train)
+    n = max(len(state.train) - state.n_earlier, 1)
     if state.reduced is None or n >= state.usual:
         return max(4, n // 3)
     return max(2 if len(state.space.scalars) == 1 else 3, n // 4)
