@@ -96,7 +96,11 @@ def _learned(state: State) -> Outcome:
             if state.reduced is not None:
                 state.reduced, state.gaps = reduced_model(state, state.train), None
             continue
-        errors = _round(state, batch)
+        try:
+            errors = _round(state, batch)
+        except Exhausted:  # no time for the reduced model: what it would have been made from is learned from directly
+            state.train, state.reduced = joined(state.train, batch), None
+            break
         good = np.max(errors) <= tolerance
         if state.n_fresh_sets == 0:  # the second set is the last one: it waits until nothing is above
             good |= np.quantile(errors, 0.8) <= 0.5 * tolerance
@@ -241,6 +245,8 @@ def _taught(state: State) -> tuple[Surrogate, float] | None:
                     return best
     except SolveFailed:  # the steps of the reduced model grow beyond all bounds somewhere
         return None
+    except Exhausted:
+        return best
     return best
 
 
@@ -324,7 +330,7 @@ def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:
             surrogate.basis.lift(surrogate.coefficients(mus, extrapolate=True)), old.values(mus), old.weights
         )
         doubts = np.hypot(by_map, new.gaps(old, mus))
-    except SolveFailed:
+    except (SolveFailed, Exhausted):
         return None
     known = np.isfinite(doubts) & (doubts > 0)
     if np.mean(known) < 0.9:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from parasol.learning.labels import LabelSource, label_source
 from parasol.learning.linear import maps_to_try
 from parasol.learning.region import between, cuts, shortened
 from parasol.learning.report import Round, Step
-from parasol.learning.solves import SolveCache, Solver
+from parasol.learning.solves import SolveCache, Solver, used_up
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.pod import pod
@@ -32,6 +33,7 @@ from parasol.runtime.surrogate import Surrogate
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _N_CANDIDATES = 400
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
+_FOR_THE_BOUND = 0.3  # at most, of the seconds allowed, kept back for fresh solves
 _SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
 FEWEST = 4  # first samples, and fresh solves for a bound, where the number of solves is limited
 ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
@@ -131,9 +133,24 @@ def _with_earlier(state: State, first: Snapshots) -> Snapshots:
 
 
 def reduced_model(state: State, train: Snapshots) -> LabelSource | None:
-    """A reduced model made from these samples, or None where there is none."""
+    """A reduced model made from these samples, or None where there is none, or no time for one."""
     state.cache.stage(f"making a reduced model from {len(train)} full solves")
-    return label_source(state.model, train, state.tolerance, state.weights)
+    try:
+        return label_source(state.model, train, state.tolerance, state.weights, _watch(state.cache))
+    except Exhausted:
+        return None
+
+
+def _watch(cache: SolveCache) -> Callable[[], None] | None:
+    """Ends work on reduced models when no more time is left than the solves take that are kept back for the bound."""
+    if cache.limits.seconds is None:
+        return None
+
+    def look() -> None:
+        if cache.limits.left < min(reserve(cache) * cache.cost, _FOR_THE_BOUND * (cache.limits.seconds or 0.0)):
+            raise used_up("seconds")
+
+    return look
 
 
 def reserve(cache: SolveCache) -> int:
