@@ -216,3 +216,17 @@ def test_errors_to_be_expected_of_a_nonlinear_problem(show):
         assert found["bound"]["estimate"]["relative"] == pytest.approx(answer.estimate, rel=1e-2, abs=1e-6)
         tab.evaluate("x => window.parasol.set(x)", mu)
         assert "95 % probability" in tab.inner_text("#error")
+
+
+def test_bounds_from_few_samples_are_pythons(show):
+    rng, t = np.random.default_rng(4), np.linspace(0, 1, 15)
+    mus = rng.uniform(0.1, 1.0, (12, 2))
+    values = np.stack([np.exp(mus @ [[1.0], [2.0]] * t), 1e4 * np.sin(mus[:, :1] + t)], axis=2)
+    surrogate = ps.fit_snapshots(mus, values, "gaussian process", level=0.9)
+    assert surrogate.jackknife is not None
+    tab = show(surrogate)
+    for mu in mus[:3]:
+        found = tab.evaluate("x => window.parasol.answer(x)", mu.tolist())["bound"]
+        # the page's modes are in single precision, and what that costs belongs to the bound
+        assert 0 <= found["relative"] - surrogate(mu).bound < 1e-5
+    assert "90 % probability" in tab.inner_text("#error")

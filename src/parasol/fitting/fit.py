@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from parasol import __version__
 from parasol.checks import check_count, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
+from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.groups import drawn_at_random
 from parasol.fitting.layouts import layout_of
 from parasol.fitting.maps import Recipe, fit_map, predictions
@@ -248,7 +249,7 @@ def accuracy(
         gap = surrogate.basis.lift(coefficients[start:stop]) - block
         errors.append(surrogate.basis.norm(gap) / surrogate.basis.norm(block))
         if labels is not None and isinstance(weights, np.ndarray):
-            errors[-1] = np.maximum(errors[-1], field_errors(gap, block, labels, weights))
+            errors[-1] = np.maximum(errors[-1], np.max(field_errors(gap, block, labels, weights), axis=1))
         floors.append(surrogate.basis.projection_errors(block))
         start = stop
     return Accuracy(np.concatenate(errors), np.concatenate(floors))
@@ -285,7 +286,9 @@ def calibrate(
         raise InputError("calibrate needs snapshots that nothing else has seen: ps.calibrate(surrogate, snapshots).")
     errors = accuracy(surrogate, held_out, fields=fields).errors
     drawn = drawn_at_random(held_out.mus, surrogate.parameters)
-    return replace(surrogate, conformal=conformal_bound(errors, level=level, drawn=drawn))
+    plain = {"difficulty": None, "jackknife": None, "parts": None}  # of an earlier bound
+    surrogate = replace(surrogate, conformal=conformal_bound(errors, level=level, drawn=drawn), **plain)
+    return with_parts(surrogate, held_out, quantity_weights(surrogate.solver), level=level)
 
 
 calibrated = calibrate  # its name in version 0.1.0

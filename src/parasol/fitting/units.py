@@ -9,10 +9,10 @@ import numpy as np
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis
+from parasol.runtime.jackknife import LEAST
 from parasol.runtime.products import MatrixProduct, Weights, check_weights, energies, single_weights
 
 _OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
-_SMALLEST = 1e-3  # of its usual size: relative to less than that no error of a field is measured
 
 
 def field_labels(fields, n_values: int) -> np.ndarray | None:
@@ -55,15 +55,15 @@ def field_weights(
 
 
 def field_errors(gap: np.ndarray, truth: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The largest relative error of any field, (n,) of (n, n_values), in the inner product of `field_weights`.
+    """The relative error of each field, (n, n_fields) of (n, n_values), in the inner product of `field_weights`.
 
     A field that is less than a thousandth of its usual size at some parameter is taken for that thousandth there.
     """
     errors = []
     for label in range(int(labels.max()) + 1):
         size, error = (np.sqrt(_energy(values, weights, labels == label)) for values in (truth, gap))
-        errors.append(error / np.maximum(size, _SMALLEST))
-    return np.max(errors, axis=0)
+        errors.append(error / np.maximum(size, LEAST))
+    return np.stack(errors, axis=1)
 
 
 def _energy(values: np.ndarray, weights: np.ndarray, here: np.ndarray) -> np.ndarray:

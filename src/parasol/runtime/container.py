@@ -30,12 +30,14 @@ from parasol.runtime.duals import RandomDuals
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
 from parasol.runtime.formulas import Formula
+from parasol.runtime.jackknife import Jackknife
 from parasol.runtime.layout import Layout, RegionNodes
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
+from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
 from parasol.runtime.quantities import Mixing, Quantities
@@ -82,6 +84,8 @@ _KINDS: dict[str, type] = {
                 Theta,
                 Certificate,
                 ConformalBound,
+                Jackknife,
+                CalibratedParts,
             ),
             *(RowFunction, Formula, ParameterSpace, SphereField, Mixing, Defects),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),

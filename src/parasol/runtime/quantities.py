@@ -94,6 +94,10 @@ class Quantities:
             raise InputError("the weights of these quantities depend on parameters. Give the parameters too.")
         return self.mixing(mus)
 
+    def mixed(self, parts: np.ndarray, mus: np.ndarray) -> np.ndarray:
+        """Parts (n_parts, n_samples, n_times) as quantities at these parameters: (n_quantities, n_samples, n_times)."""
+        return self._mixed(parts, self.weighting(mus))
+
     @staticmethod
     def _mixed(parts: np.ndarray, mix: np.ndarray | None) -> np.ndarray:
         return parts if mix is None else mixed(mix, parts.swapaxes(0, 1)).swapaxes(0, 1)

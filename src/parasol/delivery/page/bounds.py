@@ -12,6 +12,8 @@ from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import FormulaError, InputError
 from parasol.runtime.certificate import LEAST, SAFETY, Certificate
 from parasol.runtime.duals import RIDGE, TYPICAL, WIDTH, RandomDuals
+from parasol.runtime.jackknife import LEAST as LEAST_FIELD
+from parasol.runtime.jackknife import Jackknife
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
@@ -78,11 +80,21 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
             "quantile": bound.quantile,
             "difficulty": difficulty
             and map_program((*surrogate.features.operations, *difficulty.program.operations), pack),
+            "jackknife": _jackknife(surrogate.jackknife, pack),
             "level": bound.level if bound.drawn else None,
             "meaning": bound.meaning,
             "reason": reason,
         }
     return None, {"kind": "none", "reason": reason, "measured": _measured(surrogate.provenance)}
+
+
+def _jackknife(fits: Jackknife | None, pack: Pack) -> dict | None:
+    """Fits without one of the samples, and the norms of fields: see `Jackknife.bounds`."""
+    return fits and {
+        "members": [map_program(member.program.operations, pack) for member in fits.members],
+        "norms": [pack.add(norm) for norm in (() if fits.norms is None else fits.norms)],
+        "least": LEAST_FIELD,
+    }
 
 
 def _choices(reduced: ReducedModel | None, answers: bool) -> list[tuple[bool, bool]]:

@@ -158,13 +158,32 @@ const Numbers = (() => {
       // the level holds for functions as their distribution draws them
       const usual = model.functions.every((f) => norm(inputs.slice(f.input, f.input + f.modes.shape[0])) ** 2 <= f.largest_square);
       const expected = bound.difficulty ? Math.exp(run(bound.difficulty, mu)[0]) : null;
-      const quantile = usual ? bound.quantile * (expected === null ? 1 : expected) : Infinity;
+      const followed = bound.jackknife ? jackknife(bound, mu, c) : bound.quantile * (expected === null ? 1 : expected);
+      const quantile = usual ? followed : Infinity;
       const value = quantile < 1 ? (norm(c) * quantile) / (1 - quantile) : Infinity;
       const estimate = expected === null ? null : { value: expected * norm(c), relative: expected };
       return { value, relative: quantile, rigorous: false, estimate };
     },
     none: () => ({ value: Infinity, relative: Infinity, rigorous: false }),
   };
+
+  function jackknife({ quantile, jackknife: { members, norms, least } }, mu, c) {
+    // the largest distance of the answer from fits without one of the samples, as Jackknife.bounds
+    let far = 0;
+    const compare = (gap, of, floor) => {
+      const below = Math.max(norm(of), floor), above = norm(gap);
+      far = Math.max(far, above > 0 ? above / below : 0);
+    };
+    for (const member of members) {
+      const other = run(member, mu), gap = Array.from(other, (value, i) => value - (i < c.length ? c[i] : 0));
+      compare(gap, other, 0);
+      for (const matrix of norms) {
+        const times = (x) => Array.from({ length: x.length }, (_, i) => x.reduce((sum, value, j) => sum + matrix.data[i * x.length + j] * value, 0));
+        compare(times(gap), times(Array.from(other)), (1 + quantile) * least);
+      }
+    }
+    return quantile + (1 + quantile) * far;
+  }
 
   function relative(value, size, rigorous) {
     if (Number.isNaN(value)) value = Infinity;
