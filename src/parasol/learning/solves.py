@@ -17,6 +17,7 @@ from parasol.cache.disk import publish
 from parasol.checks import check_count, check_positive
 from parasol.errors import Exhausted, InputError, ParasolWarning
 from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.fingerprints import Parts, difference, parts_of
 from parasol.reduction.snapshots import (
     Failure,
