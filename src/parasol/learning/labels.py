@@ -9,6 +9,7 @@ import numpy as np
 
 from parasol.checks import ParasolWarning
 from parasol.errors import NoCertificate, SolveFailed
+from parasol.learning.by_residual import Reduced, ResidualReducedModel, offers_residual, reduce_by_residual
 from parasol.learning.solves import Solver
 from parasol.pde.model import Model
 from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, reduce_trajectories
@@ -37,9 +38,9 @@ class Teacher:
 
 @dataclass(frozen=True, eq=False)
 class LabelSource:
-    """A reduced model, of a nonlinear problem or of one in time, asked for values and for labels."""
+    """A reduced model, of a nonlinear problem, of one in time or of a solver with residuals, asked for values and for labels."""
 
-    reduced: NonlinearReducedModel | TimeReducedModel
+    reduced: NonlinearReducedModel | TimeReducedModel | ResidualReducedModel
 
     @property
     def slow(self) -> bool:
@@ -119,20 +120,39 @@ class LabelSource:
 
 
 def label_source(
-    model: Solver, train: Snapshots, tolerance: float, weights: np.ndarray | None = None
+    model: Solver,
+    train: Snapshots,
+    tolerance: float,
+    weights: np.ndarray | None = None,
+    before: LabelSource | None = None,
 ) -> LabelSource | None:
     """The reduced model made from the training solves, with modes enough for the tolerance; None where there is none.
 
-    `weights` (n_values,) are those of the inner product, the same at all times.
+    `weights` (n_values,) are those of the inner product, the same at all times. The one made `before` from fewer solves may
+    save a part of the work.
     """
-    if not isinstance(model, Model) or len(train) < 2:
+    if len(train) < 2:
         return None
+    if not isinstance(model, Model):
+        return _of_solver(model, train, tolerance, before)
     make = _steady if model.problem.time is None else _in_time
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # how good it is will be measured
             return LabelSource(make(model, train, tolerance, weights))
     except (NoCertificate, SolveFailed, np.linalg.LinAlgError):  # there is no reduced model, or it does not work here
+        return None
+
+
+def _of_solver(solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None) -> LabelSource | None:
+    """The reduced model of a solver of one's own that offers residuals, with a warning where they are of no use."""
+    if not offers_residual(solver) or solver.parameters.functions:
+        return None
+    known = None if before is None or not isinstance(before.reduced, ResidualReducedModel) else before.reduced
+    try:
+        return LabelSource(reduce_by_residual(solver, train, tolerance, known))
+    except NoCertificate as error:
+        warnings.warn(f"{error}: full solves alone are learned from.", ParasolWarning, stacklevel=2)
         return None
 
 
@@ -167,7 +187,7 @@ def _in_time(model: Model, train: Snapshots, tolerance: float, weights: np.ndarr
         return reduce_trajectories(model, modes, train, projection=PROJECTIONS[1], tolerance=fine, step_tolerance=steps)
 
 
-def _quiet(reduced: NonlinearReducedModel, mus: np.ndarray) -> NonlinearSolutions:
+def _quiet(reduced: NonlinearReducedModel | ResidualReducedModel, mus: np.ndarray) -> NonlinearSolutions | Reduced:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # what did not converge is seen by who asks
         return reduced.solve(mus, extrapolate=True)

@@ -13,6 +13,7 @@ from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.training import NetworkRecipe
 from parasol.fitting.units import field_weights, unknown_labels
+from parasol.learning.by_residual import offers_residual
 from parasol.learning.comparing import box_corners
 from parasol.learning.labels import LabelSource, label_source
 from parasol.learning.linear import maps_to_try
@@ -100,7 +101,7 @@ def first_samples(model: Solver, tolerance: float, cache: SolveCache, recipe: st
         raise Exhausted("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
     if state.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
-    if isinstance(model, Model) and not space.functions and cache.limits.left > _TEACHING:
+    if (isinstance(model, Model) or offers_residual(model)) and not space.functions and cache.limits.left > _TEACHING:
         few = _few(space)[:n]
         with suppress(NothingSolved):  # more samples may find where there are solutions
             state.train = cache.solve(few, "the first samples", at_least=FEWEST)
@@ -117,7 +118,7 @@ def first_samples(model: Solver, tolerance: float, cache: SolveCache, recipe: st
 def reduced_model(state: State, train: Snapshots) -> LabelSource | None:
     """A reduced model made from these samples, or None where there is none."""
     state.cache.stage(f"making a reduced model from {len(train)} full solves")
-    return label_source(state.model, train, state.tolerance, state.weights)
+    return label_source(state.model, train, state.tolerance, state.weights, state.reduced)
 
 
 def reserve(cache: SolveCache) -> int:
