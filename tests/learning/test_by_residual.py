@@ -1,5 +1,6 @@
 """Solvers that offer residual(mu, u): reduced models without matrices, and what that saves."""
 
+import time
 import warnings
 
 import numpy as np
@@ -145,3 +146,15 @@ def test_a_residual_of_no_use_is_said_and_left_alone(change, said):
         surrogate = learn(solver, 1e-3, solves=16, recipe="polynomial")
     assert surrogate.facts["labels"] == "full solves"
     assert "full solves alone are learned from" in surrogate.facts["learn"]["notes"][-1]
+
+
+def test_residuals_that_would_take_too_long_are_left_alone():
+    class Slow(Bars):
+        def residual(self, mu, u):
+            time.sleep(0.002)
+            return super().residual(mu, u)
+
+    solver = own_solver(Slow())
+    train = ps.solve_many(solver, ps.sample(solver.parameters, 6))
+    with pytest.raises(NoCertificate, match=r"would take about \d s"):
+        reduce_by_residual(solver, train, 1e-3, seconds=0.1)

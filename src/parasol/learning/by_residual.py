@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -91,15 +92,21 @@ def offers_residual(solver: Any) -> bool:
 
 
 def reduce_by_residual(
-    solver: Solver, train: Snapshots, tolerance: float, before: ResidualReducedModel | None = None
+    solver: Solver,
+    train: Snapshots,
+    tolerance: float,
+    before: ResidualReducedModel | None = None,
+    seconds: float = np.inf,
 ) -> ResidualReducedModel:
     """The reduced model on the modes of some solves; `NoCertificate` says why there is none.
 
     W = V, as Galerkin does, or A(μ̄)⁻ᵀ V at one solved parameter μ̄ where the solver has `solve_transposed(mu, z)`: for matrices
     far from symmetric positive definite. Residuals are evaluated n_modes + 1 times in a row at each of some parameters: at
-    up to 300, or where the factors θ of a model made `before` still do, at as many as there are of them and four more.
+    up to 300, or where the factors θ of a model made `before` still do, at as many as there are of them and four more. Where that would take more than the `seconds`, there is no model.
     """
+    start = time.perf_counter()
     residual = _checked(unwrapped(solver).residual, train)
+    each = (time.perf_counter() - start) / (len(train) + 3)
     size = np.linalg.norm(train.solutions, axis=1)[:, None]
     alike = as_snapshots(train.mus, train.solutions / np.where(size > 0, size, 1.0))
     with warnings.catch_warnings():
@@ -112,7 +119,9 @@ def reduce_by_residual(
         tests = np.array([np.asarray(transposed(at.copy(), mode.copy()), dtype=float) for mode in modes.T]).T
 
     def systems(mus: np.ndarray) -> np.ndarray:
-        rows = []
+        rows, needed = [], len(mus) * (basis.n_modes + 1) * each
+        if needed > seconds:
+            raise NoCertificate(f"residual(mu, u) of the solver would take about {needed:.0f} s")
         for mu in mus:
             load = residual(mu, np.zeros(len(modes)))
             columns = np.array([load - residual(mu, mode) for mode in modes.T])

@@ -125,16 +125,17 @@ def label_source(
     tolerance: float,
     weights: np.ndarray | None = None,
     before: LabelSource | None = None,
+    seconds: float = np.inf,
 ) -> LabelSource | None:
     """The reduced model made from the training solves, with modes enough for the tolerance; None where there is none.
 
     `weights` (n_values,) are those of the inner product, the same at all times. The one made `before` from fewer solves may
-    save a part of the work.
+    save a part of the work. Residuals of a solver of one's own may take so many `seconds`.
     """
     if len(train) < 2:
         return None
     if not isinstance(model, Model):
-        return _of_solver(model, train, tolerance, before)
+        return _of_solver(model, train, tolerance, before, seconds)
     make = _steady if model.problem.time is None else _in_time
     try:
         with warnings.catch_warnings():
@@ -144,13 +145,15 @@ def label_source(
         return None
 
 
-def _of_solver(solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None) -> LabelSource | None:
+def _of_solver(
+    solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None, seconds: float
+) -> LabelSource | None:
     """The reduced model of a solver of one's own that offers residuals, with a warning where they are of no use."""
     if not offers_residual(solver) or solver.parameters.functions:
         return None
     known = None if before is None or not isinstance(before.reduced, ResidualReducedModel) else before.reduced
     try:
-        return LabelSource(reduce_by_residual(solver, train, tolerance, known))
+        return LabelSource(reduce_by_residual(solver, train, tolerance, known, seconds))
     except NoCertificate as error:
         warnings.warn(f"{error}: full solves alone are learned from.", ParasolWarning, stacklevel=2)
         return None
