@@ -73,6 +73,11 @@ def test_parameters_may_be_those_of_data():
     assert str(surrogate.parameters) == "k in [1, 3], a in [0.5, 2] (log)"
 
 
+def test_samples_of_ranges():
+    assert np.array_equal(ps.sample(RANGES, 8), ps.sample(own_solver(Wave()), 8))
+    assert np.array_equal(ps.sample(Wave(), 8), ps.sample(RANGES, 8))
+
+
 def test_a_plan_of_a_function():
     assert plan(wave, parameters=RANGES).method == "batches of full solves, a conformal bound"
 

@@ -140,6 +140,23 @@ def test_a_residual_that_does_not_fit_the_solve_is_said():
     assert any("has the shape (11,)" in text for text in texts(Short(), "error"))
 
 
+def test_a_transposed_solve_of_another_matrix_is_said():
+    class Wind(Right):
+        def operator(self, mu):
+            return super().operator(mu) + 0.5 * sparse.eye_array(N, k=1)
+
+        def solve_transposed(self, mu, z):
+            return sparse.linalg.spsolve(self.operator(mu).T.tocsc(), z)
+
+    class Straight(Wind):
+        def solve_transposed(self, mu, z):
+            return sparse.linalg.spsolve(self.operator(mu).tocsc(), z)
+
+    assert texts(Wind()) == []
+    (found,) = texts(Straight(), "error")
+    assert found.startswith("solve_transposed(mu, z) is not of the matrix of the residual")
+
+
 def test_blocks_that_do_not_add_up_to_the_operator_are_said():
     right = Right()
     assert texts(blocks(), operator=right.operator, load=right.load) == []

@@ -9,6 +9,7 @@ import numpy as np
 
 from parasol.checks import ParasolWarning
 from parasol.errors import NoCertificate, SolveFailed
+from parasol.learning.by_residual import Reduced, ResidualReducedModel, offers_residual, reduce_by_residual
 from parasol.learning.solves import Solver
 from parasol.pde.model import Model
 from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, Watch, reduce_trajectories
@@ -38,9 +39,9 @@ class Teacher:
 
 @dataclass(frozen=True, eq=False)
 class LabelSource:
-    """A reduced model, of a nonlinear problem or of one in time, asked for values and for labels."""
+    """A reduced model, of a nonlinear problem, of one in time or of a solver with residuals, asked for values and for labels."""
 
-    reduced: NonlinearReducedModel | TimeReducedModel
+    reduced: NonlinearReducedModel | TimeReducedModel | ResidualReducedModel
     watch: Watch = None  # ends long work by an error when the time is up
 
     @property
@@ -121,21 +122,45 @@ class LabelSource:
 
 
 def label_source(
-    model: Solver, train: Snapshots, tolerance: float, weights: Weights | None = None, watch: Watch = None
+    model: Solver,
+    train: Snapshots,
+    tolerance: float,
+    weights: Weights | None = None,
+    watch: Watch = None,
+    *,
+    before: LabelSource | None = None,
+    seconds: float = np.inf,
 ) -> LabelSource | None:
     """The reduced model made from the training solves, with modes enough for the tolerance; None where there is none.
 
     `weights` (n_values,) are those of the inner product, the same at all times. `watch` is called on the way, now and
-    whenever the reduced model is asked, and ends the work by an error.
+    whenever the reduced model is asked, and ends the work by an error. The one made `before` from fewer solves may save a
+    part of the work. Residuals of a solver of one's own may take so many `seconds`.
     """
-    if not isinstance(model, Model) or len(train) < 2:
+    if len(train) < 2:
         return None
+    if not isinstance(model, Model):
+        return _of_solver(model, train, tolerance, before, seconds)
     make = _steady if model.problem.time is None else _in_time
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # how good it is will be measured
             return LabelSource(make(model, train, tolerance, weights, watch), watch)
     except (NoCertificate, SolveFailed, np.linalg.LinAlgError):  # there is no reduced model, or it does not work here
+        return None
+
+
+def _of_solver(
+    solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None, seconds: float
+) -> LabelSource | None:
+    """The reduced model of a solver of one's own that offers residuals, with a warning where they are of no use."""
+    if not offers_residual(solver) or solver.parameters.functions:
+        return None
+    known = None if before is None or not isinstance(before.reduced, ResidualReducedModel) else before.reduced
+    try:
+        return LabelSource(reduce_by_residual(solver, train, tolerance, known, seconds))
+    except NoCertificate as error:
+        warnings.warn(f"{error}: full solves alone are learned from.", ParasolWarning, stacklevel=2)
         return None
 
 
@@ -172,9 +197,13 @@ def _in_time(
         return reduce_trajectories(model, modes, train, projection=PROJECTIONS[1], **options)
 
 
-def _quiet(reduced: NonlinearReducedModel, mus: np.ndarray, watch: Watch) -> NonlinearSolutions:
+def _quiet(
+    reduced: NonlinearReducedModel | ResidualReducedModel, mus: np.ndarray, watch: Watch
+) -> NonlinearSolutions | Reduced:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # what did not converge is seen by who asks
+        if isinstance(reduced, ResidualReducedModel):
+            return reduced.solve(mus, extrapolate=True)
         return reduced.solve(mus, extrapolate=True, watch=watch)
 
 

@@ -15,6 +15,7 @@ from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.training import NetworkRecipe
 from parasol.fitting.units import field_weights, unknown_labels
+from parasol.learning.by_residual import offers_residual
 from parasol.learning.comparing import box_corners
 from parasol.learning.labels import LabelSource, label_source
 from parasol.learning.linear import maps_to_try
@@ -35,6 +36,7 @@ _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _N_CANDIDATES = 400
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
 _FOR_THE_BOUND = 0.3  # at most, of the seconds allowed, kept back for fresh solves
+_FOR_RESIDUALS = 0.25  # of the seconds left, for those of a solver of one's own
 _SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
 FEWEST = 4  # first samples, and fresh solves for a bound, where the number of solves is limited
 ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
@@ -107,7 +109,7 @@ def first_samples(model: Solver, tolerance: float, cache: SolveCache, recipe: st
         raise Exhausted("too few full solves are allowed to learn anything. Allow more with solves or seconds.")
     if state.chosen and space.functions and not isinstance(recipe, NetworkRecipe):
         fit_map(recipe, mus[:n], mus[:n, :1])  # a map for which these are too many inputs says so before the solves
-    if isinstance(model, Model) and not space.functions and cache.limits.left > _TEACHING:
+    if (isinstance(model, Model) or offers_residual(model)) and not space.functions and cache.limits.left > _TEACHING:
         few = _few(space)[:n]
         with suppress(NothingSolved):  # more samples may find where there are solutions
             state.train = _with_earlier(state, cache.solve(few, "the first samples", at_least=FEWEST))
@@ -139,7 +141,15 @@ def reduced_model(state: State, train: Snapshots) -> LabelSource | None:
     """A reduced model made from these samples, or None where there is none, or no time for one."""
     state.cache.stage(f"making a reduced model from {len(train)} full solves")
     try:
-        return label_source(state.model, train, state.tolerance, state.weights, _watch(state.cache))
+        return label_source(
+            state.model,
+            train,
+            state.tolerance,
+            state.weights,
+            _watch(state.cache),
+            before=state.reduced,
+            seconds=_FOR_RESIDUALS * state.cache.limits.left,
+        )
     except Exhausted:
         return None
 

@@ -11,7 +11,7 @@ from scipy.stats import qmc
 
 from parasol.checks import check_choice, check_count
 from parasol.errors import InputError
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterRange, ParameterSpace, parameter_space
 
 _DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice")
 _SCALES = ("linear", "log")
@@ -25,7 +25,7 @@ def sample(
     scale: str | Mapping[str, str] | None = None,
     rng: int | np.random.Generator | None = 0,
 ) -> np.ndarray:
-    """Parameter vectors (n_samples, n_parameters) that fill the box of a parameter space, a problem or a model.
+    """Parameter vectors (n_samples, n_parameters) that fill the box of a parameter space, a dict of ranges, a problem or a model.
 
     "sobol" is a scrambled Sobol sequence, best with n_samples a power of two; "edges" the same drawn towards the ends of
     the ranges, where interpolation errs most: the one for few full solves. "latin" is a Latin hypercube, "halton" a
@@ -42,9 +42,10 @@ def sample(
     (4, 2)
     """
     check_choice(design, _DESIGNS, "design")
-    box = space if isinstance(space, ParameterSpace) else getattr(space, "parameters", None)
-    if not isinstance(box, ParameterSpace):
+    box = space if isinstance(space, ParameterSpace | Mapping) else getattr(space, "parameters", None)
+    if not isinstance(box, ParameterSpace | Mapping):
         raise InputError(f"space must be a parameter space, a problem or a model, got {type(space).__name__}.")
+    box = parameter_space(box)
     inputs = getattr(space, "inputs", None)  # of a model
     if box.functions and inputs is None:
         raise InputError(

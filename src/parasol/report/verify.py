@@ -95,7 +95,7 @@ def verify(
     differ; a parameter that nothing depends on. Of a model also: factors θ without a finite value, matrices that are singular,
     and where; that are nearly symmetric; an inner product that is not positive definite. `operator(mu)` and `load(mu)`, given here or
     methods of a solver's class, are compared with the sums of the model's blocks, or with what a solve leaves of them;
-    `residual(mu, u)` of a solver must vanish at its solution. What was not seen at these parameters may still be elsewhere.
+    `residual(mu, u)` of a solver must vanish at its solution, and `solve_transposed(mu, z)` be of the same matrix. What was not seen at these parameters may still be elsewhere.
 
     >>> report = verify(lambda mu: mu[0] * np.ones(3), parameters={"a": (0.0, 1.0), "k": (0.0, 1.0)})
     >>> report.ok, [finding.text for finding in report.findings]
@@ -114,12 +114,14 @@ def verify(
     if isinstance(solver, Model):
         findings += _blocks(solver, rng)
         findings += _singular(solver, trial.mus)
-        checked += ["blocks", "factors", "inner product", "singular matrices"]
+        checked += ["blocks", "factors", "inner product"]
+        checked += ["singular matrices"] if _is_linear(solver) else []
         findings += _reproduced(trial, operator, load)
     findings += trial.run()
     checked += ["solves", "a repeated solve"]
     if not isinstance(solver, Model):
         findings += _residuals(trial, getattr(source, "residual", None), operator, load)
+        findings += _transposed(trial, getattr(source, "residual", None), getattr(source, "solve_transposed", None))
     checked += [name for name, given in (("operator(mu)", operator), ("load(mu)", load)) if given is not None]
     checked += ["residual(mu, u)"] if callable(getattr(source, "residual", None)) else []
     return Verification(in_words(solver), tuple(dict.fromkeys(findings)), tuple(checked), trial.n_solves)
@@ -288,9 +290,13 @@ def _blocks(model: Model, rng: int) -> Iterator[Finding]:
             yield Finding("error", str(error))
 
 
+def _is_linear(model: Model) -> bool:
+    return model.problem.time is None and model.problem.linear
+
+
 def _singular(model: Model, mus: np.ndarray) -> Iterator[Finding]:
     """Where a linear steady model has no unique solution: at these parameters, or between two of them."""
-    if model.problem.time is not None or not model.problem.linear:
+    if not _is_linear(model):
         return
     signs: dict[int, float] = {}
     for i, mu in enumerate(mus):
@@ -364,3 +370,22 @@ def _residuals(
         if at is not None and worst > _RESIDUAL:
             text = f"{name} of a solution is {worst:.1e} of that of zero, at {trial.at(at)}: the solve is that inaccurate, or of another system."
             yield trial.finding("warning" if worst < 1e-3 else "error", text, at)
+
+
+def _transposed(trial: _Trial, residual: Callable | None, transposed: Callable | None) -> Iterator[Finding]:
+    """Whether zᵀ u = yᵀ f for y = solve_transposed(mu, z) and f = residual(mu, 0)."""
+    if not (callable(residual) and callable(transposed) and trial.solved):
+        return
+    i, u = next(iter(trial.solved.items()))
+    mu, z = trial.mus[i], np.random.default_rng(0).standard_normal(len(u))
+    try:
+        y, f = (np.asarray(a, dtype=float) for a in (transposed(mu.copy(), z.copy()), residual(mu.copy(), 0.0 * u)))
+        gap = abs(z @ u - y @ f) / (np.abs(z) @ np.abs(u))
+    except Exception as error:  # somebody's code
+        yield trial.finding(
+            "error", f"solve_transposed(mu, z) raises {type(error).__name__}: {str(error)[:_LONGEST]}", mu
+        )
+        return
+    if not gap <= _RESIDUAL:
+        text = f"solve_transposed(mu, z) is not of the matrix of the residual: z·u and y·f differ by {gap:.1e} at {trial.at(mu)}."
+        yield trial.finding("error", text, mu)
