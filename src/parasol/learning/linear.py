@@ -109,13 +109,22 @@ def learn_linear(
         if prepared is None:
             break
         surrogate = replace(surrogate, reduced=_with_proof(basis.sealed, prepared))
-        bounds = surrogate.certify(fresh)
-        worst = float(np.max(bounds.relative[bounds.rigorous], initial=0.0))
+        worst = _worst_proven(surrogate, fresh)
+        if worst > tolerance and recipe is None and surrogate.map is not None:
+            # maps were judged by an estimate; a better basis would not help one, and the reduced model needs none
+            surrogate = surrogate_without_map(surrogate.reduced)  # type: ignore[arg-type]
+            worst = _worst_proven(surrogate, fresh)
         if worst <= tolerance or cache.affordable(1) < 1 or not np.isfinite(worst):
             break
         # a proven bound is larger than the error: the error has to be smaller
         aim *= max(0.7 * tolerance / worst, 0.01)
     return _outcome(surrogate, basis, prepared, tolerance, fresh)
+
+
+def _worst_proven(surrogate: Surrogate, mus: np.ndarray) -> float:
+    """The largest of the relative bounds that are proven."""
+    bounds = surrogate.certify(mus)
+    return float(np.max(bounds.relative[bounds.rigorous], initial=0.0))
 
 
 def _outcome(
