@@ -142,6 +142,16 @@ def test_learning_says_that_the_full_solver_is_the_limit():
     assert "above 0.0001, which is against the full solver" in ps.check(surrogate, n=5).rows()["discretisation"]
 
 
+@pytest.mark.parametrize("total", [False, True])
+def test_the_verdict_says_what_stopped_the_choice_of_nodes(total):
+    """More nodes would not help, so the advice is not to give more."""
+    exact = a * x ** sp.Rational(1, 10)
+    problem = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-u.diff(x, 2), -exact.diff(x, 2)), ps.Dirichlet(a * x))
+    words = "limited by discretisation" if total else "so far is the full solver itself"
+    with pytest.warns(ps.ParasolWarning, match=f"{words}.*Refinement does not converge: .* near x=0\\.0"):
+        ps.learn(problem, 1e-3, recipe="polynomial", total=total)
+
+
 def test_the_estimate_of_one_solve_refuses_what_it_cannot_compare():
     with pytest.raises(ps.ParasolError, match=r"Pass what ps\.discretize returns"):
         ps.discretisation_error(line()[0])

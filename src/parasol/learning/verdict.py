@@ -74,12 +74,13 @@ def with_report(
     )
     if failures:
         warnings.warn(failures, ParasolWarning, stacklevel=3)
+    more = (None if chosen is None else chosen.limit) or _ADVICE["discretisation"]  # what stopped the choice of nodes
     if not met:
-        warnings.warn(_unmet(report), ParasolWarning, stacklevel=3)
+        warnings.warn(_unmet(report, more), ParasolWarning, stacklevel=3)
     if error is not None and error > tolerance and not (request.total and not met):
         warnings.warn(
             f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
-            f"equation, and the tolerance {tolerance:g} is against the full solver. {_ADVICE['discretisation']}",
+            f"equation, and the tolerance {tolerance:g} is against the full solver. {more[0].upper()}{more[1:]}",
             ParasolWarning,
             stacklevel=3,
         )
@@ -109,8 +110,8 @@ def _certificate(surrogate: Surrogate, evidence: Evidence) -> str:
     return "residual" if surrogate.reduced.duals is None else "probable"
 
 
-def _unmet(report: LearnReport) -> str:
-    """Why the tolerance is not met, how far from it the bound is, and what to do."""
+def _unmet(report: LearnReport, more: str) -> str:
+    """Why the tolerance is not met, how far from it the bound is, and what to do; `more` is about the nodes."""
     bound, error, level = report.bound, report.discretisation_error, report.evidence.level
     parts = report.limit.split(", then ")
     text = f"the bound is {bound:.1e}" if np.isfinite(bound) else "there is no bound"
@@ -121,9 +122,8 @@ def _unmet(report: LearnReport) -> str:
     if report.total:
         text += " and the discretisation error " + ("not known" if error is None else f"about {error:.1e}")
     near = f" The solutions grow near {report.resonance}." if "resonance" in parts else ""
-    return (
-        f"the tolerance {report.tolerance:g} is not met: {text}, limited by {report.limit}.{near} {_ADVICE[parts[0]]}"
-    )
+    advice = f"{more[0].upper()}{more[1:]}" if parts[0] == "discretisation" else _ADVICE[parts[0]]
+    return f"the tolerance {report.tolerance:g} is not met: {text}, limited by {report.limit}.{near} {advice}"
 
 
 def _resonance(cache: SolveCache | None, space: ParameterSpace) -> str:
