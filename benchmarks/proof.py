@@ -19,9 +19,16 @@ import sympy
 import parasol as ps
 from parasol.reduction.reduced import prepare
 
-LINEAR = (
-    "helmholtz cooled-pipe reaction-layer periodic-channel graded-material boundary-layer elasticity hollow-block".split()
-)
+LINEAR = [
+    "helmholtz",
+    "cooled-pipe",
+    "reaction-layer",
+    "periodic-channel",
+    "graded-material",
+    "boundary-layer",
+    "elasticity",
+    "hollow-block",
+]
 
 
 def convection() -> ps.Problem:
@@ -71,7 +78,10 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=40)
     asked = parser.parse_args()
     warnings.simplefilter("ignore", ps.ParasolWarning)
-    print("problem            unknowns fact. prec. seconds   proven  bound/error min median max  (median error)", flush=True)
+    print(
+        "problem            unknowns fact. prec. seconds   proven  bound/error min median max  (median error)",
+        flush=True,
+    )
     for name in asked.problems:
         nodes = min(asked.nodes, 200) if name == "reaction-layer" else asked.nodes
         own = {"convection": convection, "three": three}

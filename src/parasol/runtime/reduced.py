@@ -78,7 +78,9 @@ class ReducedModel:
         if found is not None and (found.n_loads, found.n_terms, found.n_modes) != (n_loads, n_terms, self.n_modes):
             raise InputError("the duals of the reduced model belong to another basis, or to another equation.")
         if self.strong and len(self.strong) != len(self.residuals):
-            raise InputError("a reduced model has as many residuals in its larger norm as in that of its basis, or none.")
+            raise InputError(
+                "a reduced model has as many residuals in its larger norm as in that of its basis, or none."
+            )
         for residual in (*self.residuals, *self.strong):
             if (residual.n_loads, residual.n_terms, residual.n_modes) != (n_loads, n_terms, self.basis.n_modes):
                 raise InputError("a residual of the reduced model belongs to another basis, or to another equation.")
