@@ -1,22 +1,29 @@
 """Errors on rough problems: re-entrant corners, clamped edges, changes of condition, materials that jump.
 
-    python benchmarks/rough.py [--quick] [--most N] [--seeds N] [--methods stencils elements] [--json FILE] [CASE ...]
+    python benchmarks/rough.py [--quick] [--most N] [--seeds N] [--methods stencils elements] [--jobs N] [--json FILE] [CASE ...]
+    python benchmarks/rough.py --markdown FILE ...      the table of docs/benchmarks.md, from what --json wrote
 
 Truth is an exact solution, or one by scikit-fem that shares no code with us (benchmarks/references.py). Nodes are the
 program's own choice, of five seeds. "at nodes" is the relative l2 error at the nodes of the discretisation, all unknowns
 together, "largest" the largest error there over the largest value, "anywhere" the relative l2 error at 2000 random points
 of the domain, the same for all. The median and the worst of the seeds are shown; "slope" is that of the median at nodes
 against the spacing N^(-1/2), from the least to the largest N. The thermal block has quadratic triangles (P2) beside it.
+With --jobs each solve has one core of its own, and --json has every table that is complete, however the run ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -217,17 +224,58 @@ def by_triangles(case: Case, n_nodes: int, seed: int) -> dict[str, float]:
     return errors | {"n_nodes": len(values), "seconds": seconds}
 
 
-def table(name: str, method: str, case: Case, counts: tuple[int, ...], seeds: int) -> list[dict[str, Any]]:
+def attempted(name: str, method: str, n_nodes: int, seed: int) -> dict[str, Any]:
+    """The errors of one solve, or why there is none."""
+    warnings.simplefilter("ignore", ps.ParasolWarning)  # that these problems are rough
+    try:
+        return measured(case_of(name), method, n_nodes, seed)
+    except ps.ParasolError as error:
+        return {"refused": f"{type(error).__name__}: {error}"}
+
+
+@cache
+def case_of(name: str) -> Case:
+    """A case, made once in each process."""
+    return CASES[name]()
+
+
+def reference_error(name: str) -> float:
+    """How far a case's truth is from the solution; makes and keeps the truth where it has to be computed."""
+    return case_of(name).error
+
+
+def _settle(cores) -> None:
+    """One core for each process: threads of the stencils and of BLAS would fight for them."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {cores.get()})
+
+
+@contextmanager
+def starting(jobs: int) -> Iterator[Callable[..., Callable[[], Any]]]:
+    """start(function, *arguments) gives a function that waits for the result: here, or in other processes."""
+    if jobs == 1:
+        yield partial
+        return
+    context = multiprocessing.get_context("spawn")
+    cores, allowed = context.Queue(), sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    for k in range(jobs):
+        cores.put(allowed[k % len(allowed)])
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    with ProcessPoolExecutor(jobs, context, initializer=_settle, initargs=(cores,)) as pool:
+        yield lambda *call: pool.submit(*call).result
+
+
+def table(name: str, method: str, error: float, waiting: dict[int, list]) -> list[dict[str, Any]]:
     """One line for each number of nodes, printed as it is known."""
     rows: list[dict[str, Any]] = []
-    for n in counts:
-        try:
-            runs = [measured(case, method, n, seed) for seed in range(seeds)]
-        except ps.ParasolError as error:
-            print(f"{name:22}{method:9}{n:6}  {type(error).__name__}: {str(error)[:110]}", flush=True)
-            rows.append({"case": name, "method": method, "n": n, "refused": str(error)})
+    for n, results in waiting.items():
+        runs = [result() for result in results]
+        refused = [run["refused"] for run in runs if "refused" in run]
+        if refused:
+            print(f"{name:22}{method:9}{n:6}  {refused[0][:130]}", flush=True)
+            rows.append({"case": name, "method": method, "n": n, "refused": refused[0]})
             continue
-        row: dict[str, Any] = {"case": name, "method": method, "n": n, "runs": runs, "reference": case.error}
+        row: dict[str, Any] = {"case": name, "method": method, "n": n, "runs": runs, "reference": error}
         row["n_nodes"] = int(np.median([run["n_nodes"] for run in runs]))
         words = []
         for kind in KINDS:
@@ -250,6 +298,25 @@ def table(name: str, method: str, case: Case, counts: tuple[int, ...], seeds: in
     return rows
 
 
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table of docs/benchmarks.md: medians at nodes / anywhere, the slope at nodes, the worst seed over the median."""
+    counts, tables = sorted({row["n"] for row in rows}), {}
+    for row in rows:
+        tables.setdefault((row["case"], row["method"]), {})[row["n"]] = row
+    lines = [f"| | {' | '.join(map(str, counts))} | slope | worst over median |", "|---" * (len(counts) + 3) + "|"]
+    for (case, method), by_count in tables.items():
+        solved = [row for row in by_count.values() if "runs" in row]
+        cells = []
+        for n in counts:
+            row = by_count.get(n, {})
+            both = [f"{row[kind]['median']:.1e}" for kind in ("at nodes", "anywhere")] if "runs" in row else []
+            cells.append(" / ".join(both) or ("refused" if "refused" in row else ""))
+        slope = next((f"{row['slope']:.1f}" for row in solved if "slope" in row), "")
+        worst = max((row["at nodes"]["worst"] / row["at nodes"]["median"] for row in solved), default=np.nan)
+        lines.append(f"| {case}, {method} | {' | '.join(cells)} | {slope} | {worst:.1f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -258,21 +325,38 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=COUNTS[-1], help="the largest number of nodes")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many sets of nodes of each number")
     parser.add_argument("--methods", nargs="+", choices=("stencils", "elements"), default=("stencils", "elements"))
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each on a core of its own")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
+    parser.add_argument("--markdown", type=Path, nargs="+", metavar="FILE", help="only print what --json wrote there")
     options = parser.parse_args()
+    if options.markdown:
+        print(markdown([row for path in options.markdown for row in json.loads(path.read_text())]))
+        return
     counts, seeds = tuple(n for n in COUNTS if n <= options.most), options.seeds
     if options.quick:
         counts, seeds = COUNTS[:2], 2
-    warnings.simplefilter("ignore", ps.ParasolWarning)  # that these problems are rough
     heads = "   ".join(f"{kind:^21}" for kind in KINDS)
     print(f"{'':31}{'nodes':>6}  {heads}  seconds\n{'':37}  " + "median  worst   ratio   " * len(KINDS))
+    names = [
+        name
+        for name in CASES
+        if not options.cases or any(name == w or (w not in CASES and name.startswith(w)) for w in options.cases)
+    ]
     rows = []
-    for name, make in CASES.items():
-        if not options.cases or any(name == w or (w not in CASES and name.startswith(w)) for w in options.cases):
-            case = make()
-            print(f"{name}: the truth is {'exact' if not case.error else f'good to about {case.error:.0e}'}")
+    with starting(options.jobs) as start:
+        truths = {name: start(reference_error, name) for name in names}  # kept on disk before anyone else asks
+        errors = {name: truth() for name, truth in truths.items()} if options.jobs > 1 else {}
+        waiting: dict[str, dict[str, dict[int, list]]] = {}
+        for name in names:
             for method in (*options.methods, *(("P2",) if name.startswith("block") else ())):
-                rows += table(name, method, case, counts, seeds)
+                own = range(1 if method == "P2" else seeds)  # an even mesh has no seed
+                tasks = {n: [start(attempted, name, method, n, k) for k in own] for n in counts}
+                waiting.setdefault(name, {})[method] = tasks
+        for name, methods in waiting.items():
+            error = errors[name] if name in errors else truths[name]()
+            print(f"{name}: the truth is {'exact' if not error else f'good to about {error:.0e}'}")
+            for method, tasks in methods.items():
+                rows += table(name, method, error, tasks)
                 if options.json:
                     options.json.write_text(json.dumps(rows, indent=1))
 

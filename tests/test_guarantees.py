@@ -14,6 +14,7 @@ import parasol as ps
 from parasol.cache import content
 from parasol.cache.content import content_hash
 from parasol.reduction.certificate import lanczos_margin, norm_after, operator_norm
+from parasol.reduction.products import DiagonalRoot
 from parasol.runtime import container
 from parasol.runtime.certificate import Certificate
 from parasol.runtime.conformal import ConformalBound
@@ -90,7 +91,10 @@ def test_a_norm_has_its_margin_and_leaves_out_what_carries_no_error(shape):
     matrix = rng.standard_normal((n + 5, n + 5)) if shape == "few" else np.diag(rng.uniform(0, 1, n + 5))
     matrix[:, n:] = 1e6 * rng.standard_normal((n + 5, 5))
     true = np.linalg.norm((scale / values)[:, None] * matrix * free, 2)
-    found = norm_after(Diagonal(values), sparse.csr_array(matrix), scale, free)  # type: ignore[arg-type]
+    root, matrix = DiagonalRoot(scale), sparse.csr_array(matrix)
+    found = norm_after(Diagonal(values), matrix, root, free, rows=True)  # type: ignore[arg-type]
+    scaled = matrix @ sparse.diags_array(scale)
+    assert norm_after(Diagonal(values), scaled.tocsr(), root, free) == pytest.approx(found, rel=1e-9)  # type: ignore[arg-type]
     assert true < found <= true * (1 + 2e-6) * (lanczos_margin(n) if shape == "spread" else 1)
     _value, exact = operator_norm(lambda x: np.linspace(0, 1, n) * x, lambda y: np.linspace(0, 1, n) * y, np.ones(n))
     assert exact == (shape == "few")

@@ -33,11 +33,13 @@ from parasol.pde.equation import time as time
 from parasol.pde.equation import unknown as unknown
 from parasol.pde.equation import unknowns as unknowns
 from parasol.pde.fluxes import NormalFlux as NormalFlux
+from parasol.pde.matrices import AffineModel as AffineModel
 from parasol.pde.model import Model as Model
 from parasol.pde.parameters import FunctionParameter as FunctionParameter
 from parasol.pde.parameters import ParameterSpace as ParameterSpace
 from parasol.pde.parameters import parameters as parameters
 from parasol.pde.problem import Dirichlet as Dirichlet
+from parasol.pde.problem import Jump as Jump
 from parasol.pde.problem import Neumann as Neumann
 from parasol.pde.problem import Problem as Problem
 from parasol.pde.problem import Robin as Robin
@@ -57,6 +59,7 @@ from parasol.reduction.sampling import sample as sample
 from parasol.reduction.snapshots import solve_many as solve_many
 from parasol.report.budget.check import check as check
 from parasol.report.figures import draw as draw
+from parasol.report.verify import verify as verify
 from parasol.runtime.files import load as load
 from parasol.runtime.files import save as save
 from parasol.runtime.random_fields import SphereField as SphereField

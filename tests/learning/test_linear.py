@@ -8,7 +8,7 @@ import pytest
 from sympy import cos, exp, sin
 
 import parasol as ps
-from parasol.learning.linear import _singular_between
+from parasol.learning.linear import singular_between
 from parasol.learning.report import LearnReport
 
 x, y = ps.coordinates("x y")
@@ -221,6 +221,6 @@ def test_a_resonance_met_exactly_ends_the_search_for_it(monkeypatch):
         return usual(self, mu)
 
     low, high = np.array([10.0]), np.array([5.0])
-    assert abs(_singular_between(model, low, high, usual(model, low).sign)[0] - 9.87) < 0.05
+    assert abs(singular_between(model, low, high, usual(model, low).sign)[0] - 9.87) < 0.05
     monkeypatch.setattr(type(model), "factors", factors)
-    assert _singular_between(model, low, high, usual(model, low).sign)[0] == 9.6875
+    assert singular_between(model, low, high, usual(model, low).sign)[0] == 9.6875

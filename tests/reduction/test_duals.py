@@ -52,7 +52,7 @@ def errors_of(growing, reduced, fresh, change=0.0):
     c = reduced.coefficients(mus)
     c = c * (1 + change * np.random.default_rng(0).standard_normal(c.shape))
     errors = solutions - c @ growing.duals.modes.T
-    return c, errors, np.sqrt(errors**2 @ growing.duals.weights)
+    return c, errors, np.linalg.norm(growing.duals.root.into(errors.T), axis=0)
 
 
 @pytest.mark.parametrize("change", [0.0, 0.05])  # the reduced model's own coefficients, and those of a bad map
@@ -87,7 +87,7 @@ def test_estimates_have_the_law_of_chi_square_over_the_vectors(model, grown, fre
     n_vectors, squares = 4, []  # few vectors miss often enough to be counted
     for draw in range(60):
         builder = DualBuilder(
-            growing.form, growing.duals.weights, growing.duals.scale, np.random.default_rng([draw, 1]), n_vectors
+            growing.form, growing.duals.root, growing.duals.scale, np.random.default_rng([draw, 1]), n_vectors
         )
         for mode in growing.duals.modes.T:
             builder.add_mode(mode)
@@ -154,7 +154,8 @@ def test_a_truncated_model_keeps_its_estimate(grown, fresh):
     growing, found = grown
     part = growing.sealed(found.basis).truncated(5)
     c = part.coefficients(fresh[0])
-    errors = np.sqrt((fresh[1] - c @ growing.duals.modes[:, :5].T) ** 2 @ growing.duals.weights)
+    gap = fresh[1] - c @ growing.duals.modes[:, :5].T
+    errors = np.linalg.norm(growing.duals.root.into(gap.T), axis=0)
     ratio = part.estimate(fresh[0], c).values / errors
     assert 1 / 3 < ratio.min() < ratio.max() < 3
 

@@ -70,7 +70,8 @@ def learn(
 
     [dim]parasol learn my_equation.py --store runs/mine --seconds 600 --out mine.parasol[/dim]
 
-    Chooses nodes, full solves, modes and network; stops when the error is met on parameters nobody has seen. Exit status:
+    PROBLEM may also be a model in a file, such as a ps.AffineModel, or a solver of one's own: an object with solve(mu) and
+    parameters. Chooses nodes, full solves, modes and network; stops when the error is met on parameters nobody has seen. Exit status:
     0 met, 3 not met within the solves or the time allowed (the best model is written all the same), 2 wrong input,
     1 the model could not be written to FILE (it says where it is instead).
     """
@@ -78,7 +79,7 @@ def learn(
     from parasol.learning.report import LearnReport
     from parasol.learning.run import learn as learn_surrogate
     from parasol.learning.run import plan
-    from parasol.pde.catalogue import load_problem
+    from parasol.pde.catalogue import load_source
     from parasol.runtime.files import save
 
     if problem is None and data is None:
@@ -94,7 +95,7 @@ def learn(
     try:
         with one_line_warnings() as said, stages(quiet) as stage:
             stage("reading the problem")
-            declared = None if problem is None else load_problem(problem)
+            declared = None if problem is None else load_source(problem)
             if dry_run:
                 found = plan(declared, **wish, progress=stage)
                 facts, rows = found.facts(), found.rows()

@@ -21,6 +21,7 @@ from parasol.pde.steady import Solution
 from parasol.runtime.answer import Answer
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.surrogate import Surrogate
+from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
 ANSWER_SUFFIXES = (*FIELD_SUFFIXES, ".nc")
@@ -109,7 +110,11 @@ class Answering:
     def nodes(self) -> Nodes:
         """The nodes, in their domain where that is known, else in the region they fill."""
         layout, points = self.surrogate.layout, self.points
-        domain = NodeHull(points, layout.n_interior, layout.outline) if layout.domain is None else layout.domain
+        domain = layout.domain
+        if domain is None and layout.cells is not None and layout.outline is None:
+            domain = MeshDomain(points, layout.cells)
+        elif domain is None:
+            domain = NodeHull(points, layout.n_interior, layout.outline)
         none = np.empty(0, dtype=int)  # normals and parts of the boundary, which nobody asks for
         spacing = nearest_distances(points)
         return Nodes(domain, points, layout.n_interior, none, none, none, spacing)

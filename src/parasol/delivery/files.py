@@ -15,6 +15,7 @@ from parasol.errors import InputError
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
 from parasol.space.geometry.domain import Domain
+from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
 FIELD_SUFFIXES = (".csv", ".npy", ".npz", ".vtkhdf")
@@ -187,6 +188,8 @@ def triangulate(points: np.ndarray, domain: Domain, *, on_boundary: np.ndarray) 
     the curvature of the boundary explains.
     """
     dimension = points.shape[1]
+    if isinstance(domain, MeshDomain) and len(points) == len(domain.points):  # somebody's own cells
+        return _positive(domain.simplices.copy(), points)
     if dimension == 1:
         order = np.argsort(points[:, 0])
         found = np.column_stack([order[:-1], order[1:]])
@@ -197,15 +200,22 @@ def triangulate(points: np.ndarray, domain: Domain, *, on_boundary: np.ndarray) 
             raise InputError(
                 f"{len(points)} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes."
             ) from None
-    corners = points[found]
+    found, corners = _positive(found, points), points[found]
     signed = np.linalg.det(corners[:, 1:] - corners[:, :1])
     pairs = [(i, j) for i in range(dimension + 1) for j in range(i)]
     longest = np.max([np.linalg.norm(corners[:, i] - corners[:, j], axis=1) for i, j in pairs], axis=0)
-    found[signed < 0, -2:] = found[signed < 0, :-3:-1]  # VTK wants positive orientation, Delaunay gives either
     keep = np.abs(signed) > _FLAT * longest**dimension
     found, corners = found[keep], corners[keep]
     found = found[domain.contains(corners.mean(axis=1))]
     return found[~_crossing(points, found, domain, on_boundary)]
+
+
+def _positive(found: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The cells with the orientation that VTK wants; Delaunay gives either."""
+    corners = points[found]
+    signed = np.linalg.det(corners[:, 1:] - corners[:, :1])
+    found[signed < 0, -2:] = found[signed < 0, :-3:-1]
+    return found
 
 
 def _crossing(points: np.ndarray, found: np.ndarray, domain: Domain, on_boundary: np.ndarray) -> np.ndarray:

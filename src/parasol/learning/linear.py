@@ -21,10 +21,12 @@ from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.certificate import middle_of
+from parasol.reduction.energy import energy_preparation
 from parasol.reduction.greedy import Greedy, check_some_load, search
 from parasol.reduction.reduced import Preparation, candidates_for, prepare
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
+from parasol.runtime.products import Weights
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
@@ -40,6 +42,7 @@ _FEWEST_SOLVES = 4
 _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
 _CLOSER = 0.01  # how near to the identity interpolated inverses then come
 _MOST_SOLVES = 400
+_HOPE = 5.0  # times that a network may be better than cheaper maps; measured: up to 3
 _N_COMPARED = 64  # parameters at which one of them is changed, to see whether it matters
 # matrices factorised for constants, and times that the error is made smaller for their sake
 _PROOF_ANCHORS, _PROOF_TRIES = 100, 3
@@ -94,11 +97,13 @@ def learn_linear(
     that prove bounds where they can.
     """
     fresh = fresh_parameters(model, rng)
-    prepared = _constants(model, cache) if proof or model.terms.constant_operator else None
-    aim = tolerance
+    prepared = _constants(model, cache, proof or model.terms.constant_operator)
+    aim, surrogate = tolerance, None
     for _ in range(_PROOF_TRIES):
         basis = _basis(model, aim, cache, rng)
-        surrogate = _best_map(basis, recipe, aim, fresh, cache, rng)
+        surrogate = _best_map(
+            basis, recipe, aim, fresh, cache, rng, itself=surrogate is not None and surrogate.map is None
+        )
         cache.stage("the bound on fresh parameters")
         surrogate = replace(surrogate, reduced=basis.sealed)
         if prepared is None:
@@ -154,7 +159,7 @@ def check_box(model: Model, rng: int) -> None:
     for mu, sign in zip(mus, signs, strict=True):
         if sign * signs[0] < 0:
             # not refused: a discrete operator may have a root that the equation has not, too narrow for any answer to meet
-            near = describe(model, _singular_between(model, mus[0], mu, signs[0]))
+            near = describe(model, singular_between(model, mus[0], mu, signs[0]))
             warnings.warn(
                 f"between {describe(model, mus[0])} and {describe(model, mu)} the discrete problem is singular (the "
                 f"determinant changes its sign near {near}): near there solutions grow beyond all bounds. Narrow the ranges "
@@ -165,7 +170,7 @@ def check_box(model: Model, rng: int) -> None:
             return
 
 
-def _singular_between(model: Model, low: np.ndarray, high: np.ndarray, sign: int) -> np.ndarray:
+def singular_between(model: Model, low: np.ndarray, high: np.ndarray, sign: int) -> np.ndarray:
     """A parameter on the line between two at which the determinant changes its sign, to a hundredth of the line."""
     for _ in range(7):
         middle = (low + high) / 2
@@ -241,14 +246,14 @@ def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) ->
     return _Basis(found, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
 
 
-def _weights(model: Model, cache: SolveCache) -> np.ndarray | None:
-    """For several unknowns an inner product in which all are of one size, whatever their units; None for one unknown.
+def _weights(model: Model, cache: SolveCache) -> Weights | None:
+    """The inner product of the model, or for several unknowns one in which all are of one size, whatever their units.
 
     Their sizes are those of the solution in the middle of the box, the first that the greedy search asks for.
     """
     labels = unknown_labels(model)
-    if labels is None:
-        return None
+    if labels is None or model.product is not None:
+        return model.product
     mus = candidates_for(model)
     solution = model.layout.at_nodes(cache.unknowns(model, mus[middle_of(model, mus)]))
     return field_weights(solution[None], labels, least=_LEAST)
@@ -278,12 +283,24 @@ def _remarks(basis: _Basis, tolerance: float, fresh: np.ndarray) -> tuple[str, .
 
 # ---- the map --------------------------------------------------------------------------------------------------------
 def _best_map(
-    basis: _Basis, recipe: str | Recipe | None, tolerance: float, fresh: np.ndarray, cache: SolveCache, rng: int
+    basis: _Basis,
+    recipe: str | Recipe | None,
+    tolerance: float,
+    fresh: np.ndarray,
+    cache: SolveCache,
+    rng: int,
+    *,
+    itself: bool = False,
 ) -> Surrogate:
-    """The first map that is good enough by the steering vectors, else the reduced model, or the map that was asked for."""
+    """The first map that is good enough by the steering vectors, else the reduced model, or the map that was asked for.
+
+    `itself` says that for a larger tolerance no map was.
+    """
     reduced = basis.steering
-    itself = None if recipe is not None else surrogate_without_map(reduced)
-    floor = float("inf") if itself is None else float(np.max(itself.certify(fresh).relative))
+    bare = None if recipe is not None else surrogate_without_map(reduced)
+    if bare is not None and itself:
+        return bare
+    floor = float("inf") if bare is None else float(np.max(bare.certify(fresh).relative))
     best: tuple[float, Surrogate] | None = None
     hopeless = False  # whether cheap maps are far off at a hundredth of the box, as near a resonance: then all are
     assert reduced.model is not None
@@ -291,6 +308,8 @@ def _best_map(
         if recipe is None and (
             cache.limits.left <= 0 or (one == "best" and (hopeless or cache.limits.left < TRAINING))
         ):
+            continue
+        if recipe is None and one == "best" and best is not None and best[0] > _HOPE * tolerance:
             continue
         if best is not None and best[0] <= 1.5 * basis.found.history[-1]:
             break  # the basis is the limit: no map would help
@@ -306,8 +325,8 @@ def _best_map(
             best = (worst, surrogate)
         if worst <= _MAP * tolerance:
             return surrogate
-    if itself is not None and (best is None or floor < best[0]):
-        return itself
+    if bare is not None and (best is None or floor < best[0]):
+        return bare
     assert best is not None
     return best[1]
 
@@ -323,9 +342,12 @@ def _trials(model: Model, recipe: str | Recipe | None) -> Iterator[tuple[str | R
 
 
 # ---- proof and measurement ------------------------------------------------------------------------------------------
-def _constants(model: Model, cache: SolveCache) -> Preparation:
-    """Constants that prove bounds, and the preconditioners they belong to."""
+def _constants(model: Model, cache: SolveCache, wanted: bool) -> Preparation | None:
+    """Constants that prove bounds, and the preconditioners they belong to; where they are not wanted, if they cost little."""
     cache.stage("constants that prove the bound")
+    cheap = energy_preparation(model, _weights(model, cache))
+    if cheap is not None or not wanted:
+        return cheap
     spent, left = cache.limits.spent, max(cache.limits.left, 0.0)
     stop = None if cache.limits.seconds is None else (lambda: cache.limits.spent - spent >= 0.25 * left)
     return prepare(model, weights=_weights(model, cache), n_anchors=_PROOF_ANCHORS, stop=stop)

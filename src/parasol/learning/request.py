@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +16,19 @@ from parasol.cache.disk import claim
 from parasol.checks import check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.learning.nodes import Discretised, choose_nodes, estimated
-from parasol.learning.solves import Limits, Solver, Stage
+from parasol.learning.solves import Limits, Stage
 from parasol.learning.store import NodesKey, stored_nodes, write_nodes
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
-from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
+from parasol.reduction.solvers import Solvable, own_solver
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
     """What was asked for, checked before any work."""
 
-    problem: Problem | Solver | None
+    problem: Problem | Solvable | None
     tolerance: float
     total: bool = False
     model: Model | None = None
@@ -36,6 +38,7 @@ class Request:
     fingerprint: object = None
     limits: Limits = field(default_factory=Limits)
     progress: Stage | None = None
+    parameters: Any = None  # of a solver of one's own, or of data
 
     def __post_init__(self):
         if not check_positive(self.tolerance, "tolerance") < 1:
@@ -43,6 +46,8 @@ class Request:
         check_progress(self.progress)
         if not isinstance(self.rng, int | np.integer) or isinstance(self.rng, bool) or self.rng < 0:
             raise InputError(f"rng={self.rng!r} must be a whole number from 0 on, such as rng=0.")
+        if self.parameters is not None and (self.model is not None or isinstance(self.problem, Problem | Model)):
+            raise InputError("the problem declares its parameters itself. Leave parameters= out.")
 
     @property
     def stage(self) -> Stage:
@@ -73,6 +78,10 @@ def discretised(request: Request) -> Discretised:
             raise InputError(f"model is a {type(model).__name__}. Pass what ps.discretize returns.")
         if request.n_nodes is not None:
             raise InputError("both model and n_nodes are given. Give one: a model has its nodes.")
+        if isinstance(model, AffineModel):
+            if request.total:
+                raise InputError("total=True needs the equation: matrices do not tell how far they are from it.")
+            return Discretised(model, None)
         _check_times(model.problem)
         request.stage(f"estimating the error of {model.n_nodes} nodes")
         return _in_time(estimated(model, limits=request.limits, rng=request.rng))
@@ -83,11 +92,7 @@ def discretised(request: Request) -> Discretised:
                 "the problem has no parameters, so there is nothing to learn. Solve it once: parasol solve."
             )
         return _chosen_nodes(problem, request)
-    if callable(getattr(problem, "solve", None)) and isinstance(getattr(problem, "parameters", None), ParameterSpace):
-        return Discretised(problem, None)
-    raise InputError(
-        f"problem is {problem!r}. Pass a ps.Problem, a model, or an object with solve(mu) and parameters (a ParameterSpace)."
-    )
+    return Discretised(own_solver(problem, request.parameters), None)
 
 
 def _chosen_nodes(problem: Problem, request: Request) -> Discretised:

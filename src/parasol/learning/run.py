@@ -28,12 +28,17 @@ from parasol.learning.solves import Limits, SolveCache, Solver, Stage
 from parasol.learning.store import Data, read_data
 from parasol.learning.verdict import with_report
 from parasol.pde.discretize import discretize
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
+from parasol.reduction.sampling import sample
+from parasol.reduction.solvers import Solvable
+from parasol.runtime.parameters import Ranges, parameter_space
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
 
+_N_LOOKED = 1024  # parameters at which a bound that differs is compared with the tolerance
 _FEW_NODES = (60, 300, 600)  # by dimension, for a plan
 
 
@@ -91,7 +96,7 @@ class Plan:
 
 
 def learn(
-    problem: Problem | Solver | None = None,
+    problem: Problem | Solvable | None = None,
     tolerance: float = 1e-3,
     *,
     total: bool = False,
@@ -101,6 +106,7 @@ def learn(
     n_nodes: int | None = None,
     recipe: str | Recipe | None = None,
     data: Data | None = None,
+    parameters: ParameterSpace | Ranges | None = None,
     store: str | os.PathLike[str] | None = None,
     fingerprint: object = None,
     proof: bool = False,
@@ -119,10 +125,12 @@ def learn(
     what limits it.
 
     `model` or `n_nodes` is the user's discretisation, `recipe` the map of the user's choice (as in `fit`). `problem` may also
-    be a solver of one's own: an object with `solve(mu)` and `parameters`. `data` is (mus, solutions), an .npz file with
+    be a solver of one's own: an object with `solve(mu)` and `parameters`, or a function of mu, with `parameters` given here as
+    ranges by name, {"a": (0.1, 4.0), "k": (1, 10, "log")}. mu is a vector with one number per parameter, in that order. Where
+    it raises `ps.errors.SolveFailed`, or an error as `solve_many` says, that parameter is recorded as failed. `data` is (mus, solutions), an .npz file with
     these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
-    call that was stopped goes on, and one with a smaller tolerance uses what there is. Solves are reused where everything
-    that can change an answer is the same; a solver of one's own whose attributes change while it works says by
+    call that was stopped goes on, and one with a smaller tolerance uses what there is; with other ranges of the parameters,
+    nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is the same; a solver of one's own whose attributes change while it works says by
     `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
 
     >>> import parasol as ps
@@ -133,9 +141,8 @@ def learn(
     >>> surrogate.facts["learn"]["met"], surrogate.basis.n_modes
     (True, 1)
     """
-    request = Request(
-        problem, tolerance, total, model, n_nodes, rng, store, fingerprint, Limits(solves, seconds), progress
-    )
+    limits = Limits(solves, seconds)
+    request = Request(problem, tolerance, total, model, n_nodes, rng, store, fingerprint, limits, progress, parameters)
     if jobs is not None:
         check_count(jobs, "jobs")
     if proof and (
@@ -164,12 +171,13 @@ def learn(
 
 
 def plan(
-    problem: Problem | Solver | None,
+    problem: Problem | Solvable | None,
     tolerance: float = 1e-3,
     *,
     total: bool = False,
     model: Model | None = None,
     n_nodes: int | None = None,
+    parameters: ParameterSpace | Ranges | None = None,
     rng: int = 0,
     store: str | os.PathLike[str] | None = None,
     progress: Stage | None = None,
@@ -178,7 +186,7 @@ def plan(
 
     How many solves a tolerance takes hardly depends on the number of nodes.
     """
-    request = Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress)
+    request = Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress, parameters=parameters)
     with request.held(), _gathered():
         chosen = discretised(request)
     # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
@@ -203,6 +211,8 @@ def plan(
 
 def _coarse(model: Model) -> Model:
     """The same problem with few nodes; the model itself where it has few, or nodes of its own kind."""
+    if isinstance(model, AffineModel):
+        return model
     few = _FEW_NODES[model.nodes.domain.dimension - 1]
     if model.n_nodes <= 2 * few or model.elements is not None or model.nodes.touches is not None:
         return model
@@ -247,8 +257,11 @@ def _from_solves(
 
 def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     mus, solutions = read_data(data)
-    space = getattr(request.problem, "parameters", None)
-    ranges = None
+    space, ranges = request.parameters, None
+    if space is None:
+        space = getattr(request.problem, "parameters", None)
+    if space is not None:
+        space = parameter_space(space)
     if isinstance(space, ParameterSpace) and not space.functions:
         mus = np.asarray(space.ordered(mus), dtype=float)
         if mus.ndim != 2 or mus.shape[1] != len(space.scalars):
@@ -262,9 +275,14 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     surrogate = fit_snapshots(mus, solutions, recipe or "best", **options)
     conformal = surrogate.conformal
     bound = float("inf") if conformal is None else conformal.quantile
-    evidence = Evidence(level=None if conformal is None or not conformal.drawn else LEVEL)
-    met = bound <= request.tolerance
-    limit = "" if met else "level" if conformal is None else "map"
+    if surrogate.jackknife is not None:  # it differs from parameter to parameter
+        bound = float(
+            np.max(surrogate.certify(sample(surrogate.parameters.answered, _N_LOOKED, rng=request.rng)).relative)
+        )
+    level = None if conformal is None or not conformal.drawn else conformal.level
+    met = bound <= request.tolerance and (level is None or level >= LEVEL)
+    limit = "" if met else "level" if bound <= request.tolerance or conformal is None else "map"
+    evidence = Evidence(level=level)
     return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence)
 
 

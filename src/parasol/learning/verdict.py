@@ -14,6 +14,7 @@ from parasol.learning.rebuilding import record_of
 from parasol.learning.report import LEVEL, PROVEN, Evidence, LearnReport, Outcome
 from parasol.learning.request import Request
 from parasol.learning.solves import SolveCache
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.text import problem_words
@@ -88,7 +89,8 @@ def with_report(
     if chosen is not None and isinstance(chosen.model, Model):
         problem = chosen.model.problem
         facts |= problem_words(problem)
-        facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": record_of(chosen.model).to_dict()}
+        if not isinstance(chosen.model, AffineModel):
+            facts |= {"fingerprint": problem_fingerprint(problem), "rebuild": record_of(chosen.model).to_dict()}
     return replace(surrogate, facts=facts)
 
 

@@ -11,7 +11,7 @@ import sympy
 
 from parasol.errors import InputError
 from parasol.expressions import Symbols
-from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace, range_of
 from parasol.runtime.random_fields import RandomField
 
 __all__ = ["FunctionParameter", "Parameter", "ParameterSpace", "parameters"]
@@ -31,6 +31,7 @@ class Parameter(sympy.Symbol):
     high: float
     scale: str
     rank: int  # order of declaration, which is the order in a parameter vector
+    of_range = ("low", "high", "scale")  # where it may lie: solutions at a given value do not depend on it
 
     def __new__(cls, name: str, low: float, high: float, *, scale: str = "linear", rank: int | None = None):
         """Declare a parameter; `rank` is for copies only."""
@@ -121,12 +122,5 @@ def parameters(**ranges: Sequence[Any]) -> tuple[Parameter, ...]:
     >>> k.name, k.high
     ('k', 2.0)
     """
-    out = []
-    for name, given in ranges.items():
-        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-            raise InputError(
-                f'parameter {name!r} got {given!r}. Write {name}=(low, high) or {name}=(low, high, "log").'
-            )
-        scale = given[2] if len(given) == 3 else "linear"
-        out.append(Parameter(name, given[0], given[1], scale=scale))
-    return Symbols(out, "parameters")
+    declared = [range_of(name, given) for name, given in ranges.items()]
+    return Symbols([Parameter(p.name, p.low, p.high, scale=p.scale) for p in declared], "parameters")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
+from scipy.sparse.csgraph import connected_components, dijkstra, maximum_bipartite_matching
 from scipy.sparse.linalg import splu
 
 from parasol.checks import check_choice
@@ -108,6 +108,25 @@ def nested_dissection(graph: sparse.csr_array, points: np.ndarray) -> np.ndarray
         return [*parts, left[in_left], right[in_right]]
 
     return np.concatenate(dissect(np.arange(len(points)))) if len(points) else np.empty(0, dtype=int)
+
+
+def distances(graph: sparse.csr_array, n_landmarks: int = 4) -> np.ndarray:
+    """Positions (n, n_landmarks) for unknowns that have none: the number of steps from vertices far from each other.
+
+    >>> chain = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)).tocsr()
+    >>> distances(chain, 2).T
+    array([[4., 3., 2., 1., 0.],
+           [0., 1., 2., 3., 4.]])
+    """
+    symmetric = (abs(graph) + abs(graph).T).tocsr()
+    columns: list[np.ndarray] = []
+    far = 0
+    for _ in range(n_landmarks + 1):
+        steps = dijkstra(symmetric, unweighted=True, indices=far)
+        steps = np.where(np.isfinite(steps), steps, 1.0 + np.max(steps, where=np.isfinite(steps), initial=0.0))
+        columns.append(steps)
+        far = int(np.argmax(steps if len(columns) == 1 else np.min(columns[1:], axis=0)))
+    return np.column_stack(columns[1:])
 
 
 def _cover(edges: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sympy
 
+from parasol.pde.matrices import MatrixProblem
 from parasol.pde.problem import Problem
 from parasol.pde.regions import Region
 from parasol.space.geometry.combine import Combination
 from parasol.space.geometry.domain import Domain, Wrapper
 
 
-def problem_words(problem: Problem) -> dict[str, str]:
+def problem_words(problem: Problem | MatrixProblem) -> dict[str, str]:
     """What people should still know of a problem when only a surrogate is left: name, equations, domain.
 
     >>> from parasol.pde.catalogue import load_problem
     >>> problem_words(load_problem("cooled-pipe"))["domain"]
     'Disc - Disc in [-1, 1] × [-1, 1]'
     """
+    if not isinstance(problem, Problem):
+        return problem.words
     sides = zip(*problem.domain.bounds.tolist(), strict=True)
     box = " × ".join(f"[{low:.3g}, {high:.3g}]" for low, high in sides)
     words = {

@@ -8,11 +8,12 @@ from parasol.checks import check_count
 from parasol.pde.model import Model
 from parasol.reduction.affine import AffineForm, affine_form
 from parasol.reduction.duals import N_VECTORS, DualBuilder
-from parasol.reduction.greedy import metric_of
+from parasol.reduction.products import root_of
 from parasol.reduction.reduced import assembled, candidates_for
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.runtime.basis import Basis
 from parasol.runtime.duals import RandomDuals
+from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.reduced import ReducedModel
 
 _CLOSE = 0.03  # at every candidate P_μ A_μ should be as near as this to the identity on the modes
@@ -33,7 +34,7 @@ class ByEstimate:
         self,
         model: Model,
         *,
-        weights: np.ndarray | None = None,
+        weights: Weights | None = None,
         n_vectors: int = N_VECTORS,
         tolerance: float = 1e-10,
         rng: int = 0,
@@ -42,13 +43,14 @@ class ByEstimate:
         check_count(n_vectors, "n_vectors")
         self.model, self.weights, self.n_factorizations = model, weights, 0
         self.form: AffineForm = affine_form(model, tolerance=tolerance)
-        self.scale = np.ones(model.n_unknowns) if weights is None else np.sqrt(model.layout.weights(weights))
+        self.root = root_of(model, weights)
+        seen = self.root if isinstance(weights, MatrixProduct) else root_of(model, weights, ghosts=False)
         generator = np.random.default_rng([rng, 73])
-        outputs = None
+        outputs = mixing = None
         if model.problem.quantities:
-            rows = model.quantities.rows
+            rows, mixing = model.quantities.rows, model.quantities.mixing
             outputs = model.layout.unknowns(rows, np.zeros((len(rows), model.n_unknowns - rows.shape[1])))
-        self.duals = DualBuilder(self.form, metric_of(model, weights), self.scale, generator, n_vectors, outputs)
+        self.duals = DualBuilder(self.form, seen, self.root.scale, generator, n_vectors, outputs, mixing)
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(model)
         self._theta = self.form.operator_theta(self.candidates)
@@ -65,7 +67,7 @@ class ByEstimate:
             factors = self.model.factors(mu)
             self.duals.add_snapshot(mu, factors)
             if lonely:
-                builder = ResidualBuilder(self.form, mu, factors, np.ones_like(self.scale), self.scale)
+                builder = ResidualBuilder(self.form, mu, factors, None, self.root)
                 for known in self.duals.modes.T:
                     builder.add(known)
                 self.builders.append(builder)

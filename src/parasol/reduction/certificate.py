@@ -13,12 +13,13 @@ from parasol.errors import NoCertificate
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
+from parasol.reduction.products import Root
 from parasol.reduction.stretch import Product, Stretch, nearly_normal
 from parasol.runtime.certificate import Certificate
 
 _STEPS = 26  # of the bidiagonalisation; more cost two triangular solves each and narrow the margin
 _RISK = 1e-6  # probability that one norm exceeds its margin, over the random start vector
-_ROUNDING = 1e-6  # margin of norms that are exact up to rounding
+ROUNDING = 1e-6  # margin of norms that are exact up to rounding
 _MOST = 24  # preconditioners
 _TOO_SMALL = 0.8  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
 _WORTH = 0.05  # a centre closer to zero, relative to the norm, is not worth a second norm
@@ -111,19 +112,25 @@ def lanczos_margin(n: int) -> float:
 def norm_after(
     factors: Factors,
     matrix: sparse.csr_array,
-    scale: np.ndarray,
+    root: Root,
     free: np.ndarray,
     stretch: Stretch | None = None,
     rng: np.random.Generator | None = None,
+    *,
+    rows: bool = False,
 ) -> float:
-    """An upper bound of ||S D A_j⁻¹ B S⁻¹|| on vectors of the free unknowns, D = diag(scale), but for a probability `_RISK`."""
-    return _norm_after(_products(factors, matrix, scale, free, stretch), free, rng or np.random.default_rng(0))[0]
+    """An upper bound of ||S R A_j⁻¹ B R⁻¹ S⁻¹|| on vectors of the free unknowns, but for a probability `_RISK`.
+
+    With `rows` it is that of ||S R A_j⁻¹ B S⁻¹||.
+    """
+    products = _products(factors, matrix, root, free, stretch, rows=rows)
+    return _norm_after(products, free, rng or np.random.default_rng(0))[0]
 
 
 def centred_norm(
     factors: Factors,
     matrix: sparse.csr_array,
-    scale: np.ndarray,
+    root: Root,
     free: np.ndarray,
     stretch: Stretch | None,
     rng: np.random.Generator,
@@ -132,7 +139,7 @@ def centred_norm(
 
     Of a map with the spectrum 0 … κ that is the half, and σ_min(1 + δK) ≥ |1 + δc| − |δ| ||K − c|| ≥ 1 for all δ ≥ 0.
     """
-    apply, transposed = _products(factors, matrix, scale, free, stretch)
+    apply, transposed = _products(factors, matrix, root, free, stretch)
     plain, krylov = _norm_after((apply, transposed), free, rng)
     middle = krylov.middle
     shifted = lambda x: apply(x) - middle * (free * x)  # noqa: E731
@@ -144,18 +151,28 @@ def centred_norm(
 
 
 def _products(
-    factors: Factors, matrix: sparse.csr_array, scale: np.ndarray, free: np.ndarray, stretch: Stretch | None
+    factors: Factors,
+    matrix: sparse.csr_array,
+    root: Root,
+    free: np.ndarray,
+    stretch: Stretch | None,
+    *,
+    rows: bool = False,
 ) -> tuple[Product, Product]:
-    """x → S D A_j⁻¹ B S⁻¹ x on the free unknowns and its transpose, for vectors or blocks of them."""
+    """x → S R A_j⁻¹ B R⁻¹ S⁻¹ x on the free unknowns and its transpose, for vectors or blocks of them; of `rows` no R⁻¹."""
     there = matrix.T.tocsr()
     more: Product = (lambda x: x) if stretch is None else stretch
     less: Product = (lambda x: x) if stretch is None else stretch.undone
 
+    back: Product = (lambda x: x) if rows else root.back
+    back_transposed: Product = (lambda x: x) if rows else root.back_transposed
+
     def apply(x: np.ndarray) -> np.ndarray:
-        return more((factors.solve(matrix @ less((free * x.T).T)).T * scale).T)
+        return more(root.into(factors.solve(matrix @ back(less((free * x.T).T)))))
 
     def transposed(y: np.ndarray) -> np.ndarray:
-        return less((free * (there @ factors.solve_transposed((more(y).T * scale).T)).T).T)
+        pulled = there @ factors.solve_transposed(root.into_transposed(more(y)))
+        return less((free * back_transposed(pulled).T).T)
 
     return apply, transposed
 
@@ -166,7 +183,7 @@ def _norm_after(products: tuple[Product, Product], free: np.ndarray, rng: np.ran
     found = _bidiagonalised(*products, start)
     if not np.isfinite(found.value):
         raise NoCertificate("a norm for the certificate could not be computed. Is the operator singular here?")
-    margin = 1.0 + _ROUNDING if found.exact else lanczos_margin(int(np.count_nonzero(free)))
+    margin = 1.0 + ROUNDING if found.exact else lanczos_margin(int(np.count_nonzero(free)))
     return margin * found.value, found
 
 
@@ -191,7 +208,7 @@ def cover(
     form: AffineForm,
     candidates: np.ndarray,
     *,
-    scale: np.ndarray,
+    root: Root,
     free: np.ndarray,
     rows: np.ndarray | None = None,
     n_anchors: int = 100,
@@ -206,7 +223,7 @@ def cover(
     The next anchor is the candidate with the least proven constant, or any with too little, in turn. An anchor at which the preconditioners at hand
     leave a small singular value becomes one itself. With `rows` the residual is weighted row by row and there is one preconditioner.
     """
-    anchors = _Anchors(model, form, candidates, scale, free, rows)
+    anchors = _Anchors(model, form, candidates, root, free, rows)
     for index in anchors.begin(n_anchors):
         anchors.add(index)
     reached: list[float] = []
@@ -234,18 +251,14 @@ def cover(
 class _Anchors:
     """The anchors so far, with their norms."""
 
-    def __init__(self, model: Model, form: AffineForm, candidates: np.ndarray, scale, free, rows):
+    def __init__(self, model: Model, form: AffineForm, candidates: np.ndarray, root: Root, free, rows):
         self.model, self.form, self.candidates = model, form, candidates
-        self.scale, self.free, self.rows = scale, free, rows
+        self.root, self.free, self.rows = root, free, rows
         self.thetas, self.places = form.operator_theta(candidates), unit_cube(model, candidates)
-        self.unscaled = sparse.diags_array(1.0 / scale)
         constant = form.operator_theta.constant
         # that A(μ) is a multiple of A_j and a rest helps only where several coefficients change: then all norms are needed
         every = np.count_nonzero(~constant) > 1
-        self.terms = [
-            sparse.csr_array(a @ self.unscaled) if every or not fixed else None
-            for a, fixed in zip(form.operators, constant, strict=True)
-        ]
+        self.terms = [a if every or not fixed else None for a, fixed in zip(form.operators, constant, strict=True)]
         self.varying = [a for a, fixed in zip(self.terms, constant, strict=True) if a is not None and not fixed]
         self.stretch: Stretch | None = None
         # every norm has a start of its own, so that none knows its map: earlier norms chose the anchor, and others the centre
@@ -270,19 +283,19 @@ class _Anchors:
             if len(changes) > _DIRECTIONS:
                 others = self.thetas[rng.integers(len(self.thetas), size=_DIRECTIONS)] - self.thetas[index]
                 changes = [self.form_of(change) for change in others if np.any(change)]
-            maps += [_products(self.kept[index], change, self.scale, self.free, None) for change in changes]
+            maps += [_products(self.kept[index], change, self.root, self.free, None) for change in changes]
         self.stretch = nearly_normal(maps, self.free)
         return out
 
     def form_of(self, theta: np.ndarray) -> sparse.csr_array:
-        """Σ θ_q A_q D⁻¹."""
-        return sparse.csr_array(sum(t * a for t, a in zip(theta, self.form.operators, strict=True)) @ self.unscaled)
+        """Σ θ_q A_q."""
+        return sparse.csr_array(sum(t * a for t, a in zip(theta, self.form.operators, strict=True)))
 
     def add(self, index: int) -> None:
         """Compute the norms at a candidate."""
         factors = self.kept.pop(index, None) or self.model.factors(self.candidates[index])
         found = [
-            (0.0, 0.0) if a is None else centred_norm(factors, a, self.scale, self.free, self.stretch, self.rng)
+            (0.0, 0.0) if a is None else centred_norm(factors, a, self.root, self.free, self.stretch, self.rng)
             for a in self.terms
         ]
         self.centres.append([centre for centre, _ in found])
@@ -294,7 +307,8 @@ class _Anchors:
 
     def _weighted(self, index: int, factors: Factors) -> tuple[dict[int, float], int]:
         """σ_min(P_k A_j) for the preconditioners that are tried, and which of them is A_j⁻¹ itself, −1 for none."""
-        norm = lambda matrix: norm_after(factors, matrix, self.scale, self.free, self.stretch, self.rng)  # noqa: E731
+        options = {"rows": self.rows is not None}
+        norm = lambda matrix: norm_after(factors, matrix, self.root, self.free, self.stretch, self.rng, **options)  # noqa: E731
         if self.rows is not None:
             if not self.preconditioners:
                 self.preconditioners.append(index)
@@ -307,9 +321,9 @@ class _Anchors:
         own = -1
         if not self.preconditioners or (max(sigmas.values()) < _TOO_SMALL and len(self.preconditioners) < _MOST):
             own = len(self.preconditioners)
-            sigmas[own] = 1.0 - _ROUNDING  # of the identity
+            sigmas[own] = 1.0 - ROUNDING  # of the identity
             self.preconditioners.append(index)
-            self.weightings.append(sparse.csr_array(self.model.operator(self.candidates[index]) @ self.unscaled))
+            self.weightings.append(self.model.operator(self.candidates[index]))
         return sigmas, own
 
     def certificate(self) -> Certificate:

@@ -10,7 +10,9 @@ import numpy as np
 from parasol.errors import InputError
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
+from parasol.reduction.products import Root
 from parasol.runtime.duals import TYPICAL, RandomDuals
+from parasol.runtime.quantities import Mixing, mixed
 from parasol.runtime.reduced import ReducedModel
 
 N_VECTORS = 20  # that certify, sealed until the surrogate is made
@@ -30,31 +32,32 @@ class DualBuilder:
     def __init__(
         self,
         form: AffineForm,
-        weights: np.ndarray,
+        root: Root,
         scale: np.ndarray,
         rng: np.random.Generator,
         n_vectors: int = N_VECTORS,
         outputs: np.ndarray | None = None,
+        mixing: Mixing | None = None,
     ):
-        """`weights` (n_unknowns,) is the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size.
+        """`root` is that of the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size.
 
-        `outputs` (n_quantities, n_unknowns) are quantities of interest, whose duals are solved too.
+        `outputs` (n_parts, n_unknowns) are quantities of interest, or parts that are mixed at each μ; their duals are
+        solved too.
         """
         if n_vectors < 4 or n_vectors % 2:
             raise InputError(f"an estimate takes an even number of at least 4 random vectors, got {n_vectors}.")
-        self.form, self.weights, self.scale = form, weights, scale
-        self.n_sealed = n_vectors
-        self.rng = rng
-        normal = rng.standard_normal((n_vectors + _N_STEERING, len(weights)))
-        self.vectors = (np.sqrt(weights) * normal).T  # (n_unknowns, n): the sealed ones, those that steer, quantities
+        self.form, self.root, self.scale = form, root, scale
+        self.n_sealed, self.rng, self.mixing = n_vectors, rng, mixing
+        normal = rng.standard_normal((n_vectors + _N_STEERING, len(scale)))
+        self.vectors = root.into_transposed(normal.T)  # (n_unknowns, n): the sealed ones, those that steer, quantities
         if outputs is not None:
             self.vectors = np.hstack([self.vectors, outputs.T])
         self.n_triangular = 0
         self.mus: list[np.ndarray] = []
         self.duals: list[np.ndarray] = []  # (n_vectors, n_unknowns) each
         self.blocks: list[np.ndarray] = []  # (n_vectors, n_columns) each
-        self.modes = np.empty((len(weights), 0))
-        self.tests = np.empty((len(weights), 0))
+        self.modes = np.empty((len(scale), 0))
+        self.tests = np.empty((len(scale), 0))
         self.tested: list[np.ndarray] = []  # (n_vectors, n_tests * n_terms) each, of all vectors but the sealed ones
 
     def add_snapshot(self, mu: np.ndarray, factors: Factors) -> None:
@@ -78,7 +81,7 @@ class DualBuilder:
         rows = abs(factors.matrix) @ (1.0 / self.scale)
         tests = factors.solve(rows[:, None] * self.rng.standard_normal((len(rows), _N_TESTS)))
         self.n_triangular += _N_TESTS
-        tests /= np.sqrt(self.weights @ tests**2)
+        tests /= np.linalg.norm(self.root.into(tests), axis=0)
         self.tests, applied = np.hstack([self.tests, tests]), self._applied(tests)
         pairs = zip(self.tested, self.duals, strict=True)
         self.tested = [np.hstack([known, y[self.n_sealed :] @ applied]) for known, y in pairs]
@@ -152,7 +155,8 @@ class DualBuilder:
         assert duals is not None
         c = reduced.coefficients(mus, extrapolate=True)
         errors = solutions - c @ self.modes.T
-        large = np.sqrt(errors**2 @ self.weights) > _SEEN * np.sqrt(solutions**2 @ self.weights)
+        size, whole = (np.linalg.norm(self.root.into(part.T), axis=0) for part in (errors, solutions))
+        large = size > _SEEN * whole
         if not np.any(large):
             return reduced
         mus, c, errors = mus[large], c[large], errors[large]
@@ -164,9 +168,10 @@ class DualBuilder:
         found = replace(duals, ratio=_largest(inside * true, np.linalg.norm(functionals, axis=1)), n_checked=len(mus))
         if duals.outputs is not None:
             rows = self.vectors[:, self._steering.stop :].T
-            change = duals.corrections(theta, phi, c)
-            gap = np.abs(errors @ rows.T - change.values)
-            gap = np.where(gap > _SEEN * np.abs(solutions[large] @ rows.T), gap, 0.0)
+            mix = None if self.mixing is None else self.mixing(mus)
+            change = duals.corrections(theta, phi, c, mix)
+            gap = np.abs(mixed(mix, errors @ rows.T) - change.values)
+            gap = np.where(gap > _SEEN * np.abs(mixed(mix, solutions[large] @ rows.T)), gap, 0.0)
             size = np.sqrt(np.mean(functionals**2, axis=1)) / inside
             found = replace(found, output_ratio=_largest(gap, TYPICAL * change.left * size[:, None]))
         return replace(reduced, duals=found)

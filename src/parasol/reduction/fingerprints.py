@@ -10,6 +10,7 @@ from parasol import __version__
 from parasol.cache.content import VERSION, attributes_of, content_hash, is_plain
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem
+from parasol.reduction.solvers import unwrapped
 
 _SILENT = ("name", "exact", "settings", "quantities")  # fields of a problem that change none of its solutions
 _NAMED = ("nodes", "scheme", "solver", "step", "integrator")  # fields of a model that are no matrices
@@ -18,7 +19,13 @@ KIND = f"problem {VERSION} "  # what a fingerprint of a problem begins with; fil
 
 
 class Parts(dict[str, str]):
-    """The hashes of what a solver is known by, by name."""
+    """The hashes of what a solver is known by, by name.
+
+    `apart_from_ranges` is one of all but where parameters may lie, of models whose solves are all that is learned from:
+    what linear steady ones need besides, their factors, is not stored.
+    """
+
+    apart_from_ranges: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -47,6 +54,7 @@ def parts_of(solver, own: object = None) -> Parts:
     if isinstance(own, Parts):
         return own
     space = getattr(solver, "parameters", None)
+    solver = unwrapped(solver)
     if own is None and not isinstance(solver, type):
         own = getattr(solver, "fingerprint", None)
         own = own() if callable(own) else own
@@ -63,7 +71,10 @@ def parts_of(solver, own: object = None) -> Parts:
         parts = {"code": type(solver), **held, "parameters": space}
     else:
         parts = {"solver": solver, "parameters": space}
-    return Parts({name: content_hash({name: part}) for name, part in parts.items()})
+    found = Parts({name: content_hash({name: part}) for name, part in parts.items()})
+    if isinstance(solver, Model) and own is None and (solver.problem.time is not None or not solver.problem.linear):
+        found.apart_from_ranges = content_hash(parts, ranges=False)
+    return found
 
 
 def problem_fingerprint(problem: Problem) -> str:

@@ -14,8 +14,11 @@ from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.certificate import middle_of
+from parasol.reduction.energy import energy_preparation
+from parasol.reduction.products import Root, root_of
 from parasol.reduction.reduced import ByBound, candidates_for, prepare
 from parasol.runtime.basis import Basis
+from parasol.runtime.products import Weights
 from parasol.runtime.reduced import ReducedModel
 
 _WATCHED = 200  # candidates, those with the largest errors, that are looked at after every solve
@@ -55,7 +58,7 @@ def greedy(
     tolerance: float | None = None,
     n_modes: int | None = None,
     weighting: str = "solve",
-    weights: np.ndarray | None = None,
+    weights: Weights | None = None,
     n_anchors: int = 100,
     max_solves: int = 200,
     solve: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -78,7 +81,10 @@ def greedy(
     if mus is not None and not len(mus):
         raise InputError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
     check_some_load(model, candidates_for(model) if mus is None else mus)
-    prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
+    weights = model.product if weights is None else weights
+    prepared = energy_preparation(model, weights) if weighting == "solve" else None
+    if prepared is None:
+        prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
     return search(ByBound(prepared), mus, aim=aim, most=most, solve=solve, progress=progress)
 
 
@@ -86,7 +92,7 @@ class Growing(Protocol):
     """A reduced model that grows by one mode at a time."""
 
     model: Model
-    weights: np.ndarray | None
+    weights: Weights | None
     n_factorizations: int
 
     def add(self, mu: np.ndarray, mode: np.ndarray) -> None:
@@ -118,14 +124,14 @@ def search(
     mus = candidates_for(model) if candidates is None else candidates
     draws = 0 if candidates is not None else 2  # of fresh candidates, once those at hand are satisfied
     modes = np.empty((model.n_unknowns, 0))
-    metric = metric_of(model, weights)
+    root = root_of(model, weights, ghosts=False)
     chosen: list[np.ndarray] = []
     history: list[float] = []
     reduced, next_mu = None, mus[middle_of(model, mus)]
     bounds: np.ndarray | None = None
     exhausted = np.zeros(len(mus), dtype=bool)  # candidates whose solution has nothing new, zero for instance
     while True:
-        mode = _new_direction(modes, _solve(model, next_mu) if solve is None else solve(next_mu), metric)
+        mode = _new_direction(modes, _solve(model, next_mu) if solve is None else solve(next_mu), root)
         if mode is not None:
             chosen.append(next_mu)
             modes = np.column_stack([modes, mode])
@@ -170,14 +176,6 @@ def search(
     return found
 
 
-def metric_of(model: Model, weights: np.ndarray | None) -> np.ndarray:
-    """The inner product on all unknowns, (n_unknowns,): ghosts ride along without weight."""
-    n_values = len(model.problem.names) * model.n_nodes
-    return model.layout.unknowns(
-        np.ones(n_values) if weights is None else weights, np.zeros(model.n_unknowns - n_values)
-    )
-
-
 def check_some_load(model: Model, mus: np.ndarray) -> None:
     """Refuse a linear model whose right-hand sides are zero at all these parameters: so are its solutions."""
     if not any(np.any(model.load(mu)) for mu in mus):
@@ -217,17 +215,17 @@ def _solve(model: Model, mu: np.ndarray) -> np.ndarray:
     return model.solve(mu, extrapolate=True).unknowns  # type: ignore[union-attr,return-value]
 
 
-def _new_direction(modes: np.ndarray, unknowns: np.ndarray, metric: np.ndarray) -> np.ndarray | None:
+def _new_direction(modes: np.ndarray, unknowns: np.ndarray, root: Root) -> np.ndarray | None:
     """The part of a solution that is new, at unit norm; None if there is none. Ghosts ride along without weight."""
-    size = np.sqrt(np.sum(metric * unknowns**2))
+    size = np.linalg.norm(root.into(unknowns))
     left = unknowns
     for _ in range(2):  # once leaves a trace of what was there when little is new
-        left = left - modes @ (modes.T @ (metric * left))
-    new = np.sqrt(np.sum(metric * left**2))
+        left = left - modes @ (modes.T @ root.applied(left))
+    new = np.linalg.norm(root.into(left))
     return None if new <= _ROUNDING * size else left / new
 
 
-def _basis(model: Model, modes: np.ndarray, weights: np.ndarray | None) -> Basis:
+def _basis(model: Model, modes: np.ndarray, weights: Weights | None) -> Basis:
     rows = modes.T
     return Basis(
         model.layout.at_nodes(rows).T,

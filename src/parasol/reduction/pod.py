@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 from parasol.checks import check_choice, check_count, check_finite, check_shape
 from parasol.errors import InputError, ParasolWarning
 from parasol.reduction.factorizations import Budget, Factored, direct, incremental, short
-from parasol.runtime.basis import Basis, check_weights, energies, slices
+from parasol.reduction.products import MatrixRoot
+from parasol.runtime.basis import Basis, slices
+from parasol.runtime.products import MatrixProduct, Weights, check_weights, energies
 
 METHODS = ("svd", "incremental")
 _IN_MEMORY = 2**27  # numbers of a stored set up to which it is read as a whole: 1 GB
@@ -29,13 +31,13 @@ def pod(
     *,
     tolerance: float | None = None,
     n_modes: int | None = None,
-    weights: ArrayLike | None = None,
+    weights: ArrayLike | MatrixProduct | None = None,
     method: str | None = None,
     held_out: Any = None,
 ) -> Basis:
     """The basis V of the smallest dimension d with ||S − V Vᵀ X S|| <= tolerance ||S||, or of `n_modes` modes.
 
-    By the singular values s_i of the snapshots in the inner product X = diag(weights): the smallest d with
+    By the singular values s_i of the snapshots in the inner product X, diag(weights) or a matrix: the smallest d with
     Σ_{i<=d} s_i² >= (1 − tolerance²) Σ s_i². No mean is subtracted. No basis of d modes leaves less of the snapshots.
 
     `snapshots`: rows (n, n_values), or an object with `blocks()` that gives them piece by piece, such as Snapshots.
@@ -53,9 +55,11 @@ def pod(
         check_choice(method, METHODS, "method")
     source = _Source(snapshots)
     weights = None if weights is None else check_weights(weights, source.n_values)
-    root = None if weights is None else np.sqrt(weights)
-    tally = _Tally(weights)
-    factored, method = _factor(source, root, tolerance, n_modes, method, tally)
+    turned = MatrixRoot(weights) if isinstance(weights, MatrixProduct) else None
+    root = None if weights is None or turned is not None else np.sqrt(weights)  # type: ignore[arg-type]
+    tally = _Tally(None if turned is not None else weights)
+    given = source if turned is None else _Source(np.ascontiguousarray(turned.into(source.whole().T).T))
+    factored, method = _factor(given, root, tolerance, n_modes, method, tally)
     if tally.n < 2:
         raise InputError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
     if tally.energy == 0:
@@ -67,6 +71,8 @@ def pod(
     modes *= np.where(peak < 0, -1.0, 1.0)  # the sign is free: the largest entry is positive, whatever the method
     if root is not None:
         modes /= root[:, None]
+    if turned is not None:
+        modes = turned.back(modes)
     basis = Basis(
         modes=modes,
         weights=weights,
@@ -171,7 +177,7 @@ def _joined(blocks: list[np.ndarray]) -> np.ndarray:
 class _Tally:
     """Counts snapshots and their energy as they pass, and stops what is not finite."""
 
-    def __init__(self, weights: np.ndarray | None):
+    def __init__(self, weights: Weights | None):
         self.weights, self.n, self.energy = weights, 0, 0.0
 
     def count(self, block: np.ndarray) -> np.ndarray:

@@ -13,11 +13,13 @@ from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.affine import AffineForm, affine_form
 from parasol.reduction.certificate import Cover, cover
+from parasol.reduction.products import Root, root_of
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampling import sample
-from parasol.runtime.basis import Basis, check_weights
+from parasol.runtime.basis import Basis
 from parasol.runtime.certificate import Certificate
 from parasol.runtime.duals import RandomDuals
+from parasol.runtime.products import MatrixProduct, Weights, check_weights
 from parasol.runtime.reduced import ReducedModel
 
 _N_CANDIDATES = 2000
@@ -29,8 +31,8 @@ class Preparation:
 
     model: Model
     form: AffineForm
-    weights: np.ndarray | None  # (n_values,) of the inner product
-    scale: np.ndarray  # (n_unknowns,) square root of the inner product; ghosts count like an average node
+    weights: Weights | None  # (n_values,) of the inner product
+    root: Root  # of the inner product; ghosts count like an average node
     rows: np.ndarray | None  # (n_unknowns,) weights of single rows, or None for weighting by solves
     candidates: np.ndarray  # (n_candidates, n_parameters), what was covered
     covered: Cover
@@ -40,8 +42,7 @@ class Preparation:
         out = []
         for mu in self.covered.preconditioners:
             factors = self.model.factors(mu) if self.rows is None else None
-            rows = np.ones_like(self.scale) if self.rows is None else self.rows
-            builder = ResidualBuilder(self.form, mu, factors, rows, self.scale, self.covered.stretch)
+            builder = ResidualBuilder(self.form, mu, factors, self.rows, self.root, self.covered.stretch)
             for mode in modes.T:
                 builder.add(mode)
             out.append(builder)
@@ -99,7 +100,7 @@ def prepare(
     model: Model,
     *,
     modes: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
+    weights: Weights | None = None,
     weighting: str = "solve",
     n_anchors: int = 100,
     candidates: np.ndarray | None = None,
@@ -113,10 +114,9 @@ def prepare(
     if not isinstance(model, Model):
         raise InputError(f"model is a {type(model).__name__}. Pass what ps.discretize returns, then the basis.")
     form = affine_form(model, tolerance=tolerance)
-    scale = np.ones(model.n_unknowns)
     if weights is not None:
         weights = check_weights(weights, len(model.problem.names) * model.n_nodes)
-        scale = np.sqrt(model.layout.weights(weights))
+    root = root_of(model, weights)
     # unknowns whose row states that they are 0 carry no error: they are left out of all norms
     silent = model.terms.pattern.stated & ~np.any(form.loads != 0, axis=0)
     if modes is not None:
@@ -133,8 +133,8 @@ def prepare(
         model,
         form,
         candidates,
-        scale=scale,
-        free=(~silent).astype(float),
+        root=root,
+        free=np.ones(model.n_unknowns) if isinstance(weights, MatrixProduct) else (~silent).astype(float),
         rows=rows,
         n_anchors=n_anchors,
         progress=progress,
@@ -147,7 +147,7 @@ def prepare(
             ParasolWarning,
             stacklevel=4,
         )
-    return Preparation(model, form, weights, scale, rows, candidates, found)
+    return Preparation(model, form, weights, root, rows, candidates, found)
 
 
 def candidates_for(model: Model, draw: int = 0) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
+from parasol.reduction.products import DiagonalRoot, MatrixRoot, Root
 from parasol.reduction.stretch import Stretch
 from parasol.runtime.residuals import WeightedResidual
 
@@ -20,17 +21,18 @@ class ResidualBuilder:
         self,
         form: AffineForm,
         mu: np.ndarray,
-        factors: Factors | None,
-        rows: np.ndarray,
-        scale: np.ndarray,
+        factors: Factors | MatrixRoot | None,
+        rows: np.ndarray | None,
+        root: Root | np.ndarray,
         stretch: Stretch | None = None,
     ):
-        """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `scale` is D's diagonal.
+        """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `root` is that of the product.
 
         With `stretch`, the same columns are also kept in that norm, for `strong`.
         """
         self.form, self.mu, self.factors = form, mu, factors
-        self.rows, self.scale, self.stretch = rows, scale, stretch
+        self.rows, self.root = rows, DiagonalRoot(root) if isinstance(root, np.ndarray) else root
+        self.stretch = stretch
         self.precision, self.n_triangular = _ROUNDING, 0
         self.kept = [_Columns()] if stretch is None else [_Columns(), _Columns()]
         for kept, weighted in zip(self.kept, self._weighted(form.loads.T, form.load_errors), strict=True):
@@ -49,15 +51,16 @@ class ResidualBuilder:
                 kept.append(column)
 
     def _weighted(self, columns: np.ndarray, errors: np.ndarray) -> list[np.ndarray]:
-        """D P b for every column b, and S D P b; what a second solve still changes is what rounding has done to the first."""
+        """R P b for every column b, and S R P b; what a second solve still changes is what rounding has done to the first."""
         columns = np.asfortranarray(columns)
         if self.factors is None:
+            assert self.rows is not None
             out, changed = self.rows[:, None] * columns, np.zeros(columns.shape)
         else:
             found = self.factors.solve(columns)
             change = self.factors.solve(columns - self.factors.matrix @ found)
             self.n_triangular += 2 * columns.shape[1]
-            out, changed = self.scale[:, None] * (found + change), self.scale[:, None] * change
+            out, changed = self.root.into(found + change), self.root.into(change)
         outs = [out] if self.stretch is None else [out, self.stretch(out)]
         for kept, some, lost in zip(
             self.kept, outs, [changed] if self.stretch is None else [changed, self.stretch(changed)], strict=True

@@ -22,6 +22,7 @@ from parasol.checks import check_count, check_finite, check_progress, check_shap
 from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
 from parasol.reduction.fingerprints import Parts, parts_of
+from parasol.reduction.solvers import unwrapped
 from parasol.reduction.store import (
     Chunk,
     Manifest,
@@ -275,7 +276,7 @@ def _unnamed(mus) -> np.ndarray:
 def _expected_length(solver) -> int | None:
     """Values in a solution where that is known before solving."""
     if not isinstance(solver, Model):
-        known = getattr(solver, "n_values", None)
+        known = getattr(unwrapped(solver), "n_values", None)
         return None if known is None else check_count(known, "n_values of the solver")
     n_values = len(solver.problem.names) * solver.n_nodes
     if solver.problem.time is None:
@@ -285,6 +286,7 @@ def _expected_length(solver) -> int | None:
 
 def in_words(solver) -> str:
     """A solver in a few words, the same in every process."""
+    solver = unwrapped(solver)
     text = repr(solver) if isinstance(solver, Model) else getattr(solver, "__qualname__", type(solver).__qualname__)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 

@@ -10,11 +10,12 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from subprocess import CalledProcessError, SubprocessError
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -27,7 +28,8 @@ from parasol.reduction.store import Chunk, StoredChunk, write_chunk
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
 # what somebody's solver may raise where the mathematics fails; anything else is a mistake in it and stops the run
-_FAILURES = (ValueError, ArithmeticError, RuntimeError)  # a ParasolError and a LinAlgError are ValueErrors
+# a ParasolError and a LinAlgError are ValueErrors; a program that is run fails by its exit status, or by its time
+_FAILURES = (ValueError, ArithmeticError, RuntimeError, SubprocessError)
 _MISTAKES = (NotImplementedError, RecursionError, InputError, FileError, NotInstalled)
 
 
@@ -71,7 +73,7 @@ def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
         reasons = list(there.reasons)
         n_values = there.n_values or n_values
     for mu in task.mus[len(solved) :]:
-        values, ghosts, reason = _solve_one(solver, mu, task.extrapolate)
+        values, ghosts, reason = solve_one(solver, mu, task.extrapolate)
         if not reason and n_values is not None and len(values) != n_values:
             reason = f"the solution has {len(values)} values, others have {n_values}"
         elif not reason and not (np.all(np.isfinite(values)) and np.all(np.isfinite(ghosts))):
@@ -91,7 +93,7 @@ def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
     return Chunk(task.mus, np.array(solved, dtype=bool), visible, ghosts, tuple(reasons))
 
 
-def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np.ndarray, str]:
+def solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np.ndarray, str]:
     """Values, hidden values and the reason for a failure, empty for success."""
     nothing = np.empty(0)
     ours = isinstance(solver, Model)
@@ -102,19 +104,32 @@ def _solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, n
     except _FAILURES as error:
         if isinstance(error, _MISTAKES) or (ours and not isinstance(error, SolveFailed)):
             raise
-        text = str(error) or type(error).__name__
-        return nothing, nothing, text[:_LONGEST].encode("utf-8", "replace").decode()
+        return nothing, nothing, _reason(error)[:_LONGEST].encode("utf-8", "replace").decode()
     if isinstance(found, Solution) and ours and found.unknowns is not None:
         return solver.layout.at_nodes(found.unknowns), solver.layout.at_ghosts(found.unknowns), ""
-    if not isinstance(found, np.ndarray):
+    if not isinstance(found, np.ndarray | Mapping):
         found = getattr(found, "flat", getattr(found, "values", found))
-    values = np.asarray(found)
+    try:
+        values = np.asarray(found)
+    except ValueError:  # rows of different lengths
+        values = np.empty(0, dtype=object)
     if values.dtype.kind not in "biuf" or not values.size:
         raise InputError(
             f"the solver returned {type(found).__name__} of {values.dtype} and shape {values.shape}, expected real numbers. "
             f"Return a NumPy array, or an object whose `values` is one."
         )
     return values.astype(float).reshape(-1), nothing, ""
+
+
+def _reason(error: Exception) -> str:
+    """Why a solve failed; of a program that was run, the last line it wrote to its standard error, if that was kept."""
+    written = getattr(error, "stderr", None) if isinstance(error, SubprocessError) else None
+    written = written.decode(errors="replace") if isinstance(written, bytes) else written
+    lines = written.split("\n") if isinstance(written, str) else []
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if isinstance(error, CalledProcessError) and said:
+        return f"the program ended with status {error.returncode}: {said}"
+    return str(error) or type(error).__name__
 
 
 def work_off(

@@ -18,3 +18,5 @@ from parasol.report.render import Facts as Facts
 from parasol.report.render import machine_facts as machine_facts
 from parasol.report.render import write_json as write_json
 from parasol.report.spectra import draw_spectrum as draw_spectrum
+from parasol.report.verify import Finding as Finding
+from parasol.report.verify import Verification as Verification

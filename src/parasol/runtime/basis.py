@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from parasol.checks import check_count, check_finite, check_shape
 from parasol.errors import InputError
 from parasol.runtime.above import borrowed
+from parasol.runtime.products import MatrixProduct, Weights, check_weights, energies, weighted, worst_energies
 
 _MOST_DEFECT = 1e-8  # beyond it projections are visibly not projections
 _BLOCK = 2**22  # numbers worked on at a time: 32 MB
@@ -18,7 +20,7 @@ _BLOCK = 2**22  # numbers worked on at a time: 32 MB
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Basis:
-    """Modes V with Vᵀ X V = I, where X = diag(weights) is the inner product; Euclidean if there are no weights.
+    """Modes V with Vᵀ X V = I, where X is the inner product: diag(weights), a matrix, or Euclidean without weights.
 
     `hidden` holds the rows of unknowns that users never see (ghost nodes), combined like the modes. `singular_values`
     are all that are known, often more than there are modes; a basis not made by singular values has none. The energy
@@ -30,7 +32,7 @@ class Basis:
     """
 
     modes: np.ndarray  # (n_values, n_modes)
-    weights: np.ndarray | None = None  # (n_values,)
+    weights: np.ndarray | MatrixProduct | None = None  # (n_values,)
     hidden: np.ndarray = None  # type: ignore[assignment]  # (n_hidden, n_modes); none where left out
     singular_values: np.ndarray = None  # type: ignore[assignment]  # (n_known,); none where left out
     total_energy: float = float("nan")
@@ -55,7 +57,9 @@ class Basis:
                 "Use pod, or orthonormalise them (numpy.linalg.qr)."
             )
         for name, value in {"modes": modes, "weights": weights, "hidden": hidden, "singular_values": known}.items():
-            if value is not None:  # a basis that changed afterwards would silently not fit what was computed with it
+            if isinstance(
+                value, np.ndarray
+            ):  # a basis that changed afterwards would silently not fit what was computed with it
                 value = value.view()
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
@@ -83,10 +87,10 @@ class Basis:
         if self.weights is None:
             return solutions @ self.modes
         if solutions.ndim == 1:
-            return (solutions * self.weights) @ self.modes
+            return weighted(solutions, self.weights) @ self.modes
         out = np.empty((len(solutions), self.n_modes))
         for rows in self._row_blocks(len(solutions)):
-            out[rows] = (solutions[rows] * self.weights) @ self.modes
+            out[rows] = weighted(solutions[rows], self.weights) @ self.modes
         return out
 
     def lift(self, coefficients: ArrayLike) -> np.ndarray:
@@ -110,6 +114,11 @@ class Basis:
             gap = self.norm(block - self.lift(self.project(block)))
             out[rows] = gap / np.where(size > 0, size, 1.0)
         return out
+
+    @cached_property
+    def rounding(self) -> float:
+        """The largest norm of a mode whose values have any signs: what rounding of values can do is so much larger."""
+        return float(np.sqrt(np.max(worst_energies(self.modes.T, self.weights))))
 
     @property
     def energy_discarded(self) -> np.ndarray:
@@ -144,25 +153,11 @@ class Basis:
         return check_shape(values, (None, length), name)
 
 
-def check_weights(weights: ArrayLike, n_values: int) -> np.ndarray:
-    """Weights (n_values,) of an inner product as positive floats, or a clear error."""
-    weights = check_finite(check_shape(weights, (n_values,), "weights"), "weights")
-    bad = int(np.count_nonzero(weights <= 0))
-    if bad:
-        raise InputError(f"{bad} of {n_values} weights are not positive. An inner product needs positive weights.")
-    return weights
-
-
-def energies(solutions: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """||u||² = Σ w u² of each solution, (...,) of (..., n_values), with no copy of them."""
-    if weights is None:
-        return np.einsum("...i,...i->...", solutions, solutions, dtype=float)
-    return np.einsum("...i,i,...i->...", solutions, weights, solutions, dtype=float)
-
-
-def orthonormality_defect(modes: np.ndarray, weights: np.ndarray | None) -> float:
+def orthonormality_defect(modes: np.ndarray, weights: Weights | None) -> float:
     """Largest entry of |VᵀXV − I|."""
     n_values, n_modes = modes.shape
+    if isinstance(weights, MatrixProduct):
+        return float(np.max(np.abs(weighted(modes.T, weights) @ modes - np.eye(n_modes)), initial=0.0))
     gram = np.zeros((n_modes, n_modes))
     for rows in slices(n_values, max(1, _BLOCK // max(1, n_modes))):
         block = modes[rows]

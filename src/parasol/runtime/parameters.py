@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import keyword
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from parasol.checks import check_choice, check_count, check_finite, check_shape
 from parasol.errors import InputError
 from parasol.runtime.random_fields import RandomField
 
+Ranges = Mapping[str, Sequence[Any]]  # {"a": (0.1, 4.0), "k": (1, 10, "log")}
 _ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
 
 
@@ -75,6 +76,8 @@ def middle(low: float, high: float, scale: str) -> float:
 class ParameterRange:
     """A number that answers depend on: its name, its range, its scale ("linear" or "log")."""
 
+    of_range: ClassVar[tuple[str, ...]] = ("low", "high", "scale")  # where it may lie, not what it is
+
     name: str
     low: float
     high: float
@@ -93,6 +96,17 @@ class ParameterRange:
     def middle(self) -> float:
         """The value half-way through the range, on the parameter's own scale."""
         return middle(self.low, self.high, self.scale)
+
+
+def range_of(name: str, given: Any) -> ParameterRange:
+    """The parameter that (low, high) or (low, high, "log") declares.
+
+    >>> print(range_of("k", (1, 10, "log")))
+    k in [1, 10] (log)
+    """
+    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        raise InputError(f'parameter {name!r} got {given!r}. Write {name}=(low, high) or {name}=(low, high, "log").')
+    return ParameterRange(name, *given)
 
 
 @dataclass(frozen=True)
@@ -305,3 +319,20 @@ class ParameterSpace:
             scaled = [np.log(v) if p.scale == "log" else v for v in (mus[:, j], p.low, p.high)]
             out[:, j] = (scaled[0] - scaled[1]) / (scaled[2] - scaled[1])
         return out
+
+
+def parameter_space(given: Any) -> ParameterSpace:
+    """The box that is declared by a dict of ranges, in its order, by parameters, or by a `ParameterSpace`.
+
+    >>> print(parameter_space({"a": (0.1, 4.0), "k": (1, 10, "log")}))
+    a in [0.1, 4], k in [1, 10] (log)
+    """
+    if isinstance(given, ParameterSpace):
+        return given
+    if isinstance(given, Mapping):
+        return ParameterSpace(tuple(range_of(name, ends) for name, ends in given.items()))
+    if isinstance(given, tuple | list):
+        return ParameterSpace(tuple(given))
+    raise InputError(
+        f'parameters must be ranges by name, like {{"a": (0.1, 4.0), "k": (1, 10, "log")}}, got a {type(given).__name__}.'
+    )

@@ -16,7 +16,9 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.certificate import Certificate, Constants
 from parasol.runtime.duals import Estimates, RandomDuals
+from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.quantities import mixed
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.theta import Theta
 
@@ -60,7 +62,7 @@ class ReducedModel:
     operator_theta: Theta
     load_theta: Theta
     residuals: tuple[WeightedResidual, ...]
-    certificate: Certificate | None
+    certificate: Certificate | MinTheta | None
     interpolation_error: float = 0.0  # of the coefficients that the equation does not separate
     model: Any | None = None  # the full model, for what the reduced one cannot do
     duals: RandomDuals | None = field(default=None, metadata={"optional": True})
@@ -192,17 +194,18 @@ class ReducedModel:
         return Estimates(values, relative, factor, self.duals.probability)
 
     def corrected(
-        self, mus: np.ndarray, coefficients: np.ndarray, rows: np.ndarray
+        self, mus: np.ndarray, coefficients: np.ndarray, rows: np.ndarray, mix: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Corrections of quantities with ℓᵀ V = `rows` (n_quantities, n_modes), and estimates of what they leave.
+        """Corrections of quantities with ℓᵀ V = `rows` (n_parts, n_modes), `mixed` at each μ, and estimates of what they leave.
 
         Both are (n_samples, n_quantities); None where no duals of these quantities were made.
         """
         if self.duals is None or not self.duals.corrects(rows):
             return None
         theta, phi, c = self.operator_theta(mus), self.load_theta(mus), np.asarray(coefficients, dtype=float)
-        found = self.duals.corrections(theta, phi, c)
-        rounding = self.residuals[0].precision * (np.abs(c) @ np.abs(rows).T)  # as of a full solve
+        found = self.duals.corrections(theta, phi, c, mix)
+        sizes = mixed(None if mix is None else np.abs(mix), np.abs(c) @ np.abs(rows).T)
+        rounding = self.residuals[0].precision * sizes  # as of a full solve
         return found.values, np.hypot(found.left * self.duals.errors(theta, phi, c)[0][:, None], rounding)
 
     def _answers(

@@ -17,13 +17,21 @@ from parasol.space.outline import OutlinedDomain
 
 _NEAR = 12  # cells whose centres are nearest: mostly one of them contains a point
 _ON = 1e-9  # by which a point may lie outside of its cell
+_BESIDE = 1e-6  # by which it may lie outside of all, in barycentric coordinates: rounding
 
 
 def interpolation_weights(layout: Layout, points) -> csr_array:
     """Weights (n_points, n_nodes) that turn values at the nodes of a field into values at points in its domain."""
-    if layout.points is None or layout.scheme is None:
+    if layout.points is None or (layout.scheme is None and layout.cells is None):
         raise InputError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
+    if layout.jumps:
+        raise InputError(
+            "the unknown of this surrogate jumps at interfaces, whose nodes have the value of one side: it cannot answer "
+            "between nodes. Ask at the nodes, or a full solve: surrogate.solver.solve(mu).at(points)."
+        )
     points = check_finite(check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points"), "points")
+    if layout.scheme is None and layout.cells is not None:
+        return weights_in_cells(layout.points, layout.cells, points)
     # the domain is not part of a file, and answers must not change on the way through one
     known = layout.domain if layout.outline is None else OutlinedDomain(layout.outline)
     cloud = Cloud(layout.points, known)  # type: ignore[arg-type]
@@ -44,7 +52,7 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
             rows = _in_cells(layout.points, layout.cells, points[where], members).tocoo()
             weights = weights + csr_array((rows.data, (where[rows.row], rows.col)), shape)
             continue
-        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()
+        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()  # type: ignore[arg-type]
         weights = weights + csr_array((rows.data, (where[rows.row], members[rows.col])), shape)
     return weights
 
@@ -65,6 +73,21 @@ def _by_region(layout: Layout, points: np.ndarray, asked: np.ndarray, cloud: Clo
         left = left[~inside]
 
 
+def weights_in_cells(nodes: np.ndarray, cells: np.ndarray, points: np.ndarray) -> csr_array:
+    """Weights (n_points, n_nodes) of the polynomials through the nodes of the cells; refused where no cell is."""
+    if np.any(depths(points, nodes, cells)[1] < -_BESIDE):
+        raise InputError("some of the points lie outside the cells. Ask inside only.")
+    return _in_cells(nodes, cells, points, np.arange(len(nodes)))
+
+
+def depths(points: np.ndarray, nodes: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cell that each point is in, or least outside of, and its least barycentric coordinate there, both (n_points,)."""
+    origin, inverse = straight_cells(nodes, cells)
+    cell = _cell_of(points, nodes, cells, origin, inverse)
+    local = np.einsum("nij,nj->ni", inverse[cell], points - origin[cell])
+    return cell, np.minimum(np.min(local, axis=1), 1.0 - np.sum(local, axis=1))
+
+
 def _in_cells(nodes: np.ndarray, cells: np.ndarray, points: np.ndarray, members: np.ndarray) -> csr_array:
     """Weights (n_points, n_nodes) of the polynomials through the nodes of the cells, of those cells that have members only.
 
@@ -74,9 +97,9 @@ def _in_cells(nodes: np.ndarray, cells: np.ndarray, points: np.ndarray, members:
     kept[members] = True
     cells = cells[np.all(kept[cells], axis=1)]
     dimension = nodes.shape[1]
-    origin, inverse = _straight(nodes, cells)
+    origin, inverse = straight_cells(nodes, cells)
     cell = _cell_of(points, nodes, cells, origin, inverse)
-    degree = {2: cells.shape[1] - 1, 3: int(np.sqrt(2 * cells.shape[1])) - 1}[dimension + 1]
+    degree = {1: cells.shape[1] - 1, 2: int(np.sqrt(2 * cells.shape[1])) - 1, 3: 1}[dimension]
     powers = [p for p in np.ndindex(*(degree + 1,) * dimension) if sum(p) <= degree]
     monomials = lambda x: np.stack([np.prod(x**p, axis=-1) for p in powers], axis=-1)  # noqa: E731
     used, which = np.unique(cell, return_inverse=True)
@@ -87,7 +110,7 @@ def _in_cells(nodes: np.ndarray, cells: np.ndarray, points: np.ndarray, members:
     return csr_array((values.ravel(), (rows, cells[cell].ravel())), (len(points), len(nodes)))
 
 
-def _straight(nodes: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def straight_cells(nodes: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first corner of each cell, and the inverse of the matrix of its edges there."""
     corners = nodes[cells[:, : nodes.shape[1] + 1]]
     return corners[:, 0], np.linalg.inv(np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2))

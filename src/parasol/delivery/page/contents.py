@@ -12,10 +12,12 @@ from parasol.delivery.page.bounds import Span, bound_program
 from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
-from parasol.delivery.page.programs import map_program
+from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import InputError
+from parasol.runtime.defects import Defects
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
+from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
 _LARGEST = 5_000_000  # characters of a page that still takes its certificate along
@@ -64,20 +66,27 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "steady": layout.times is None,
         "diverging": _diverging(lifted),
         # a value is off by no more than the field is, over the root of its weight
-        "least_weight": None if surrogate.readout is not None else 1.0 if weights is None else float(weights.min()),
+        "least_weight": None if surrogate.readout is not None else _least(weights),
     }
     wanted = surrogate.quantities
     data["quantities"] = wanted and {
         "names": list(wanted.names),
         "rows": pack.add(wanted.rows),
         "norms": pack.add(wanted.norms),
+        "mixing": wanted.mixing
+        and {
+            "thetas": [formula_tree(formula) for formula in wanted.mixing.theta.formulas],
+            "owners": wanted.mixing.owners.tolist(),
+        },
     }
-    # the solver's own error: a program of its logarithm, or one number for the whole box
+    # the solver's own error: a program of its logarithm, by the coefficients, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
-    data["discretisation"] = {
-        "map": None if own is None else map_program((*surrogate.features.operations, *own.program.operations), pack),
-        "constant": None if known is None else float(known),
-    }
+    data["discretisation"] = {"map": None, "defects": None, "constant": None if known is None else float(known)}
+    if isinstance(own, Defects):
+        data["discretisation"]["defects"] = {"changes": pack.add(own.changes), "sizes": pack.add(own.sizes)}
+    elif own is not None:
+        operations = (*surrogate.features.operations, *own.program.operations)
+        data["discretisation"]["map"] = map_program(operations, pack)
     spans = [function.span for function in functions]
     data["reduced"], data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data
@@ -165,3 +174,10 @@ def _diverging(fields: np.ndarray) -> list[bool]:
     """Whether the values of each unknown function lie evenly about zero, so that its colours should too."""
     low, high = fields.min(axis=(0, 1, 3)), fields.max(axis=(0, 1, 3))
     return [bool(a < 0 < b and min(-a, b) > _DIVERGING * max(-a, b)) for a, b in zip(low, high, strict=True)]
+
+
+def _least(weights: Weights | None) -> float | None:
+    """The least weight of a value, None where a matrix couples them."""
+    if isinstance(weights, MatrixProduct):
+        return None
+    return 1.0 if weights is None else float(weights.min())

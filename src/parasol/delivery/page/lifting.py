@@ -8,6 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parasol.delivery.page.pack import Pack
+from parasol.runtime.products import Weights, energies, worst_energies
 
 _TOLERANCE = 3e-7  # relative, of fields of usual size: what single precision leaves
 _FIRST_RANK = 32
@@ -26,7 +27,7 @@ class Shapes:
         return (self.space @ self.evolution).reshape(-1, self.evolution.shape[2])
 
 
-def lift_program(modes: np.ndarray, weights: np.ndarray | None, n_times: int, sizes: np.ndarray, pack: Pack) -> dict:
+def lift_program(modes: np.ndarray, weights: Weights | None, n_times: int, sizes: np.ndarray, pack: Pack) -> dict:
     """The modes (n_values, n_modes) for numbers.js, and how much of each is lost on the way, in the norm of the basis.
 
     `sizes` (n_modes,) are the usual sizes of the coefficients: modes that hardly count need few digits.
@@ -40,9 +41,8 @@ def lift_program(modes: np.ndarray, weights: np.ndarray | None, n_times: int, si
         shapes = Shapes(shapes.space.astype(np.float32), shapes.evolution.astype(np.float32))
         kept = Shapes(shapes.space.astype(float), shapes.evolution.astype(float)).modes()
         out = {"space": pack.add(shapes.space, "f4"), "evolution": pack.add(shapes.evolution, "f4")}
-    scale = 1.0 if weights is None else np.sqrt(weights)[:, None]
-    loss = np.linalg.norm(scale * (modes - kept), axis=0)
-    loss += _SINGLE * np.linalg.norm(scale * kept, axis=0)  # the field itself is rounded once more
+    loss = np.sqrt(energies((modes - kept).T, weights))
+    loss += _SINGLE * np.sqrt(worst_energies(kept.T, weights))  # the field itself is rounded once more
     return out | {"loss": pack.add(loss)}
 
 

@@ -12,6 +12,7 @@ from parasol.delivery.page.pack import Pack
 from parasol.errors import InputError
 from parasol.runtime.layout import Layout
 from parasol.space.geometry.domain import Domain
+from parasol.space.mesh import MeshDomain
 
 _IMAGES = 4  # spacings beyond a seam that are drawn
 
@@ -49,6 +50,9 @@ def make_mesh(layout: Layout) -> Mesh:
     points = np.asarray(layout.points)
     n_nodes, dimension = points.shape
     owner = np.arange(n_nodes)
+    if layout.cells is not None and layout.outline is None:  # somebody's own
+        own = MeshDomain(points, layout.cells)
+        return Mesh(points, owner, own.simplices, _rim(points, own.simplices), own.bounds)
     if dimension == 1:
         order = np.argsort(points[:, 0])
         ends = np.array([points.min(axis=0), points.max(axis=0)])

@@ -97,6 +97,7 @@ const Reduced = (() => {
   function constants(reduced, theta) {
     const bound = reduced.certificate;
     if (!bound) return { choice: nearest(reduced.nearest, theta), sigma: 1, rigorous: false, plain: 1 };
+    if (bound.embeddings) return leastTheta(bound, theta);
     const [anchors, terms] = bound.thetas.shape, choices = bound.sigmas.shape[1];
     let best = { lower: -Infinity }, next = { part: Infinity };
     for (let j = 0; j < anchors; j++) {
@@ -131,6 +132,17 @@ const Reduced = (() => {
       if (Math.abs(other.middle) - other.spread > Math.abs(best.middle) - best.spread) best = other;
     }
     return { middle: best.middle, part: best.middle === 0 ? Infinity : best.spread / Math.abs(best.middle) };
+  }
+
+  function leastTheta({ thetas, embeddings }, theta) {
+    const [references, terms] = thetas.shape;
+    let best = { spread: Infinity, choice: 0, least: 0 };
+    for (let k = 0; k < references; k++) {
+      const ratios = theta.map((value, q) => value / thetas.data[k * terms + q]);
+      const least = Math.min(...ratios), spread = least > 0 ? Math.max(...ratios) / least : Infinity;
+      if (spread < best.spread) best = { spread, choice: k, least };
+    }
+    return { choice: best.choice, sigma: best.least / embeddings.data[best.choice], rigorous: best.least > 0, plain: 1 };
   }
 
   function nearest({ squares, right }, theta) {
@@ -215,7 +227,7 @@ const Reduced = (() => {
       return sum;
     };
     const allowance = allowed(weighted), normOf = (residual) => Numbers.norm(residualOf(residual, theta, phi, c)) + allowed(residual);
-    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities, reduced.residuals[0].precision) : null;
+    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities && Numbers.wanted(model, mu), reduced.residuals[0].precision) : null;
     const proven = known.rigorous && weighted.triangle !== null, probable = about !== null && !proven;
     const norm = () => { // a part counts in the larger norm that the constants are about, where they are about one
       const plain = reduced.strong.length ? known.plain : 1;
@@ -233,12 +245,15 @@ const Reduced = (() => {
     z.set(phi);
     for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) z[phi.length + k * terms + q] = -c[k] * theta[q];
     const seen = functionals(duals.blocks, a, z), value = Numbers.norm(seen) / Math.sqrt(seen.length), factor = duals.factor / (1 - missed);
-    const unseen = duals.outputs && unseenBy(duals.outputs, quantities.rows.data, a, theta, phi.length, c.length);
+    const outputs = duals.outputs && { ...duals.outputs };
+    for (const part of outputs ? ["blocks", "tests", "test_rows"] : []) outputs[part] = Numbers.mixed(outputs[part], quantities.mix);
+    const unseen = outputs && unseenBy(outputs, quantities.rows.data, a, theta, phi.length, c.length);
     // for each quantity what the residual adds to it, what that leaves typically, and at most as far as one may guess
-    const corrections = unseen && Array.from(functionals(duals.outputs.blocks, a, z), (more, o) => {
-      const rounding = c.reduce((sum, x, k) => sum + Math.abs(x * quantities.rows.data[o * c.length + k]), 0);
+    const corrections = unseen && Array.from(functionals(outputs.blocks, a, z), (more, o) => {
+      const sizes = (quantities.sizes || quantities.rows).data; // of parts, before they cancel
+      const rounding = c.reduce((sum, x, k) => sum + Math.abs(x * sizes[o * c.length + k]), 0);
       const left = Math.hypot(unseen[o] * value, precision * rounding); // rounding as of a full solve
-      return { value: more, left, most: duals.outputs.slack * factor * left };
+      return { value: more, left, most: outputs.slack * factor * left };
     });
     return { value, factor, corrections };
   }

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from parasol.errors import FileError, InputError, ParasolError
+from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
 
 
@@ -22,6 +27,18 @@ def load_problem(name: str) -> Problem:
     >>> load_problem("helmholtz").parameters.names
     ('a', 'k')
     """
+    found = load_source(name)
+    if not isinstance(found, Problem):
+        raise InputError(f"{name!r} is of the class {type(found).__name__}: this needs an equation. Give a ps.Problem.")
+    return found
+
+
+def load_source(name: str) -> Any:
+    """What can be learned from: a problem as `load_problem` finds it, or from a file a model or a solver of one's own.
+
+    A solver is an object with `solve`, or a function, with the attribute `parameters`. A file without a name is one with a single
+    problem, or with a single model or solver and no problem.
+    """
     if name in problem_names():
         return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").problem
     path, _, variable = name.partition(":") if ".py" in name else ("", "", "")
@@ -29,10 +46,21 @@ def load_problem(name: str) -> Problem:
         raise InputError(
             f"unknown problem {name!r}. Use one of {', '.join(problem_names())}, or path/to/file.py[:name]."
         )
-    return _from_file(Path(path), variable)
+    declared = _declared_in(Path(path))
+    problems = {key: value for key, value in declared.items() if isinstance(value, Problem)}
+    if variable:
+        if variable not in declared:
+            known = ", ".join(problems or declared) or "none"
+            raise InputError(f"{path!r} has no problem named {variable!r}. It has: {known}.")
+        return declared[variable]
+    if len(problems) != 1 and (problems or len(declared) != 1):
+        known = problems or declared
+        raise InputError(f"{path!r} has {len(known)} problems ({', '.join(known) or 'none'}). Say which: {path}:name.")
+    return next(iter((problems or declared).values()))
 
 
-def _from_file(path: Path, variable: str) -> Problem:
+def _declared_in(path: Path) -> dict[str, Any]:
+    """All problems, models and solvers of a file, by name."""
     if not path.is_file():
         raise FileError(f"there is no file {str(path)!r} to read a problem from.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -45,13 +73,12 @@ def _from_file(path: Path, variable: str) -> Problem:
         raise
     except Exception as error:
         raise InputError(f"{str(path)!r} does not run: {type(error).__name__}: {error}") from error
-    found = {key: value for key, value in vars(module).items() if isinstance(value, Problem)}
-    if variable:
-        if variable not in found:
-            raise InputError(f"{str(path)!r} has no problem named {variable!r}. It has: {', '.join(found) or 'none'}.")
-        return found[variable]
-    if len(found) != 1:
-        raise InputError(
-            f"{str(path)!r} has {len(found)} problems ({', '.join(found) or 'none'}). Say which: {path}:name."
-        )
-    return next(iter(found.values()))
+    return {key: value for key, value in vars(module).items() if _is_source(value)}
+
+
+def _is_source(value: Any) -> bool:
+    if isinstance(value, Problem | Model):
+        return True
+    if isinstance(value, type) or not (inspect.isfunction(value) or callable(getattr(value, "solve", None))):
+        return False
+    return isinstance(getattr(value, "parameters", None), ParameterSpace | Mapping)

@@ -16,9 +16,11 @@ from parasol.fitting.fit import accuracy
 from parasol.learning.comparing import compare, probes
 from parasol.learning.nodes import discretize_on, estimate
 from parasol.pde.by_elements import of_degree
+from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import Snapshots, solve_many
+from parasol.reduction.solvers import Solvable
 from parasol.report.budget.solver import solver_of
 from parasol.report.render import Facts
 from parasol.runtime.surrogate import Surrogate
@@ -196,7 +198,7 @@ class Budget:
 
 def check(
     surrogate: Surrogate,
-    problem: Problem | str | None = None,
+    problem: Problem | Solvable | str | None = None,
     *,
     model: Any = None,
     n: int = 50,
@@ -207,7 +209,7 @@ def check(
 ) -> Budget:
     """Solve at n fresh parameters and say where the surrogate's error comes from, and whether its promise holds.
 
-    The solver is the surrogate's own where it is in memory, `model`, or is made again from the file's nodes and the
+    The solver is the surrogate's own where it is in memory, `problem` or `model` where that is a solver, or is made again from the file's nodes and the
     `problem`: the file's own where the catalogue has it, else give it. The promise is the `tolerance` it was learned to. The
     discretisation error is estimated afresh by twice as many nodes, by another kernel, and by the residual of the solves at
     the same parameters (`solution.discretisation`); the largest estimate counts.
@@ -230,7 +232,7 @@ def check(
     if bounds is not None and estimates is not None and bounds.probable is not None:
         level, probable = estimates.probability, bounds.probable
     refinement, kernel, residual = learned.discretisation_error, None, None
-    if isinstance(solver, Model):
+    if isinstance(solver, Model) and not isinstance(solver, AffineModel):
         stage("estimating the discretisation error")
         afresh = estimate(
             solver, rng=rng, refined=learned.refined_nodes
@@ -282,7 +284,7 @@ def other_kernel(model: Model) -> float | None:
 
 def between_nodes(model: Model) -> float | None:
     """The largest estimate of a few solves by themselves, `solution.discretisation`; None where there is none."""
-    if model.problem.time is not None or model.between is None:
+    if model.problem.time is not None or (model.elements is None and model.between is None):
         return None
     try:
         found = [model.solve(mu, extrapolate=True).discretisation for mu in probes(model)[:_N_PROBES]]

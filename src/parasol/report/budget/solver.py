@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from parasol.errors import InputError, ParasolWarning
 from parasol.learning.rebuilding import rebuilt
-from parasol.pde.catalogue import load_problem, problem_names
+from parasol.pde.catalogue import load_problem, load_source, problem_names
 from parasol.pde.problem import Problem
 from parasol.pde.text import problem_words
 from parasol.reduction.fingerprints import KIND, problem_fingerprint
@@ -21,10 +21,13 @@ from parasol.space.boundary import describe
 _ASK = "Give the problem: --problem path/to/file.py[:name], in Python problem=... or model=..."
 
 
-def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model: Any = None) -> Any:
+def solver_of(surrogate: Surrogate, problem: Any = None, model: Any = None) -> Any:
     """A solver of the same discrete problem the surrogate was made from; refused with one line where there is none."""
     if model is not None:
         return model
+    problem = load_source(problem) if isinstance(problem, str) else problem
+    if not isinstance(problem, Problem) and callable(getattr(problem, "solve", problem)):
+        return problem
     if problem is None and surrogate.solver is not None:
         return surrogate.solver
     declared = _declared(surrogate, problem)
@@ -56,13 +59,11 @@ def solver_of(surrogate: Surrogate, problem: Problem | str | None = None, model:
     return found
 
 
-def _declared(surrogate: Surrogate, problem: Problem | str | None) -> Problem:
-    if isinstance(problem, str):
-        return load_problem(problem)
+def _declared(surrogate: Surrogate, problem: Any) -> Problem:
     if isinstance(problem, Problem):
         return problem
     if problem is not None:
-        raise InputError(f"problem is a {type(problem).__name__}. Pass a ps.Problem or its name.")
+        raise InputError(f"problem is a {type(problem).__name__}. Pass a ps.Problem, its name, or the solver.")
     name, equation = surrogate.provenance.problem, surrogate.provenance.equation
     if name is None or name not in problem_names():
         said = f"its problem {name!r} is not in the catalogue" if name else "it does not say which problem it solves"

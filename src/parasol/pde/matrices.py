@@ -1,0 +1,240 @@
+"""Somebody's matrices as a model: A(mu) = sum_q theta_q(mu) A_q and f(mu) = sum_q theta_q(mu) f_q."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import sympy
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from parasol.checks import check_choice, check_positive
+from parasol.errors import InputError
+from parasol.pde.equation import Time
+from parasol.pde.inputs import Inputs
+from parasol.pde.layout import FieldLayout
+from parasol.pde.matrix_terms import AffineState, Given, nodes_of, placing, read_mesh, read_places, read_times
+from parasol.pde.model import Model
+from parasol.pde.moments import Moments
+from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
+from parasol.pde.quantities import QuantityRows
+from parasol.pde.sparse_direct import BACKENDS
+from parasol.runtime.layout import AXES
+from parasol.runtime.products import Weights
+from parasol.space.interpolation import weights_in_cells
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixProblem:
+    """What is known of a problem of which only the matrices are given."""
+
+    parameters: ParameterSpace
+    symbols: tuple[Parameter, ...]
+    names: tuple[str, ...]
+    name: str = ""
+    equation: str = ""
+    quantities: tuple[str, ...] = ()
+    dimension: int = 0
+    time: Time | None = None
+    times: np.ndarray | None = None
+    time_order: int = 0
+    # what the statement of a problem has, and matrices have not
+    linear: ClassVar[bool] = True
+    affine: ClassVar[bool] = True
+    exact: ClassVar[None] = None
+    forms: ClassVar[tuple] = ()
+    all_forms: ClassVar[tuple] = ()
+    settings: ClassVar[Mapping] = {}
+    exact_solutions: ClassVar[Mapping] = {}
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Their names."""
+        return AXES[: self.dimension]
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What people should still know of it when only a surrogate is left."""
+        words = {"problem": self.name, "equation": self.equation}
+        return {key: text for key, text in words.items() if text}
+
+    @property
+    def parameter_symbols(self) -> tuple[tuple[Parameter, ...], tuple[FunctionParameter, ...]]:
+        """The numbers, and no functions."""
+        return self.symbols, ()
+
+
+@dataclass(frozen=True)
+class PlacedLayout(FieldLayout):
+    """Functions whose values stand at given places of a vector; −1 is a value that is zero."""
+
+    places: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def fields(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """The functions by name, each (..., n_points)."""
+        values = np.asarray(values)
+        return {name: np.where(at >= 0, values[..., at], 0.0) for name, at in self.places.items()}
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class AffineModel(Model):
+    """A linear model from matrices and vectors of one's own: A(μ) u = f(μ), A = Σ θ_q(μ) A_q, f = Σ θ_q(μ) f_q.
+
+    `operators` and `loads` map each θ_q, a number or an expression in parameters (`ps.parameters`), to a sparse or dense
+    matrix (n, n), symmetric or not, or to a vector (n,). Where two terms have the same θ, give pairs [(θ, A), ...].
+    Constraints may be eliminated or not. `product` is the inner product that errors are measured in, a symmetric
+    positive definite matrix or weights (n,); Euclidean if left out. `quantities` names linear quantities of the
+    solution by their weights (n,).
+
+    For pictures and values between points: `points` (n_points, dimension) and `cells` (n_cells, n_nodes), simplices or
+    quadrilaterals, corners first. The vector u holds the values at the points, function after function where `fields`
+    names several. Where constrained values were eliminated, `free` numbers those that are left; the others are zero.
+    For other orders, and unknowns that belong to no point, `fields` maps each name to the places (n_points,) of its values
+    in u, −1 for a value that is zero.
+
+    In time, M u' + A u = f with `mass`, or M u'' + C u' + A u = f with `damping` (or `order=2`): matrices, or mappings from
+    θ to matrices. `times` are those to store, the first is that of the `initial` state: a vector, a mapping from θ to
+    vectors, zero if left out; for u'' a pair of state and velocity. A θ of `loads` may then depend on `ps.time()`.
+    `step` and `integrator` are those of `solve`; steps are adapted if left out.
+
+    >>> (a,) = (Parameter("a", 1.0, 3.0),)
+    >>> model = AffineModel({1: np.eye(2), a: np.diag([1.0, 0.0])}, {1: np.array([2.0, 3.0])})
+    >>> model.solve([1.0]).values, model.solve([3.0]).values
+    (array([1., 3.]), array([0.5, 3. ]))
+    """
+
+    points: np.ndarray | None
+    cells: np.ndarray | None
+    places: Mapping[str, np.ndarray] | None
+    weights: Weights | None
+    rows: QuantityRows
+    start: tuple[AffineState, ...]  # of u, and of u' where there is u''
+
+    def __init__(
+        self,
+        operators: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+        loads: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+        *,
+        points: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+        free: ArrayLike | None = None,
+        fields: str | Sequence[str] | Mapping[str, ArrayLike] = "u",
+        product: Any = None,
+        quantities: Mapping[str, ArrayLike] | None = None,
+        mass: Any = None,
+        damping: Any = None,
+        order: int | None = None,
+        initial: Any = None,
+        times: ArrayLike | None = None,
+        step: float | None = None,
+        integrator: str | None = None,
+        name: str = "",
+        solver: str = "superlu",
+    ):
+        given = Given.read(operators, loads, mass, damping, order, initial, product, quantities or {})
+        where, found = read_mesh(points, cells)
+        names = (fields,) if isinstance(fields, str) else tuple(fields)
+        if not names or not all(isinstance(one, str) and one for one in names):
+            raise InputError(f"fields must name functions, got {fields!r}.")
+        places, equation = None, given.equation
+        if isinstance(fields, Mapping):
+            places = {one: read_places(at, given.n, where, one) for one, at in fields.items()}
+        elif free is not None:
+            given = given.on_all(placing(free, given.n, where, len(names)))
+        elif where is not None and given.n != len(names) * len(where):
+            raise InputError(
+                f"{given.n} unknowns are not {len(names)} value{'s' * (len(names) > 1)} at each of {len(where)} points. Say "
+                "with free= which are left, or with fields={name: places} where they stand."
+            )
+        space, when = ParameterSpace(given.symbols), read_times(times, bool(given.in_time))
+        own = (names[0],) if places is not None else names
+        problem = MatrixProblem(
+            parameters=space,
+            symbols=given.symbols,
+            names=own,
+            name=name,
+            equation=equation,
+            quantities=tuple(given.rows.names),
+            dimension=0 if where is None else where.shape[1],
+            time=None if when is None else given.time,
+            times=when,
+            time_order=len(given.start),
+        )
+        positions = None if where is None or places is not None else np.tile(where, (len(names), 1))
+        made = {
+            "problem": problem,
+            "nodes": None if where is None or found is None else nodes_of(where, found),
+            "scheme": None,
+            "report": None,
+            "terms": given.terms(positions, Inputs(space, given.symbols, (), None), problem.time),  # type: ignore[arg-type]
+            "solver": check_choice(solver, BACKENDS, "solver"),
+            "step": None if step is None else check_positive(step, "step"),
+            "integrator": integrator,
+            "elements": None,
+            "points": where,
+            "cells": found,
+            "places": places,
+            "weights": given.weights,
+            "rows": given.rows,
+            "start": given.states(len(own)),
+        }
+        for key, value in made.items():
+            object.__setattr__(self, key, value)
+
+    def __repr__(self) -> str:
+        terms = f"{len(self.terms.operator_thetas)} + {len(self.terms.load_thetas)} terms"
+        called = f" {self.problem.name}" if self.problem.name else ""
+        return f"<AffineModel{called}: {self.n_unknowns} unknowns, {terms} in {self.parameters}>"
+
+    @property
+    def product(self) -> Weights | None:
+        """The inner product that errors are measured in; None is Euclidean."""
+        return self.weights
+
+    @property
+    def n_nodes(self) -> int:
+        """Values of each function in the vector of unknowns."""
+        return self.n_unknowns // len(self.problem.names)
+
+    @cached_property
+    def layout(self) -> FieldLayout:
+        """How the values of the functions stand in one vector."""
+        if self.places is not None:
+            return PlacedLayout(self.problem.names, self.n_unknowns, 0, self.places)
+        return FieldLayout(self.problem.names, self.n_nodes, 0)
+
+    @cached_property
+    def quantities(self) -> QuantityRows:
+        """The quantities of interest, as weights of the unknowns."""
+        return self.rows
+
+    def initial(self, mu: np.ndarray) -> list[np.ndarray]:
+        """The state at the start, (n_unknowns,), and the velocity where there is u''."""
+        return [state.values(mu[None, : self.inputs.n_scalars])[0] for state in self.start]
+
+    @cached_property
+    def _moments(self) -> Moments | None:
+        """When something happens in the loads, None where they do not depend on time."""
+        moving = [part.coefficient.function.expression for part in self.terms.varying_load]
+        nowhere = [sympy.Dummy() for _ in range(self.terms.pattern.points.shape[1])]  # loads do not know the points
+        return Moments.of(moving, self.problem.time, self.inputs.scalars, nowhere) if moving else None  # type: ignore[arg-type]
+
+    @cached_property
+    def finer(self) -> None:
+        """There are no finer matrices."""
+        return
+
+    @cached_property
+    def between(self) -> None:
+        """Matrices say nothing of the equation between their points."""
+        return
+
+    def weights_at(self, points: np.ndarray) -> sparse.csr_array:
+        """Weights (n_points, n_nodes) that turn values at the model's points into values at others, in its cells."""
+        if self.points is None or self.cells is None:
+            raise InputError("values between points need points= and cells=. Give them to ps.AffineModel.")
+        return weights_in_cells(self.points, self.cells, points)

@@ -1,0 +1,56 @@
+"""Error bounds of symmetric problems: every term is positive semidefinite, so that one factor bounds the whole sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parasol.checks import check_finite, check_shape
+from parasol.errors import InputError
+from parasol.runtime.certificate import Constants
+from parasol.runtime.residuals import WeightedResidual
+
+
+@dataclass(frozen=True, eq=False)
+class MinTheta:
+    """||e|| ≤ C_k ||r||_{A_k⁻¹} / α_k(μ), where A_k = Σ_q θ_kq A_q, α_k(μ) = min_q θ_q(μ) / θ_kq and ||u|| ≤ C_k ||u||_{A_k}.
+
+    With symmetric positive semidefinite A_q, A_μ ≥ α_k(μ) A_k. Residuals have to be measured in the norm of A_k⁻¹. Of several
+    references the one with the least ratio of largest and smallest θ_q(μ) / θ_kq counts.
+
+    >>> found = MinTheta(np.array([[1.0, 1.0]]), np.array([1.0])).constants(np.array([[0.5, 2.0], [-1.0, 1.0]]))
+    >>> found.sigma, found.rigorous
+    (array([0.5, 0. ]), array([ True, False]))
+    """
+
+    thetas: np.ndarray  # (n_references, Q_A), positive
+    embeddings: np.ndarray  # (n_references,): the C_k
+
+    def __post_init__(self):
+        n = check_finite(check_shape(self.thetas, (None, None), "thetas"), "thetas").shape[0]
+        check_finite(check_shape(self.embeddings, (n,), "embeddings"), "embeddings")
+        if not n or np.any(self.thetas <= 0) or np.any(self.embeddings <= 0):
+            raise InputError("the references of a bound by the least theta are positive.")
+
+    @property
+    def n_anchors(self) -> int:
+        """Number of references."""
+        return len(self.thetas)
+
+    @property
+    def sigmas(self) -> np.ndarray:
+        """(n_references, n_references): each has a preconditioner of its own."""
+        return np.eye(len(self.thetas))
+
+    def constants(self, theta: np.ndarray, residuals: Sequence[WeightedResidual] = ()) -> Constants:
+        """The reference for θ (n_samples, Q_A), α_k / C_k, and where it is positive."""
+        ratio = theta[:, None, :] / self.thetas
+        least, most = ratio.min(axis=2), ratio.max(axis=2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.where(least > 0, most / least, np.inf)
+        choice = np.argmin(spread, axis=1)
+        alpha = least[np.arange(len(theta)), choice]
+        sigma = np.maximum(alpha, 0.0) / self.embeddings[choice]
+        return Constants(choice, sigma, alpha > 0, np.ones(len(theta)))
