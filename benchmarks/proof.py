@@ -2,7 +2,7 @@
 
     python benchmarks/proof.py [--nodes 500] [--modes 5] [--n 40] [PROBLEM ...]
 
-For every problem: unknowns, factorisations and seconds of the constants, the part of 2000 sampled parameters that is proven,
+For every problem: unknowns, factorisations and processor seconds of the constants, the part of 2000 sampled parameters that is proven,
 and over n fresh full solves the least, median and largest ratio of proven bound and error of a reduced model with few modes
 (so few that errors are far from rounding; those below 1e-9 are left out). `--nodes 0` takes the default nodes.
 """
@@ -54,9 +54,9 @@ def row(name: str, problem: ps.Problem, nodes: int, modes: int, n: int) -> str:
     model = ps.discretize(problem, *([ps.scatter(problem.domain, n_nodes=nodes)] if nodes else []))
     snapshots = ps.solve_many(model, ps.sample(model, 4 * modes))
     basis = ps.pod(snapshots, n_modes=modes)
-    start = time.perf_counter()
+    start = time.process_time()
     prepared = prepare(model)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     pde_modes = model.layout.unknowns(basis.modes.T, basis.hidden.T).T
     reduced = prepared.reduced(basis, prepared.builders(pde_modes))
     truth = ps.solve_many(model, ps.sample(model, n, design="random", rng=71))

@@ -115,6 +115,7 @@ def norm_after(
     root: Root,
     free: np.ndarray,
     stretch: Stretch | None = None,
+    rng: np.random.Generator | None = None,
     *,
     rows: bool = False,
 ) -> float:
@@ -122,7 +123,8 @@ def norm_after(
 
     With `rows` it is that of ||S R A_j⁻¹ B S⁻¹||.
     """
-    return _norm_after(_products(factors, matrix, root, free, stretch, rows=rows), free)[0]
+    products = _products(factors, matrix, root, free, stretch, rows=rows)
+    return _norm_after(products, free, rng or np.random.default_rng(0))[0]
 
 
 def centred_norm(
@@ -130,19 +132,21 @@ def centred_norm(
     matrix: sparse.csr_array,
     root: Root,
     free: np.ndarray,
-    stretch: Stretch | None = None,
+    stretch: Stretch | None,
+    rng: np.random.Generator,
 ) -> tuple[float, float]:
     """A number c and an upper bound of ||K − c|| for the map K of `norm_after`, which is less than ||K|| where c ≠ 0.
 
     Of a map with the spectrum 0 … κ that is the half, and σ_min(1 + δK) ≥ |1 + δc| − |δ| ||K − c|| ≥ 1 for all δ ≥ 0.
     """
     apply, transposed = _products(factors, matrix, root, free, stretch)
-    plain, krylov = _norm_after((apply, transposed), free)
+    plain, krylov = _norm_after((apply, transposed), free, rng)
     middle = krylov.middle
     shifted = lambda x: apply(x) - middle * (free * x)  # noqa: E731
     if abs(middle) < _WORTH * plain:
         return 0.0, plain
-    found, _ = _norm_after((shifted, lambda y: transposed(y) - middle * (free * y)), free)
+    # another start: the centre was found from the first one, and the margin is for starts that do not know the map
+    found, _ = _norm_after((shifted, lambda y: transposed(y) - middle * (free * y)), free, rng)
     return (middle, found) if found < plain else (0.0, plain)
 
 
@@ -173,9 +177,9 @@ def _products(
     return apply, transposed
 
 
-def _norm_after(products: tuple[Product, Product], free: np.ndarray) -> tuple[float, _Krylov]:
+def _norm_after(products: tuple[Product, Product], free: np.ndarray, rng: np.random.Generator) -> tuple[float, _Krylov]:
     """The norm with its margin, and what it was found from."""
-    start = free * np.random.default_rng(0).standard_normal(len(free))  # no direction is missing from it
+    start = free * rng.standard_normal(len(free))  # no direction is missing from it
     found = _bidiagonalised(*products, start)
     if not np.isfinite(found.value):
         raise NoCertificate("a norm for the certificate could not be computed. Is the operator singular here?")
@@ -223,7 +227,7 @@ def cover(
     for index in anchors.begin(n_anchors):
         anchors.add(index)
     reached: list[float] = []
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng([0, 2])
     while True:
         certificate = anchors.certificate()
         lower = certificate.quality(anchors.thetas)
@@ -257,6 +261,8 @@ class _Anchors:
         self.terms = [a if every or not fixed else None for a, fixed in zip(form.operators, constant, strict=True)]
         self.varying = [a for a, fixed in zip(self.terms, constant, strict=True) if a is not None and not fixed]
         self.stretch: Stretch | None = None
+        # every norm has a start of its own, so that none knows its map: earlier norms chose the anchor, and others the centre
+        self.rng = np.random.default_rng([0, 1])
         self.kept: dict[int, Factors] = {}  # of the references
         self.chosen, self.preconditioners, self.weightings = [], [], []
         self.norms, self.centres, self.sigmas, self.own = [], [], [], []
@@ -270,7 +276,7 @@ class _Anchors:
             gaps = np.min(np.sum((self.places[:, None] - self.places[out]) ** 2, axis=2), axis=1)
             if np.max(gaps) > 0:
                 out.append(int(np.argmax(gaps)))
-        rng, maps = np.random.default_rng(0), []
+        rng, maps = np.random.default_rng([0, 3]), []
         for index in out:
             self.kept[index] = self.model.factors(self.candidates[index])
             changes = self.varying
@@ -289,7 +295,7 @@ class _Anchors:
         """Compute the norms at a candidate."""
         factors = self.kept.pop(index, None) or self.model.factors(self.candidates[index])
         found = [
-            (0.0, 0.0) if a is None else centred_norm(factors, a, self.root, self.free, self.stretch)
+            (0.0, 0.0) if a is None else centred_norm(factors, a, self.root, self.free, self.stretch, self.rng)
             for a in self.terms
         ]
         self.centres.append([centre for centre, _ in found])
@@ -302,7 +308,7 @@ class _Anchors:
     def _weighted(self, index: int, factors: Factors) -> tuple[dict[int, float], int]:
         """σ_min(P_k A_j) for the preconditioners that are tried, and which of them is A_j⁻¹ itself, −1 for none."""
         options = {"rows": self.rows is not None}
-        norm = lambda matrix: norm_after(factors, matrix, self.root, self.free, self.stretch, **options)  # noqa: E731
+        norm = lambda matrix: norm_after(factors, matrix, self.root, self.free, self.stretch, self.rng, **options)  # noqa: E731
         if self.rows is not None:
             if not self.preconditioners:
                 self.preconditioners.append(index)

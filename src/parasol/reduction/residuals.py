@@ -39,9 +39,9 @@ class ResidualBuilder:
             kept.orthonormal, kept.triangle = np.linalg.qr(weighted)
 
     @property
-    def orthonormal(self) -> np.ndarray:
-        """The basis of the columns, (n_unknowns, n_rows)."""
-        return self.kept[0].orthonormal
+    def triangle(self) -> np.ndarray:
+        """The columns so far in an orthonormal basis, (n_rows, n_columns)."""
+        return self.kept[0].triangle
 
     def add(self, mode: np.ndarray) -> None:
         """Append the columns A_q v of one mode (n_unknowns,)."""
