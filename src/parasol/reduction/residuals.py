@@ -11,6 +11,8 @@ from parasol.reduction.stretch import Stretch
 from parasol.runtime.residuals import WeightedResidual
 
 _ROUNDING = 32 * np.finfo(float).eps  # relative, of a column of the small system
+# times what a second solve changes: rounding of solves, and what a bound allows for it, here or on another machine
+_USUAL, _MOST = 4, 16
 _DEPENDENT = 1e-13  # a column whose new part is smaller, relative to itself, depends on the others
 
 
@@ -66,10 +68,11 @@ class ResidualBuilder:
             self.kept, outs, [changed] if self.stretch is None else [changed, self.stretch(changed)], strict=True
         ):
             size = np.linalg.norm(some, axis=0)
-            noise = 4 * np.linalg.norm(lost, axis=0) + (_ROUNDING + errors) * size
+            moved = np.linalg.norm(lost, axis=0)
             if kept is self.kept[0] and np.any(size > 0):  # of a full solve, in the norm of the error
-                self.precision = max(self.precision, float(np.max(noise[size > 0] / size[size > 0] - errors[size > 0])))
-            kept.noise = np.append(kept.noise, noise)
+                rounding = _USUAL * moved[size > 0] / size[size > 0] + _ROUNDING
+                self.precision = max(self.precision, float(np.max(rounding)))
+            kept.noise = np.append(kept.noise, _MOST * moved + (_ROUNDING + errors) * size)
         return outs
 
     def residual(self) -> WeightedResidual:
