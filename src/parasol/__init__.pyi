@@ -39,6 +39,7 @@ from parasol.pde.parameters import FunctionParameter as FunctionParameter
 from parasol.pde.parameters import ParameterSpace as ParameterSpace
 from parasol.pde.parameters import parameters as parameters
 from parasol.pde.problem import Dirichlet as Dirichlet
+from parasol.pde.problem import Jump as Jump
 from parasol.pde.problem import Neumann as Neumann
 from parasol.pde.problem import Problem as Problem
 from parasol.pde.problem import Robin as Robin

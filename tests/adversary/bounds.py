@@ -17,6 +17,7 @@ import parasol as ps
 from adversary.families import Draw, family
 from adversary.problems import require
 from parasol.reduction.affine import affine_form
+from parasol.reduction.reduced import prepare
 
 _ROUNDING = 1e-9  # relative, by which an error may exceed its bound
 _STEPS = 5  # of the search for a parameter with a bound too small
@@ -140,7 +141,7 @@ def _certified(draw: Draw, model) -> tuple[ps.Surrogate, str]:
     n_modes = int(rng.integers(2, 9))
     n_anchors = int(rng.choice([4, 15, 40]))
     if way == "learn":
-        return ps.learn(model, float(10.0 ** -rng.integers(2, 6)), recipe="polynomial", solves=25), way
+        return ps.learn(model, float(10.0 ** -rng.integers(2, 6)), recipe="polynomial", solves=25, proof=True), way
     if way in ("greedy", "rough map"):
         reduced = ps.greedy(model, n_modes=n_modes, n_anchors=n_anchors).reduced
     else:
@@ -182,7 +183,7 @@ class Trial:
         weights = self.surrogate.basis.weights
         weights = np.ones(answer.values.shape[1]) if weights is None else weights
         bounds, kinds = answer.bounds, np.array(answer.bound_kind)
-        require(set(kinds) <= {"proven", "estimated"}, f"the kinds are {set(kinds)}")
+        require(set(kinds) <= {"proven", "probable", "estimated"}, f"the kinds are {set(kinds)}")
         require(np.array_equal(kinds == "proven", bounds.rigorous), "bound_kind and rigorous disagree")
         require(not np.any(np.isnan(bounds.values) | np.isnan(bounds.relative)), "a bound is NaN")
         ratios = np.zeros(len(mus))
@@ -292,11 +293,16 @@ def _constants_hold(model, reduced, mus: np.ndarray) -> None:
     form = affine_form(model)
     free = ~(model.terms.pattern.stated & ~np.any(form.loads != 0, axis=0))  # the others are zero in every solution
     constants = reduced.certificate.constants(reduced.operator_theta(mus))
+    stretch = prepare(model, n_anchors=20).covered.stretch  # as of `ps.greedy`: the norm that the constants are about
+    larger = np.eye(model.n_unknowns) if stretch is None else stretch(np.eye(model.n_unknowns))
+    larger = larger[np.ix_(free, free)]
+    require((stretch is not None) == bool(reduced.strong), "a larger norm, but no residuals in it, or the other way")
     for mu, frame, sigma in zip(
         mus[constants.rigorous], constants.choice[constants.rigorous], constants.sigma[constants.rigorous], strict=True
     ):
         a, reference = (model.operator(m).toarray()[np.ix_(free, free)] for m in (mu, reduced.residuals[frame].mu))
-        least = float(np.linalg.svd(np.linalg.solve(reference, a), compute_uv=False)[-1])
+        seen = larger @ np.linalg.solve(reference, a) @ np.linalg.inv(larger)
+        least = float(np.linalg.svd(seen, compute_uv=False)[-1])
         require(
             sigma <= least * (1 + 1e-6),
             f"a proven constant is {sigma:.4g}, the smallest singular value {least:.4g} at {mu}",

@@ -144,7 +144,7 @@ def test_coefficients_that_the_equation_does_not_separate(show):
 def test_a_guessed_constant_is_called_one(show, helmholtz, model):
     # two anchors prove the constant near them only
     known = helmholtz.reduced.certificate
-    few = replace(known, thetas=known.thetas[:2], norms=known.norms[:2], sigmas=known.sigmas[:2])
+    few = replace(known, **{name: getattr(known, name)[:2] for name in ("thetas", "norms", "sigmas", "centres", "own")})
     surrogate = replace(helmholtz, reduced=replace(helmholtz.reduced, certificate=few))
     mus = np.vstack([ps.sample(model, 12, rng=3), helmholtz.reduced.residuals[0].mu])  # the last is an anchor
     tab = show(surrogate)

@@ -14,6 +14,7 @@ from parasol.delivery.page import bounds, contents
 from parasol.fitting.fit import surrogate_without_map
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.greedy import search
+from parasol.runtime.defects import Defects
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def check_same(tab, surrogate, mus, inputs=None, close=1e-9):
             off = answer.quantity_bounds[name][i]
             assert q["value"] == pytest.approx(answer.quantities[name][i], rel=1e-9, abs=1e-9 * size[i])
             assert q["estimate"] == pytest.approx(answer.quantity_estimates[name][i], rel=max(close, 1e-6))
-            more = surrogate.quantities.norms[surrogate.quantities.names.index(name), 0] * lost[i]
+            place = surrogate.quantities.names.index(name)
+            more = surrogate.quantities.bounds(lost[i : i + 1], mus[i : i + 1])[place, 0, 0]
             assert off * (1 - 1e-6) <= q["bound"] <= (off + more) * (1 + 1e-6)
         assert error["estimate"]["relative"] == pytest.approx(estimates[i] / size[i], rel=close)
     return answer
@@ -73,6 +75,33 @@ def test_the_page_says_what_python_says(show, kind, tmp_path):
     assert ("proven" in answer.bound_kind) == (kind == "proven")
     assert set(answer.quantities) == {"average", "at the centre"}
     assert answer.quantity_estimates is not None
+
+
+def test_fluxes_of_materials_that_are_parameters(show, tmp_path):
+    """Quantities whose weights depend on parameters, with what the residual says of them."""
+    x, y = ps.coordinates("x y")
+    a, b = ps.parameters(a=(0.2, 5.0, "log"), b=(0.5, 2.0))
+    u = ps.unknown("u", x, y)
+    domain = ps.Box((0, 0), (1, 1)).regions(low=x < 0.5)
+    equation = ps.Eq(-ps.divergence(ps.by_region(low=a, otherwise=b) * ps.gradient(u)), exp(x) * y)
+    quantities = {"bottom": ps.Flux("bottom"), "mean": ps.Average(), "all": ps.Flux()}
+    problem = ps.Problem(domain, equation, ps.Dirichlet(0), quantities=quantities)
+    surrogate = grown(ps.discretize(problem, ps.scatter(domain, n_nodes=250)), 3)
+    mus = ps.sample(surrogate.solver, 6, rng=3)
+    for each in (surrogate, ps.fit(surrogate.reduced, "polynomial", n_labels=100)):
+        answer = check_same(show(ps.load(ps.save(each, tmp_path / "layers.parasol"))), each, mus, close=1e-7)
+        assert answer.quantity_estimates is not None
+
+
+def test_the_solver_s_own_error_by_the_coefficients(show):
+    """As it is known where elements were used: two unknown functions, one of them smaller, and none of size 0."""
+    rng, known = np.random.default_rng(0), estimated.with_map()
+    defects = Defects(1e-3 * rng.normal(size=(2, 3, known.basis.n_modes)), rng.normal(size=(2, 4, known.basis.n_modes)))
+    surrogate, mus = replace(known, discretisation=defects), ps.sample(estimated.model(), 4, rng=3)
+    tab, wanted = show(surrogate), surrogate(mus).discretisation
+    for mu, own in zip(mus, wanted, strict=True):
+        found = tab.evaluate("x => window.parasol.answer(x)", mu.tolist())
+        assert found["discretisation"] == pytest.approx(own, rel=1e-9)
 
 
 def test_preconditioners_take_turns_across_a_resonance(show):
@@ -187,3 +216,17 @@ def test_errors_to_be_expected_of_a_nonlinear_problem(show):
         assert found["bound"]["estimate"]["relative"] == pytest.approx(answer.estimate, rel=1e-2, abs=1e-6)
         tab.evaluate("x => window.parasol.set(x)", mu)
         assert "95 % probability" in tab.inner_text("#error")
+
+
+def test_bounds_from_few_samples_are_pythons(show):
+    rng, t = np.random.default_rng(4), np.linspace(0, 1, 15)
+    mus = rng.uniform(0.1, 1.0, (12, 2))
+    values = np.stack([np.exp(mus @ [[1.0], [2.0]] * t), 1e4 * np.sin(mus[:, :1] + t)], axis=2)
+    surrogate = ps.fit_snapshots(mus, values, "gaussian process", level=0.9)
+    assert surrogate.jackknife is not None
+    tab = show(surrogate)
+    for mu in mus[:3]:
+        found = tab.evaluate("x => window.parasol.answer(x)", mu.tolist())["bound"]
+        # the page's modes are in single precision, and what that costs belongs to the bound
+        assert 0 <= found["relative"] - surrogate(mu).bound < 1e-5
+    assert "90 % probability" in tab.inner_text("#error")

@@ -21,6 +21,7 @@ def offline(tmp_path_factory):
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_offline_figures(offline):
     assert offline["pod"]["n_modes"]["1e-06"] >= 10
     assert offline["reduced"]["solve"]["over_projection"] < 1.3 < offline["reduced"]["none"]["over_projection"]

@@ -96,6 +96,7 @@ def test_helmholtz_from_few_solves(folder):
     assert results["hypotheses"]["preconditioned"]["alpha_over_beta"] < results["hypotheses"]["raw"]["alpha_over_beta"]
 
 
+@pytest.mark.slow
 def test_helmholtz_with_the_paper_s_data_shares_solves_and_remembers_maps(folder):
     store = folder / "snapshots"
     out, results = quickly(folder, "helmholtz", "best")
@@ -114,6 +115,7 @@ def test_helmholtz_with_the_paper_s_data_shares_solves_and_remembers_maps(folder
         assert again["solvers"][name]["fit_seconds"] == results["solvers"][name]["fit_seconds"]
 
 
+@pytest.mark.slow
 def test_sine_gordon(folder):
     out, results = quickly(folder, "sine-gordon", "best")
     check_promises(out, results, "sine-gordon", "best")
@@ -124,6 +126,7 @@ def test_sine_gordon(folder):
     assert results["certificate"]["kind"] == "conformal"
 
 
+@pytest.mark.slow
 def test_schrodinger(folder):
     out, results = quickly(folder, "schrodinger", "few")
     check_promises(out, results, "schrodinger", "few")

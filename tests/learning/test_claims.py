@@ -145,6 +145,17 @@ def test_a_bound_below_the_tolerance_says_that_its_level_is_the_reason():
     assert surrogate.facts["learn"]["limit"] == "solves, then level"
 
 
+@pytest.mark.parametrize("n", [8, 10, 14])
+def test_with_few_solves_there_is_a_bound_at_the_level_they_allow(n):
+    with pytest.warns(ps.ParasolWarning, match="not met"):
+        surrogate = learn(Wave(), 1e-9, solves=n, **quick)
+    account, fresh = surrogate.facts["learn"], surrogate.conformal.n_calibration
+    assert account["solves"] == n
+    assert fresh >= n // 4
+    assert account["level"] == surrogate.conformal.level == highest_level(fresh)
+    assert np.isfinite(surrogate([2.0, 0.5]).bound)
+
+
 # ---- met ------------------------------------------------------------------------------------------------------------
 def test_total_counts_both_errors():
     layer = ps.load_problem("reaction-layer")

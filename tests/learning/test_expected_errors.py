@@ -56,7 +56,7 @@ def test_the_level_holds_whatever_the_difficulties_say(learned):
     """A useless map of difficulties makes bounds wide or narrow, never wrong more often than said."""
     rng, hits = np.random.default_rng(3), []
     wild = StoredMap(Program((Affine(np.array([[3.0, -2.0]]), np.array([0.5])),)), "wild")
-    plain = replace(learned, conformal=None, difficulty=None)
+    plain = replace(learned, conformal=None, difficulty=None, parts=None)
     for _ in range(300):
         mus = learned.parameters.from_unit(rng.random((40, 2)))
         errors = rng.exponential(1e-3, 40) * mus[:, 0]

@@ -115,6 +115,7 @@ def test_one_sided_slopes_are_refused_in_space():
     ps.discretize(ps.Problem(box, equation, ps.Dirichlet(0)), nodes, neumann="one-sided")
 
 
+@pytest.mark.slow
 def test_the_flux_past_a_thin_baffle_at_the_default_nodes():
     """An insulated baffle leaves a quarter of the box open; it was -102.6.
 

@@ -177,10 +177,12 @@ def test_own_data_and_own_regressor(snapshots, truth):
     own = ps.fit_snapshots(mus, solutions, Nearest(), n_modes=12, ranges=ranges)
     assert found.conformal.quantile < own.conformal.quantile
     assert own.gradient(mus[0]).shape == (300, 2)  # by differences
-    with pytest.warns(ps.ParasolWarning, match="too few"):
-        few = ps.fit_snapshots(mus[:20], solutions[:20], "linear", n_modes=3)
+    few = ps.fit_snapshots(mus[:20], solutions[:20], "linear", n_modes=3)
+    assert few.conformal.refitted  # too few to keep some aside
+    assert few(mus[0]).bound > few.conformal.quantile
+    without = ps.fit_snapshots(mus[:20], solutions[:20], "linear", n_modes=3, level=None)
     with pytest.raises(ps.ParasolError, match="nothing is known about the errors"):
-        _ = few(mus[0]).bound
+        _ = without(mus[0]).bound
 
 
 def test_labels_from_full_solves(snapshots, truth, model):

@@ -70,6 +70,7 @@ def test_areas_of_a_cylinder(nodes, part, area):
     assert surface_points(nodes, part).weights.sum() == pytest.approx(area, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_poisson_on_a_cylinder(nodes):
     """Slopes on the wall, values on the lids: as good as on a box, and the errors fall."""
     u, exact = ps.unknown("u", x, y, z), 2 + sp.sin(x + y / 2) * sp.exp(z / 2) + x * z + x**2

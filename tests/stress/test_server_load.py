@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+import pytest
 
 import malformed
 import parasol as ps
@@ -55,6 +56,7 @@ def test_malformed_requests_are_all_refused():
     assert {400, 404, 405, 406, 413, 415, 422} <= set(seen), seen
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_under_load(tmp_path):
     path = tmp_path / "load.json"
     words = [sys.executable, str(SCRIPT), "--requests", str(N_REQUESTS), "--quick", "--json", str(path)]

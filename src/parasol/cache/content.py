@@ -30,17 +30,18 @@ _ABSTRACT = ("abc", "typing", "parasol")  # where classes come from that add onl
 _WRAPPED = ("__func__", "fget", "func", "__wrapped__")  # where methods, properties and cached functions keep a function
 
 
-def content_hash(value: object) -> str:
+def content_hash(value: object, *, ranges: bool = True) -> str:
     """SHA-256 of what a value holds: class and every field of a dataclass, every attribute of another object.
 
     Dataclass fields with the metadata `{"hashed": False}` are left out: caches that change no answer. Functions and classes
     of the user count by their code and by what that code names; those of installed packages by their name, and files by
-    their path. Mappings and sequences count in their order, parameters by name, range and order of declaration.
+    their path. Mappings and sequences count in their order, parameters by name, range and order of declaration; the ranges
+    do not count with `ranges=False`, where only the answers at given parameters matter.
 
     >>> content_hash([1, "a"]) == content_hash([1, "a"]), content_hash([1, "a"]) == content_hash((1, "a"))
     (True, False)
     """
-    encoder = _Encoder()
+    encoder = _Encoder(ranges)
     try:
         root = encoder.digest(value)
     except RecursionError:
@@ -76,7 +77,8 @@ def _join(kind: str, head: object, parts: Iterable[bytes] = ()) -> bytes:
 class _Encoder:
     """Hashes by content, each object once; an object within itself counts by how many levels up it is."""
 
-    def __init__(self):
+    def __init__(self, ranges: bool = True):
+        self.ranges = ranges
         self.known: dict[int, tuple[bytes, object]] = {}  # with the objects, so that nothing else gets their address
         self.open: dict[int, int] = {}
         self.dummies: dict[sympy.Dummy, int] = {}
@@ -133,7 +135,7 @@ class _Encoder:
 
     def _alone(self, value) -> bytes:
         """The hash of a member of a set, which must not depend on the members met before it."""
-        inner = _Encoder()
+        inner = _Encoder(self.ranges)
         inner.ranks, inner.path = self.ranks, self.path
         return inner.digest(value)
 
@@ -164,6 +166,8 @@ class _Encoder:
         """A symbol by its name, its assumptions and what else it knows, such as the range of a parameter."""
         known = dict(getattr(symbol, "__dict__", {}))
         rank = known.pop("rank", None)
+        if not self.ranges:
+            known = {name: held for name, held in known.items() if name not in getattr(symbol, "of_range", ())}
         if isinstance(symbol, sympy.Dummy):  # numbered in each process
             known["number"] = self.dummies.setdefault(symbol, len(self.dummies))
         head = (symbol.name, sorted(symbol.assumptions0.items()))
@@ -221,6 +225,7 @@ class _Encoder:
             return self._mapping("object", attributes_of(value), kind.hex())
         if dataclasses.is_dataclass(value):
             fields = [f for f in dataclasses.fields(value) if f.metadata.get("hashed", True)]
+            fields = [f for f in fields if self.ranges or f.name not in getattr(value, "of_range", ())]
             head = (kind.hex(), getattr(type(value), "computed_by", ""))
             return self._mapping("fields", {f.name: getattr(value, f.name) for f in fields}, head)
         return self._reduced(value, kind)

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
+from parasol.fitting.calibration import with_parts
 from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
 from parasol.fitting.groups import drawn_at_random, group_labels
+from parasol.fitting.jackknife import Samples, with_jackknife
 from parasol.fitting.maps import Recipe
 from parasol.fitting.units import field_labels, field_weights, warn_of_units
 from parasol.reduction.pod import pod
@@ -55,7 +57,8 @@ def fit_snapshots(
     `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`, in the inner product with `weights` (n_values,).
     A fifth of the samples, chosen at random, is kept aside for a conformal bound at the `level`, which holds for parameters
     from the distribution of the samples, if these were drawn at random: of Sobol points or a Latin hypercube it is an
-    estimate. None keeps none. Rows that belong together, the times of one trajectory for instance, have equal labels in
+    estimate. None keeps none. Where too few would be left to learn from, all are, and fits that leave one out at a time give
+    the bound: n samples allow a level of n / (n + 1) at most (see `Jackknife`). Rows that belong together, the times of one trajectory for instance, have equal labels in
     `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
     `quantities` names what is wanted of a solution: weights (n_values,) each.
 
@@ -89,17 +92,26 @@ def fit_snapshots(
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
     labels = Labels(mus[~aside], basis.project(solutions[~aside]))
     surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
+    rows = []
     if quantities:
         rows = [check_shape(w, (basis.n_values,), f"weights of the quantity {n!r}") for n, w in quantities.items()]
         wanted = quantities_of(tuple(quantities), np.array(rows), basis.modes, weights)
         surrogate = replace(surrogate, quantities=wanted)
-    if group is None or level is None or not aside.any():
+    if group is None or level is None:
         return surrogate
-    errors = accuracy(surrogate, as_snapshots(mus[aside], solutions[aside]), fields=fields).errors
+    if not aside.any():
+        drawn = drawn_at_random(mus, parameters, group)
+        space = space_of if ranges is None else (lambda _: parameters)
+        options = {"level": level, "drawn": drawn, "tolerance": tolerance, "n_modes": n_modes, "rng": rng}
+        return with_jackknife(surrogate, Samples(mus, solutions, group, fields, space), recipe, **options)
+    held_out = as_snapshots(mus[aside], solutions[aside])
+    errors = accuracy(surrogate, held_out, fields=fields).errors
     worst = np.zeros(int(group.max()) + 1)
     np.maximum.at(worst, group[aside], errors)
     drawn = drawn_at_random(mus, parameters, group)
-    return replace(surrogate, conformal=conformal_bound(worst[np.unique(group[aside])], level=level, drawn=drawn))
+    conformal = conformal_bound(worst[np.unique(group[aside])], level=level, drawn=drawn)
+    wanted = np.array(rows) if quantities else None
+    return with_parts(replace(surrogate, conformal=conformal), held_out, wanted, level=level, group=group[aside])
 
 
 def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mapping[str, tuple] | None]:
@@ -164,12 +176,4 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
 def _n_aside(n: int, level: float) -> int:
     """A fifth of the samples, or as many as the level needs; none where that would leave too few to learn from."""
     needed = max(n // 5, int(np.ceil(level / (1 - level) - 1e-9)))
-    if 2 * needed <= n:
-        return needed
-    warnings.warn(
-        f"{n} samples are too few to keep aside the {needed} that a bound at level {level:g} needs: there will be none. "
-        "Give more samples, or a lower level.",
-        ParasolWarning,
-        stacklevel=3,
-    )
-    return 0
+    return needed if 2 * needed <= n else 0

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from parasol import __version__
 from parasol.checks import check_count, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
+from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.groups import drawn_at_random
 from parasol.fitting.layouts import layout_of
 from parasol.fitting.maps import Recipe, fit_map, predictions
@@ -33,7 +34,7 @@ from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
-from parasol.runtime.products import MatrixProduct
+from parasol.runtime.products import MatrixProduct, Weights, first_part
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.reduced import ReducedModel
@@ -230,7 +231,7 @@ class Accuracy:
 
 
 def accuracy(
-    surrogate: Surrogate, truth: Snapshots, *, fields: ArrayLike | None = None, weights: np.ndarray | None = None
+    surrogate: Surrogate, truth: Snapshots, *, fields: ArrayLike | None = None, weights: Weights | None = None
 ) -> Accuracy:
     """Measure a surrogate on snapshots it has not seen, a chunk at a time; of `fields`, as in `fit_snapshots`, the worst.
 
@@ -247,8 +248,8 @@ def accuracy(
         stop = start + len(block)
         gap = surrogate.basis.lift(coefficients[start:stop]) - block
         errors.append(surrogate.basis.norm(gap) / surrogate.basis.norm(block))
-        if labels is not None and weights is not None:
-            errors[-1] = np.maximum(errors[-1], field_errors(gap, block, labels, weights))
+        if labels is not None and isinstance(weights, np.ndarray):
+            errors[-1] = np.maximum(errors[-1], np.max(field_errors(gap, block, labels, weights), axis=1))
         floors.append(surrogate.basis.projection_errors(block))
         start = stop
     return Accuracy(np.concatenate(errors), np.concatenate(floors))
@@ -285,7 +286,9 @@ def calibrate(
         raise InputError("calibrate needs snapshots that nothing else has seen: ps.calibrate(surrogate, snapshots).")
     errors = accuracy(surrogate, held_out, fields=fields).errors
     drawn = drawn_at_random(held_out.mus, surrogate.parameters)
-    return replace(surrogate, conformal=conformal_bound(errors, level=level, drawn=drawn))
+    plain = {"difficulty": None, "jackknife": None, "parts": None}  # of an earlier bound
+    surrogate = replace(surrogate, conformal=conformal_bound(errors, level=level, drawn=drawn), **plain)
+    return with_parts(surrogate, held_out, quantity_weights(surrogate.solver), level=level)
 
 
 calibrated = calibrate  # its name in version 0.1.0
@@ -318,14 +321,18 @@ def _with_model(surrogate: Surrogate, model: Model | None) -> Surrogate:
     quantities, basis = None, surrogate.basis
     if model.problem.quantities:
         wanted = model.quantities
-        inverse = root_of(model, basis.weights).back_transposed if isinstance(basis.weights, MatrixProduct) else None
-        norms = None if inverse is None else np.linalg.norm(inverse(wanted.rows.T), axis=0)
-        quantities = quantities_of(wanted.names, wanted.rows, basis.modes, basis.weights, norms=norms)
+        norms = None
+        if isinstance(basis.weights, MatrixProduct):
+            root = root_of(model, first_part(basis.weights, model.n_unknowns))
+            norms = np.linalg.norm(root.back_transposed(wanted.rows.T), axis=0)
+        options = {"mixing": wanted.mixing, "norms": norms}
+        quantities = quantities_of(wanted.names, wanted.rows, basis.modes, basis.weights, **options)
     versions = {"parasol": __version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {**problem_words(model.problem), **surrogate.facts, "made_with": versions}
     readout = None
     if isinstance(model, AffineModel) and model.places is not None:
-        readout = np.concatenate(list(model.layout.fields(basis.modes.T).values()), axis=1).T.copy()
+        at_times = basis.modes.T.reshape(basis.n_modes, -1, model.n_unknowns)
+        readout = np.stack(list(model.layout.fields(at_times).values()), axis=2).reshape(basis.n_modes, -1).T.copy()
     return replace(
         surrogate, layout=layout_of(model), solver=model, quantities=quantities, facts=facts, readout=readout
     )

@@ -16,7 +16,14 @@ def layout_of(model: Model) -> Layout:
     if isinstance(model, AffineModel):
         names = tuple(model.places) if model.places is not None else model.problem.names
         n_points = 0 if model.points is None else len(model.points)
-        return Layout(names=names, points=model.points, n_interior=n_points, cells=model.cells)
+        return Layout(
+            names=names,
+            points=model.points,
+            n_interior=n_points,
+            times=model.problem.times,  # type: ignore[arg-type]
+            time="t" if model.problem.time is None else str(model.problem.time),
+            cells=model.cells,
+        )
     problem, nodes = model.problem, model.nodes
     named = tuple(map(str, problem.coordinates))
     return Layout(
@@ -33,4 +40,5 @@ def layout_of(model: Model) -> Layout:
         if nodes.touches is None
         else tuple(RegionNodes(outline_of(own.domain), members) for members, own in of_regions(nodes)),
         cells=None if model.elements is None else model.elements.cell_nodes,
+        jumps=bool(model.jumps),
     )

@@ -9,10 +9,10 @@ import numpy as np
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis
-from parasol.runtime.products import check_weights, energies
+from parasol.runtime.jackknife import LEAST
+from parasol.runtime.products import MatrixProduct, Weights, check_weights, energies, single_weights
 
 _OTHER_UNIT = 1e3  # between the sizes of two groups of values, with nothing between, that make them fields of two units
-_SMALLEST = 1e-3  # of its usual size: relative to less than that no error of a field is measured
 
 
 def field_labels(fields, n_values: int) -> np.ndarray | None:
@@ -31,7 +31,7 @@ def field_labels(fields, n_values: int) -> np.ndarray | None:
 
 def unknown_labels(model) -> np.ndarray | None:
     """The labels of values by unknown function, (n_values,), as in `field_labels`; None where there is one function."""
-    if not isinstance(model, Model) or len(model.problem.names) < 2:
+    if not isinstance(model, Model) or len(model.problem.names) < 2 or model.product is not None:
         return None
     n_times = 1 if model.problem.times is None else len(model.problem.times)
     return np.tile(np.repeat(np.arange(len(model.problem.names)), model.n_nodes), n_times)
@@ -47,7 +47,7 @@ def field_weights(
     >>> field_weights(np.array([[1e-4, 3e8, 4e8]]), np.array([0, 1, 1])).round(22)
     array([1.e+08, 4.e-18, 4.e-18])
     """
-    given = np.ones(len(labels)) if weights is None else check_weights(weights, len(labels))
+    given = np.ones(len(labels)) if weights is None else single_weights(weights, len(labels))
     parts = [_energy(solutions, given, labels == label) for label in range(int(labels.max()) + 1)]
     size = np.array([np.mean(part) for part in parts])
     size[size <= least**2 * np.max(size)] = np.max(size) or 1.0  # of a field that is zero any weight will do
@@ -55,15 +55,15 @@ def field_weights(
 
 
 def field_errors(gap: np.ndarray, truth: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The largest relative error of any field, (n,) of (n, n_values), in the inner product of `field_weights`.
+    """The relative error of each field, (n, n_fields) of (n, n_values), in the inner product of `field_weights`.
 
     A field that is less than a thousandth of its usual size at some parameter is taken for that thousandth there.
     """
     errors = []
     for label in range(int(labels.max()) + 1):
         size, error = (np.sqrt(_energy(values, weights, labels == label)) for values in (truth, gap))
-        errors.append(error / np.maximum(size, _SMALLEST))
-    return np.max(errors, axis=0)
+        errors.append(error / np.maximum(size, LEAST))
+    return np.stack(errors, axis=1)
 
 
 def _energy(values: np.ndarray, weights: np.ndarray, here: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def _energy(values: np.ndarray, weights: np.ndarray, here: np.ndarray) -> np.nda
 
 def warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray) -> None:
     """An unknown that is much smaller than another hardly counts in the norm in which errors are measured."""
-    if model is None or len(model.problem.names) < 2:
+    if model is None or len(model.problem.names) < 2 or isinstance(basis.weights, MatrixProduct):
         return
     names = model.problem.names
     modes = basis.modes if basis.weights is None else basis.modes * np.sqrt(basis.weights)[:, None]
@@ -89,15 +89,15 @@ def warn_of_fields(model: Model | None, basis: Basis, coefficients: np.ndarray) 
         )
 
 
-def warn_of_units(solutions: np.ndarray, weights: np.ndarray | None) -> None:
+def warn_of_units(solutions: np.ndarray, weights: Weights | None) -> None:
     """Values whose sizes fall into groups far apart are fields of different units, and only the largest is learned."""
     # divided first: the square of a large number may be no number any more
     largest = float(np.max(np.abs(solutions), initial=0.0))
     if largest == 0.0:
         return
     size = largest * np.sqrt(np.mean((solutions / largest) ** 2, axis=0))
-    if weights is not None:
-        size = size * np.sqrt(check_weights(weights, solutions.shape[1]))
+    if weights is not None and not isinstance(weights, MatrixProduct):
+        size = size * np.sqrt(check_weights(weights, solutions.shape[1]))  # type: ignore[arg-type]
     size = np.sort(size[size > 1e-15 * size.max()])  # what is smaller is rounding, of zero
     if len(size) < 2 or np.max(size[1:] / size[:-1]) <= _OTHER_UNIT:
         return

@@ -86,7 +86,12 @@ def compare(
             reason = str(error)
             continue
         coarse_values = looked[at].reshape(-1, n_fields, coarse.n_nodes)
-        fine_values = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(coarse_values.shape)
+        if fine.jumps:
+            mu = fine.inputs.check_one(pairs[at][1], extrapolate=True)
+            found = fine.interpolated(better, coarse.nodes.points, weights, mu, coarse.first_regions)
+        else:
+            found = (weights @ better.reshape(-1, fine.n_nodes).T).T
+        fine_values = found.reshape(coarse_values.shape)
         size = np.linalg.norm(fine_values) or 1.0
         errors.append(np.linalg.norm(coarse_values - fine_values) / size)
         local += np.sum((coarse_values - fine_values) ** 2, axis=(0, 1)) / size**2

@@ -10,28 +10,40 @@ import numpy as np
 from parasol.errors import SolveFailed, TooFewSamples
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.learning.solves import SolveCache
-from parasol.pde.discretisation import error_of
+from parasol.pde.discretisation import changed_by_degree, error_of
 from parasol.pde.model import Model
+from parasol.pde.steady import relative_error
+from parasol.runtime.defects import Defects
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, StoredMap
 from parasol.runtime.surrogate import Surrogate
 
 _MOST = 24  # solves whose error is estimated, each at the cost of a factorisation
 _FEWEST = 6  # from which an interpolation is worth it
+_RANK = 1e-9  # relative: singular values of the solves' coefficients below are rounding
+_PER_DEGREE = 4  # solves that one with elements of one degree more may take the time of
+_MOST_FOLDS = 20  # into which solves are divided that are left out in turn
+_FACTOR, _SHARE = 3.0, 0.75  # how near their errors are to be, and at what part of them
 _LEAST = 1e-16  # an error of 0 has no logarithm
 
 
 def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
-    """The surrogate with a map of the discretisation error over its box, from the full solves that were made for it.
+    """The surrogate with the discretisation error over its box, from the full solves that were made for it.
 
-    Of these, some that are far from each other are taken, at most 24. The logarithm of the estimates is interpolated by
+    With elements it is what one degree more changes, as a linear function of the solution (`_by_coefficients`). Else some
+    solves that are far from each other are taken, at most 24, and the logarithm of the estimates is interpolated by
     a Gaussian process; functions among the parameters have no such map, the largest estimate stands for all. Problems
     in time, solvers of one's own and nodes that are too few for the estimate leave the surrogate as it is.
     """
     model = cache.solver
     if not isinstance(model, Model) or model.problem.time is not None:
         return surrogate
-    if not len(cache.sizes()[0]) or cache.limits.left < 2 * _MOST * cache.cost or model.between is None:
+    if not len(cache.sizes()[0]) or cache.limits.left < 2 * _MOST * cache.cost:
+        return surrogate
+    found = None if model.elements is None else _by_coefficients(surrogate, model, cache)
+    if found is not None:
+        return replace(surrogate, discretisation=found)
+    if model.elements is None and model.between is None:
         return surrogate
     mus, logs = _estimates(surrogate, model, cache)
     if not len(mus):
@@ -42,9 +54,54 @@ def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
         with suppress(TooFewSamples):
             fitted = GaussianProcess(kernel="matern52", trend_degree=0).fit(x, logs[:, None])
     if fitted is None:
-        program = Program((Affine(np.zeros((1, x.shape[1])), np.array([np.max(logs)])),))
-        fitted = StoredMap(program, "constant")
+        fitted = _constant(surrogate, np.max(logs))
     return replace(surrogate, discretisation=StoredMap.of(fitted))
+
+
+def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> Defects | StoredMap | None:
+    """What one degree more changes, as the linear function of the coefficients that fits the solves at hand.
+
+    A solution u = Σ_j a_j u(μ_j) has about the error Σ_j a_j d(μ_j). Whether that is so is seen at solves that are left out
+    in turn: where it is not, as across a resonance, the largest error stands for all. None where solves are too few.
+    """
+    basis, n_fields = surrogate.basis, len(model.problem.names)
+    solutions, changes, errors = [], [], []
+    for mu in cache.sizes()[0]:
+        values = cache.unknowns(model, mu)
+        with suppress(SolveFailed):  # rounding may make a matrix singular that was not
+            change = changed_by_degree(model, values, mu) if cache.limits.left > _PER_DEGREE * cache.cost else None
+            if change is None or not np.any(values):
+                return None
+            size = np.linalg.norm(values)  # all solutions count the same
+            solutions.append(values / size)
+            changes.append(change / size)
+            errors.append(max(relative_error(model, values, values + change), _LEAST))
+    if len(solutions) < max(2, basis.n_modes):
+        return None
+    c, by_field = basis.project(np.array(solutions)), np.reshape(changes, (len(changes), n_fields, -1))
+    # lengths are all that matters: as many numbers for each change as there are changes
+    rows = _lengths(by_field.transpose(1, 2, 0)).transpose(0, 2, 1)  # (n_fields, n_solves, ·)
+    sizes = _lengths(basis.modes.reshape(n_fields, -1, basis.n_modes))
+
+    def fitted(some: np.ndarray) -> Defects:
+        inverse = np.linalg.pinv(c[some], rcond=_RANK)  # (n_modes, n_some)
+        return Defects(_lengths((inverse @ rows[:, some]).transpose(0, 2, 1)), sizes)
+
+    fold, seen = np.arange(len(c)) % _MOST_FOLDS, np.empty(len(c))
+    for k in range(min(len(c), _MOST_FOLDS)):
+        seen[fold == k] = fitted(fold != k)(c[fold == k])
+    known = np.abs(np.log(np.maximum(seen, _LEAST) / errors)) < np.log(_FACTOR)
+    return fitted(fold >= 0) if np.mean(known) >= _SHARE else _constant(surrogate, float(np.log(np.max(errors))))
+
+
+def _lengths(matrices: np.ndarray) -> np.ndarray:
+    """Matrices R (n, ·, n_columns) with ‖R x‖ = ‖M x‖ for matrices M (n, n_rows, n_columns), of few rows."""
+    return np.array([np.linalg.qr(matrix, mode="r") for matrix in matrices])
+
+
+def _constant(surrogate: Surrogate, log: float) -> StoredMap:
+    """A map that says the same of all parameters."""
+    return StoredMap(Program((Affine(np.zeros((1, surrogate.n_parameters)), np.array([log])),)), "constant")
 
 
 def largest(surrogate: Surrogate, n: int = 1000) -> float | None:

@@ -12,12 +12,13 @@ from parasol.errors import NoCertificate, SolveFailed
 from parasol.learning.by_residual import Reduced, ResidualReducedModel, offers_residual, reduce_by_residual
 from parasol.learning.solves import Solver
 from parasol.pde.model import Model
-from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, reduce_trajectories
+from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, Watch, reduce_trajectories
 from parasol.reduction.nonlinear import NonlinearReducedModel, NonlinearSolutions, reduce_nonlinear
 from parasol.reduction.pod import pod
 from parasol.reduction.pod_greedy import space_basis
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.runtime.basis import Basis, slices
+from parasol.runtime.products import Weights, energies, first_part, repeated
 
 _MODES, _MODES_IN_TIME = 0.01, 0.02  # parts of the tolerance left of all solves together: of single ones more is left
 _STEPS = 0.1  # part of the tolerance by which twice as many steps in time may change a trajectory
@@ -41,6 +42,7 @@ class LabelSource:
     """A reduced model, of a nonlinear problem, of one in time or of a solver with residuals, asked for values and for labels."""
 
     reduced: NonlinearReducedModel | TimeReducedModel | ResidualReducedModel
+    watch: Watch = None  # ends long work by an error when the time is up
 
     @property
     def slow(self) -> bool:
@@ -50,8 +52,8 @@ class LabelSource:
     def values(self, mus: np.ndarray) -> np.ndarray:
         """Values (n, n_values) as full solves have them; not a number where the reduced model has no answer."""
         if isinstance(self.reduced, TimeReducedModel):
-            return self.reduced.values(mus, extrapolate=True)
-        solved = _quiet(self.reduced, mus)
+            return self.reduced.values(mus, extrapolate=True, watch=self.watch)
+        solved = _quiet(self.reduced, mus, self.watch)
         values = solved.values
         values[~solved.converged] = np.nan
         return values
@@ -87,7 +89,7 @@ class LabelSource:
         """
         reduced = self.reduced
         if not isinstance(reduced, TimeReducedModel):
-            solved = _quiet(reduced, mus)
+            solved = _quiet(reduced, mus, self.watch)
             good = solved.converged
             if np.mean(good) <= 0.9:
                 return None
@@ -95,7 +97,7 @@ class LabelSource:
             modes, hidden = reduced.basis.modes @ small.modes, reduced.basis.hidden @ small.modes
             basis = replace(small, modes=modes, hidden=hidden, weights=reduced.basis.weights)
             return Teacher(mus[good], coefficients, basis)
-        c = reduced.coefficients(mus, extrapolate=True)
+        c = reduced.coefficients(mus, extrapolate=True, watch=self.watch)
         few = mus[:_FEW]
         if np.any(relative((c[:_FEW] @ reduced.basis.modes.T).reshape(len(few), -1), self.values(few)) > 1e-10):
             # boundary data, or a start that does not fit them: the labels as they are, as many as memory holds
@@ -113,90 +115,95 @@ class LabelSource:
         return self.reduced.basis.n_values * getattr(self.reduced, "n_times", 1)
 
     @property
-    def weights(self) -> np.ndarray | None:
+    def weights(self) -> Weights | None:
         """Of the inner product, (n_values,)."""
         weights = self.reduced.basis.weights
-        return None if weights is None else np.tile(weights, getattr(self.reduced, "n_times", 1))
+        return repeated(weights, getattr(self.reduced, "n_times", 1))
 
 
 def label_source(
     model: Solver,
     train: Snapshots,
     tolerance: float,
-    weights: np.ndarray | None = None,
+    weights: Weights | None = None,
+    watch: Watch = None,
     before: LabelSource | None = None,
-    seconds: float = np.inf,
 ) -> LabelSource | None:
     """The reduced model made from the training solves, with modes enough for the tolerance; None where there is none.
 
-    `weights` (n_values,) are those of the inner product, the same at all times. The one made `before` from fewer solves may
-    save a part of the work. Residuals of a solver of one's own may take so many `seconds`.
+    `weights` (n_values,) are those of the inner product, the same at all times. `watch` is called on the way, now and
+    whenever the reduced model is asked, and ends the work by an error. The one made `before` from fewer solves may save a
+    part of the work.
     """
     if len(train) < 2:
         return None
     if not isinstance(model, Model):
-        return _of_solver(model, train, tolerance, before, seconds)
+        return _of_solver(model, train, tolerance, before, watch)
     make = _steady if model.problem.time is None else _in_time
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # how good it is will be measured
-            return LabelSource(make(model, train, tolerance, weights))
+            return LabelSource(make(model, train, tolerance, weights, watch), watch)
     except (NoCertificate, SolveFailed, np.linalg.LinAlgError):  # there is no reduced model, or it does not work here
         return None
 
 
 def _of_solver(
-    solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None, seconds: float
+    solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None, watch: Watch
 ) -> LabelSource | None:
     """The reduced model of a solver of one's own that offers residuals, with a warning where they are of no use."""
     if not offers_residual(solver) or solver.parameters.functions:
         return None
     known = None if before is None or not isinstance(before.reduced, ResidualReducedModel) else before.reduced
     try:
-        return LabelSource(reduce_by_residual(solver, train, tolerance, known, seconds))
+        return LabelSource(reduce_by_residual(solver, train, tolerance, known, watch), watch)
     except NoCertificate as error:
         warnings.warn(f"{error}: full solves alone are learned from.", ParasolWarning, stacklevel=2)
         return None
 
 
-def relative(values: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def relative(values: np.ndarray, truth: np.ndarray, weights: Weights | None = None) -> np.ndarray:
     """||u − w|| / ||u||, (n,) of (n, n_values) each, infinite where it is not a number.
 
     >>> relative(np.array([[3.0, 0.0], [np.nan, 1.0]]), np.array([[3.0, 4.0], [1.0, 1.0]]))
     array([0.8, inf])
     """
-    root = 1.0 if weights is None else np.sqrt(weights)
-    size = np.linalg.norm(truth * root, axis=1)
-    gap = np.linalg.norm((values - truth) * root, axis=1) / np.where(size > 0, size, 1.0)
+    size = np.sqrt(energies(truth, weights))
+    gap = np.sqrt(energies(values - truth, weights)) / np.where(size > 0, size, 1.0)
     return np.where(np.isfinite(gap), gap, np.inf)
 
 
-def _steady(model: Model, train: Snapshots, tolerance: float, weights: np.ndarray | None) -> NonlinearReducedModel:
-    size = np.linalg.norm(train.solutions if weights is None else train.solutions * np.sqrt(weights), axis=1)[:, None]
+def _steady(
+    model: Model, train: Snapshots, tolerance: float, weights: Weights | None, watch: Watch
+) -> NonlinearReducedModel:
+    size = np.sqrt(energies(train.solutions, weights))[:, None]
     size[size == 0] = 1.0
     # errors are relative: small solutions count as much as large ones
     alike = as_snapshots(train.mus, train.solutions / size, hidden=train.hidden / size)
-    return reduce_nonlinear(model, train, pod(alike, tolerance=_MODES * tolerance, weights=weights))
+    return reduce_nonlinear(model, train, pod(alike, tolerance=_MODES * tolerance, weights=weights), watch=watch)
 
 
-def _in_time(model: Model, train: Snapshots, tolerance: float, weights: np.ndarray | None) -> TimeReducedModel:
-    if weights is not None:
-        weights = weights[: len(model.problem.names) * model.n_nodes]
+def _in_time(
+    model: Model, train: Snapshots, tolerance: float, weights: Weights | None, watch: Watch
+) -> TimeReducedModel:
+    weights = first_part(weights, len(model.problem.names) * model.n_nodes)
     modes = space_basis(model, train, tolerance=_MODES_IN_TIME * tolerance, weights=weights)
-    fine, steps = _MODES_IN_TIME * tolerance, _STEPS * tolerance
+    options = {"tolerance": _MODES_IN_TIME * tolerance, "step_tolerance": _STEPS * tolerance, "watch": watch}
     try:
-        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[0], tolerance=fine, step_tolerance=steps)
+        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[0], **options)
     except NoCertificate:  # the other one is dearer, and seldom better
-        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[1], tolerance=fine, step_tolerance=steps)
+        return reduce_trajectories(model, modes, train, projection=PROJECTIONS[1], **options)
 
 
-def _quiet(reduced: NonlinearReducedModel | ResidualReducedModel, mus: np.ndarray) -> NonlinearSolutions | Reduced:
+def _quiet(
+    reduced: NonlinearReducedModel | ResidualReducedModel, mus: np.ndarray, watch: Watch
+) -> NonlinearSolutions | Reduced:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # what did not converge is seen by who asks
-        return reduced.solve(mus, extrapolate=True)
+        return reduced.solve(mus, extrapolate=True, watch=watch)
 
 
-def _compressed(rows: np.ndarray, tolerance: float, weights: np.ndarray | None = None) -> tuple[np.ndarray, Basis]:
+def _compressed(rows: np.ndarray, tolerance: float, weights: Weights | None = None) -> tuple[np.ndarray, Basis]:
     """Coefficients of the rows in the fewest modes that leave at most `tolerance` of every row, and these modes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # there may be as many rows as wanted

@@ -21,8 +21,8 @@ from parasol.pde.model import Model
 from parasol.pde.steady import describe
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.certificate import middle_of
-from parasol.reduction.greedy import Greedy, check_some_load, search
 from parasol.reduction.energy import energy_preparation
+from parasol.reduction.greedy import Greedy, check_some_load, search
 from parasol.reduction.reduced import Preparation, candidates_for, prepare
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
@@ -42,6 +42,7 @@ _FEWEST_SOLVES = 4
 _TOO_MUCH = 1.5  # ratio of error and estimate from which more duals are worth their cost
 _CLOSER = 0.01  # how near to the identity interpolated inverses then come
 _MOST_SOLVES = 400
+_HOPE = 5.0  # times that a network may be better than cheaper maps; measured: up to 3
 _N_COMPARED = 64  # parameters at which one of them is changed, to see whether it matters
 # matrices factorised for constants, and times that the error is made smaller for their sake
 _PROOF_ANCHORS, _PROOF_TRIES = 100, 3
@@ -97,10 +98,12 @@ def learn_linear(
     """
     fresh = fresh_parameters(model, rng)
     prepared = _constants(model, cache, proof or model.terms.constant_operator)
-    aim = tolerance
+    aim, surrogate = tolerance, None
     for _ in range(_PROOF_TRIES):
         basis = _basis(model, aim, cache, rng)
-        surrogate = _best_map(basis, recipe, aim, fresh, cache, rng)
+        surrogate = _best_map(
+            basis, recipe, aim, fresh, cache, rng, itself=surrogate is not None and surrogate.map is None
+        )
         cache.stage("the bound on fresh parameters")
         surrogate = replace(surrogate, reduced=basis.sealed)
         if prepared is None:
@@ -280,12 +283,24 @@ def _remarks(basis: _Basis, tolerance: float, fresh: np.ndarray) -> tuple[str, .
 
 # ---- the map --------------------------------------------------------------------------------------------------------
 def _best_map(
-    basis: _Basis, recipe: str | Recipe | None, tolerance: float, fresh: np.ndarray, cache: SolveCache, rng: int
+    basis: _Basis,
+    recipe: str | Recipe | None,
+    tolerance: float,
+    fresh: np.ndarray,
+    cache: SolveCache,
+    rng: int,
+    *,
+    itself: bool = False,
 ) -> Surrogate:
-    """The first map that is good enough by the steering vectors, else the reduced model, or the map that was asked for."""
+    """The first map that is good enough by the steering vectors, else the reduced model, or the map that was asked for.
+
+    `itself` says that for a larger tolerance no map was.
+    """
     reduced = basis.steering
-    itself = None if recipe is not None else surrogate_without_map(reduced)
-    floor = float("inf") if itself is None else float(np.max(itself.certify(fresh).relative))
+    bare = None if recipe is not None else surrogate_without_map(reduced)
+    if bare is not None and itself:
+        return bare
+    floor = float("inf") if bare is None else float(np.max(bare.certify(fresh).relative))
     best: tuple[float, Surrogate] | None = None
     hopeless = False  # whether cheap maps are far off at a hundredth of the box, as near a resonance: then all are
     assert reduced.model is not None
@@ -293,6 +308,8 @@ def _best_map(
         if recipe is None and (
             cache.limits.left <= 0 or (one == "best" and (hopeless or cache.limits.left < TRAINING))
         ):
+            continue
+        if recipe is None and one == "best" and best is not None and best[0] > _HOPE * tolerance:
             continue
         if best is not None and best[0] <= 1.5 * basis.found.history[-1]:
             break  # the basis is the limit: no map would help
@@ -308,8 +325,8 @@ def _best_map(
             best = (worst, surrogate)
         if worst <= _MAP * tolerance:
             return surrogate
-    if itself is not None and (best is None or floor < best[0]):
-        return itself
+    if bare is not None and (best is None or floor < best[0]):
+        return bare
     assert best is not None
     return best[1]
 

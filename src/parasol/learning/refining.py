@@ -95,10 +95,13 @@ def safety(model: Model) -> float:
 def has_estimate(model: Model) -> bool:
     """Whether what each solve says of its own error is what to choose nodes by.
 
-    It is not in time, with functions that are known at the nodes alone, and for stencils where what is rough is not in the
-    equation: corners that nodes are graded to (2 to 7 times the error), values that jump along the boundary (a third).
+    It is not in time, with functions that are known at the nodes alone, with given jumps, and for stencils where what is
+    rough is not in the equation: corners that nodes are graded to (2 to 7 times the error), values that jump along the
+    boundary (a third).
     """
     problem = model.problem
+    if model.jumps:
+        return False
     if model.elements is not None:
         return bool(model.other_degrees)
     if problem.time is not None or rough_boundary(problem, model.nodes):

@@ -32,11 +32,13 @@ from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
+from parasol.reduction.sampling import sample
 from parasol.reduction.solvers import Solvable
 from parasol.runtime.parameters import Ranges, parameter_space
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
 
+_N_LOOKED = 1024  # parameters at which a bound that differs is compared with the tolerance
 _FEW_NODES = (60, 300, 600)  # by dimension, for a plan
 
 
@@ -129,8 +131,8 @@ def learn(
     that can evaluate `residual(mu, u)` = f(μ) − A(μ) u needs far fewer solves: its reduced model makes the labels (at the
     same mu many times in a row: it should keep its matrix). `data` is (mus, solutions), an .npz file with
     these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
-    call that was stopped goes on, and one with a smaller tolerance uses what there is. Solves are reused where everything
-    that can change an answer is the same; a solver of one's own whose attributes change while it works says by
+    call that was stopped goes on, and one with a smaller tolerance uses what there is; with other ranges of the parameters,
+    nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is the same; a solver of one's own whose attributes change while it works says by
     `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
 
     >>> import parasol as ps
@@ -275,9 +277,14 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     surrogate = fit_snapshots(mus, solutions, recipe or "best", **options)
     conformal = surrogate.conformal
     bound = float("inf") if conformal is None else conformal.quantile
-    evidence = Evidence(level=None if conformal is None or not conformal.drawn else LEVEL)
-    met = bound <= request.tolerance
-    limit = "" if met else "level" if conformal is None else "map"
+    if surrogate.jackknife is not None:  # it differs from parameter to parameter
+        bound = float(
+            np.max(surrogate.certify(sample(surrogate.parameters.answered, _N_LOOKED, rng=request.rng)).relative)
+        )
+    level = None if conformal is None or not conformal.drawn else conformal.level
+    met = bound <= request.tolerance and (level is None or level >= LEVEL)
+    limit = "" if met else "level" if bound <= request.tolerance or conformal is None else "map"
+    evidence = Evidence(level=level)
     return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from parasol.errors import Exhausted, SolveFailed, TooFewSamples
+from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe
@@ -41,6 +42,7 @@ _MOST_NUMBERS = 2e7  # of their values at a time
 _FOLDS = 5  # parts of the solves, each left out once to choose a map where none was tested
 _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 1 − LEVEL
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
+_FEWEST_ONLY = 2  # where it is the only one: a bound at a level of two thirds, said to be one, is better than none
 _MOST_ROUNDS, _SMALL_ROUNDS = 12, 6  # the small ones before maps of full solves are worth trying
 _GIVEN_UP = 3  # times the usual number of first samples: a reduced model that cannot be trusted then is left alone
 _PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
@@ -96,7 +98,11 @@ def _learned(state: State) -> Outcome:
             if state.reduced is not None:
                 state.reduced, state.gaps = reduced_model(state, state.train), None
             continue
-        errors = _round(state, batch)
+        try:
+            errors = _round(state, batch)
+        except Exhausted:  # no time for the reduced model: what it would have been made from is learned from directly
+            state.train, state.reduced = joined(state.train, batch), None
+            break
         good = np.max(errors) <= tolerance
         if state.n_fresh_sets == 0:  # the second set is the last one: it waits until nothing is above
             good |= np.quantile(errors, 0.8) <= 0.5 * tolerance
@@ -115,7 +121,7 @@ def _learned(state: State) -> Outcome:
 
 def _batch_size(state: State) -> int:
     """Few where each solve may be the last that a reduced model needs, more where maps need many."""
-    n = len(state.train)
+    n = max(len(state.train) - state.n_earlier, 1)
     if state.reduced is None or n >= state.usual:
         return max(4, n // 3)
     return max(2 if len(state.space.scalars) == 1 else 3, n // 4)
@@ -241,6 +247,8 @@ def _taught(state: State) -> tuple[Surrogate, float] | None:
                     return best
     except SolveFailed:  # the steps of the reduced model grow beyond all bounds somewhere
         return None
+    except Exhausted:
+        return best
     return best
 
 
@@ -268,9 +276,9 @@ def _certify(state: State, *, last: bool) -> Outcome | None:
     cache, surrogate = state.cache, state.best
     assert surrogate is not None
     n = cache.affordable(_N_CALIBRATION)
-    if n < FEWEST or state.n_fresh_sets == _TRIES:
-        return None
     tries = 1 if last and state.n_fresh_sets == 0 else _TRIES
+    if n < (_FEWEST_ONLY if tries == 1 else FEWEST) or state.n_fresh_sets == _TRIES:
+        return None
     mus = state.sample(n, "random", 1000 + state.n_fresh_sets)
     state.n_fresh_sets += 1
     try:
@@ -296,6 +304,9 @@ def _bounded(state: State, surrogate: Surrogate, fresh: Snapshots, n_failed: int
         surrogate = replace(surrogate, conformal=plain)
         if difficulty is not None:
             surrogate = _following(surrogate, difficulty, fresh.mus, errors, level=level, tries=tries)
+        labels, rows = unknown_labels(state.model), quantity_weights(state.model)
+        options = {"labels": labels, "weights": state.weights, "tested": state.tested}
+        surrogate = with_parts(surrogate, fresh, rows, level=level, tries=tries, n_failed=n_failed, **options)
     evidence = Evidence(level or None, len(state.cache.failures()), n_failed, state.n_fresh_sets)
     met = bound <= state.tolerance and level >= LEVEL
     limit = ""
@@ -321,7 +332,7 @@ def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:
             surrogate.basis.lift(surrogate.coefficients(mus, extrapolate=True)), old.values(mus), old.weights
         )
         doubts = np.hypot(by_map, new.gaps(old, mus))
-    except SolveFailed:
+    except (SolveFailed, Exhausted):
         return None
     known = np.isfinite(doubts) & (doubts > 0)
     if np.mean(known) < 0.9:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from parasol.errors import Exhausted
+from parasol.errors import Exhausted, ParasolWarning
 from parasol.fitting.fit import project_all
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe, fit_map
@@ -19,7 +21,7 @@ from parasol.learning.labels import LabelSource, label_source
 from parasol.learning.linear import maps_to_try
 from parasol.learning.region import between, cuts, shortened
 from parasol.learning.report import Round, Step
-from parasol.learning.solves import SolveCache, Solver
+from parasol.learning.solves import SolveCache, Solver, used_up
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.pod import pod
@@ -27,12 +29,13 @@ from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved, Snapshots, as_snapshots
 from parasol.runtime.basis import Basis
 from parasol.runtime.features import features_of
+from parasol.runtime.products import Weights, repeated
 from parasol.runtime.surrogate import Surrogate
 
 _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _N_CANDIDATES = 400
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
-_FOR_RESIDUALS = 0.25  # of the seconds left, for those of a solver of one's own
+_FOR_THE_BOUND = 0.3  # at most, of the seconds allowed, kept back for fresh solves
 _SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
 FEWEST = 4  # first samples, and fresh solves for a bound, where the number of solves is limited
 ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
@@ -58,11 +61,14 @@ class State:
     gaps: tuple[np.ndarray, np.ndarray] | None = None  # parameters, and how far the two are apart there
     usual: int = 0  # first samples where there is no reduced model: from there on, maps of full solves are tried
     short_of_maps: bool = False  # whether no map follows a reduced model that can be trusted: solves do not help
+    n_earlier: int = 0  # of the training set: solves of the same problem with other ranges
     n_fresh_sets: int = 0  # of fresh solves for the bound, each with its part of 1 − LEVEL, whatever became of it
 
     @property
-    def weights(self) -> np.ndarray | None:
-        """Of the inner product, (n_values,): every unknown function counts alike, whatever its unit."""
+    def weights(self) -> Weights | None:
+        """Of the inner product, (n_values,): the model's own, or one in which every unknown function counts alike."""
+        if isinstance(self.model, Model) and self.model.product is not None:
+            return repeated(self.model.product, self.train.n_values // self.model.n_unknowns)
         labels = unknown_labels(self.model)
         return None if labels is None else field_weights(self.train.solutions, labels, least=_SMALLEST)
 
@@ -75,7 +81,7 @@ class State:
         """Parameters of the box as it now is; functions are drawn from their distributions."""
         whole, n_scalars = self.model.parameters, len(self.space.scalars)
         source = self.model if whole.functions else whole
-        mus = sample(source, n, design=design, rng=np.random.default_rng([self.rng, stream]))
+        mus = sample(source, n, design=design, rng=np.random.default_rng([self.rng, stream, *self.cache.salt]))
         if n_scalars:  # the same points of the unit cube, whatever was cut off the box
             mus[:, :n_scalars] = self.space.from_unit(whole.to_unit(mus[:, :n_scalars]))
         return mus
@@ -105,22 +111,50 @@ def first_samples(model: Solver, tolerance: float, cache: SolveCache, recipe: st
     if (isinstance(model, Model) or offers_residual(model)) and not space.functions and cache.limits.left > _TEACHING:
         few = _few(space)[:n]
         with suppress(NothingSolved):  # more samples may find where there are solutions
-            state.train = cache.solve(few, "the first samples", at_least=FEWEST)
+            state.train = _with_earlier(state, cache.solve(few, "the first samples", at_least=FEWEST))
             _cut(state)
             state.reduced = reduced_model(state, state.train)
         if state.reduced is not None:
             return state
         mus = np.vstack([few, mus[len(few) :]])
-    state.train = cache.solve(mus[:n], "the first samples", at_least=FEWEST)
+    state.train = _with_earlier(state, cache.solve(mus[:n], "the first samples", at_least=FEWEST))
     _cut(state)
     return state
 
 
+def _with_earlier(state: State, first: Snapshots) -> Snapshots:
+    """The first samples, and what the store has of the same problem with other ranges: training data, never more."""
+    earlier = state.cache.earlier(state.space)
+    if earlier is None:
+        return first
+    warnings.warn(
+        f"{len(earlier)} full solves of the same problem with other ranges, from the store, are learned from as well.",
+        ParasolWarning,
+        stacklevel=2,
+    )
+    state.n_earlier = len(earlier)
+    return joined(first, earlier)
+
+
 def reduced_model(state: State, train: Snapshots) -> LabelSource | None:
-    """A reduced model made from these samples, or None where there is none."""
+    """A reduced model made from these samples, or None where there is none, or no time for one."""
     state.cache.stage(f"making a reduced model from {len(train)} full solves")
-    seconds = _FOR_RESIDUALS * state.cache.limits.left
-    return label_source(state.model, train, state.tolerance, state.weights, state.reduced, seconds)
+    try:
+        return label_source(state.model, train, state.tolerance, state.weights, _watch(state.cache), state.reduced)
+    except Exhausted:
+        return None
+
+
+def _watch(cache: SolveCache) -> Callable[[], None] | None:
+    """Ends work on reduced models when no more time is left than the solves take that are kept back for the bound."""
+    if cache.limits.seconds is None:
+        return None
+
+    def look() -> None:
+        if cache.limits.left < min(reserve(cache) * cache.cost, _FOR_THE_BOUND * (cache.limits.seconds or 0.0)):
+            raise used_up("seconds")
+
+    return look
 
 
 def reserve(cache: SolveCache) -> int:

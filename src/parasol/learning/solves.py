@@ -17,6 +17,7 @@ from parasol.cache.disk import publish
 from parasol.checks import check_count, check_positive
 from parasol.errors import Exhausted, InputError, ParasolWarning
 from parasol.pde.model import Model
+from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.fingerprints import Parts, difference, parts_of
 from parasol.reduction.snapshots import (
     Failure,
@@ -30,6 +31,8 @@ from parasol.reduction.snapshots import (
 from parasol.reduction.solvers import Solver
 
 Stage = Callable[[str], Callable[[float], None] | None]
+_APART = "apart_from_ranges"  # the hash of all that a solver is known by but where its parameters may lie
+_BATCHES = "batch-*/manifest.json"
 _ABOUT = "about.json"  # in the folder of a solver's solves: whose they are
 
 
@@ -108,22 +111,54 @@ class SolveCache:
         self.n_new, self.new_seconds = 0, 0.0
         self._asked: set[bytes] = set()
         self._known: dict[bytes, Solved] = {}
+        self._elsewhere: dict[bytes, Solved] = {}  # of the same problem with other ranges
         if store is not None:
             self.parts = parts_of(solver, fingerprint)
             self.folder = Path(store).expanduser().absolute() / f"solves-{self.parts.fingerprint[:16]}"
             self._open(self.folder)
 
     def _open(self, folder: Path) -> None:
-        """Read what the store holds of this solver, or note why what it holds is not read."""
-        for path in sorted(file.parent for file in folder.glob("batch-*/manifest.json")):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ParasolWarning)
-                self._keep(open_snapshots(path))
-        if not self._known:
+        """Read what the store holds of this solver, also with other ranges, or note why what it holds is not read."""
+        self._known = _read(sorted(folder.glob(_BATCHES)))
+        # a run that goes on learns from what the first one found, or it would ask other questions
+        earlier = _about(folder / _ABOUT).get("earlier", None if self._known else self._same_but_ranges(folder)) or []
+        found = _read([folder.parent / path for path in earlier])
+        self._elsewhere = {key: one for key, one in found.items() if one.values is not None}
+        if not self._known and not self._elsewhere:
             self.not_reused = _holds(folder.parent, self.parts, asks=not isinstance(self.solver, Model))
         folder.mkdir(parents=True, exist_ok=True)
-        about = json.dumps({"solver": in_words(self.solver), "parts": self.parts}, indent=1)
+        apart = {_APART: self.parts.apart_from_ranges, "earlier": earlier} if self.parts.apart_from_ranges else {}
+        about = json.dumps({"solver": in_words(self.solver), "parts": self.parts, **apart}, indent=1)
         publish(folder / _ABOUT, lambda path: path.write_text(about, encoding="utf-8"))
+
+    def _same_but_ranges(self, folder: Path) -> list[str]:
+        """Batches of solves in the store that are of the same problem with other ranges, as paths below it."""
+        apart = self.parts.apart_from_ranges
+        others = sorted(folder.parent.glob("solves-*")) if apart else []
+        same = [other for other in others if other != folder and _about(other / _ABOUT).get(_APART) == apart]
+        return [
+            f"{other.name}/{path.relative_to(other).as_posix()}"
+            for other in same
+            for path in sorted(other.glob(_BATCHES))
+        ]
+
+    def earlier(self, space: ParameterSpace) -> Snapshots | None:
+        """Solves of the same problem with other ranges that lie in this box, to learn from; None where there are none.
+
+        They were asked for by another learning, for its own reasons: nothing is calibrated with them.
+        """
+        mus = np.array([np.frombuffer(key) for key in sorted(self._elsewhere)])
+        mus = mus[space.inside(mus)] if len(mus) else mus
+        if not len(mus):
+            return None
+        solved = [self._elsewhere[mu.tobytes()] for mu in mus]
+        values, hidden = np.array([one.values for one in solved]), np.array([one.hidden for one in solved])
+        return as_snapshots(mus, values, hidden=hidden)
+
+    @property
+    def salt(self) -> tuple[int, ...]:
+        """What random numbers start from besides their seed where there are earlier solves, which may have the same one."""
+        return tuple(bytes.fromhex(self.parts.fingerprint)) if self._elsewhere else ()
 
     @property
     def n_solves(self) -> int:
@@ -150,6 +185,7 @@ class SolveCache:
         for `at_least` so many.
         """
         mus = np.ascontiguousarray(mus, dtype=float)
+        self._known |= {key: self._elsewhere[key] for mu in mus if (key := mu.tobytes()) in self._elsewhere}
         new = np.array(list({mu.tobytes(): mu for mu in mus if mu.tobytes() not in self._known}.values()))
         progress = self.stage(f"{len(new)} full solves: {purpose}") if purpose and len(new) else None
         done = 0
@@ -235,21 +271,31 @@ class SolveCache:
                 )
             except NothingSolved as error:
                 solved = None
-                self._fail(error.failures)
+                self._known |= _failed(error.failures)
         self.n_new += len(mus)
         self.new_seconds += time.perf_counter() - start
         if solved is not None:
-            self._keep(solved)
+            self._known |= _kept(solved)
 
-    def _keep(self, snapshots: Snapshots) -> None:
-        hidden = snapshots.hidden
-        for i, mu in enumerate(snapshots.mus):
-            self._known[mu.tobytes()] = Solved(snapshots.solutions[i], hidden[i])
-        self._fail(snapshots.failures)
 
-    def _fail(self, failures: tuple[Failure, ...]) -> None:
-        for failure in failures:
-            self._known[np.asarray(failure.mu, dtype=float).tobytes()] = Solved(None, None, failure.reason)
+def _kept(snapshots: Snapshots) -> dict[bytes, Solved]:
+    """Solves and failures by parameter."""
+    pairs = zip(snapshots.mus, snapshots.solutions, snapshots.hidden, strict=True)
+    return {mu.tobytes(): Solved(values, hidden) for mu, values, hidden in pairs} | _failed(snapshots.failures)
+
+
+def _failed(failures: tuple[Failure, ...]) -> dict[bytes, Solved]:
+    return {np.asarray(f.mu, dtype=float).tobytes(): Solved(None, None, f.reason) for f in failures}
+
+
+def _read(manifests: list[Path]) -> dict[bytes, Solved]:
+    """All solves of these batches; one that is gone since has none."""
+    found: dict[bytes, Solved] = {}
+    for manifest in manifests:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)
+            found |= _kept(open_snapshots(manifest.parent)) if manifest.exists() else {}
+    return found
 
 
 def _scaled(progress: Callable[[float], None] | None, start: float, part: float) -> Callable[[float], None] | None:

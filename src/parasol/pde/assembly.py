@@ -9,6 +9,7 @@ from parasol.errors import InputError
 from parasol.expressions import as_function
 from parasol.pde.blocks import Block, Points, Stencils
 from parasol.pde.equation import Form, Jet, Term, Time, normal
+from parasol.pde.given_jumps import offsets
 from parasol.pde.inputs import Inputs
 from parasol.pde.problem import Problem
 from parasol.pde.rows import NonlinearRows, Varying
@@ -46,13 +47,20 @@ def assemble(
     matrices: dict[tuple[int, sympy.Expr], np.ndarray] = {}
     vectors: dict[sympy.Expr, np.ndarray] = {}
     varying_operator, varying_load, nonlinear = [], [], []
+    jumps = offsets(problem, nodes)
     for block, stencil in zip(blocks, stencils, strict=True):
         positions = {u: np.searchsorted(entries, _entries(block, stencil, u, n, size)) for u in _present(block.form)}
         for term in block.form.operator:
             where, weights = positions[term.unknown], stencil.weights[term.derivative or ()]
             if term.separated and term.function is None:
                 data = matrices.setdefault((term.time_order, term.theta), np.zeros(indptr[-1]))
-                data[where] += _values(problem, term, points, block)[:, None] * weights
+                entries_of = _values(problem, term, points, block)[:, None] * weights
+                data[where] += entries_of
+                for jump in jumps:
+                    if (jump.region, jump.unknown) == (block.region, term.unknown):
+                        known = np.concatenate([jump.values, np.zeros(n - nodes.n_nodes)])  # ghosts are of one region
+                        moved = vectors.setdefault(jump.theta * term.theta, np.zeros(size))
+                        moved[block.rows] -= np.sum(entries_of * known[stencil.columns], axis=1)
             elif term.time_order or term.coefficient.atoms(Time):  # the matrices are those of all times
                 raise InputError(
                     f"the coefficient of a time derivative, {term.coefficient}, is not a function of parameters times one of x."

@@ -47,6 +47,17 @@ class Robin:
         return alpha * u + beta * _normal_derivative(u) - value
 
 
+@dataclass(frozen=True)
+class Jump:
+    """At the interface of two regions (first, second): u in the first less u in the second is `value`, and Σ n·F = `flux`.
+
+    F is such that the equation is −div F = f, n the normal out of each region: the fluxes of both sides add up to `flux`.
+    """
+
+    value: object = 0
+    flux: object = 0
+
+
 def _normal_derivative(u) -> sympy.Expr:
     slopes = gradient(u)
     return slopes.dot(normal(*slopes.coordinates))

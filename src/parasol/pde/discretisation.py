@@ -18,6 +18,7 @@ from parasol.expressions import Function, as_function
 from parasol.pde.discretize import discretize
 from parasol.pde.equation import Form
 from parasol.pde.evolution import Evolution
+from parasol.pde.given_jumps import offset_values
 from parasol.pde.placing import nodes_for
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.row_blocks import row_blocks
@@ -45,6 +46,7 @@ _TOLERANCE = 1e-5  # of steps that adapt, where none was given
 class _Sampled:
     """One equation at points between the nodes, each in the cell of the node whose row it belongs to."""
 
+    region: int
     rows: np.ndarray  # (n_points,) row of the system
     points: np.ndarray  # (n_points, dimension)
     weights: dict[MultiIndex, sparse.csr_array]  # (n_points, n_nodes + n_ghosts)
@@ -78,10 +80,14 @@ class Probe:
         """What a solution (n_unknowns,) leaves of the equations: mean and standard deviation in the cell of each row."""
         at_nodes = -self.other.system(mu).residual(unknowns)
         count, total, square = np.ones_like(at_nodes), at_nodes.copy(), at_nodes**2
-        fields = unknowns.reshape(self.model.layout.n_fields, -1)
+        fields, jumps = unknowns.reshape(self.model.layout.n_fields, -1), self.model.jumps
+        seen = offset_values(self.model.problem, jumps, mu) if jumps else None
         for sampled in self.between:
+            own = fields
+            if seen is not None:
+                own = fields + np.pad(seen[sampled.region], ((0, 0), (0, fields.shape[1] - self.model.n_nodes)))
             with np.errstate(all="ignore"):  # a formula may have no value at a point that is no node
-                found = sampled.residual(fields, mu[: self.model.inputs.n_scalars])
+                found = sampled.residual(own, mu[: self.model.inputs.n_scalars])
             known = np.isfinite(found)
             rows, found = sampled.rows[known], found[known]
             for sums, values in ((count, 1.0), (total, found), (square, found**2)):
@@ -269,10 +275,7 @@ def _by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> float | None
     fast, and else by the share of the last change that singular points leave (1.3, measured on the thermal block).
     """
     solved = {model.elements.degree: values}  # type: ignore[union-attr]
-    for degree, (other, weights) in model.other_degrees.items():
-        solved[degree] = np.ravel(
-            (weights @ other.solve(mu, extrapolate=True).values.reshape(len(model.problem.names), -1).T).T
-        )
+    solved |= {degree: _of_degree(model, degree, mu) for degree in model.other_degrees}
     degrees = sorted(solved)
     changes = [relative_error(model, solved[low], solved[high]) for low, high in itertools.pairwise(degrees)]
     if not changes:
@@ -281,6 +284,20 @@ def _by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> float | None
         return changes[-1]
     ratio = changes[-1] / max(changes[0], 1e-300) if len(changes) > 1 else 1.0
     return changes[-1] * (ratio / (1 - ratio) if ratio < _FAST else _SINGULAR)
+
+
+def _of_degree(model: Model, degree: int, mu: np.ndarray) -> np.ndarray:
+    """The solution by elements of another degree on the same triangles, at the nodes of the model, (n_values,)."""
+    other, weights = model.other_degrees[degree]
+    values = other.solve(mu, extrapolate=True).values
+    return other.interpolated(values, model.nodes.points, weights, mu, model.first_regions).ravel()
+
+
+def changed_by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> np.ndarray | None:
+    """What one degree more on the same triangles changes in a solution at the nodes, (n_values,); None without such elements."""
+    degree = 0 if model.elements is None else model.elements.degree + 1
+    known = degree > 1 and degree in model.other_degrees
+    return _of_degree(model, degree, mu) - values if known else None
 
 
 def _located_by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> LocatedError | None:
@@ -295,7 +312,7 @@ def _located_by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> Loca
         return None if error is None else LocatedError(error, np.full(model.n_nodes, error**2 / model.n_nodes))
     other, down = model.other_degrees[degree]
     n_fields, up = model.layout.n_fields, model.weights_at(other.nodes.points)
-    start = (up @ values.reshape(n_fields, -1).T).T.ravel()
+    start = model.interpolated(values, other.nodes.points, up, mu, other.first_regions).ravel()
     factors, right = _linearised(other, start, mu), -other.system(mu).residual(start)
     weights = np.repeat(_per_size(other, start), other.n_nodes)
     dual = factors.solve_transposed(weights * factors.solve(right)).reshape(n_fields, -1)
@@ -337,10 +354,12 @@ def _sampled(model: Model, scheme: Scheme) -> Iterator[_Sampled]:
             for index, m in found.items()
         }
         for j, form in known:
-            yield _equation(problem, form, j * n + owner[here], points[here], weights)
+            yield _equation(problem, form, region, j * n + owner[here], points[here], weights)
 
 
-def _equation(problem: Problem, form: Form, rows: np.ndarray, points: np.ndarray, weights: dict) -> _Sampled:
+def _equation(
+    problem: Problem, form: Form, region: int, rows: np.ndarray, points: np.ndarray, weights: dict
+) -> _Sampled:
     symbols = [*problem.coordinates, *problem.parameter_symbols[0]]
 
     def function(expression: sympy.Expr, extra: Sequence[sympy.Symbol] = ()) -> Function:
@@ -348,6 +367,7 @@ def _equation(problem: Problem, form: Form, rows: np.ndarray, points: np.ndarray
 
     jets = [jet.symbol for jet in form.jets]
     return _Sampled(
+        region,
         rows,
         points,
         weights,

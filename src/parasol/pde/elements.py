@@ -11,6 +11,7 @@ import sympy
 from parasol.errors import InputError
 from parasol.expressions import as_function
 from parasol.pde.equation import Form, Time, normal
+from parasol.pde.given_jumps import Offset, offsets
 from parasol.pde.inputs import Inputs
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
@@ -117,6 +118,7 @@ class _Builder:
     vectors: dict[sympy.Expr, np.ndarray] = field(default_factory=dict)
     varying_operator: list[Varying] = field(default_factory=list)
     varying_load: list[Varying] = field(default_factory=list)
+    jumps: tuple[Offset, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem, elements: Elements, weak: Mapping[int | None, Sequence[WeakForm]], given) -> _Builder:
@@ -141,7 +143,9 @@ class _Builder:
         known = known[known >= 0]
         indptr = np.concatenate([[0], np.cumsum(np.bincount(known // size, minlength=size))])
         positions = {pair: np.where(key < 0, -1, np.searchsorted(known, key)) for pair, key in keys.items()}
-        return cls(problem, elements, (known % size).astype(np.int32), indptr.astype(np.int32), positions, rows)
+        made = cls(problem, elements, (known % size).astype(np.int32), indptr.astype(np.int32), positions, rows)
+        made.jumps = offsets(problem, elements.nodes)
+        return made
 
     def add(self, equation: int, term: WeakTerm, samples: Samples) -> None:
         """One term of the integral over the samples."""
@@ -169,9 +173,22 @@ class _Builder:
                 total = self.vectors.setdefault(term.theta, np.zeros(len(self.rows)))
             else:
                 total = self.matrices.setdefault((term.time_order, term.theta), np.zeros(len(self.indices)))
+                self._move_jumps(equation, term, samples.cells, local)
             total += np.bincount(where[where >= 0], local[where >= 0], minlength=len(total))
         else:
             self._add_varying(term, samples, where, products)
+
+    def _move_jumps(self, equation: int, term: WeakTerm, cells: np.ndarray, local: np.ndarray) -> None:
+        """What the elements of one region see of given jumps beside the values of nodes, to the right-hand side."""
+        nodes, n = self.elements.cell_nodes[cells], self.elements.nodes.n_nodes
+        matrices = local.reshape(len(nodes), nodes.shape[1], -1)
+        for jump in self.jumps:
+            if jump.unknown != term.unknown:
+                continue
+            known = np.where(self.elements.cell_regions[cells, None] == jump.region, jump.values[nodes], 0.0)
+            rows, moved = equation * n + nodes, np.einsum("nab,nb->na", matrices, known)
+            vector = self.vectors.setdefault(jump.theta * term.theta, np.zeros(len(self.rows)))
+            vector -= np.bincount(rows[self.rows[rows]], moved[self.rows[rows]], minlength=len(vector))
 
     def _add_varying(self, term: WeakTerm, samples: Samples, where: np.ndarray, products: np.ndarray) -> None:
         """A coefficient that is evaluated anew for every parameter or time, at every point of the samples."""

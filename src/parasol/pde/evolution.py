@@ -54,7 +54,7 @@ class Evolution:
     def quantities(self) -> dict[str, np.ndarray]:
         """What the problem wants to know of its solution, by name, each (n_times,)."""
         wanted = self.model.quantities
-        return dict(zip(wanted.names, wanted.rows @ self.values.T, strict=True))
+        return dict(zip(wanted.names, wanted.of(self.values, self.mu), strict=True))
 
     def at(self, t: float) -> Solution:
         """The state at time t, a stored one or, between stored times, integrated again from the start up to t.
@@ -150,12 +150,7 @@ def evolve(
                 "among them would be unstable. Use integrator='esdirk4'."
             )
         integrator = "esdirk4"
-    states = problem.initial_states
-    points = model.terms.pattern.points[: model.n_nodes + model.layout.n_ghosts]
-    parts = [
-        problem.evaluate([(*states[n], 0 * states[n][0])[i] for n in problem.names], points, mu)
-        for i in range(problem.time_order)
-    ]
+    parts = model.initial(mu)
     run = integrate(
         model.system(mu),
         parts[0],

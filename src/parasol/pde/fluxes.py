@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,46 +153,45 @@ class EquationFlux:
     of: None = None
 
     def check(self, domain: Domain, name: str) -> None:
-        """Refuse a flux that is not linear in the unknowns, or depends on parameters in every region."""
+        """Refuse a flux that is not linear in the unknowns, or in every region no sum of functions of parameters and of x."""
         for form in self.forms.values():
             if form.jets or form.source or form.time_order:
                 raise InputError(
                     f"the quantity {name!r} is the flux of the equation, which is not linear in the unknowns, has a part "
                     f"without them, or depends on time: it is no sum of weights times values. Instead, {FLUX_INSTEAD}."
                 )
-        if all(map(_has_parameters, self.forms.values())):
-            raise _depends(f"the quantity {name!r}", self.forms.values())
+        if not any(form.affine for form in self.forms.values()):
+            raise _not_separated(f"the quantity {name!r}", next(iter(self.forms.values())))
 
-    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
-        """Rows of the terms of n·F, summed over the part, (n_unknowns * n_nodes,)."""
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> dict[sympy.Expr, np.ndarray]:
+        """Rows of the terms of n·F, summed over the part, (n_unknowns * n_nodes,), for each function θ(μ) before them."""
         surface = surface_points(nodes, self.part)
         regions = np.full(len(surface.points), -1)
         if None not in self.forms:
             regions = nodes.domain.region_of(surface.points)
         used = sorted({t.derivative for form in self.forms.values() for t in form.operator if t.derivative is not None})
         rows = derivatives_at(nodes, surface.points, used, scheme)
-        out = np.zeros((self.n_unknowns, nodes.n_nodes))
+        out: dict[sympy.Expr, np.ndarray] = {}
         for region, form in self.forms.items():
             here = regions == (-1 if region is None else region)
-            if np.any(here) and _has_parameters(form):
-                raise _depends(f"a flux through {self.part or 'the boundary'}", [form])
+            if np.any(here) and not form.affine:
+                raise _not_separated(f"a flux through {self.part or 'the boundary'}", form)
             for term in form.operator if np.any(here) else ():
                 # linear in the normal, which takes the place of its product with the area
                 function = as_function(term.coefficient, [*self.coordinates, *normal(*self.coordinates)])
                 factor = function(*surface.points[here].T, *surface.areas[here].T)
-                out[term.unknown] += rows[term.derivative or ()][here].T @ factor
-        return out.ravel()
+                own = out.setdefault(term.theta, np.zeros((self.n_unknowns, nodes.n_nodes)))
+                own[term.unknown] += rows[term.derivative or ()][here].T @ factor
+        return {theta: own.ravel() for theta, own in out.items()} or {
+            sympy.S.One: np.zeros(self.n_unknowns * nodes.n_nodes)
+        }
 
 
-def _has_parameters(form: Form) -> bool:
-    return any(isinstance(s, Parameter | FunctionParameter) for s in form.symbols)
-
-
-def _depends(what: str, forms: Iterable[Form]) -> InputError:
-    names = sorted({str(s) for form in forms for s in form.symbols if isinstance(s, Parameter | FunctionParameter)})
+def _not_separated(what: str, form: Form) -> InputError:
+    names = sorted({str(s) for s in form.symbols if isinstance(s, Parameter | FunctionParameter)})
     return InputError(
-        f"{what} is the flux of the equation, which depends on {', '.join(names)}: quantities have weights that are the "
-        f"same for all parameters. Instead, {FLUX_INSTEAD}, and multiply it by what depends on parameters afterwards."
+        f"{what} is the flux of the equation, which depends on {', '.join(names)} not as a sum of functions of numbers times "
+        f"functions of the coordinates: its weights cannot be kept. Instead, {FLUX_INSTEAD}."
     )
 
 

@@ -16,6 +16,7 @@ from scipy import sparse
 from parasol import __version__
 from parasol.errors import FormulaError, InputError, SolveFailed
 from parasol.pde.evolution import Evolution, evolve
+from parasol.pde.given_jumps import Offset, offset_values, offsets
 from parasol.pde.inputs import Inputs
 from parasol.pde.layout import FieldLayout
 from parasol.pde.moments import Moments
@@ -131,7 +132,8 @@ class Model:
     def quantities(self) -> QuantityRows:
         """The problem's quantities of interest, as weights of a solution's values at one time."""
         discrete = self.scheme if self.elements is None else self.elements
-        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names)
+        scalars = self.inputs.scalars
+        return quantity_rows(self.problem.functionals, self.nodes, discrete, self.problem.names, scalars)
 
     @cached_property
     def between(self) -> Probe | None:
@@ -158,6 +160,38 @@ class Model:
         from parasol.pde.discretisation import finer_model
 
         return finer_model(self)
+
+    @cached_property
+    def jumps(self) -> tuple[Offset, ...]:
+        """What unknowns in regions exceed the values of nodes on their interfaces by, where jumps are given."""
+        return offsets(self.problem, self.nodes)
+
+    @property
+    def first_regions(self) -> np.ndarray | None:
+        """The region whose value each node has, (n_nodes,); None where there are no regions."""
+        return None if self.nodes.touches is None else np.argmax(self.nodes.touches, axis=1)
+
+    def interpolated(
+        self,
+        values: np.ndarray,
+        points: np.ndarray,
+        weights: sparse.csr_array,
+        mu: np.ndarray,
+        sides: np.ndarray | None,
+    ) -> np.ndarray:
+        """Values (n_fields * n_nodes,) of a solution at points, of which `weights_at` has the weights: (n_fields, n_points).
+
+        Where an unknown jumps, values are those of the region that the domain finds at a point, or of `sides` (n_points,).
+        """
+        found = np.array([weights @ field for field in values.reshape(len(self.problem.names), -1)])
+        if self.jumps:
+            own, each = self.problem.domain.region_of(points), np.arange(len(points))
+            seen = offset_values(self.problem, self.jumps, mu)
+            found = found + np.array([(weights @ fields.T).T for fields in seen])[own, :, each].T
+            if sides is not None:
+                jumps = offset_values(self.problem, self.jumps, mu, points)
+                found = found + (jumps[sides, :, each] - jumps[own, :, each]).T
+        return found
 
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""
@@ -189,7 +223,7 @@ class Model:
         mu, terms, moments = np.asarray(mu, dtype=float), self.terms, self._moments
         steady_load = None if terms.load_moves else terms.load(mu)
         scalars = mu[: self.inputs.n_scalars]
-        some = self.nodes.points[np.unique(np.linspace(0, self.n_nodes - 1, 4).astype(int))]
+        some = self.terms.pattern.points[np.unique(np.linspace(0, self.n_nodes - 1, 4).astype(int))]
         return System(
             pattern=terms.pattern,
             stiffness=terms.operator_entries(mu),
@@ -204,6 +238,13 @@ class Model:
             names=self.problem.names,
             nonlinear_rows=terms.nonlinear_rows,
         )
+
+    def initial(self, mu: np.ndarray) -> list[np.ndarray]:
+        """The state at the start, (n_unknowns,), and the velocity where there is u''."""
+        states, names = self.problem.initial_states, self.problem.names
+        points = self.terms.pattern.points[: self.n_nodes + self.layout.n_ghosts]
+        parts = [[(*states[n], 0 * states[n][0])[i] for n in names] for i in range(self.problem.time_order)]
+        return [self.problem.evaluate(part, points, mu) for part in parts]
 
     @cached_property
     def _moments(self) -> Moments | None:
@@ -254,7 +295,7 @@ class Model:
     def exact(self, mu: np.ndarray, t: float | None = None) -> np.ndarray | None:
         """The exact solution at the nodes, stacked like a solution's values, where the problem knows it."""
         known = self.problem.exact_solutions
-        return self.problem.evaluate(known.values(), self.nodes.points, mu, t) if known else None
+        return self.problem.evaluate(known.values(), self.nodes.points, mu, t, self.first_regions) if known else None
 
     def solve(
         self,

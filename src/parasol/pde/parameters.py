@@ -31,6 +31,7 @@ class Parameter(sympy.Symbol):
     high: float
     scale: str
     rank: int  # order of declaration, which is the order in a parameter vector
+    of_range = ("low", "high", "scale")  # where it may lie: solutions at a given value do not depend on it
 
     def __new__(cls, name: str, low: float, high: float, *, scale: str = "linear", rank: int | None = None):
         """Declare a parameter; `rank` is for copies only."""

@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
-from parasol.pde.conditions import Dirichlet, Neumann, Robin
+from parasol.pde.conditions import Dirichlet, Jump, Neumann, Robin
 from parasol.pde.equation import (
     Form,
     Time,
@@ -35,6 +35,7 @@ from parasol.pde.fluxes import (
     refuse_lost_fluxes,
     written_flux,
 )
+from parasol.pde.given_jumps import check_jumps
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Flux, Quantity, check_quantities
 from parasol.pde.recognise import with_regions
@@ -95,7 +96,9 @@ class Problem:
     Coefficients, sources, conditions and initial states may differ by the regions of the domain, `ps.by_region(...)`; a
     coefficient of second derivatives only under `ps.divergence`, whose flux is continuous at the interfaces. `interfaces`
     gives sources on interfaces, {("core", "shell"): q} with a list of sources for several unknowns: the fluxes of both
-    sides add up to q, Σ n·F = q with outward normals, where the equation is −div F = f.
+    sides add up to q, Σ n·F = q with outward normals, where the equation is −div F = f. With `ps.Jump(g, q)` in place of q
+    the unknown itself jumps, u in the core less u in the shell is g; values at nodes on the interface are those of the
+    region that the domain names first.
 
     Where the unknowns depend on `ps.time()`, `initial` is the state at the start, (state, velocity) for equations of second
     order in time, a mapping from names to these for several unknowns; `times` are the times to store.
@@ -129,6 +132,7 @@ class Problem:
         self._check_time()
         _ = self.forms, self.conditions, self.interface_sources
         self._check_symbols()
+        check_jumps(self)
         check_quantities(self.quantities, self.domain, self.names)
         _ = self.functionals
 
@@ -190,7 +194,7 @@ class Problem:
                 given += part.values()
             elif isinstance(part, list | tuple):
                 given += part
-            elif isinstance(part, Dirichlet | Neumann | Robin | NormalFlux):
+            elif isinstance(part, Dirichlet | Neumann | Robin | NormalFlux | Jump):
                 given += vars(part).values()
         return found
 
@@ -262,6 +266,16 @@ class Problem:
     @cached_property
     def interface_sources(self) -> dict[frozenset[int], tuple[Form, ...]]:
         """The sources on the interfaces between two regions, by the places of these in `region_names`: one per unknown."""
+        return {key: forms for key, (forms, _) in self._at_interfaces.items()}
+
+    @cached_property
+    def interface_jumps(self) -> dict[frozenset[int], tuple[Form, ...]]:
+        """By how much unknowns in the second region exceed those in the first, by the places of the regions: as sources."""
+        return {key: forms for key, (_, forms) in self._at_interfaces.items() if any(form.source for form in forms)}
+
+    @cached_property
+    def _at_interfaces(self) -> dict[frozenset[int], tuple[tuple[Form, ...], tuple[Form, ...]]]:
+        """The sources on interfaces, and the jumps there."""
         out = {}
         for pair, given in self.interfaces.items():
             if not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(self.region_names):
@@ -269,17 +283,24 @@ class Problem:
                     f"interfaces names {pair!r}. Give the names of two regions, such as ('core', 'shell'); the regions "
                     f"are: {', '.join(self.region_names) or 'none'}."
                 )
-            sources = [to_expression(source) for source in (given if isinstance(given, list | tuple) else [given])]
-            if len(sources) != len(self.names):
-                raise InputError(f"the interface {pair} has {len(sources)} source(s) for {len(self.names)} unknown(s).")
+            given = given if isinstance(given, list | tuple) else [given]
+            if len(given) != len(self.names):
+                raise InputError(f"the interface {pair} has {len(given)} source(s) for {len(self.names)} unknown(s).")
+            both = [each if isinstance(each, Jump) else Jump(0, each) for each in given]
             where = f"source on the interface {pair}"
-            forms = tuple(self._read(-source, where, needs_unknown=False) for source in sources)
-            if any(form.operator or form.jets for form in forms):
+            first, second = (self.region_names.index(name) for name in pair)
+            sign = 1 if first < second else -1
+            sources = tuple(self._read(-to_expression(each.flux), where, needs_unknown=False) for each in both)
+            jumps = tuple(
+                self._read(sign * to_expression(each.value), f"jump at the interface {pair}", needs_unknown=False)
+                for each in both
+            )
+            if any(form.operator or form.jets for form in (*sources, *jumps)):
                 raise InputError(f"the {where} contains an unknown. Only known sources are understood there.")
-            key = frozenset(self.region_names.index(name) for name in pair)
+            key = frozenset((first, second))
             if key in out:
                 raise InputError(f"the {where} is given twice. Give it once.")
-            out[key] = forms
+            out[key] = sources, jumps
         return out
 
     @cached_property
@@ -521,7 +542,7 @@ class Problem:
     def all_forms(self) -> list[Form]:
         """The equations and the boundary conditions of all parts, as terms."""
         conditions = [form for region in self._regions for f in self.conditions_in(region).values() for form in f]
-        sources = [form for forms in self.interface_sources.values() for form in forms]
+        sources = [form for both in self._at_interfaces.values() for forms in both for form in forms]
         return [*self.forms, *conditions, *sources]
 
     @property
@@ -535,9 +556,17 @@ class Problem:
         return {} if self.exact is None else {name: to_expression(given[name]) for name in self.names}
 
     def evaluate(
-        self, expressions: Iterable[sympy.Expr], points: np.ndarray, mu: np.ndarray, t: float | None = None
+        self,
+        expressions: Iterable[sympy.Expr],
+        points: np.ndarray,
+        mu: np.ndarray,
+        t: float | None = None,
+        regions: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension)."""
+        """Expressions in coordinates, scalar parameters and time, one after the other, at points (n, dimension).
+
+        On interfaces they are those of one of the regions beside it, of `regions` (n,) where given.
+        """
         scalars = self.parameter_symbols[0]
         times = [] if self.time is None or t is None else [self.time]
         symbols, columns = (*self.coordinates, *scalars, *times), [*points.T, *mu[: len(scalars)], *[t] * len(times)]
@@ -546,7 +575,8 @@ class Problem:
             if not expression.has(Region):
                 return _compiled(expression, symbols)(*columns)
             inside = [_compiled(in_region(expression, name), symbols)(*columns) for name in self.region_names]
-            return np.array(inside)[self.domain.region_of(points), np.arange(len(points))]
+            own = self.domain.region_of(points) if regions is None else regions
+            return np.array(inside)[own, np.arange(len(points))]
 
         return np.concatenate([values(e) for e in expressions])
 

@@ -11,8 +11,10 @@ import sympy
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
-from parasol.expressions import as_function, to_expression
+from parasol.expressions import as_formula, as_function, to_expression
 from parasol.pde.regions import check_regions, in_region
+from parasol.runtime.quantities import Mixing
+from parasol.runtime.theta import Theta
 from parasol.space.by_region import derivatives_at
 from parasol.space.elements import Elements
 from parasol.space.geometry.axes import axis_symbols
@@ -29,8 +31,8 @@ class Quantity(Protocol):
         """Refuse what makes no sense on this domain."""
         ...
 
-    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
-        """Weights of the values at the nodes, (n_nodes,)."""
+    def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray | dict[sympy.Expr, np.ndarray]:
+        """Weights of the values at the nodes, (n_nodes,); where they depend on parameters a sum, by the factors θ(μ)."""
         ...
 
 
@@ -91,7 +93,7 @@ class Flux:
 
     The coefficient is a number or an expression in the coordinates, by region too. It may not depend on parameters:
     multiply afterwards. Without a coefficient it is the flux of the equation: ∫ n·F where the equation of the unknown has
-    `ps.divergence(F)`, ∫ n·grad u where it has no divergence.
+    `ps.divergence(F)`, ∫ n·grad u where it has no divergence. F may depend on parameters as a sum of products θ(μ) F_q(x).
     """
 
     part: str | None = None
@@ -144,10 +146,16 @@ class Weighted:
 
 @dataclass(frozen=True, eq=False)
 class QuantityRows:
-    """Quantities by name, as weights of the values of a solution at one time."""
+    """Quantities by name, as weights of the values of a solution at one time: of parts, where these are mixed at each μ."""
 
     names: tuple[str, ...]
-    rows: np.ndarray  # (n_quantities, n_fields * n_nodes)
+    rows: np.ndarray  # (n_parts, n_fields * n_nodes)
+    mixing: Mixing | None = None
+
+    def of(self, values: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        """Of values (n_values,) or (n_times, n_values) of a solution at a parameter vector: (n_quantities,) or with times."""
+        found = self.rows @ values.T
+        return found if self.mixing is None else self.mixing(np.asarray(mu, dtype=float)[None])[0] @ found
 
 
 def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknowns: Sequence[str]) -> None:
@@ -170,20 +178,35 @@ def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknown
 
 
 def quantity_rows(
-    quantities: Mapping[str, Quantity], nodes: Nodes, scheme: Scheme | Elements, unknowns: Sequence[str]
+    quantities: Mapping[str, Quantity],
+    nodes: Nodes,
+    scheme: Scheme | Elements,
+    unknowns: Sequence[str],
+    scalars: Sequence[sympy.Symbol] = (),
 ) -> QuantityRows:
-    """Quantities as rows of weights, (n_quantities, n_fields * n_nodes)."""
-    n = nodes.n_nodes
-    rows = np.zeros((len(quantities), len(unknowns) * n))
-    for row, (name, quantity) in zip(rows, quantities.items(), strict=True):
-        found = quantity.weights(nodes, scheme)
+    """Quantities as rows of weights, (n_quantities, n_fields * n_nodes).
+
+    Weights that depend on the parameters `scalars` are Σ_p θ_p(μ) times a row for each θ_p.
+    """
+    n, rows, thetas, owners = nodes.n_nodes, [], [], []
+    for number, (name, quantity) in enumerate(quantities.items()):
+        parts = quantity.weights(nodes, scheme)
         of = getattr(quantity, "of", None)
-        if of is None:
-            row[:] = check_shape(found, row.shape, f"weights of the quantity {name!r}")
-        else:
-            field = list(unknowns).index(of)
-            row[field * n : (field + 1) * n] = check_shape(found, (n,), f"weights of the quantity {name!r}")
-    return QuantityRows(tuple(quantities), rows)
+        for theta, found in (parts if isinstance(parts, dict) else {sympy.S.One: parts}).items():
+            row = np.zeros(len(unknowns) * n)
+            if of is None:
+                row[:] = check_shape(found, row.shape, f"weights of the quantity {name!r}")
+            else:
+                field = list(unknowns).index(of)
+                row[field * n : (field + 1) * n] = check_shape(found, (n,), f"weights of the quantity {name!r}")
+            rows.append(row)
+            thetas.append(theta)
+            owners.append(number)
+    mixing = None
+    if any(theta != 1 for theta in thetas):
+        formulas = tuple(as_formula(as_function(theta, scalars)) for theta in thetas)
+        mixing = Mixing(Theta(formulas, (), len(scalars)), np.array(owners))
+    return QuantityRows(tuple(quantities), np.array(rows).reshape(len(rows), len(unknowns) * n), mixing)
 
 
 def _by_region(nodes: Nodes, points: np.ndarray) -> list[tuple[str | None, np.ndarray]]:

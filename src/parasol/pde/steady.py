@@ -59,7 +59,7 @@ class Solution:
     def quantities(self) -> dict[str, float]:
         """What the problem wants to know of its solution, by name."""
         wanted = self.model.quantities
-        return dict(zip(wanted.names, (wanted.rows @ self.values).tolist(), strict=True))
+        return dict(zip(wanted.names, wanted.of(self.values, self.mu).tolist(), strict=True))
 
     @property
     def extrapolated(self) -> bool:
@@ -86,8 +86,7 @@ class Solution:
             raise InputError(
                 f"{np.count_nonzero(outside)} of {len(points)} points lie outside the domain. Ask inside only."
             )
-        weights = self.model.weights_at(points)
-        values = np.array([weights @ field for field in self.fields.values()])
+        values = self.model.interpolated(self.values, points, self.model.weights_at(points), self.mu, None)
         return values[0] if len(values) == 1 else values
 
     @property

@@ -46,11 +46,11 @@ class ByEstimate:
         self.root = root_of(model, weights)
         seen = self.root if isinstance(weights, MatrixProduct) else root_of(model, weights, ghosts=False)
         generator = np.random.default_rng([rng, 73])
-        outputs = None
+        outputs = mixing = None
         if model.problem.quantities:
-            rows = model.quantities.rows
+            rows, mixing = model.quantities.rows, model.quantities.mixing
             outputs = model.layout.unknowns(rows, np.zeros((len(rows), model.n_unknowns - rows.shape[1])))
-        self.duals = DualBuilder(self.form, seen, self.root.scale, generator, n_vectors, outputs)
+        self.duals = DualBuilder(self.form, seen, self.root.scale, generator, n_vectors, outputs, mixing)
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(model)
         self._theta = self.form.operator_theta(self.candidates)

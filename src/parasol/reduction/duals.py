@@ -12,6 +12,7 @@ from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
 from parasol.reduction.products import Root
 from parasol.runtime.duals import TYPICAL, RandomDuals
+from parasol.runtime.quantities import Mixing, mixed
 from parasol.runtime.reduced import ReducedModel
 
 N_VECTORS = 20  # that certify, sealed until the surrogate is made
@@ -36,16 +37,17 @@ class DualBuilder:
         rng: np.random.Generator,
         n_vectors: int = N_VECTORS,
         outputs: np.ndarray | None = None,
+        mixing: Mixing | None = None,
     ):
         """`root` is that of the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size.
 
-        `outputs` (n_quantities, n_unknowns) are quantities of interest, whose duals are solved too.
+        `outputs` (n_parts, n_unknowns) are quantities of interest, or parts that are mixed at each μ; their duals are
+        solved too.
         """
         if n_vectors < 4 or n_vectors % 2:
             raise InputError(f"an estimate takes an even number of at least 4 random vectors, got {n_vectors}.")
         self.form, self.root, self.scale = form, root, scale
-        self.n_sealed = n_vectors
-        self.rng = rng
+        self.n_sealed, self.rng, self.mixing = n_vectors, rng, mixing
         normal = rng.standard_normal((n_vectors + _N_STEERING, len(scale)))
         self.vectors = root.into_transposed(normal.T)  # (n_unknowns, n): the sealed ones, those that steer, quantities
         if outputs is not None:
@@ -166,9 +168,10 @@ class DualBuilder:
         found = replace(duals, ratio=_largest(inside * true, np.linalg.norm(functionals, axis=1)), n_checked=len(mus))
         if duals.outputs is not None:
             rows = self.vectors[:, self._steering.stop :].T
-            change = duals.corrections(theta, phi, c)
-            gap = np.abs(errors @ rows.T - change.values)
-            gap = np.where(gap > _SEEN * np.abs(solutions[large] @ rows.T), gap, 0.0)
+            mix = None if self.mixing is None else self.mixing(mus)
+            change = duals.corrections(theta, phi, c, mix)
+            gap = np.abs(mixed(mix, errors @ rows.T) - change.values)
+            gap = np.where(gap > _SEEN * np.abs(mixed(mix, solutions[large] @ rows.T)), gap, 0.0)
             size = np.sqrt(np.mean(functionals**2, axis=1)) / inside
             found = replace(found, output_ratio=_largest(gap, TYPICAL * change.left * size[:, None]))
         return replace(reduced, duals=found)

@@ -92,8 +92,17 @@ def by_energy(
 
 def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparation | None:
     """`by_energy` for a linear model, before any basis is known."""
-    candidates = candidates_for(model)
-    return by_energy(model, affine_form(model), weights, root_of(model, weights), candidates)
+    terms = model.terms
+    if (
+        terms.varying_operator
+        or terms.varying_load
+        or terms.constant_operator
+        or np.any(terms.loads[:, terms.pattern.stated])
+    ):
+        return None
+    if not all(_symmetric(a[~terms.pattern.stated][:, ~terms.pattern.stated]) for a in terms.operators):
+        return None
+    return by_energy(model, affine_form(model), weights, root_of(model, weights), candidates_for(model))
 
 
 def _references(thetas: np.ndarray, first: np.ndarray | None) -> np.ndarray:
@@ -102,7 +111,7 @@ def _references(thetas: np.ndarray, first: np.ndarray | None) -> np.ndarray:
     if first is None:
         middle = np.median(logs, axis=0)
         first = thetas[np.argmin(np.ptp(logs - middle, axis=1))]
-    chosen = [first]
+    chosen = [np.asarray(first)]
     while len(chosen) < _MOST:
         spread = np.min([np.ptp(logs - np.log(one), axis=1) for one in chosen], axis=0)
         if np.max(spread) <= np.log(_SPREAD):
@@ -134,8 +143,12 @@ def _equivalence(root: Root, made: MatrixRoot, free: np.ndarray) -> tuple[float,
         value, exact = operator_norm(apply, transposed, start)
         return (1.0 + ROUNDING if exact else lanczos_margin(int(mask.sum()))) * value
 
-    larger = norm(lambda x: root.into(made.back(mask * x)), lambda y: mask * made.back_transposed(root.into_transposed(y)))
-    smaller = norm(lambda x: made.into(root.back(mask * x)), lambda y: mask * root.back_transposed(made.into_transposed(y)))
+    larger = norm(
+        lambda x: root.into(made.back(mask * x)), lambda y: mask * made.back_transposed(root.into_transposed(y))
+    )
+    smaller = norm(
+        lambda x: made.into(root.back(mask * x)), lambda y: mask * root.back_transposed(made.into_transposed(y))
+    )
     return larger, smaller
 
 

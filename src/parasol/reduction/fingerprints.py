@@ -19,7 +19,13 @@ KIND = f"problem {VERSION} "  # what a fingerprint of a problem begins with; fil
 
 
 class Parts(dict[str, str]):
-    """The hashes of what a solver is known by, by name."""
+    """The hashes of what a solver is known by, by name.
+
+    `apart_from_ranges` is one of all but where parameters may lie, of models whose solves are all that is learned from:
+    what linear steady ones need besides, their factors, is not stored.
+    """
+
+    apart_from_ranges: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -65,7 +71,10 @@ def parts_of(solver, own: object = None) -> Parts:
         parts = {"code": type(solver), **held, "parameters": space}
     else:
         parts = {"solver": solver, "parameters": space}
-    return Parts({name: content_hash({name: part}) for name, part in parts.items()})
+    found = Parts({name: content_hash({name: part}) for name, part in parts.items()})
+    if isinstance(solver, Model) and own is None and (solver.problem.time is not None or not solver.problem.linear):
+        found.apart_from_ranges = content_hash(parts, ranges=False)
+    return found
 
 
 def problem_fingerprint(problem: Problem) -> str:

@@ -14,6 +14,7 @@ from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.reduction.certificate import middle_of
+from parasol.reduction.energy import energy_preparation
 from parasol.reduction.products import Root, root_of
 from parasol.reduction.reduced import ByBound, candidates_for, prepare
 from parasol.runtime.basis import Basis
@@ -81,7 +82,9 @@ def greedy(
         raise InputError("candidates is empty: there is nothing to choose from. Give at least one parameter vector.")
     check_some_load(model, candidates_for(model) if mus is None else mus)
     weights = model.product if weights is None else weights
-    prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
+    prepared = energy_preparation(model, weights) if weighting == "solve" else None
+    if prepared is None:
+        prepared = prepare(model, weights=weights, weighting=weighting, n_anchors=n_anchors)
     return search(ByBound(prepared), mus, aim=aim, most=most, solve=solve, progress=progress)
 
 

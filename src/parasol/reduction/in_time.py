@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from scipy import linalg
 from parasol.checks import check_choice, check_positive, check_shape
 from parasol.errors import InputError, NoCertificate, ParasolWarning, SolveFailed
 from parasol.expressions import as_function
+from parasol.pde.matrices import AffineModel, AffineState
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.transient import LARGE_VIOLATION, count_steps
@@ -25,6 +26,7 @@ from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, project
 from parasol.reduction.stepping import march
 from parasol.runtime.basis import Basis, slices
 
+Watch = Callable[[], None] | None  # called on the way: whoever waits may end the work by an error
 PROJECTIONS = ("galerkin", "least-squares")
 _BATCH = 2**19  # numbers in the matrices of one batch: they stay in the cache
 _BLOCK = 2**24  # numbers of a block of lifted solutions
@@ -46,7 +48,7 @@ class TimeReducedModel:
     parameters: ParameterSpace
     n_parameters: int
     system: SemiDiscrete
-    initial: tuple[InitialState, ...]  # of u, and of u' where there is u''
+    initial: tuple[InitialState | AffineState, ...]  # of u, and of u' where there is u''
     lifted: np.ndarray  # G at the nodes, (n_fields * n_nodes, n_active): what boundary data add
     held: np.ndarray  # (n_fields * n_nodes,) bool: nodes without a time derivative
     times: np.ndarray  # (n_times,)
@@ -76,7 +78,9 @@ class TimeReducedModel:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""
         return self.parameters.check_vectors(mus, self.n_parameters, extrapolate=extrapolate)
 
-    def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
+    def coefficients(
+        self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, watch: Watch = None
+    ) -> np.ndarray:
         """c at the stored times, (n_samples, n_times, d), for parameters (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
         out = np.empty((len(mus), self.n_times, self.n_modes))
@@ -84,7 +88,7 @@ class TimeReducedModel:
         for rows in slices(len(mus), max(8, _BATCH // self.n_modes**2)):
             c, v = start[0][rows], start[1][rows] if len(start) > 1 else None
             values = out[rows].transpose(1, 0, 2)
-            march(self.system.systems(mus[rows]), c, v, self.times, self.n_steps, self.integrator, values)
+            march(self.system.systems(mus[rows]), c, v, self.times, self.n_steps, self.integrator, values, watch=watch)
         return out
 
     def lift(self, coefficients: ArrayLike, mus: ArrayLike | None = None) -> np.ndarray:
@@ -104,7 +108,7 @@ class TimeReducedModel:
             # as full solves do: a start that violates the boundary conditions is stored as given
             given = self.initial[0].values(np.asarray(mus)[:, : len(self.parameters.scalars)])
             gap, *sizes = (
-                np.max(np.abs(part).reshape(len(c), len(self.initial[0].formulas), -1), axis=2)
+                np.max(np.abs(part).reshape(len(c), self.initial[0].n_fields, -1), axis=2)
                 for part in ((given - out[:, 0]) * self.held, given, out[:, 0])
             )
             wrong = np.flatnonzero(np.any(gap > LARGE_VIOLATION * np.maximum(*sizes), axis=1))
@@ -112,18 +116,22 @@ class TimeReducedModel:
             out[:, 0][at] = given[at]
         return out.reshape(len(c), -1)
 
-    def blocks(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> Iterator[np.ndarray]:
+    def blocks(
+        self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, watch: Watch = None
+    ) -> Iterator[np.ndarray]:
         """Values for many parameters, some rows at a time."""
         mus = self.check(mus, extrapolate=extrapolate)
         for rows in slices(len(mus), max(1, _BLOCK // (self.n_times * self.basis.n_values))):
-            yield self.lift(self.coefficients(mus[rows], extrapolate=True), mus[rows])
+            yield self.lift(self.coefficients(mus[rows], extrapolate=True, watch=watch), mus[rows])
 
-    def values(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
+    def values(
+        self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False, watch: Watch = None
+    ) -> np.ndarray:
         """Values (n_samples, n_times * n_fields * n_nodes) for parameters (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
         out = np.empty((len(mus), self.n_times * self.basis.n_values))
         start = 0
-        for block in self.blocks(mus, extrapolate=True):
+        for block in self.blocks(mus, extrapolate=True, watch=watch):
             out[start : start + len(block)] = block
             start += len(block)
         return out
@@ -151,6 +159,7 @@ def reduce_trajectories(
     projection: str | None = None,
     n_steps: int | None = None,
     step_tolerance: float | None = None,
+    watch: Watch = None,
 ) -> TimeReducedModel:
     """A reduced model in time from some trajectories: the full model's scheme and step, projected on modes in space.
 
@@ -173,7 +182,8 @@ def reduce_trajectories(
     Refused, with full solves as the way out: boundary conditions that are nonlinear or whose left sides depend on the
     parameters, mixtures of u'' and u', and reduced steps that miss their own training trajectories by 10 %. Where they
     miss them by ten times what the modes allow there is a warning: mostly too few times were stored for the modes to
-    know what happens between them (Gray-Scott with 11 times: 4e-3 instead of 1e-4).
+    know what happens between them (Gray-Scott with 11 times: 4e-3 instead of 1e-4). `watch` is called on the way, and
+    may end it by an error.
     """
     if tolerance is None:
         known = len(basis.singular_values) >= basis.n_modes
@@ -181,12 +191,12 @@ def reduce_trajectories(
     check_positive(tolerance, "tolerance")
     if projection is not None:
         check_choice(projection, PROJECTIONS, "projection")
-    training = _Training.of(Constraints.of(model), snapshots, basis, tolerance)
+    training = _Training.of(Constraints.of(model), snapshots, basis, tolerance, watch)
     best: TimeReducedModel | None = None
     reasons = []
     for kind in PROJECTIONS if projection is None else (projection,):
         try:
-            found = training.reduced(kind, n_steps, step_tolerance or 0.1 * tolerance)
+            found = training.reduced(kind, n_steps, step_tolerance or 0.1 * tolerance, watch)
         except SolveFailed as error:
             reasons.append(str(error))
             continue
@@ -232,13 +242,15 @@ class _Training:
     missing: np.ndarray  # (n_samples,) what the modes cannot represent
 
     @classmethod
-    def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float) -> _Training:
+    def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float, watch: Watch = None) -> _Training:
         model, times = constraints.model, stored_times(constraints.model)
         modes = modes_on_unknowns(model, basis)
         mus, found, sizes, missing = [], [], [], []
 
         def passing() -> Iterator[np.ndarray]:
             for mu, states, data in constraints.trajectories(snapshots):
+                if watch is not None:
+                    watch()
                 values = model.layout.at_nodes(states)
                 c = basis.project(values)
                 mus.append(mu)
@@ -255,12 +267,14 @@ class _Training:
                 pass
         if not mus:
             raise InputError("snapshots are empty: there is nothing to learn from. Solve at some parameters first.")
-        weights = np.ones(basis.n_values) if basis.weights is None else basis.weights
+        # equations of stencils are weighted like values; those of matrices have their weights in them
+        plain = basis.weights is None or isinstance(model, AffineModel)
+        metric = np.ones(model.n_unknowns) if plain else model.layout.weights(basis.weights)  # type: ignore[arg-type]
         return cls(
             constraints,
             basis,
             modes,
-            model.layout.weights(weights),
+            metric,
             collateral,
             np.array(mus),
             np.array(found),
@@ -268,7 +282,7 @@ class _Training:
             np.array(missing),
         )
 
-    def reduced(self, kind: str, n_steps: int | None, step_tolerance: float) -> TimeReducedModel:
+    def reduced(self, kind: str, n_steps: int | None, step_tolerance: float, watch: Watch = None) -> TimeReducedModel:
         """The reduced model of one projection, with its error."""
         model, times = self.constraints.model, stored_times(self.constraints.model)
         order, duration = self.constraints.time_order, float(times[-1] - times[0])
@@ -294,13 +308,13 @@ class _Training:
             integrator=integrator,
             projection=kind,
         )
-        c = reduced.coefficients(self.mus, extrapolate=True)
+        c = reduced.coefficients(self.mus, extrapolate=True, watch=watch)
         for _ in range(0 if fixed else _MOST_DOUBLINGS):
             count *= 2
             reduced = replace(reduced, step=duration / count, n_steps=count)
             if kind == "least-squares":  # the test functions know the step
                 reduced = replace(reduced, system=system(count))
-            before, c = c, reduced.coefficients(self.mus, extrapolate=True)
+            before, c = c, reduced.coefficients(self.mus, extrapolate=True, watch=watch)
             if np.max(np.linalg.norm(c - before, axis=(1, 2)) / self.sizes) <= step_tolerance:
                 break
         gaps = np.hypot(np.linalg.norm(c - self.coefficients, axis=(1, 2)), self.missing) / self.sizes
@@ -324,13 +338,15 @@ class _Training:
         out[moving] = self.metric[moving, None] * columns[moving]
         return out
 
-    def _initial(self) -> tuple[InitialState, ...]:
+    def _initial(self) -> tuple[InitialState | AffineState, ...]:
         model, moving = self.constraints.model, self.constraints.moving
         few = self.modes[moving]
         weighted = self.metric[moving, None] * few
         whole = np.zeros_like(self.modes)
         whole[moving] = linalg.solve(few.T @ weighted, weighted.T, assume_a="pos").T
         projection = model.layout.at_nodes(whole.T).T
+        if isinstance(model, AffineModel):
+            return tuple(given.projected(projection) for given in model.start)
         symbols = [*model.problem.coordinates, *model.problem.parameter_symbols[0]]
         states = model.problem.initial_states
         return tuple(

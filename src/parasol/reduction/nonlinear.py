@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.sampled import SampledRows, nonlinear_values
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
+from parasol.runtime.products import single_weights
 from parasol.runtime.residuals import WeightedResidual
 
 _BATCH = 2**19  # numbers in the matrices of one batch: what a cache holds
@@ -109,9 +110,18 @@ class NonlinearReducedModel:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
         return self.solve(mus, extrapolate=extrapolate).coefficients
 
-    def solve(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> NonlinearSolutions:
-        """Coefficients for (n_samples, n_parameters); a warning says how many did not converge, `converged` which."""
-        found = self._solve(self.check(mus, extrapolate=extrapolate))
+    def solve(
+        self,
+        mus: ArrayLike | Mapping[str, Any],
+        *,
+        extrapolate: bool = False,
+        watch: Callable[[], None] | None = None,
+    ) -> NonlinearSolutions:
+        """Coefficients for (n_samples, n_parameters); a warning says how many did not converge, `converged` which.
+
+        `watch` is called on the way, and may end it by an error.
+        """
+        found = self._solve(self.check(mus, extrapolate=extrapolate), watch)
         lost = np.flatnonzero(~found.converged)
         if len(lost):
             scalars = zip(self.parameters.names, found.mus[lost[0]], strict=False)
@@ -124,7 +134,7 @@ class NonlinearReducedModel:
             )
         return found
 
-    def _solve(self, mus: np.ndarray) -> NonlinearSolutions:
+    def _solve(self, mus: np.ndarray, watch: Callable[[], None] | None = None) -> NonlinearSolutions:
         n = len(mus)
         coefficients = np.zeros((n, self.n_modes))
         converged, norms, n_steps = np.zeros(n, dtype=bool), np.full(n, np.inf), np.zeros(n, dtype=int)
@@ -132,6 +142,8 @@ class NonlinearReducedModel:
         for rows in slices(n, max(1, _BATCH // (n_points * self.n_modes))):
             here = np.arange(n)[rows]
             for start in self._starts(mus[rows]):
+                if watch is not None:
+                    watch()
                 places = start[here - rows.start]
                 batch = _Batch(self, mus[here])
                 c, good, size, steps = batch.newton(self.start_coefficients[places])
@@ -336,7 +348,14 @@ class _Offline:
 
 
 def reduce_nonlinear(
-    model: Model, snapshots: Snapshots, basis: Basis, *, tolerance: float | None = None, n_training: int = 200, rng=0
+    model: Model,
+    snapshots: Snapshots,
+    basis: Basis,
+    *,
+    tolerance: float | None = None,
+    n_training: int = 200,
+    rng=0,
+    watch: Callable[[], None] | None = None,
 ) -> NonlinearReducedModel:
     """The reduced model of a steady nonlinear model in a basis: coefficients at a cost independent of N.
 
@@ -357,7 +376,7 @@ def reduce_nonlinear(
     mus, states = snapshots.mus, model.layout.unknowns(solutions, hidden)
     scale = np.ones(model.n_unknowns)
     if basis.weights is not None:
-        scale = np.sqrt(model.layout.weights(basis.weights))
+        scale = np.sqrt(model.layout.weights(single_weights(basis.weights, basis.n_values)))
     features = _features(model.parameters, mus)
     middle = int(np.argmin(np.sum((features - np.mean(features, axis=0)) ** 2, axis=1)))
     system = model.system(mus[middle])
@@ -376,7 +395,7 @@ def reduce_nonlinear(
     reduced = offline.reduced(values, _FINEST if tolerance is None else tolerance)
     if n_training == 0:
         return reduced
-    found = reduced._solve(model.sample(n_training, rng=rng))
+    found = reduced._solve(model.sample(n_training, rng=rng), watch)
     good = found.converged
     if tolerance is None and np.any(good):
         error = found.residual_norms[good] / np.maximum(np.linalg.norm(found.coefficients[good], axis=1), 1e-300)

@@ -14,9 +14,10 @@ from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.pod import pod
+from parasol.reduction.products import root_of_weights
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis
-from parasol.runtime.products import check_weights
+from parasol.runtime.products import Weights
 
 _LOST = 1e-2  # part of the tolerance that the compression of single trajectories may lose
 _FINEST = 1e-9
@@ -40,7 +41,7 @@ def space_basis(
     *,
     tolerance: float | None = None,
     n_modes: int | None = None,
-    weights: np.ndarray | None = None,
+    weights: Weights | None = None,
 ) -> Basis:
     """Modes V (n_fields * n_nodes, d) of all moments of all trajectories: Σ ||u(t) − V Vᵀ u(t)||² <= tolerance² Σ ||u(t)||².
 
@@ -75,7 +76,7 @@ def pod_greedy(
     tolerance: float | None = None,
     n_modes: int | None = None,
     per_step: int = 1,
-    weights: np.ndarray | None = None,
+    weights: Weights | None = None,
 ) -> PodGreedy:
     """POD-greedy (Haasdonk & Ohlberger 2008): of the trajectory that is worst so far, what is missing, in `per_step` modes.
 
@@ -90,14 +91,14 @@ def pod_greedy(
     check_count(per_step, "per_step")
     constraints = Constraints.of(model)
     n_values = len(model.problem.names) * model.n_nodes
-    root = np.ones(n_values) if weights is None else np.sqrt(check_weights(weights, n_values))
+    root = root_of_weights(weights, n_values)
     found = [
         _compressed(model.layout.at_nodes(states), tolerance, weights)
         for _, states, _ in constraints.trajectories(snapshots)
     ]
     if not found:
         raise InputError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
-    left = [root * few for few, _, _ in found]
+    left = [root.into(few.T).T for few, _, _ in found]
     sizes = np.sqrt([energy for _, _, energy in found])
     sizes[sizes == 0] = 1.0
     most = min(n_modes or n_values, n_values, sum(map(len, left)))
@@ -116,18 +117,18 @@ def pod_greedy(
         left = [part - (part @ new) @ new.T for part in left]
     if not chosen:
         raise InputError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
-    basis = Basis(modes / root[:, None], weights=weights, n_snapshots=len(found), method="pod-greedy")
+    basis = Basis(root.back(modes), weights=weights, n_snapshots=len(found), method="pod-greedy")
     return PodGreedy(_with_ghosts(basis, constraints), tuple(chosen), tuple(history))
 
 
 def _compressed(states: np.ndarray, tolerance: float | None, weights) -> tuple[np.ndarray, float, float]:
     """Few rows with the same products as the states up to a little energy, that energy, and the whole."""
-    root = 1.0 if weights is None else np.sqrt(weights)
-    _, s, modes = linalg.svd(states * root, full_matrices=False, check_finite=False)
+    root = root_of_weights(weights, states.shape[1])
+    _, s, modes = linalg.svd(root.into(states.T).T, full_matrices=False, check_finite=False)
     tail = np.append(np.cumsum(s[::-1] ** 2)[::-1], 0.0)
     finest = _FINEST if tolerance is None else max(_FINEST, _LOST * tolerance)
     k = max(1, int(np.count_nonzero(tail > finest**2 * tail[0])))
-    return s[:k, None] * modes[:k] / root, float(tail[k]), float(tail[0])
+    return root.back((s[:k, None] * modes[:k]).T).T, float(tail[k]), float(tail[0])
 
 
 def _with_ghosts(basis: Basis, constraints: Constraints) -> Basis:

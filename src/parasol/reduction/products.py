@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from scipy.sparse.linalg import splu
 from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import distances, nested_dissection
-from parasol.runtime.products import MatrixProduct, Weights
+from parasol.runtime.products import MatrixProduct, Weights, check_weights
 
 
 class Root(Protocol):
@@ -55,7 +56,13 @@ class DiagonalRoot:
         """R⁻¹ w."""
         return (w.T / self.scale).T
 
-    into_transposed, back_transposed = into, back
+    def into_transposed(self, w: np.ndarray) -> np.ndarray:
+        """Rᵀ w."""
+        return self.into(w)
+
+    def back_transposed(self, u: np.ndarray) -> np.ndarray:
+        """R⁻ᵀ u."""
+        return self.back(u)
 
     def applied(self, u: np.ndarray) -> np.ndarray:
         """X u."""
@@ -74,8 +81,8 @@ class MatrixRoot:
     """
 
     def __init__(self, product: MatrixProduct, points: np.ndarray | None = None):
-        self.matrix = as_matrix(product)
-        self.scale = np.sqrt(product.diagonal)
+        self.matrix, self.copies = as_matrix(product), product.copies
+        self.scale = np.tile(np.sqrt(product.diagonal), self.copies)
         self.order = nested_dissection(self.matrix, distances(self.matrix) if points is None else points)
         block = self.matrix[self.order][:, self.order].tocsc()
         try:
@@ -96,42 +103,54 @@ class MatrixRoot:
     def _lower(self) -> sparse.csr_array:
         return sparse.csr_array(self._factors.L)
 
-    def _placed(self, w: np.ndarray) -> np.ndarray:
-        out = np.empty_like(w)
-        out[self.order] = w
-        return out
+    def _each(self, map_ordered: Callable[[np.ndarray], np.ndarray], u: np.ndarray) -> np.ndarray:
+        """A map of the unknowns in elimination order, of every part of the columns."""
+        n = len(self.order)
+        parts = u.reshape(self.copies, n, -1).transpose(1, 0, 2).reshape(n, -1)
+        out = np.empty_like(parts)
+        out[self.order] = map_ordered(parts[self.order])
+        return out.reshape(n, self.copies, -1).transpose(1, 0, 2).reshape(u.shape)
 
     def into(self, u: np.ndarray) -> np.ndarray:
         """R u."""
-        return self._placed(((self._upper @ u[self.order]).T / self._root).T)
+        return self._each(lambda v: (self._upper @ v) / self._root[:, None], u)
 
     def into_transposed(self, w: np.ndarray) -> np.ndarray:
         """Rᵀ w."""
-        return self._placed(self._lower @ (w[self.order].T * self._root).T)
+        return self._each(lambda v: self._lower @ (v * self._root[:, None]), w)
 
     def back(self, w: np.ndarray) -> np.ndarray:
         """R⁻¹ w."""
-        return self._placed(self._solve(self._lower @ (w[self.order].T * self._root).T))
+        return self._each(lambda v: self._solve(self._lower @ (v * self._root[:, None])), w)
 
     def back_transposed(self, u: np.ndarray) -> np.ndarray:
         """R⁻ᵀ u."""
-        return self._placed(((self._upper @ self._solve(u[self.order])).T / self._root).T)
+        return self._each(lambda v: (self._upper @ self._solve(v)) / self._root[:, None], u)
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """X⁻¹ right."""
-        return self._placed(self._solve(right[self.order]))
+        return self._each(self._solve, right)
 
     def _solve(self, right: np.ndarray) -> np.ndarray:
         return self._factors.solve(np.asfortranarray(right))
 
     def applied(self, u: np.ndarray) -> np.ndarray:
         """X u."""
-        return self.matrix @ u
+        n = len(self.order)
+        parts = u.reshape(self.copies, n, -1)
+        return np.stack([self.matrix @ part for part in parts]).reshape(u.shape)
 
 
 def as_matrix(product: MatrixProduct) -> sparse.csr_array:
-    """The matrix of a product, for SciPy."""
-    return sparse.csr_array((product.data, product.indices, product.indptr), shape=(product.n_values,) * 2)
+    """The matrix of a product, once however many copies it has, for SciPy."""
+    return sparse.csr_array((product.data, product.indices, product.indptr), shape=(len(product.indptr) - 1,) * 2)
+
+
+def root_of_weights(weights: Weights | None, n_values: int) -> Root:
+    """The root of an inner product of values, (n_values,) each."""
+    if isinstance(weights, MatrixProduct):
+        return MatrixRoot(weights)
+    return DiagonalRoot(np.ones(n_values) if weights is None else np.sqrt(check_weights(weights, n_values)))  # type: ignore[arg-type]
 
 
 def root_of(model: Model, weights: Weights | None, *, ghosts: bool = True) -> Root:

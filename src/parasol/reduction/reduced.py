@@ -42,7 +42,7 @@ class Preparation:
         out = []
         for mu in self.covered.preconditioners:
             factors = self.model.factors(mu) if self.rows is None else None
-            builder = ResidualBuilder(self.form, mu, factors, self.rows, self.root)
+            builder = ResidualBuilder(self.form, mu, factors, self.rows, self.root, self.covered.stretch)
             for mode in modes.T:
                 builder.add(mode)
             out.append(builder)
@@ -70,6 +70,7 @@ def assembled(
         operator_theta=form.operator_theta,
         load_theta=form.load_theta,
         residuals=tuple(builder.residual() for builder in builders),
+        strong=tuple(builder.strong() for builder in builders if builder.stretch is not None),
         certificate=certificate,
         interpolation_error=form.error,
         model=model,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import overload
 
+import numpy as np
+
 from parasol.errors import InputError
 from parasol.pde.model import Model
+from parasol.reduction.energy import energy_preparation
 from parasol.reduction.in_time import TimeReducedModel, reduce_trajectories
 from parasol.reduction.nonlinear import NonlinearReducedModel, reduce_nonlinear
 from parasol.reduction.reduced import modes_on_unknowns, reduce_linear
@@ -91,6 +94,10 @@ def reduce(
             known = ", ".join(("tolerance", *_OPTIONS[kind]))
             raise InputError(f"{name} is no option for a model that is {kind}. Its options are: {known}.")
     if kind == "steady and linear":
+        prepared = energy_preparation(model, basis.weights) if weighting in (None, "solve") else None
+        modes = modes_on_unknowns(model, basis)
+        if prepared is not None and not np.any(modes[model.terms.pattern.stated]):  # there nothing but 0 is right
+            return prepared.reduced(basis, prepared.builders(modes))
         return reduce_linear(model, basis, tolerance=1e-10 if tolerance is None else tolerance, **options)
     if snapshots is None:
         raise InputError(

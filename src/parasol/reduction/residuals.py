@@ -7,6 +7,7 @@ import numpy as np
 from parasol.pde.sparse_direct import Factors
 from parasol.reduction.affine import AffineForm
 from parasol.reduction.products import DiagonalRoot, MatrixRoot, Root
+from parasol.reduction.stretch import Stretch
 from parasol.runtime.residuals import WeightedResidual
 
 _ROUNDING = 32 * np.finfo(float).eps  # relative, of a column of the small system
@@ -16,42 +17,82 @@ _DEPENDENT = 1e-13  # a column whose new part is smaller, relative to itself, de
 class ResidualBuilder:
     """Collects the columns of a weighted residual, mode by mode, and keeps them orthonormal; offline only."""
 
-    def __init__(self, form: AffineForm, mu: np.ndarray, factors: Factors | MatrixRoot | None, rows: np.ndarray | None, root: Root | np.ndarray):
-        """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `root` is that of the product."""
+    def __init__(
+        self,
+        form: AffineForm,
+        mu: np.ndarray,
+        factors: Factors | MatrixRoot | None,
+        rows: np.ndarray | None,
+        root: Root | np.ndarray,
+        stretch: Stretch | None = None,
+    ):
+        """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `root` is that of the product.
+
+        With `stretch`, the same columns are also kept in that norm, for `strong`.
+        """
         self.form, self.mu, self.factors = form, mu, factors
         self.rows, self.root = rows, DiagonalRoot(root) if isinstance(root, np.ndarray) else root
+        self.stretch = stretch
         self.precision, self.n_triangular = _ROUNDING, 0
-        self.noise = np.empty(0)
-        weighted = self._weighted(form.loads.T, form.load_errors)
-        self.orthonormal, self.triangle = np.linalg.qr(weighted)
+        self.kept = [_Columns()] if stretch is None else [_Columns(), _Columns()]
+        for kept, weighted in zip(self.kept, self._weighted(form.loads.T, form.load_errors), strict=True):
+            kept.orthonormal, kept.triangle = np.linalg.qr(weighted)
+
+    @property
+    def orthonormal(self) -> np.ndarray:
+        """The basis of the columns, (n_unknowns, n_rows)."""
+        return self.kept[0].orthonormal
 
     def add(self, mode: np.ndarray) -> None:
         """Append the columns A_q v of one mode (n_unknowns,)."""
         columns = np.column_stack([a @ mode for a in self.form.operators])
-        for column in self._weighted(columns, self.form.operator_errors).T:
-            self._append(column)
+        for kept, weighted in zip(self.kept, self._weighted(columns, self.form.operator_errors), strict=True):
+            for column in weighted.T:
+                kept.append(column)
 
-    def _weighted(self, columns: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """R P b for every column b; what a second solve still changes is what rounding has done to the first."""
+    def _weighted(self, columns: np.ndarray, errors: np.ndarray) -> list[np.ndarray]:
+        """R P b for every column b, and S R P b; what a second solve still changes is what rounding has done to the first."""
         columns = np.asfortranarray(columns)
         if self.factors is None:
             assert self.rows is not None
-            out = self.rows[:, None] * columns
-            lost = np.zeros(columns.shape[1])
+            out, changed = self.rows[:, None] * columns, np.zeros(columns.shape)
         else:
             found = self.factors.solve(columns)
             change = self.factors.solve(columns - self.factors.matrix @ found)
             self.n_triangular += 2 * columns.shape[1]
-            out = self.root.into(found + change)
-            lost = 4 * np.linalg.norm(self.root.into(change), axis=0)
-        size = np.linalg.norm(out, axis=0)
-        lost += (_ROUNDING + errors) * size
-        if np.any(size > 0):
-            self.precision = max(self.precision, float(np.max(lost[size > 0] / size[size > 0] - errors[size > 0])))
-        self.noise = np.append(self.noise, lost)
-        return out
+            out, changed = self.root.into(found + change), self.root.into(change)
+        outs = [out] if self.stretch is None else [out, self.stretch(out)]
+        for kept, some, lost in zip(
+            self.kept, outs, [changed] if self.stretch is None else [changed, self.stretch(changed)], strict=True
+        ):
+            size = np.linalg.norm(some, axis=0)
+            noise = 4 * np.linalg.norm(lost, axis=0) + (_ROUNDING + errors) * size
+            if kept is self.kept[0] and np.any(size > 0):  # of a full solve, in the norm of the error
+                self.precision = max(self.precision, float(np.max(noise[size > 0] / size[size > 0] - errors[size > 0])))
+            kept.noise = np.append(kept.noise, noise)
+        return outs
 
-    def _append(self, column: np.ndarray) -> None:
+    def residual(self) -> WeightedResidual:
+        """That of the columns so far."""
+        return self._residual(self.kept[0])
+
+    def strong(self) -> WeightedResidual:
+        """The same in the larger norm; refused without one."""
+        return self._residual(self.kept[1])
+
+    def _residual(self, kept: _Columns) -> WeightedResidual:
+        counts = len(self.form.loads), len(self.form.operators)
+        return WeightedResidual(self.mu, kept.triangle.copy(), kept.noise.copy(), *counts, self.precision)
+
+
+class _Columns:
+    """Columns in an orthonormal basis of their span, with what each may be off by."""
+
+    def __init__(self):
+        self.noise = np.empty(0)
+        self.orthonormal = self.triangle = np.empty((0, 0))
+
+    def append(self, column: np.ndarray) -> None:
         """Add one column; a direction of its own it gets only if more than rounding is left of it.
 
         A u = f for a solution u, so columns do depend on earlier ones, and their rest must not enter the basis.
@@ -69,8 +110,3 @@ class ResidualBuilder:
             self.triangle = np.vstack([self.triangle, np.zeros((1, self.triangle.shape[1]))])
             entries = np.append(parts, left)[:, None]
         self.triangle = np.hstack([self.triangle, entries])
-
-    def residual(self) -> WeightedResidual:
-        """That of the columns so far."""
-        counts = len(self.form.loads), len(self.form.operators)
-        return WeightedResidual(self.mu, self.triangle.copy(), self.noise.copy(), *counts, self.precision)

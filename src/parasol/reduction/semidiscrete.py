@@ -46,6 +46,11 @@ class InitialState:
     points: np.ndarray  # (n_nodes, dimension)
     projection: np.ndarray  # (n_fields * n_nodes, d)
 
+    @property
+    def n_fields(self) -> int:
+        """Number of unknown functions."""
+        return len(self.formulas)
+
     def __call__(self, scalars: np.ndarray) -> np.ndarray:
         """(n_samples, d) for scalars (n_samples, n_scalars)."""
         out = np.empty((len(scalars), self.projection.shape[1]))

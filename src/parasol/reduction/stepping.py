@@ -123,7 +123,11 @@ class SmallEquations(Equations):
 class SmallRun(Run):
     """A run of small systems: growth is watched sample by sample."""
 
+    look: Callable[[], None] | None = None  # whoever waits may end it after each step
+
     def _watch(self, t: float, u: np.ndarray, size: np.ndarray) -> None:
+        if self.look is not None:
+            self.look()
         if not np.all(size <= _GROWTH * self.scale):
             self.scale = np.maximum(self.scale, self._reach(t, u))
         if not np.all(size <= _GROWTH * self.scale):
@@ -152,8 +156,12 @@ def march(
     n_steps: int,
     integrator: str,
     out: np.ndarray | None = None,
+    *,
+    watch: Callable[[], None] | None = None,
 ) -> np.ndarray:
     """c at the times, (n_times, n, d), from c(times[0]) = start, by equal steps of the full model's integrators.
+
+    `watch` is called after each step and may end it by an error.
 
     >>> one = np.ones((1, 1, 1))
     >>> zero = lambda t: np.zeros((1, 1))
@@ -167,6 +175,7 @@ def march(
     scale = size if velocity is None else size + duration * systems.sizes(velocity)
     equations = SmallEquations(systems)
     run = SmallRun(equations, times, values, size, scale, integrator, advice="")
+    run.look = watch
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # growth is reported by the run
         state = equations.start(start, velocity, float(times[0]))
         run.begin(state.t, state.u)

@@ -99,9 +99,8 @@ class Answer:
         """Absolute and relative bounds of the errors, and which of them are proven."""
         c = self.coefficients
         found = self.surrogate.certify(self.mus, c, extrapolate=True)
-        if c.dtype == np.float32:  # what rounding does to the product V c, entry by entry at most
-            slack = (c.shape[1] + 4) * np.finfo(np.float32).eps * np.sum(np.abs(c), axis=1, dtype=float)
-            slack *= self.surrogate.basis.rounding
+        if c.dtype == np.float32:
+            slack = self._rounding
             size = np.linalg.norm(c, axis=1) - found.values  # no more than the norm of the solution
             found.relative[:] += np.divide(slack, size, out=np.full(len(c), np.inf), where=size > 0)
             found.values[:] += slack
@@ -110,6 +109,48 @@ class Answer:
             found.values[exact] = found.relative[exact] = 0.0
             found.rigorous[exact] = True
         return found
+
+    @property
+    def _rounding(self) -> np.ndarray:
+        """What rounding to single precision does to the product V c at most, (n_samples,)."""
+        c = self.coefficients
+        eps = np.finfo(np.float32).eps if c.dtype == np.float32 else 0.0
+        return (c.shape[1] + 4) * eps * self.surrogate.basis.rounding * np.sum(np.abs(c), axis=1, dtype=float)
+
+    @cached_property
+    def _part_scales(self) -> np.ndarray:
+        """What calibrated bounds of parts are multiples of: infinite where there is no bound, 0 of full solves."""
+        scales = self.surrogate.error_scales(self.mus, np.asarray(self.coefficients, dtype=float))
+        return np.where(np.isfinite(self.bounds.relative), np.where(self.bounds.rigorous, 0.0, scales), np.inf)
+
+    @property
+    def field_bounds(self) -> dict[str, Any] | None:
+        """Calibrated bounds of the relative errors of each unknown function by name, (n_samples,) or a number; None: there are none.
+
+        Each holds at the level of `bound` by itself. An unknown is taken for a thousandth of its usual size where it is less.
+        """
+        parts = self.surrogate.parts
+        if parts is None or parts.fields is None:
+            return None
+        size = np.linalg.norm(self.coefficients, axis=1)
+        scales = np.divide(self._part_scales, size, out=np.full(len(size), np.inf), where=size > 0)
+        found = {n: f * scales for n, f in zip(self.surrogate.layout.names, parts.fields, strict=True)}
+        return {name: float(value[0]) for name, value in found.items()} if self.single else found
+
+    @property
+    def band(self) -> np.ndarray | None:
+        """Half the width of a band about the values, in their shape: the solution is inside at all nodes and times at once.
+
+        It is calibrated: that holds for new parameters at the level of `bound` (`surrogate.conformal.level`). None where
+        there is none: linear problems with bounds from duals or the residual, and surrogates of few samples.
+        """
+        parts = self.surrogate.parts
+        if parts is None or parts.profile is None:
+            return None
+        with np.errstate(invalid="ignore"):
+            found = self._part_scales[:, None] * parts.profile + self._rounding[:, None]
+        found[~np.isfinite(self._part_scales)] = np.inf  # also where nothing varies
+        return found[0] if self.single else found
 
     @property
     def bound_kind(self) -> list[str] | str:
@@ -165,7 +206,7 @@ class Answer:
         Within a factor of 3 nine times in ten where it was estimated per parameter (steady problems); for others the largest
         that learning met. Infinite outside the box, None where nothing is known.
         """
-        found = self.surrogate.discretisation_errors(self.mus)
+        found = self.surrogate.discretisation_errors(self.mus, self.coefficients)
         return None if found is None else float(found[0]) if self.single else found
 
     @property
@@ -180,11 +221,12 @@ class Answer:
         known = self.surrogate.quantities
         if known is None:
             return {}
-        found = known(self.coefficients)
+        found = known(self.coefficients, self.mus)
         if self._corrections is not None:
             found[:, :, 0] += self._corrections[0].T
         for i, values in self.solved.items():
-            found[:, i] = self.surrogate.solver.quantities.rows @ values.reshape(found.shape[2], -1).T  # type: ignore[union-attr]
+            rows = self.surrogate.solver.quantities  # type: ignore[union-attr]
+            found[:, i] = rows.of(values.reshape(found.shape[2], -1), self.mus[i])
         return self._by_name(known.names, found)
 
     @cached_property
@@ -192,11 +234,17 @@ class Answer:
         """How far each quantity can be off, in the shapes of `quantities`; `quantity_bound_kind` says what is known of that.
 
         Where the residual has corrected the quantities it is six times what is typically left; proven bounds stay proven.
+        Calibrated ones hold for each quantity at the level of `bound`, at all times at once.
         """
         known = self.surrogate.quantities
         if known is None:
             return {}
-        found = known.bounds(self.bounds.values)
+        parts = self.surrogate.parts
+        if parts is None or parts.quantities is None:
+            found = known.bounds(self.bounds.values, self.mus)
+        else:
+            found = parts.quantities[:, None, None] * known.bounds(self._part_scales, self.mus)
+            found = found + known.bounds(self._rounding, self.mus)
         if self._corrections is not None:
             correction, left = self._corrections
             found[:, :, 0] += np.abs(correction.T)
@@ -228,7 +276,7 @@ class Answer:
         known, reduced = self.surrogate.quantities, self.surrogate.reduced
         found = None
         if known is not None and reduced is not None:
-            found = reduced.corrected(self.mus, self.coefficients, known.rows[:, 0])
+            found = reduced.corrected(self.mus, self.coefficients, known.rows[:, 0], known.weighting(self.mus))
         if found is not None and self.solved:  # full solves need none
             for part in found:
                 part[list(self.solved)] = 0.0

@@ -57,7 +57,9 @@ class Basis:
                 "Use pod, or orthonormalise them (numpy.linalg.qr)."
             )
         for name, value in {"modes": modes, "weights": weights, "hidden": hidden, "singular_values": known}.items():
-            if isinstance(value, np.ndarray):  # a basis that changed afterwards would silently not fit what was computed with it
+            if isinstance(
+                value, np.ndarray
+            ):  # a basis that changed afterwards would silently not fit what was computed with it
                 value = value.view()
                 value.setflags(write=False)
             object.__setattr__(self, name, value)

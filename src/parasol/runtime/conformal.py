@@ -27,6 +27,8 @@ class ConformalBound:
     """The error of a new parameter is at most `quantile` (times its difficulty, if `normalised`) at the given level.
 
     Where the calibration parameters were not `drawn` at random there is no such probability, and the bound is an estimate.
+    Where the errors are those of fits without the sample they are measured at (`refitted`), the distance of the answer from
+    such fits comes on top: see `Jackknife`.
     """
 
     level: float
@@ -34,6 +36,7 @@ class ConformalBound:
     quantile: float
     normalised: bool = False
     drawn: bool = field(default=True, metadata={"optional": True})
+    refitted: bool = field(default=False, metadata={"optional": True})
 
     def __post_init__(self):
         if not (0 < self.level < 1 and self.quantile >= 0):
@@ -48,9 +51,15 @@ class ConformalBound:
     def meaning(self) -> str:
         """What the bound says, in one sentence."""
         times = " times its estimate" if self.normalised else ""
+        aside = "kept aside"
+        if self.refitted:
+            times, aside = (
+                ", and what the answer differs from fits without one of the samples",
+                "left out one at a time",
+            )
         if not self.drawn:
             return (
-                f"An estimate: of {self.n_calibration} parameters kept aside, not drawn at random, a share of about {self.level:g} "
+                f"An estimate: of {self.n_calibration} parameters {aside}, not drawn at random, a share of about {self.level:g} "
                 f"have errors of at most {self.quantile:.3g}{times}. How often that holds for new ones is not known."
             )
         return (

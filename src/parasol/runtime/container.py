@@ -25,19 +25,22 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis
 from parasol.runtime.certificate import Certificate
 from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.defects import Defects
 from parasol.runtime.duals import RandomDuals
 from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
 from parasol.runtime.formulas import Formula
+from parasol.runtime.jackknife import Jackknife
 from parasol.runtime.layout import Layout, RegionNodes
+from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import ParameterFunction, ParameterRange, ParameterSpace
-from parasol.runtime.min_theta import MinTheta
+from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
-from parasol.runtime.quantities import Quantities
+from parasol.runtime.quantities import Mixing, Quantities
 from parasol.runtime.random_fields import SphereField
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
@@ -81,8 +84,10 @@ _KINDS: dict[str, type] = {
                 Theta,
                 Certificate,
                 ConformalBound,
+                Jackknife,
+                CalibratedParts,
             ),
-            *(RowFunction, Formula, ParameterSpace, SphereField),
+            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing, Defects),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
         )
     },

@@ -173,6 +173,8 @@ class SurrogateReport:
         size, n = f"{conformal.quantile:.1e} relative", conformal.n_calibration
         if conformal.normalised:
             size = f"{conformal.quantile:.2g} times the estimated error of each answer"
+        if conformal.refitted:
+            size += f", and what the answer differs from {n} fits without one of the samples,"
         if conformal.drawn:
             return f"{size} with probability {conformal.level:g}, by {n} solves"
         return f"{size}, estimated from {n} solves"
@@ -211,7 +213,8 @@ def bound_words(surrogate: Surrogate, kinds: Collection[str]) -> str:
         return "from the residual, with a stability constant that is estimated"
     if surrogate.conformal is not None:
         kind = f"{surrogate.conformal.level:.3g} likely, by" if surrogate.conformal.drawn else "estimated from"
-        return f"{kind} {surrogate.conformal.n_calibration} solves kept aside"
+        aside = "left out one at a time" if surrogate.conformal.refitted else "kept aside"
+        return f"{kind} {surrogate.conformal.n_calibration} solves {aside}"
     return "not known"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.checks import check_shape
 from parasol.errors import InputError
+from parasol.runtime.quantities import mixed
 
 # the random vectors miss the error by more than this factor with a probability that `miss_probability` says
 WIDTH = 2.0
@@ -176,12 +177,14 @@ class RandomDuals:
         known = self.output_rows
         return known is not None and known.shape == rows.shape and np.allclose(known, rows, rtol=1e-6, atol=1e-12)
 
-    def corrections(self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray) -> Corrections:
-        """Of the quantities, for coefficients (n_samples, n_modes)."""
+    def corrections(
+        self, theta: np.ndarray, phi: np.ndarray, c: np.ndarray, mix: np.ndarray | None = None
+    ) -> Corrections:
+        """Of the quantities, for coefficients (n_samples, n_modes), or of sums `mix` of them (`mixed`)."""
         assert self.outputs is not None
         n, m = len(self.outputs), len(self.mus)
         a, _ = self.inverses(theta)
-        values = self._seen(self.outputs.reshape(n * m, -1).T, theta, phi, c, a)
+        values = mixed(mix, self._seen(self.outputs.reshape(n * m, -1).T, theta, phi, c, a))
         left = np.zeros_like(values)
         # modes have the shapes of errors, but a(μ) was fitted to them: few of them would look better than they are
         for wanted, seen in (
@@ -190,7 +193,7 @@ class RandomDuals:
         ):
             blocks = seen.reshape(n, m, -1, self.n_terms)  # type: ignore[union-attr]
             gaps = wanted - np.einsum("nj,ojlq,nq->nol", a, blocks, theta, optimize=True)  # type: ignore[operator]
-            left = np.maximum(left, np.sqrt(np.mean(gaps**2, axis=2)))
+            left = np.maximum(left, np.sqrt(np.mean(mixed(mix, gaps) ** 2, axis=2)))
         return Corrections(values, left)
 
     def _seen(

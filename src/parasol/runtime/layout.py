@@ -46,6 +46,8 @@ class Layout:
     regions: tuple[RegionNodes, ...] = field(default=(), metadata={"optional": True})
     # (n_cells, n_nodes of each), corners first: values between nodes are those of elements, where the solver has them
     cells: np.ndarray | None = field(default=None, metadata={"optional": True})
+    # whether unknowns jump at interfaces, where nodes have the value of one side: between nodes nothing is known then
+    jumps: bool = field(default=False, metadata={"optional": True})
 
     def __post_init__(self):
         if not self.names or not all(isinstance(name, str) for name in self.names):

@@ -52,4 +52,5 @@ class MinTheta:
             spread = np.where(least > 0, most / least, np.inf)
         choice = np.argmin(spread, axis=1)
         alpha = least[np.arange(len(theta)), choice]
-        return Constants(choice, np.maximum(alpha, 0.0) / self.embeddings[choice], alpha > 0)
+        sigma = np.maximum(alpha, 0.0) / self.embeddings[choice]
+        return Constants(choice, sigma, alpha > 0, np.ones(len(theta)))

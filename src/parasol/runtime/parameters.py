@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,6 +75,8 @@ def middle(low: float, high: float, scale: str) -> float:
 @dataclass(frozen=True)
 class ParameterRange:
     """A number that answers depend on: its name, its range, its scale ("linear" or "log")."""
+
+    of_range: ClassVar[tuple[str, ...]] = ("low", "high", "scale")  # where it may lie, not what it is
 
     name: str
     low: float

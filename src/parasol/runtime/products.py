@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_finite, check_shape
+from parasol.checks import check_count, check_finite, check_shape
 from parasol.errors import InputError
 
 _BLOCK = 2**22  # numbers worked on at a time: 32 MB
@@ -18,6 +18,8 @@ _SYMMETRIC = 1e-10  # by which entries may differ from those across the diagonal
 class MatrixProduct:
     """The inner product uᵀ X v with a sparse matrix X in compressed rows, symmetric and positive on its diagonal.
 
+    With `copies` it is the sum over as many parts of a vector, such as the states at several times.
+
     >>> product = MatrixProduct(np.array([0, 2, 4]), np.array([0, 1, 0, 1]), np.array([2.0, 1.0, 1.0, 2.0]))
     >>> product.applied(np.array([1.0, 0.0])), product.energies(np.array([[1.0, -1.0]]))
     (array([2., 1.]), array([2.]))
@@ -26,8 +28,10 @@ class MatrixProduct:
     indptr: np.ndarray  # (n_values + 1,)
     indices: np.ndarray  # (n_entries,)
     data: np.ndarray  # (n_entries,)
+    copies: int = 1
 
     def __post_init__(self):
+        check_count(self.copies, "copies")
         n, entries = len(self.indptr) - 1, len(self.data)
         check_finite(check_shape(self.data, (None,), "the entries of a product"), "the entries of a product")
         check_shape(self.indices, (entries,), "the columns of a product")
@@ -39,34 +43,34 @@ class MatrixProduct:
         if not np.all(self.diagonal > 0):
             raise InputError("the product is not positive: its diagonal is not. An inner product needs it to be.")
         probe = np.random.default_rng(0).standard_normal((2, n))
-        one, other = (float(a @ self.applied(b)) for a, b in (probe, probe[::-1]))
+        one, other = (float(a @ self._summed(self.data, b)) for a, b in (probe, probe[::-1]))
         size = float(np.abs(probe[0]) @ self._summed(np.abs(self.data), np.abs(probe[1])))
         if abs(one - other) > _SYMMETRIC * size:
             raise InputError("the product is not symmetric. An inner product is: give X with X = X.T.")
 
     @property
     def n_values(self) -> int:
-        """Number of rows."""
-        return len(self.indptr) - 1
+        """Length of a solution."""
+        return self.copies * (len(self.indptr) - 1)
 
     @property
     def diagonal(self) -> np.ndarray:
-        """(n_values,)."""
-        row = np.repeat(np.arange(self.n_values), np.diff(self.indptr))
-        out = np.zeros(self.n_values)
+        """That of X, (n_rows,)."""
+        n = len(self.indptr) - 1
+        row = np.repeat(np.arange(n), np.diff(self.indptr))
+        out = np.zeros(n)
         here = row == self.indices
         np.add.at(out, row[here], self.data[here])
         return out
 
     def applied(self, solutions: np.ndarray) -> np.ndarray:
         """X u of each solution, (..., n_values)."""
-        if solutions.ndim == 1:
-            return self._summed(self.data, solutions)
-        out = np.empty(solutions.shape)
+        parts = solutions.reshape(-1, len(self.indptr) - 1)
+        out = np.empty(parts.shape)
         rows = max(1, _BLOCK // max(1, len(self.data)))
-        for start in range(0, len(solutions), rows):
-            out[start : start + rows] = self._summed(self.data, solutions[start : start + rows])
-        return out
+        for start in range(0, len(parts), rows):
+            out[start : start + rows] = self._summed(self.data, parts[start : start + rows])
+        return out.reshape(solutions.shape)
 
     def _summed(self, data: np.ndarray, solutions: np.ndarray) -> np.ndarray:
         return np.add.reduceat(data * solutions[..., self.indices], self.indptr[:-1], axis=-1)
@@ -90,6 +94,30 @@ def check_weights(weights: ArrayLike | MatrixProduct, n_values: int) -> Weights:
     if bad:
         raise InputError(f"{bad} of {n_values} weights are not positive. An inner product needs positive weights.")
     return weights
+
+
+def single_weights(weights: ArrayLike | MatrixProduct, n_values: int) -> np.ndarray:
+    """An inner product that is one of weights, or a clear error."""
+    found = check_weights(weights, n_values)
+    if isinstance(found, MatrixProduct):
+        raise InputError("an inner product that is a matrix cannot be used here. Give weights of single values.")
+    return found
+
+
+def repeated(weights: Weights | None, n: int) -> Weights | None:
+    """The inner product of n parts, each in the given one."""
+    if weights is None or n == 1:
+        return weights
+    if isinstance(weights, MatrixProduct):
+        return replace(weights, copies=n * weights.copies)
+    return np.tile(weights, n)
+
+
+def first_part(weights: Weights | None, n_values: int) -> Weights | None:
+    """The inner product of the first values, where it is the same for all parts of that length."""
+    if isinstance(weights, MatrixProduct):
+        return replace(weights, copies=n_values // (len(weights.indptr) - 1))
+    return None if weights is None else weights[:n_values]
 
 
 def weighted(solutions: np.ndarray, weights: Weights | None) -> np.ndarray:

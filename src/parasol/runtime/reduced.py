@@ -18,6 +18,7 @@ from parasol.runtime.certificate import Certificate, Constants
 from parasol.runtime.duals import Estimates, RandomDuals
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.quantities import mixed
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.theta import Theta
 
@@ -65,6 +66,8 @@ class ReducedModel:
     interpolation_error: float = 0.0  # of the coefficients that the equation does not separate
     model: Any | None = None  # the full model, for what the reduced one cannot do
     duals: RandomDuals | None = field(default=None, metadata={"optional": True})
+    # the residuals in the larger norm that the certificate is about, where it is about one
+    strong: tuple[WeightedResidual, ...] = field(default=(), metadata={"optional": True})
 
     def __post_init__(self):
         n_terms, n_loads = self.operator_theta.n_terms, self.load_theta.n_terms
@@ -76,7 +79,11 @@ class ReducedModel:
         found = self.duals
         if found is not None and (found.n_loads, found.n_terms, found.n_modes) != (n_loads, n_terms, self.n_modes):
             raise InputError("the duals of the reduced model belong to another basis, or to another equation.")
-        for residual in self.residuals:
+        if self.strong and len(self.strong) != len(self.residuals):
+            raise InputError(
+                "a reduced model has as many residuals in its larger norm as in that of its basis, or none."
+            )
+        for residual in (*self.residuals, *self.strong):
             if (residual.n_loads, residual.n_terms, residual.n_modes) != (n_loads, n_terms, self.basis.n_modes):
                 raise InputError("a residual of the reduced model belongs to another basis, or to another equation.")
 
@@ -103,10 +110,11 @@ class ReducedModel:
     def truncated(self, n_modes: int) -> ReducedModel:
         """The reduced model of the first modes: nothing is computed anew."""
         basis = self.basis.truncated(n_modes)
-        residuals = tuple(residual.truncated(n_modes) for residual in self.residuals)
-        return replace(
-            self, basis=basis, residuals=residuals, duals=None if self.duals is None else self.duals.truncated(n_modes)
+        residuals, strong = (
+            tuple(residual.truncated(n_modes) for residual in some) for some in (self.residuals, self.strong)
         )
+        duals = None if self.duals is None else self.duals.truncated(n_modes)
+        return replace(self, basis=basis, residuals=residuals, strong=strong, duals=duals)
 
     @cached_property
     def _preconditioners(self) -> np.ndarray:
@@ -186,17 +194,18 @@ class ReducedModel:
         return Estimates(values, relative, factor, self.duals.probability)
 
     def corrected(
-        self, mus: np.ndarray, coefficients: np.ndarray, rows: np.ndarray
+        self, mus: np.ndarray, coefficients: np.ndarray, rows: np.ndarray, mix: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Corrections of quantities with ℓᵀ V = `rows` (n_quantities, n_modes), and estimates of what they leave.
+        """Corrections of quantities with ℓᵀ V = `rows` (n_parts, n_modes), `mixed` at each μ, and estimates of what they leave.
 
         Both are (n_samples, n_quantities); None where no duals of these quantities were made.
         """
         if self.duals is None or not self.duals.corrects(rows):
             return None
         theta, phi, c = self.operator_theta(mus), self.load_theta(mus), np.asarray(coefficients, dtype=float)
-        found = self.duals.corrections(theta, phi, c)
-        rounding = self.residuals[0].precision * (np.abs(c) @ np.abs(rows).T)  # as of a full solve
+        found = self.duals.corrections(theta, phi, c, mix)
+        sizes = mixed(None if mix is None else np.abs(mix), np.abs(c) @ np.abs(rows).T)
+        rounding = self.residuals[0].precision * sizes  # as of a full solve
         return found.values, np.hypot(found.left * self.duals.errors(theta, phi, c)[0][:, None], rounding)
 
     def _answers(
@@ -220,7 +229,12 @@ class ReducedModel:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             size = np.linalg.norm(c, axis=1)
             allowance = weighting.allowance(theta, phi, c)
-            bound = (np.linalg.norm(weighting.residuals(theta, phi, c), axis=1) + allowance) / constants.sigma[here]
+            norm = np.linalg.norm(weighting.residuals(theta, phi, c), axis=1) + allowance
+            if self.strong:
+                strong, plain = self.strong[k], constants.plain[here]
+                large = np.linalg.norm(strong.residuals(theta, phi, c), axis=1) + strong.allowance(theta, phi, c)
+                norm = plain * norm + (1.0 - plain) * large
+            bound = norm / constants.sigma[here]
             if self.duals is not None and not rigorous.all():
                 open_cases = ~rigorous
                 estimate, factor = self.duals.errors(theta[open_cases], phi[open_cases], c[open_cases])
@@ -261,7 +275,7 @@ class ReducedModel:
             return self.certificate.constants(theta, () if self.duals is not None else self.residuals)
         assert self.duals is not None
         choice = self.duals.nearest(theta, self._preconditioners)
-        return Constants(choice, np.ones(len(theta)), np.zeros(len(theta), dtype=bool))
+        return Constants(choice, np.ones(len(theta)), np.zeros(len(theta), dtype=bool), np.ones(len(theta)))
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Parameter vectors as floats, refused if of wrong length or outside the box."""

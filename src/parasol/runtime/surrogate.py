@@ -16,13 +16,16 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.answer import Answer
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.defects import Defects
 from parasol.runtime.distributions import Distributions
 from parasol.runtime.duals import Estimates
 from parasol.runtime.features import Features
+from parasol.runtime.jackknife import Jackknife
 from parasol.runtime.layout import Layout, check_nodes
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import run, steps
 from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.program import Program, StoredMap, map_name, program_of
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
@@ -56,10 +59,15 @@ class Surrogate:
     facts: dict[str, Any] = field(default_factory=dict)  # how it was made: solves, seconds, measured errors
     readout: np.ndarray | None = None  # (n_out, n_modes) what is lifted to, where it is not all values
     quantities: Quantities | None = None  # what the problem wants to know of a field
-    # features to the logarithm of the full solver's own relative error, as estimated where the surrogate was learned
-    discretisation: StoredMap | None = field(default=None, metadata={"optional": True})
+    # the full solver's own relative error, as estimated where the surrogate was learned: features to its logarithm, or as
+    # it follows from the coefficients
+    discretisation: StoredMap | Defects | None = field(default=None, metadata={"optional": True})
     # features to the logarithm of the relative error to be expected, which a conformal bound is then a multiple of
     difficulty: StoredMap | None = field(default=None, metadata={"optional": True})
+    # fits without one of few samples, whose distance from the answer is a part of a conformal bound
+    jackknife: Jackknife | None = field(default=None, metadata={"optional": True})
+    # bounds of quantities, of single unknowns and of values, from the same solves as the conformal bound
+    parts: CalibratedParts | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self):
         kinds = {
@@ -70,8 +78,10 @@ class Surrogate:
             "reduced": ReducedModel | None,
             "conformal": ConformalBound | None,
             "quantities": Quantities | None,
-            "discretisation": StoredMap | None,
+            "discretisation": StoredMap | Defects | None,
             "difficulty": StoredMap | None,
+            "jackknife": Jackknife | None,
+            "parts": CalibratedParts | None,
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
@@ -87,10 +97,30 @@ class Surrogate:
         self.layout.check_values(self.n_values)
         if self.quantities is not None:
             check_shape(self.quantities.rows, (None, self.layout.n_times, self.basis.n_modes), "rows of the quantities")
+        if isinstance(self.discretisation, Defects) and self.discretisation.n_modes != self.basis.n_modes:
+            raise InputError("the discretisation error of the surrogate belongs to another basis.")
         if self.conformal is not None and self.conformal.normalised != (self.difficulty is not None):
             raise InputError(
                 "a bound that was calibrated with difficulties needs their map, and only such a bound does."
             )
+        if (self.conformal is not None and self.conformal.refitted) != (self.jackknife is not None):
+            raise InputError(
+                "a bound from fits that leave one sample out needs these fits, and only such a bound does."
+            )
+        if self.parts is not None:
+            self._check_parts(self.parts)
+
+    def _check_parts(self, parts: CalibratedParts) -> None:
+        if self.conformal is None or self.jackknife is not None:
+            raise InputError("bounds of parts of an answer come with a conformal bound of the whole: replace both.")
+        counts = {
+            "quantities": 0 if self.quantities is None else len(self.quantities.names),
+            "fields": len(self.layout.names),
+            "profile": self.n_values,
+        }
+        for name, n in counts.items():
+            if getattr(parts, name) is not None:
+                check_shape(getattr(parts, name), (n,), f"{name} of the calibrated parts")
 
     def __getstate__(self) -> dict:  # what was computed on the way is computed again where needed
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -294,6 +324,8 @@ class Surrogate:
             relative = np.full(len(mus), float(self.conformal.quantile))
             if self.difficulty is not None:
                 relative *= self._difficulties(mus)
+            if self.jackknife is not None:
+                relative = self.jackknife.bounds(mus, c, self.conformal.quantile)
             # the level holds for the distribution of the calibration set, which ends at the box
             relative[
                 self.distributions.unlike(mus) if outside is None else outside | self.distributions.unlike(mus)
@@ -327,27 +359,36 @@ class Surrogate:
         factor = np.full(len(mus), self.conformal.quantile)
         return Estimates(relative * np.linalg.norm(c, axis=1), relative, factor, self.conformal.level)
 
+    def error_scales(self, mus: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """What calibrated bounds of parts are multiples of, (n_samples,): norms, times the relative errors to be expected."""
+        size = np.linalg.norm(coefficients, axis=1)
+        return size if self.difficulty is None else size * self._difficulties(mus)
+
     def _difficulties(self, mus: np.ndarray) -> np.ndarray:
         """Relative errors to be expected, (n_samples,)."""
         with np.errstate(over="ignore"):
             return np.exp(self._difficulty_program(mus)[:, 0])
 
-    def discretisation_errors(self, mus: np.ndarray) -> np.ndarray | None:
+    def discretisation_errors(self, mus: np.ndarray, coefficients: np.ndarray | None = None) -> np.ndarray | None:
         """Estimates of how far the full solver is from the equation's solution, relative, (n_samples,); None: not known.
 
-        By the map where there is one; else the largest that learning met, if it looked.
+        By the coefficients or the map where it is known so; else the largest that learning met, if it looked.
         """
-        if self.discretisation is None:
+        own = self.discretisation
+        if own is None:
             known = self.provenance.discretisation_error
             return None if known is None else np.full(len(mus), float(known))
         with np.errstate(over="ignore"):
-            found = np.exp(self._discretisation_program(mus)[:, 0])
+            if isinstance(own, Defects):
+                found = own(self._coefficients(mus) if coefficients is None else coefficients)
+            else:
+                found = np.exp(self._discretisation_program(mus)[:, 0])
         return np.where(self.parameters.inside(mus), found, np.inf)
 
     @cached_property
     def _discretisation_program(self) -> Program:
         """From parameters to the logarithm of the discretisation error, folded."""
-        assert self.discretisation is not None
+        assert isinstance(self.discretisation, StoredMap)
         return Program((*self.features.operations, *self.discretisation.program.operations)).folded()
 
     @cached_property
@@ -363,27 +404,33 @@ class Surrogate:
 
         Its cost does not depend on the number of nodes; bounds remain those of the whole field.
         """
-        layout, quantities = self.layout, self.quantities
+        layout, quantities, profile = self.layout, self.quantities, None if self.parts is None else self.parts.profile
         if self.readout is not None:
             raise InputError("this surrogate is restricted already. Restrict the original one.")
         if nodes is not None and points is not None:
             raise InputError("give either nodes or points, not both.")
         modes = self.basis.modes.reshape(layout.n_times, len(layout.names), -1, self.basis.n_modes)
+        widths = None if profile is None else profile.reshape(*modes.shape[:3], 1)
         if times is not None:
             chosen = layout.time_indices(times)
             modes, layout = modes[chosen], replace(layout, times=layout.times[chosen])  # type: ignore[index]
+            widths = None if widths is None else widths[chosen]
             quantities = None if quantities is None else quantities.at(chosen)
         if nodes is not None:
             chosen = check_nodes(nodes, modes.shape[2])
             modes = modes[:, :, chosen]
+            widths = None if widths is None else widths[:, :, chosen]
             some = None if layout.points is None else layout.points[chosen]
             layout = replace(layout, points=some, **_PLACES)
         if points is not None:
             weights = borrowed("interpolation_weights")(layout, points)  # sparse
             modes = np.stack([np.stack([weights @ field for field in fields]) for fields in modes])
+            if widths is not None:  # errors at all nodes at once: interpolated, they add up at most
+                widths = np.stack([np.stack([abs(weights) @ field for field in fields]) for fields in widths])
             layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), **_PLACES)
         readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
-        made = replace(self, readout=readout, layout=layout, quantities=quantities)
+        parts = None if self.parts is None else replace(self.parts, profile=None if widths is None else widths.ravel())
+        made = replace(self, readout=readout, layout=layout, quantities=quantities, parts=parts)
         vars(made)["distributions"] = self.distributions  # functions are given at all nodes still
         return made
 

@@ -24,6 +24,11 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
     """Weights (n_points, n_nodes) that turn values at the nodes of a field into values at points in its domain."""
     if layout.points is None or (layout.scheme is None and layout.cells is None):
         raise InputError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
+    if layout.jumps:
+        raise InputError(
+            "the unknown of this surrogate jumps at interfaces, whose nodes have the value of one side: it cannot answer "
+            "between nodes. Ask at the nodes, or a full solve: surrogate.solver.solve(mu).at(points)."
+        )
     points = check_finite(check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points"), "points")
     if layout.scheme is None and layout.cells is not None:
         return weights_in_cells(layout.points, layout.cells, points)
@@ -47,7 +52,7 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
             rows = _in_cells(layout.points, layout.cells, points[where], members).tocoo()
             weights = weights + csr_array((rows.data, (where[rows.row], rows.col)), shape)
             continue
-        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()
+        rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()  # type: ignore[arg-type]
         weights = weights + csr_array((rows.data, (where[rows.row], members[rows.col])), shape)
     return weights
 

@@ -12,6 +12,8 @@ from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import FormulaError, InputError
 from parasol.runtime.certificate import LEAST, SAFETY, Certificate
 from parasol.runtime.duals import RIDGE, TYPICAL, WIDTH, RandomDuals
+from parasol.runtime.jackknife import LEAST as LEAST_FIELD
+from parasol.runtime.jackknife import Jackknife
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
@@ -78,11 +80,21 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
             "quantile": bound.quantile,
             "difficulty": difficulty
             and map_program((*surrogate.features.operations, *difficulty.program.operations), pack),
+            "jackknife": _jackknife(surrogate.jackknife, pack),
             "level": bound.level if bound.drawn else None,
             "meaning": bound.meaning,
             "reason": reason,
         }
     return None, {"kind": "none", "reason": reason, "measured": _measured(surrogate.provenance)}
+
+
+def _jackknife(fits: Jackknife | None, pack: Pack) -> dict | None:
+    """Fits without one of the samples, and the norms of fields: see `Jackknife.bounds`."""
+    return fits and {
+        "members": [map_program(member.program.operations, pack) for member in fits.members],
+        "norms": [pack.add(norm) for norm in (() if fits.norms is None else fits.norms)],
+        "least": LEAST_FIELD,
+    }
 
 
 def _choices(reduced: ReducedModel | None, answers: bool) -> list[tuple[bool, bool]]:
@@ -133,6 +145,7 @@ def _reduced(
         "certificate": None if known is None else _certificate(known, pack),
         "nearest": None if known is not None else _nearest(reduced, pack),
         "residuals": [_residual(residual, of_modes if triangles else None, pack) for residual in reduced.residuals],
+        "strong": [_residual(residual, of_modes, pack) for residual in reduced.strong] if triangles else [],
         "duals": _duals(reduced.duals, of_modes, wanted, pack) if duals and reduced.duals is not None else None,
     }
 
@@ -145,6 +158,9 @@ def _certificate(known: Certificate | MinTheta, pack: Pack) -> dict:
         "thetas": pack.add(known.thetas),
         "norms": pack.add(known.norms),
         "sigmas": pack.add(known.sigmas),
+        "centres": None if known.centres is None else pack.add(known.centres),
+        "own": None if known.own is None else pack.add(known.own.astype(float)),
+        "multiples": list(known.multiples),
         "exact": bool(known.exact),
         "least": LEAST,  # one home for the rule by which a constant counts as proven
         "safety": SAFETY,

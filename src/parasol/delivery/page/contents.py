@@ -12,8 +12,9 @@ from parasol.delivery.page.bounds import Span, bound_program
 from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
-from parasol.delivery.page.programs import map_program
+from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.errors import InputError
+from parasol.runtime.defects import Defects
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
 from parasol.runtime.products import MatrixProduct, Weights
@@ -72,13 +73,20 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         "names": list(wanted.names),
         "rows": pack.add(wanted.rows),
         "norms": pack.add(wanted.norms),
+        "mixing": wanted.mixing
+        and {
+            "thetas": [formula_tree(formula) for formula in wanted.mixing.theta.formulas],
+            "owners": wanted.mixing.owners.tolist(),
+        },
     }
-    # the solver's own error: a program of its logarithm, or one number for the whole box
+    # the solver's own error: a program of its logarithm, by the coefficients, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
-    data["discretisation"] = {
-        "map": None if own is None else map_program((*surrogate.features.operations, *own.program.operations), pack),
-        "constant": None if known is None else float(known),
-    }
+    data["discretisation"] = {"map": None, "defects": None, "constant": None if known is None else float(known)}
+    if isinstance(own, Defects):
+        data["discretisation"]["defects"] = {"changes": pack.add(own.changes), "sizes": pack.add(own.sizes)}
+    elif own is not None:
+        operations = (*surrogate.features.operations, *own.program.operations)
+        data["discretisation"]["map"] = map_program(operations, pack)
     spans = [function.span for function in functions]
     data["reduced"], data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data

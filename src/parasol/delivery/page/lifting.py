@@ -27,7 +27,7 @@ class Shapes:
         return (self.space @ self.evolution).reshape(-1, self.evolution.shape[2])
 
 
-def lift_program(modes: np.ndarray, weights: np.ndarray | None, n_times: int, sizes: np.ndarray, pack: Pack) -> dict:
+def lift_program(modes: np.ndarray, weights: Weights | None, n_times: int, sizes: np.ndarray, pack: Pack) -> dict:
     """The modes (n_values, n_modes) for numbers.js, and how much of each is lost on the way, in the norm of the basis.
 
     `sizes` (n_modes,) are the usual sizes of the coefficients: modes that hardly count need few digits.

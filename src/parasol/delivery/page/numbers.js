@@ -52,6 +52,27 @@ const Numbers = (() => {
     return out;
   }
 
+  function lengths({ data, shape: [count, rows, d] }, c) {
+    // of the vectors M c, for every one of the matrices M (rows, d)
+    return Array.from({ length: count }, (_, f) => norm(times({ data: data.subarray(f * rows * d, (f + 1) * rows * d), shape: [rows, d] }, c)));
+  }
+
+  function wanted({ quantities }, mu) {
+    // names, rows and norms of the quantities at mu, whose weights may be sums of parts times functions of parameters
+    if (!quantities.mixing) return quantities;
+    const { names, rows, norms, mixing } = quantities, thetas = mixing.thetas.map((tree) => evaluate(tree, mu));
+    const mix = (weights) => ({ weights, owners: mixing.owners, count: names.length }), most = mix(thetas.map(Math.abs));
+    return { names, rows: mixed(rows, mix(thetas)), norms: mixed(norms, most), sizes: mixed({ ...rows, data: rows.data.map(Math.abs) }, most), mix: mix(thetas) };
+  }
+
+  function mixed(parts, mix) {
+    // arrays of parts, first axis, summed to those of quantities
+    if (!mix) return parts;
+    const [, ...rest] = parts.shape, size = rest.reduce((a, b) => a * b, 1), data = new Float64Array(mix.count * size);
+    mix.owners.forEach((owner, p) => { for (let i = 0; i < size; i++) data[owner * size + i] += mix.weights[p] * parts.data[p * size + i]; });
+    return { data, shape: [mix.count, ...rest] };
+  }
+
   function timesSparse(matrix, vector, bias) {
     const rows = matrix.shape[0], { indptr, indices, data } = matrix, out = new Float64Array(rows);
     for (let i = 0; i < rows; i++) {
@@ -137,13 +158,32 @@ const Numbers = (() => {
       // the level holds for functions as their distribution draws them
       const usual = model.functions.every((f) => norm(inputs.slice(f.input, f.input + f.modes.shape[0])) ** 2 <= f.largest_square);
       const expected = bound.difficulty ? Math.exp(run(bound.difficulty, mu)[0]) : null;
-      const quantile = usual ? bound.quantile * (expected === null ? 1 : expected) : Infinity;
+      const followed = bound.jackknife ? jackknife(bound, mu, c) : bound.quantile * (expected === null ? 1 : expected);
+      const quantile = usual ? followed : Infinity;
       const value = quantile < 1 ? (norm(c) * quantile) / (1 - quantile) : Infinity;
       const estimate = expected === null ? null : { value: expected * norm(c), relative: expected };
       return { value, relative: quantile, rigorous: false, estimate };
     },
     none: () => ({ value: Infinity, relative: Infinity, rigorous: false }),
   };
+
+  function jackknife({ quantile, jackknife: { members, norms, least } }, mu, c) {
+    // the largest distance of the answer from fits without one of the samples, as Jackknife.bounds
+    let far = 0;
+    const compare = (gap, of, floor) => {
+      const below = Math.max(norm(of), floor), above = norm(gap);
+      far = Math.max(far, above > 0 ? above / below : 0);
+    };
+    for (const member of members) {
+      const other = run(member, mu), gap = Array.from(other, (value, i) => value - (i < c.length ? c[i] : 0));
+      compare(gap, other, 0);
+      for (const matrix of norms) {
+        const times = (x) => Array.from({ length: x.length }, (_, i) => x.reduce((sum, value, j) => sum + matrix.data[i * x.length + j] * value, 0));
+        compare(times(gap), times(Array.from(other)), (1 + quantile) * least);
+      }
+    }
+    return quantile + (1 + quantile) * far;
+  }
 
   function relative(value, size, rigorous) {
     if (Number.isNaN(value)) value = Infinity;
@@ -199,10 +239,9 @@ const Numbers = (() => {
       return { ...found, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity) };
     }
 
-    function quantities(c, time, error) {
-      const found = model.quantities;
-      if (!found) return [];
-      const [, steps, d] = found.rows.shape, rows = found.names.map((_, q) => found.rows.data.subarray((q * steps + time) * d, (q * steps + time + 1) * d));
+    function quantities(c, time, error, mu) {
+      if (!model.quantities) return [];
+      const found = wanted(model, mu), [, steps, d] = found.rows.shape, rows = found.names.map((_, q) => found.rows.data.subarray((q * steps + time) * d, (q * steps + time + 1) * d));
       return found.names.map((name, q) => {
         const value = rows[q].reduce((sum, x, k) => sum + x * c[k], 0), bound = found.norms.data[q * steps + time] * error.value;
         if (!error.corrections) return { name, value, bound, estimate: null };
@@ -211,19 +250,23 @@ const Numbers = (() => {
       });
     }
 
-    function discretisation(mu) {
+    function discretisation(mu, c) {
       // how far the solver itself is from the equation's solution, as estimated; null: not known
       const found = model.discretisation;
+      if (found.defects) {
+        const [gaps, sizes] = [found.defects.changes, found.defects.sizes].map((parts) => lengths(parts, c)), most = Math.max(...sizes);
+        return Math.max(...gaps.map((gap, f) => gap / (sizes[f] || most)));
+      }
       return found.map ? Math.exp(run(found.map, mu)[0]) : found.constant;
     }
 
     function answer(inputs, { which = 0, time = 0 } = {}) {
       const mu = expand(inputs), c = coefficients(mu, inputs), error = bound(inputs, mu, c);
-      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error), discretisation: discretisation(mu) };
+      return { mu, coefficients: c, values: field(c, which, time), bound: error, quantities: quantities(c, time, error, mu), discretisation: discretisation(mu, c) };
     }
 
     return { expand, coefficients, field, bound, quantities, discretisation, answer };
   }
 
-  return { decode, makeModel, norm, evaluate };
+  return { decode, makeModel, norm, evaluate, wanted, mixed };
 })();

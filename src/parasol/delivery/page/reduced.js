@@ -96,24 +96,42 @@ const Reduced = (() => {
   // ---- which preconditioner, and what is known of its constant -------------------------------------------------------
   function constants(reduced, theta) {
     const bound = reduced.certificate;
-    if (!bound) return { choice: nearest(reduced.nearest, theta), sigma: 1, rigorous: false };
+    if (!bound) return { choice: nearest(reduced.nearest, theta), sigma: 1, rigorous: false, plain: 1 };
     if (bound.embeddings) return leastTheta(bound, theta);
     const [anchors, terms] = bound.thetas.shape, choices = bound.sigmas.shape[1];
-    let best = { lower: -Infinity }, next = { distance: Infinity };
+    let best = { lower: -Infinity }, next = { part: Infinity };
     for (let j = 0; j < anchors; j++) {
-      let choice = 0, distance = 0;
+      let choice = 0;
       for (let k = 1; k < choices; k++) if (bound.sigmas.data[j * choices + k] > bound.sigmas.data[j * choices + choice]) choice = k;
-      const sigma = bound.sigmas.data[j * choices + choice];
-      for (let q = 0; q < terms; q++) distance += Math.abs(theta[q] - bound.thetas.data[j * terms + q]) * bound.norms.data[j * terms + q];
-      const lower = sigma * (1 - distance);
-      if (lower > best.lower) best = { lower, choice, sigma };
-      if (distance < next.distance) next = { distance, choice, sigma };
+      const sigma = bound.sigmas.data[j * choices + choice], { middle, part } = change(bound, theta, j, terms);
+      const lower = sigma * (1 - part), own = bound.own !== null && bound.own.data[j] === choice;
+      if (lower > best.lower) best = { lower, choice, size: Math.abs(middle), left: 1 - part, plain: own ? 1 - part : 0 };
+      if (part < next.part) next = { part, choice, sigma };
     }
-    if (best.lower >= bound.least * best.sigma) return { choice: best.choice, sigma: best.lower, rigorous: bound.exact };
-    if (reduced.duals) return { choice: next.choice, sigma: 1, rigorous: false }; // the estimate needs no constant
-    const guess = (bound.safety * next.sigma) / (1 + next.distance);
+    if (best.left >= bound.least) return { choice: best.choice, sigma: best.lower * best.size, rigorous: bound.exact, plain: best.plain };
+    if (reduced.duals) return { choice: next.choice, sigma: 1, rigorous: false, plain: 1 }; // the estimate needs no constant
+    const guess = (bound.safety * next.sigma) / (1 + next.part);
     const smallest = bound.safety * smallestSingularValue(reduced.residuals[next.choice], theta);
-    return { choice: next.choice, sigma: Math.min(guess, smallest), rigorous: false };
+    return { choice: next.choice, sigma: Math.min(guess, smallest), rigorous: false, plain: 0 };
+  }
+
+  function change(bound, theta, j, terms) {
+    // the matrix, seen from that of an anchor, is a multiple of the identity (`middle`) and a rest, at most a `part` of it
+    const split = (multiple) => {
+      let middle = multiple, spread = 0;
+      for (let q = 0, at = j * terms; q < terms; q++, at++) {
+        const gap = theta[q] - multiple * bound.thetas.data[at];
+        if (bound.centres !== null) middle += gap * bound.centres.data[at];
+        spread += Math.abs(gap) * bound.norms.data[at];
+      }
+      return { middle, spread };
+    };
+    let best = split(1);
+    for (const q of bound.multiples) {
+      const ratio = theta[q] / bound.thetas.data[j * terms + q], other = split(Number.isFinite(ratio) && ratio > 0 ? ratio : 1);
+      if (Math.abs(other.middle) - other.spread > Math.abs(best.middle) - best.spread) best = other;
+    }
+    return { middle: best.middle, part: best.middle === 0 ? Infinity : best.spread / Math.abs(best.middle) };
   }
 
   function leastTheta({ thetas, embeddings }, theta) {
@@ -124,7 +142,7 @@ const Reduced = (() => {
       const least = Math.min(...ratios), spread = least > 0 ? Math.max(...ratios) / least : Infinity;
       if (spread < best.spread) best = { spread, choice: k, least };
     }
-    return { choice: best.choice, sigma: best.least / embeddings.data[best.choice], rigorous: best.least > 0 };
+    return { choice: best.choice, sigma: best.least / embeddings.data[best.choice], rigorous: best.least > 0, plain: 1 };
   }
 
   function nearest({ squares, right }, theta) {
@@ -203,15 +221,19 @@ const Reduced = (() => {
     const { reduced } = model, theta = thetas(model, reduced.operators, inputs, mu).values;
     const { values: phi, noise: loadNoise } = thetas(model, reduced.loads, inputs, mu);
     const known = constants(reduced, theta), weighted = reduced.residuals[known.choice], size = Numbers.norm(c);
-    let allowance = loadNoise(weighted.load_noise) + weighted.precision * size;
-    const terms = theta.length, noise = weighted.noise.data;
-    for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) {
-      allowance += Math.abs(c[k] * theta[q]) * noise[k * terms + q];
-    }
-    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities, reduced.residuals[0].precision) : null;
+    const allowed = ({ load_noise, precision, noise }) => {
+      let sum = loadNoise(load_noise) + precision * size;
+      for (let k = 0, at = 0; k < c.length; k++) for (let q = 0; q < theta.length; q++) sum += Math.abs(c[k] * theta[q]) * noise.data[at++];
+      return sum;
+    };
+    const allowance = allowed(weighted), normOf = (residual) => Numbers.norm(residualOf(residual, theta, phi, c)) + allowed(residual);
+    const about = reduced.duals ? estimate(reduced.duals, theta, phi, c, model.quantities && Numbers.wanted(model, mu), reduced.residuals[0].precision) : null;
     const proven = known.rigorous && weighted.triangle !== null, probable = about !== null && !proven;
-    const value = probable ? about.factor * about.value + allowance
-      : (Numbers.norm(residualOf(weighted, theta, phi, c)) + allowance) / known.sigma;
+    const norm = () => { // a part counts in the larger norm that the constants are about, where they are about one
+      const plain = reduced.strong.length ? known.plain : 1;
+      return (plain > 0 ? plain * normOf(weighted) : 0) + (plain < 1 ? (1 - plain) * normOf(reduced.strong[known.choice]) : 0);
+    };
+    const value = probable ? about.factor * about.value + allowance : norm() / known.sigma;
     // what rounding leaves of a full solve is no error of the answer, and no estimate can see below it
     const seen = about === null ? null : Math.hypot(about.value, reduced.residuals[0].precision * size);
     return { value, rigorous: proven, probable, estimate: seen, corrections: about && about.corrections };
@@ -223,12 +245,15 @@ const Reduced = (() => {
     z.set(phi);
     for (let k = 0; k < c.length; k++) for (let q = 0; q < terms; q++) z[phi.length + k * terms + q] = -c[k] * theta[q];
     const seen = functionals(duals.blocks, a, z), value = Numbers.norm(seen) / Math.sqrt(seen.length), factor = duals.factor / (1 - missed);
-    const unseen = duals.outputs && unseenBy(duals.outputs, quantities.rows.data, a, theta, phi.length, c.length);
+    const outputs = duals.outputs && { ...duals.outputs };
+    for (const part of outputs ? ["blocks", "tests", "test_rows"] : []) outputs[part] = Numbers.mixed(outputs[part], quantities.mix);
+    const unseen = outputs && unseenBy(outputs, quantities.rows.data, a, theta, phi.length, c.length);
     // for each quantity what the residual adds to it, what that leaves typically, and at most as far as one may guess
-    const corrections = unseen && Array.from(functionals(duals.outputs.blocks, a, z), (more, o) => {
-      const rounding = c.reduce((sum, x, k) => sum + Math.abs(x * quantities.rows.data[o * c.length + k]), 0);
+    const corrections = unseen && Array.from(functionals(outputs.blocks, a, z), (more, o) => {
+      const sizes = (quantities.sizes || quantities.rows).data; // of parts, before they cancel
+      const rounding = c.reduce((sum, x, k) => sum + Math.abs(x * sizes[o * c.length + k]), 0);
       const left = Math.hypot(unseen[o] * value, precision * rounding); // rounding as of a full solve
-      return { value: more, left, most: duals.outputs.slack * factor * left };
+      return { value: more, left, most: outputs.slack * factor * left };
     });
     return { value, factor, corrections };
   }

@@ -221,8 +221,9 @@ class Service:
 
     def quantities(self, question: Question, kind: str) -> dict[str, Any]:
         """Quantities of interest without the fields."""
-        rows = self.surrogate.quantities.rows  # type: ignore[union-attr]
-        self.check_size(2 * question.n_samples * rows.shape[0] * rows.shape[1], kind)
+        wanted = self.surrogate.quantities
+        assert wanted is not None
+        self.check_size(2 * question.n_samples * len(wanted.names) * wanted.rows.shape[1], kind)
         answer = question.answer()
         return _quantities(question, answer) | {"extrapolated": answer.extrapolated}
 

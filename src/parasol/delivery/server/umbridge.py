@@ -1,8 +1,9 @@
 """The UM-Bridge protocol (1.0, which 0.9 clients speak too): a surrogate as a model for samplers in any language.
 
 Every model offered is y = R c(μ) with its own matrix R: the field, the quantities of interest, or the coefficients
-themselves. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed. What the residual may
-add to a quantity (`Answer.quantities`) is left out here, so that values and slopes belong together.
+themselves. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed; where the weights of
+quantities depend on parameters, R does too, and its derivative joins in by differences. What the residual may add to a
+quantity (`Answer.quantities`) is left out here, so that values and slopes belong together.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from parasol.delivery.server.formats import Refusal, numbers
 from parasol.delivery.server.service import SELECTORS, Service
 from parasol.runtime.program import program_of
+from parasol.runtime.quantities import mixed
 from parasol.runtime.surrogate import Surrogate
 
 PROTOCOL = 1.0
@@ -56,38 +58,70 @@ def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, A
     if not isinstance(config, dict) or not set(config) <= set(CONFIG):
         raise Refusal(422, f"config must be an object with some of: {', '.join(CONFIG)}, got {str(config)[:80]}.")
     extrapolate = service.flag(config, "extrapolate")
-    matrix = _matrix(service.selected(config), given["name"])
+    chosen = service.selected(config)
+    size = _size(chosen, given["name"])
     if verb == "OutputSizes":
-        return {"outputSizes": [len(matrix)]}
+        return {"outputSizes": [size]}
     mu = _parameter(surrogate, given)
     if (
         not extrapolate and surrogate.distributions.unlike(mu[None])[0]
     ):  # the protocol has no place to say so in an answer
         raise Refusal(422, "a function among the parameters is unlike its distribution. Ask for one drawn from it.")
     if verb in ("Evaluate", "ApplyJacobian"):
-        service.check_size(len(matrix))
+        service.check_size(size)
+    c, matrix = surrogate.coefficients(mu, extrapolate=extrapolate), _matrix(chosen, given["name"], mu)
     if verb == "Evaluate":
-        return {"output": [_finite(matrix @ surrogate.coefficients(mu, extrapolate=extrapolate))]}
+        return {"output": [_finite(matrix @ c)]}
     if verb == "ApplyJacobian":
-        slopes = surrogate.jacobian(mu, extrapolate=extrapolate)
-        return {"output": _finite(matrix @ (slopes @ _vector(given, "vec", len(mu))))}
-    weights = _vector(given, "sens", len(matrix)) @ matrix
+        slopes, vec = surrogate.jacobian(mu, extrapolate=extrapolate), _vector(given, "vec", len(mu))
+        return {"output": _finite(matrix @ (slopes @ vec) + _moving(chosen, given["name"], mu, c) @ vec)}
+    sens = _vector(given, "sens", size)
     if verb == "Gradient":
-        return {"output": _finite(weights @ surrogate.jacobian(mu, extrapolate=extrapolate))}
+        return {"output": _finite(_gradient(chosen, given["name"], mu, sens, extrapolate))}
     if not has_hessian(surrogate):
         why = "its slopes jump" if surrogate.map is not None else "the slopes of a reduced model are differences"
         raise Refusal(400, f"ApplyHessian not supported by model: {why}.", "UnsupportedFeature")
-    surrogate.coefficients(mu, extrapolate=extrapolate)  # the differences leave the box by a little, μ must not
-    return {"output": _finite(_hessian_action(surrogate, mu, weights, _vector(given, "vec", len(mu))))}
+    # the differences leave the box by a little; μ does not, for its coefficients were computed
+    return {"output": _finite(_hessian_action(chosen, given["name"], mu, sens, _vector(given, "vec", len(mu))))}
 
 
-def _matrix(surrogate: Surrogate, name: str) -> np.ndarray:
+def _size(surrogate: Surrogate, name: str) -> int:
+    """Number of outputs of a model."""
+    if name == "quantities":
+        wanted = surrogate.quantities
+        return len(wanted.names) * wanted.rows.shape[1]  # type: ignore[union-attr]
+    return surrogate.basis.n_modes if name == "coefficients" else surrogate.n_values
+
+
+def _matrix(surrogate: Surrogate, name: str, mu: np.ndarray) -> np.ndarray:
     """The matrix R (n_outputs, n_modes) of a model."""
     if name == "coefficients":
         return np.eye(surrogate.basis.n_modes)
     if name == "quantities":
-        return surrogate.quantities.rows.reshape(-1, surrogate.basis.n_modes)  # type: ignore[union-attr]
+        wanted = surrogate.quantities
+        assert wanted is not None
+        mix = wanted.weighting(mu[None])
+        return mixed(mix, wanted.rows[None])[0].reshape(-1, surrogate.basis.n_modes)
     return surrogate.basis.modes if surrogate.readout is None else surrogate.readout
+
+
+def _moving(surrogate: Surrogate, name: str, mu: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """(∂R/∂μ) c, (n_outputs, n_parameters), by central differences; 0 where R is the same for all parameters."""
+    out = np.zeros((_size(surrogate, name), len(mu)))
+    wanted = surrogate.quantities
+    if name == "quantities" and wanted is not None and wanted.mixing is not None:
+        for i, step in enumerate(np.cbrt(np.finfo(float).eps) / np.abs(surrogate.features.slope(mu[None])[0])):
+            ends = mu + step * np.eye(len(mu))[i] * np.array([[1.0], [-1.0]])
+            ahead, behind = np.moveaxis(wanted(np.stack([c, c]), ends), 1, 0)
+            out[:, i] = ((ahead - behind) / (2 * step)).ravel()
+    return out
+
+
+def _gradient(surrogate: Surrogate, name: str, mu: np.ndarray, sens: np.ndarray, extrapolate: bool) -> np.ndarray:
+    """sensᵀ ∂y/∂μ, (n_parameters,)."""
+    c = surrogate.coefficients(mu, extrapolate=extrapolate)
+    slopes = surrogate.jacobian(mu, extrapolate=extrapolate)
+    return (sens @ _matrix(surrogate, name, mu)) @ slopes + sens @ _moving(surrogate, name, mu, c)
 
 
 def _parameter(surrogate: Surrogate, given: Mapping[str, Any]) -> np.ndarray:
@@ -103,15 +137,15 @@ def _parameter(surrogate: Surrogate, given: Mapping[str, Any]) -> np.ndarray:
     return mu
 
 
-def _hessian_action(surrogate: Surrogate, mu: np.ndarray, weights: np.ndarray, vec: np.ndarray) -> np.ndarray:
+def _hessian_action(surrogate: Surrogate, name: str, mu: np.ndarray, sens: np.ndarray, vec: np.ndarray) -> np.ndarray:
     """Central differences of the gradient along `vec`, with a step that is small in the features of the map."""
     length = float(np.max(np.abs(surrogate.features.slope(mu[None])[0] * vec)))
     if length == 0:
         return np.zeros(len(mu))
     program = program_of(surrogate.map)
     step = np.cbrt(np.finfo(float if program is None else program.dtype).eps) / length
-    ahead, behind = surrogate.jacobian(np.stack([mu + step * vec, mu - step * vec]), extrapolate=True)
-    return weights @ (ahead - behind) / (2 * step)
+    ahead, behind = (_gradient(surrogate, name, mu + sign * step * vec, sens, True) for sign in (1.0, -1.0))
+    return (ahead - behind) / (2 * step)
 
 
 def _vector(given: Mapping[str, Any], name: str, length: int) -> np.ndarray:

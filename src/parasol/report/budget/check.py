@@ -284,7 +284,7 @@ def other_kernel(model: Model) -> float | None:
 
 def between_nodes(model: Model) -> float | None:
     """The largest estimate of a few solves by themselves, `solution.discretisation`; None where there is none."""
-    if model.problem.time is not None or model.between is None:
+    if model.problem.time is not None or (model.elements is None and model.between is None):
         return None
     try:
         found = [model.solve(mu, extrapolate=True).discretisation for mu in probes(model)[:_N_PROBES]]

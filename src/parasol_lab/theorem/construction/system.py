@@ -175,7 +175,7 @@ def _compressed(model: Model, form: AffineForm, modes, basis: Basis, middle, pre
     """A_q V (Q_A, n_rows, d) and f_q (Q_f, n_rows), preconditioned, in all rows or in few."""
     factors = model.factors(middle) if precondition == "solve" else None
     scale = np.ones(model.n_unknowns)
-    if basis.weights is not None:
+    if isinstance(basis.weights, np.ndarray):
         scale = np.sqrt(model.layout.weights(basis.weights))
     if compress:
         builder = ResidualBuilder(form, middle, factors, np.ones(model.n_unknowns), scale)
