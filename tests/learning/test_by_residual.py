@@ -1,13 +1,12 @@
 """Solvers that offer residual(mu, u): reduced models without matrices, and what that saves."""
 
-import time
 import warnings
 
 import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.errors import NoCertificate
+from parasol.errors import Exhausted, NoCertificate
 from parasol.learning.by_residual import reduce_by_residual
 from parasol.learning.run import learn
 from parasol.reduction.solvers import own_solver
@@ -148,13 +147,14 @@ def test_a_residual_of_no_use_is_said_and_left_alone(change, said):
     assert "full solves alone are learned from" in surrogate.facts["learn"]["notes"][-1]
 
 
-def test_residuals_that_would_take_too_long_are_left_alone():
-    class Slow(Bars):
-        def residual(self, mu, u):
-            time.sleep(0.002)
-            return super().residual(mu, u)
+def test_whoever_waits_may_end_the_work():
+    solver = Bars()
+    train = ps.solve_many(own_solver(solver), ps.sample(solver, 6))
 
-    solver = own_solver(Slow())
-    train = ps.solve_many(solver, ps.sample(solver.parameters, 6))
-    with pytest.raises(NoCertificate, match=r"would take about \d s"):
-        reduce_by_residual(solver, train, 1e-3, seconds=0.1)
+    def watch():
+        if solver.n_residuals > 50:
+            raise Exhausted("the seconds are used up")
+
+    with pytest.raises(Exhausted):
+        reduce_by_residual(own_solver(solver), train, 1e-3, watch=watch)
+    assert solver.n_residuals < 60

@@ -168,6 +168,14 @@ def test_blocks_that_do_not_add_up_to_the_operator_are_said():
     assert "operator(mu) has the shape (11, 12), the sum of the blocks (12, 12)" in found
 
 
+def test_what_cannot_be_verified_is_refused():
+    with pytest.raises(ps.errors.InputError, match=r"Pass a model: ps\.verify\(ps\.discretize"):
+        ps.verify(ps.load_problem("reaction-layer"))
+    with pytest.raises(ps.errors.InputError, match="declares its parameters itself"):
+        ps.verify(blocks(), parameters=RANGES)
+    assert "operator(mu) raises ZeroDivisionError" in texts(blocks(), operator=lambda mu: 1 / 0)[0]
+
+
 def test_where_matrices_are_singular_is_said():
     (k0,) = ps.parameters(k=(0.0, 0.15))
     smallest = 2 - 2 * np.cos(np.pi / (N + 1))  # the first eigenvalue

@@ -127,20 +127,18 @@ def label_source(
     tolerance: float,
     weights: Weights | None = None,
     watch: Watch = None,
-    *,
     before: LabelSource | None = None,
-    seconds: float = np.inf,
 ) -> LabelSource | None:
     """The reduced model made from the training solves, with modes enough for the tolerance; None where there is none.
 
     `weights` (n_values,) are those of the inner product, the same at all times. `watch` is called on the way, now and
     whenever the reduced model is asked, and ends the work by an error. The one made `before` from fewer solves may save a
-    part of the work. Residuals of a solver of one's own may take so many `seconds`.
+    part of the work.
     """
     if len(train) < 2:
         return None
     if not isinstance(model, Model):
-        return _of_solver(model, train, tolerance, before, seconds)
+        return _of_solver(model, train, tolerance, before, watch)
     make = _steady if model.problem.time is None else _in_time
     try:
         with warnings.catch_warnings():
@@ -151,14 +149,14 @@ def label_source(
 
 
 def _of_solver(
-    solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None, seconds: float
+    solver: Solver, train: Snapshots, tolerance: float, before: LabelSource | None, watch: Watch
 ) -> LabelSource | None:
     """The reduced model of a solver of one's own that offers residuals, with a warning where they are of no use."""
     if not offers_residual(solver) or solver.parameters.functions:
         return None
     known = None if before is None or not isinstance(before.reduced, ResidualReducedModel) else before.reduced
     try:
-        return LabelSource(reduce_by_residual(solver, train, tolerance, known, seconds))
+        return LabelSource(reduce_by_residual(solver, train, tolerance, known, watch), watch)
     except NoCertificate as error:
         warnings.warn(f"{error}: full solves alone are learned from.", ParasolWarning, stacklevel=2)
         return None
@@ -202,8 +200,6 @@ def _quiet(
 ) -> NonlinearSolutions | Reduced:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # what did not converge is seen by who asks
-        if isinstance(reduced, ResidualReducedModel):
-            return reduced.solve(mus, extrapolate=True)
         return reduced.solve(mus, extrapolate=True, watch=watch)
 
 

@@ -36,7 +36,6 @@ _MODES = 0.1  # part of the tolerance that modes may leave of the training set
 _N_CANDIDATES = 400
 _TEACHING = 60.0  # seconds that must be left for a reduced model and its labels
 _FOR_THE_BOUND = 0.3  # at most, of the seconds allowed, kept back for fresh solves
-_FOR_RESIDUALS = 0.25  # of the seconds left, for those of a solver of one's own
 _SMALLEST = 1e-9  # of the largest unknown: one that is smaller may be rounding, and is not scaled
 FEWEST = 4  # first samples, and fresh solves for a bound, where the number of solves is limited
 ROUGH = GaussianProcess("matern52", trend_degree=1)  # for coefficients that bend sharply somewhere in the box
@@ -141,15 +140,7 @@ def reduced_model(state: State, train: Snapshots) -> LabelSource | None:
     """A reduced model made from these samples, or None where there is none, or no time for one."""
     state.cache.stage(f"making a reduced model from {len(train)} full solves")
     try:
-        return label_source(
-            state.model,
-            train,
-            state.tolerance,
-            state.weights,
-            _watch(state.cache),
-            before=state.reduced,
-            seconds=_FOR_RESIDUALS * state.cache.limits.left,
-        )
+        return label_source(state.model, train, state.tolerance, state.weights, _watch(state.cache), state.reduced)
     except Exhausted:
         return None
 
