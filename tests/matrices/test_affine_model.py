@@ -386,3 +386,84 @@ def test_factors_that_change_their_sign_prove_nothing():
     assert np.all(surrogate.basis.norm(answer.values - truth) <= answer.bound * surrogate.basis.norm(truth))
     assert "probable" in answer.bound_kind[:4]
     assert answer.bound_kind[-1] in ("proven", "probable")
+
+
+def test_the_order_of_free_unknowns_does_not_matter(block):
+    points, cells, left, right, _, load, free = halves()
+    mixed = np.random.default_rng(0).permutation(free)
+    a, b = ps.parameters(a=(0.1, 10.0, "log"), b=(0.1, 10.0, "log"))
+    operators = {a: inside(left, mixed), b: inside(right, mixed)}
+    model = ps.AffineModel(operators, {1: load[mixed]}, points=points, cells=cells, free=mixed)
+    assert model.solve([0.3, 4.0]).values == pytest.approx(dense([0.3, 4.0]), abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e9])
+def test_units_do_not_matter(unit):
+    points, cells, left, right, _, load, free = halves()
+    a, b = ps.parameters(a=(0.1, 10.0, "log"), b=(0.1, 10.0, "log"))
+    bounds = []
+    for u in (1.0, unit):  # of the equation, and of the product
+        operators = {a: u * inside(left, free), b: u * inside(right, free)}
+        options = {"points": points, "cells": cells, "free": free, "product": u * inside(left + right, free)}
+        surrogate = ps.learn(ps.AffineModel(operators, {1: load[free]}, **options), 1e-3, recipe="polynomial")
+        answer = surrogate([[0.2, 0.9], [5.0, 0.3]])
+        assert answer.bound_kind == ["proven", "proven"]
+        bounds.append([answer.bound, answer.estimate])
+    assert bounds[1] == pytest.approx(np.array(bounds[0]), rel=1e-4)
+
+
+def test_processes_stores_and_plans_take_matrices(block, tmp_path):
+    mus = block.sample(4, rng=0)
+    one, two = ps.solve_many(block, mus), ps.solve_many(block, mus, jobs=2, store=tmp_path / "store")
+    assert np.array_equal(one.solutions, two.solutions)
+    first = ps.learn(block, 1e-2, recipe="polynomial", store=tmp_path / "learn")
+    again = ps.learn(block, 1e-2, recipe="polynomial", store=tmp_path / "learn")
+    assert again.facts["learn"]["new_solves"] == 0 < first.facts["learn"]["new_solves"]
+    assert ps.plan(block, 1e-3).n_solves[1] > 0
+
+
+def test_an_indefinite_block_proves_nothing():
+    """A sum may be positive definite though one of its blocks is not: the least theta would be wrong."""
+    points, cells, left, right, mass, load, free = halves()
+    (a,) = ps.parameters(a=(0.1, 4.0))
+    shifted = inside(right - 25 * mass, free)  # has negative eigenvalues; with the left half it has not
+    operators = {1: inside(left + 2 * right, free), a: shifted}
+    assert (
+        np.linalg.eigvalsh((operators[1] + 0.3 * shifted).toarray())[0] > 0 > np.linalg.eigvalsh(shifted.toarray())[0]
+    )
+    options = {"points": points, "cells": cells, "free": free, "product": inside(left + right, free)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)  # it is singular in the box
+        surrogate = ps.learn(ps.AffineModel(operators, {1: load[free]}, **options), 1e-3, recipe="polynomial")
+    assert set(surrogate([[0.2], [0.3]]).bound_kind) == {"probable"}
+
+
+def test_boundary_values_that_are_not_zero_prove_nothing_by_energy():
+    """The error has a part where values are stated, and there the matrix is not symmetric."""
+    points, cells, left, right, _, load, free = halves()
+    a, b = ps.parameters(a=(0.1, 10.0, "log"), b=(0.1, 10.0, "log"))
+    kept = np.zeros(len(points))
+    kept[free] = 1.0
+    rows, fixed = sparse.diags_array(kept), sparse.diags_array(1.0 - kept)
+    edges = {1: kept * load, a: (1.0 - kept) * points[:, 0], b: (1.0 - kept) * points[:, 1]}
+    operators = {a: rows @ left, b: rows @ right, 1: fixed}
+    model = ps.AffineModel(operators, edges, points=points, cells=cells, product=left + right + fixed)
+    surrogate = ps.learn(model, 1e-3, recipe="polynomial")
+    mus = model.sample(10, rng=1)
+    truth = np.array([model.solve(m).values for m in mus])
+    answer = surrogate(mus)
+    assert set(answer.bound_kind) == {"probable"}
+    assert np.all(surrogate.basis.norm(answer.values - truth) <= answer.bound * surrogate.basis.norm(truth))
+
+
+def test_quantities_have_their_bounds_in_the_product(block):
+    """Without duals of its own, |ℓᵀe| ≤ (ℓᵀ X⁻¹ ℓ)^½ ||e||_X, the least that holds for all e."""
+    surrogate = ps.learn(block, 1e-2, recipe="polynomial")
+    _, _, left, right, _, load, free = halves()
+    wanted = surrogate.quantities.norms[0, 0]
+    exact = np.sqrt(load[free] @ np.linalg.solve(inside(left + right, free).toarray(), load[free]))
+    assert wanted == pytest.approx(exact)
+    mus = block.sample(20, rng=4)
+    answer = surrogate(mus)
+    gaps = np.array([load @ dense(m) for m in mus]) - answer.quantities["mean"]
+    assert np.all(np.abs(gaps) <= answer.quantity_bounds["mean"])

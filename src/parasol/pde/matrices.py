@@ -142,6 +142,10 @@ class AffineModel(Model):
             raise InputError(f"fields must name functions, got {fields!r}.")
         places, equation = None, given.equation
         if isinstance(fields, Mapping):
+            if free is not None:
+                raise InputError(
+                    "both free= and places in fields= are given. Give one: a place of -1 is a value of zero."
+                )
             places = {one: read_places(at, given.n, where, one) for one, at in fields.items()}
         elif free is not None:
             given = given.on_all(placing(free, given.n, where, len(names)))

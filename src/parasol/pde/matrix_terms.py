@@ -19,13 +19,14 @@ from parasol.pde.inputs import Inputs
 from parasol.pde.parameters import Parameter
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.rows import Varying
-from parasol.pde.sparse_direct import Pattern, distances
+from parasol.pde.sparse_direct import Pattern, distances, positive_definite
 from parasol.pde.terms import Terms
 from parasol.runtime.products import MatrixProduct, Weights, check_weights
 from parasol.runtime.rows import RowFunction
 from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
+_SYMMETRIC = 1e-10  # relative to the largest entry
 _MOST_TERMS = 10_000  # a mapping with more is a vector by mistake
 
 
@@ -304,7 +305,15 @@ def _product(given: Any, n: int) -> Weights:
     if matrix.shape != (n, n):
         raise InputError(f"the product is {matrix.shape} for {n} unknowns.")
     matrix.sort_indices()
-    return MatrixProduct(matrix.indptr, matrix.indices, matrix.data)
+    gap = abs(matrix - matrix.T)
+    if gap.nnz and gap.max() > _SYMMETRIC * abs(matrix).max():
+        raise InputError(
+            f"the product is not symmetric, by up to {gap.max():.1e}. An inner product is: give X with X = X.T."
+        )
+    made = MatrixProduct(matrix.indptr, matrix.indices, matrix.data)
+    if not positive_definite(matrix):
+        raise InputError("the product is not positive definite. An inner product has xᵀ X x > 0 for all x but 0.")
+    return made
 
 
 def _rows(quantities: Mapping[str, ArrayLike], n: int) -> QuantityRows:

@@ -110,6 +110,20 @@ def nested_dissection(graph: sparse.csr_array, points: np.ndarray) -> np.ndarray
     return np.concatenate(dissect(np.arange(len(points)))) if len(points) else np.empty(0, dtype=int)
 
 
+def positive_definite(matrix: sparse.sparray) -> bool:
+    """Whether all pivots of a symmetric matrix are positive, by elimination without exchanges.
+
+    >>> positive_definite(sparse.csr_array([[2.0, 1.0], [1.0, 2.0]])), positive_definite(sparse.csr_array([[1.0, 2.0], [2.0, 1.0]]))
+    (True, False)
+    """
+    options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    try:
+        factors = splu(sparse.csc_array(matrix), **options)
+    except RuntimeError:  # a pivot of zero
+        return False
+    return bool(np.array_equal(factors.perm_r, factors.perm_c) and np.all(factors.U.diagonal() > 0))
+
+
 def distances(graph: sparse.csr_array, n_landmarks: int = 4) -> np.ndarray:
     """Positions (n, n_landmarks) for unknowns that have none: the number of steps from vertices far from each other.
 

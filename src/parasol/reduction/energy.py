@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from parasol.errors import InputError
 from parasol.pde.model import Model
+from parasol.pde.sparse_direct import positive_definite
 from parasol.reduction.affine import AffineForm, affine_form
 from parasol.reduction.certificate import ROUNDING, Cover, lanczos_margin, operator_norm
 from parasol.reduction.products import MatrixRoot, Root, root_of
@@ -165,14 +165,7 @@ def _semidefinite(block: sparse.csr_array) -> bool:
     part = block[used][:, used]
     if np.any(part.diagonal() < 0):
         return False
-    shifted = part + sparse.diags_array(_SHIFT * abs(part).sum(axis=1))
-    try:
-        factors = splu(
-            shifted.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
-    except RuntimeError:
-        return False
-    return bool(np.array_equal(factors.perm_r, factors.perm_c) and np.all(factors.U.diagonal() > 0))
+    return positive_definite(part + sparse.diags_array(_SHIFT * abs(part).sum(axis=1)))
 
 
 def _on_all(block: sparse.csr_array, free: np.ndarray, n: int) -> sparse.csr_array:

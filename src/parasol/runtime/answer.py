@@ -67,7 +67,7 @@ class Answer:
         Axes of length one that nobody asked for are left out: samples of one parameter, times of a steady problem, the
         unknown where there is but one.
         """
-        if self.surrogate.readout is not None:
+        if self.surrogate.readout is not None and self.surrogate.layout.cells is None:
             raise InputError("these are values at chosen places already. Ask the surrogate that was restricted.")
         weights = borrowed("interpolation_weights")(self.surrogate.layout, points)
         fields = self._by_axes(self.values)
