@@ -317,6 +317,8 @@ def test_a_root_is_one(copies):
 # ---- bad input ------------------------------------------------------------------------------------------------------
 A, B = ps.parameters(A=(1.0, 2.0), B=(-1.0, 1.0))
 EYE, ONE = np.eye(4), {1: np.ones(4)}
+STEPS = np.diff(np.eye(4), axis=0)
+SPRINGS = STEPS.T @ np.diag(np.random.default_rng(0).uniform(0.1, 1, 3)) @ STEPS  # in a row, none fixed
 SQUARE = {"points": np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]]), "cells": [[0, 1, 2], [1, 3, 2]]}
 
 
@@ -351,6 +353,10 @@ SQUARE = {"points": np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]]), "cells": [[0, 
         ({A: np.eye(2)}, {1: np.ones(2)}, SQUARE | {"free": [1, 4]}, "from 0 to 3"),
         ({A: EYE}, ONE, SQUARE | {"fields": {"u": [0, 1, 2]}}, "places of 'u'"),
         ({A: EYE}, ONE, {"fields": ()}, "must name functions"),
+        ({A: EYE}, ONE, {"fields": 3}, "must name functions"),
+        ({A: np.eye(8)}, {1: np.ones(8)}, SQUARE | {"fields": ("u", "u")}, "of its own"),
+        ({A: EYE}, ONE, {"quantities": [np.ones(4)]}, "must map names"),
+        ({A: EYE}, ONE, {"product": SPRINGS}, "not positive definite"),
         ({A: EYE}, ONE, {"initial": np.ones(4)}, "Give mass="),
         ({A: EYE}, ONE, {"times": [0, 1]}, "Give mass="),
         ({A: EYE}, ONE, {"mass": EYE}, "times to store are missing"),

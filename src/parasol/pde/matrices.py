@@ -137,9 +137,9 @@ class AffineModel(Model):
     ):
         given = Given.read(operators, loads, mass, damping, order, initial, product, quantities or {})
         where, found = read_mesh(points, cells)
-        names = (fields,) if isinstance(fields, str) else tuple(fields)
-        if not names or not all(isinstance(one, str) and one for one in names):
-            raise InputError(f"fields must name functions, got {fields!r}.")
+        names = (fields,) if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)
+        if not all(isinstance(one, str) and one for one in names) or not 0 < len(names) == len(set(names)):
+            raise InputError(f"fields must name functions, each by a name of its own, got {fields!r}.")
         places, equation = None, given.equation
         if isinstance(fields, Mapping):
             if free is not None:

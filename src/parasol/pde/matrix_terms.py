@@ -27,6 +27,7 @@ from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
 _SYMMETRIC = 1e-10  # relative to the largest entry
+_ROUNDING = 1e-14  # of the diagonal: a stiffness matrix without constraints is positive by rounding alone
 _MOST_TERMS = 10_000  # a mapping with more is a vector by mistake
 
 
@@ -311,12 +312,14 @@ def _product(given: Any, n: int) -> Weights:
             f"the product is not symmetric, by up to {gap.max():.1e}. An inner product is: give X with X = X.T."
         )
     made = MatrixProduct(matrix.indptr, matrix.indices, matrix.data)
-    if not positive_definite(matrix):
+    if not positive_definite(matrix - sparse.diags_array(_ROUNDING * matrix.diagonal())):
         raise InputError("the product is not positive definite. An inner product has xᵀ X x > 0 for all x but 0.")
     return made
 
 
 def _rows(quantities: Mapping[str, ArrayLike], n: int) -> QuantityRows:
+    if not isinstance(quantities, Mapping):
+        raise InputError(f'quantities must map names to weights, like {{"mean": w}}, got {type(quantities).__name__}.')
     rows = [_vector(weights, n, f"the quantity {name!r}") for name, weights in quantities.items()]
     return QuantityRows(tuple(map(str, quantities)), np.array(rows).reshape(len(rows), n))
 
