@@ -125,6 +125,12 @@ def test_the_box_is_proven_and_bounds_are_near_the_errors(name):
     prepared = prepare(model)
     assert prepared.covered.proven == 1
     assert prepared.covered.n_factorizations <= 20
+    covered = prepared.covered
+    for j, place in enumerate(
+        covered.anchors
+    ):  # an anchor whose inverse is there is seen through it: the bound is sharpest
+        own = [k for k, mu in enumerate(covered.preconditioners) if np.array_equal(mu, prepared.candidates[place])]
+        assert not own or np.flatnonzero(covered.certificate.sigmas[j]).tolist() == own
     reduced = ps.reduce(model, basis)
     truth = ps.solve_many(model, ps.sample(model, 30, design="random", rng=5))
     answers = reduced.solve(truth.mus)

@@ -21,7 +21,9 @@ _STEPS = 26  # of the bidiagonalisation; more cost two triangular solves each an
 _RISK = 1e-6  # probability that one norm exceeds its margin, over the random start vector
 ROUNDING = 1e-6  # margin of norms that are exact up to rounding
 _MOST = 24  # preconditioners
-_TOO_SMALL = 0.8  # an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
+_TOO_SMALL = (
+    0.6  # part of the norm: an anchor whose nearest preconditioner leaves a smaller singular value becomes one itself
+)
 _WORTH = 0.05  # a centre closer to zero, relative to the norm, is not worth a second norm
 _PATIENCE, _GAIN = 16, 0.005  # so many anchors have to reach so much more of the candidates
 _REFERENCES, _DIRECTIONS = 3, 4  # parameters, and changes of the matrix at each, that the norm is made for
@@ -315,16 +317,30 @@ class _Anchors:
                 self.weightings.append(sparse.csr_array(sparse.diags_array(1.0 / self.rows)))
             return {0: 1.0 / norm(self.weightings[0])}, -1
         sigmas: dict[int, float] = {}
+        far = False
         if self.preconditioners:
             near = int(np.argmin(np.sum((self.places[self.preconditioners] - self.places[index]) ** 2, axis=1)))
             sigmas[near] = 1.0 / norm(self.weightings[near])
+            far = len(self.preconditioners) < _MOST and sigmas[near] < _TOO_SMALL * self._size(near, index)
         own = -1
-        if not self.preconditioners or (max(sigmas.values()) < _TOO_SMALL and len(self.preconditioners) < _MOST):
+        if not self.preconditioners or far:
             own = len(self.preconditioners)
-            sigmas[own] = 1.0 - ROUNDING  # of the identity
+            sigmas = {own: 1.0 - ROUNDING}  # of the identity; a larger one of another only says that it is larger
             self.preconditioners.append(index)
             self.weightings.append(self.model.operator(self.candidates[index]))
         return sigmas, own
+
+    def _size(self, k: int, index: int) -> float:
+        """An upper bound of ||P_k A_j|| at a candidate j: a bound can be too large by that over σ_min(P_k A_j)."""
+        j = self.own.index(k)
+        row = Certificate(
+            self.thetas[[self.chosen[j]]],
+            np.array([self.norms[j]]),
+            np.ones((1, 1)),
+            centres=np.array([self.centres[j]]),
+        )
+        middle, part = row.changes(self.thetas[[index]])
+        return float(abs(middle[0, 0]) * (1.0 + part[0, 0]))
 
     def certificate(self) -> Certificate:
         """What the anchors prove."""
