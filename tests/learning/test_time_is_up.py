@@ -72,7 +72,7 @@ def test_time_is_kept_back_for_the_bound():
     look = samples._watch(cache)
     look()
     cache.limits.seconds = cache.limits.spent + 1.0
+    cache.limits.started -= 0.8
     with pytest.raises(Exhausted):  # 19 solves take 1.9 seconds, of which 0.3 seconds are kept
-        cache.limits.started -= 0.8
         look()
     assert samples._watch(SolveCache(None, Limits())) is None
