@@ -394,6 +394,7 @@ def _last(state: State) -> Outcome:
         return outcome
     if before[0] is not None:  # which was tested at least
         state.best, state.tested = before
+    assert state.best is not None
     measured, note = None, "no solves were left to test it"
     if state.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
         measured = measured_on(_score(state, state.best, state.tested))
