@@ -131,8 +131,10 @@ def hashed():
         _ = model.problem.forms, model.problem.conditions
     boundary = ps.Box((0, 0), (4, 4), periodic=("x",)) - ps.Disc((2, 2), 0.5)
     from parasol.space.geometry.images import Images
+    from parasol.space.mesh import MeshDomain
 
-    extra = [boundary, Images(ps.Disc(radius=0.5), np.array([4.0, 0.0])), made[1].parameters]
+    cells = MeshDomain(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([[0, 1, 2], [1, 3, 2]]))
+    extra = [cells, boundary, Images(ps.Disc(radius=0.5), np.array([4.0, 0.0])), made[1].parameters]
     return reachable([*made, *examples(), *extra])
 
 
