@@ -131,10 +131,20 @@ def hashed():
         _ = model.problem.forms, model.problem.conditions
     boundary = ps.Box((0, 0), (4, 4), periodic=("x",)) - ps.Disc((2, 2), 0.5)
     from parasol.space.geometry.images import Images
-    from parasol.space.mesh import MeshDomain
 
-    cells = MeshDomain(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([[0, 1, 2], [1, 3, 2]]))
-    extra = [cells, boundary, Images(ps.Disc(radius=0.5), np.array([4.0, 0.0])), made[1].parameters]
+    (a,) = ps.parameters(a=(1.0, 2.0))
+    square = {"points": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], "cells": [[0, 1, 2], [1, 3, 2]]}
+    matrices = ps.AffineModel(
+        {a: np.eye(4)},
+        {1: np.ones(4)},
+        product=np.eye(4),
+        mass=np.eye(4),
+        times=[0.0, 1.0],
+        fields={"u": [0, 1, 2, 3]},
+        quantities={"q": np.ones(4)},
+        **square,
+    )
+    extra = [matrices, boundary, Images(ps.Disc(radius=0.5), np.array([4.0, 0.0])), made[1].parameters]
     return reachable([*made, *examples(), *extra])
 
 

@@ -128,7 +128,8 @@ def _of_data(draw: Draw, recipe) -> ps.Surrogate:
         layout = Layout(("p", "q"), rng.random((6, 3)), coordinates=("sample", "y", "bound"))
         surrogate = replace(surrogate, layout=layout)
         rows = rng.normal(size=(1, 12))
-        surrogate = replace(surrogate, quantities=quantities_of(("w",), rows, surrogate.basis.modes, None))
+        wanted = quantities_of(("w",), rows, surrogate.basis.modes, None)
+        surrogate = replace(surrogate, quantities=wanted, parts=None)  # those were of other quantities
     return surrogate
 
 

@@ -411,3 +411,18 @@ def test_derivatives_of_a_process_with_large_weights_keep_six_digits(kernel):
         reference = fitted.trend.jacobian(new[None])[0, 0] + [float(one) for one in slopes]
     assert fitted.jacobian(new[None])[0, 0] == pytest.approx(reference, rel=1e-6)
     assert reference == pytest.approx(np.exp(new.sum()) * np.ones(2), rel=1e-2)
+
+
+def test_a_relative_fit_counts_small_samples_like_large_ones():
+    """e^(6x) spans five decades: in absolute size only one end of them counts. A degree of 6 fits neither exactly."""
+    x, at = np.linspace(-1, 1, 60)[:, None], np.linspace(-0.99, 0.99, 101)[:, None]
+    worst = []
+    for relative in (False, True):
+        fitted = Polynomial(degree=6, relative=relative).fit(x, np.exp(6 * x))
+        worst.append(np.max(np.abs(fitted.predict(at) / np.exp(6 * at) - 1)))
+    assert worst[1] < 0.2 * worst[0]
+    whole = [Polynomial(relative=relative).fit(x, np.exp(6 * x)) for relative in (False, True)]
+    gaps = [np.max(np.abs(one.predict(at) / np.exp(6 * at) - 1)) for one in whole]
+    assert gaps[1] < gaps[0]
+    zero = Polynomial(relative=True).fit(x, 0 * x)
+    assert np.all(zero.predict(at) == 0)

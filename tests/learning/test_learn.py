@@ -534,6 +534,21 @@ def test_a_plan_learns_nothing(layer):
     assert "conformal" in plan(Wave()).method
 
 
+def test_a_plan_for_a_nonlinear_problem_predicts_the_whole():
+    x = ps.coordinates("x")[0]
+    u, (a,) = ps.unknown("u", x), ps.parameters(a=(0.1, 10.0, "log"))
+    bent = ps.Problem(ps.Box(0, 1), ps.Eq(-u.diff(x, 2) + u**3, a), ps.Dirichlet(0))
+    found = plan(bent, 1e-3, n_nodes=40)
+    made = learn(bent, 1e-3, n_nodes=40, recipe="polynomial").facts["learn"]["solves"]
+    low, high = found.n_solves
+    assert low / 2 < made < 2 * high
+    assert high < 2 * low
+    assert found.whole[0] > low * found.discretised.seconds / 2 > 0  # the solves are counted in
+    assert found.whole[1] > found.whole[0]
+    assert "rough guess" in found.rows()["full solves"]
+    assert "everything" in found.rows()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

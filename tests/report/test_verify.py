@@ -207,4 +207,5 @@ def test_factors_symmetry_and_products_are_looked_at():
     assert any("the factor 1/k of a matrix has no finite value at a=" in text for text in found)
     indefinite = sparse.csr_array(np.ones((N, N)) + 0.5 * np.eye(N) - 2.0 * np.diag(np.ones(N) * (np.arange(N) > 99)))
     indefinite = indefinite + sparse.csr_array(([3.0, 3.0], ([0, 1], [1, 0])), shape=(N, N))
-    assert "the product is not positive definite" in texts(blocks(product=indefinite), "error")[0]
+    with pytest.raises(ps.errors.InputError, match="the product is not positive definite"):
+        blocks(product=indefinite)

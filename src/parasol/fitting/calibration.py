@@ -13,7 +13,7 @@ from parasol.pde.model import Model
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.parts import CalibratedParts
-from parasol.runtime.products import Weights
+from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
 _FLAT = 1.0  # of the usual error, added everywhere: a few tested solves do not show where all others err
@@ -90,6 +90,8 @@ def _profile(surrogate: Surrogate, tested: Snapshots | None, labels: np.ndarray 
     usual = np.array([np.mean(squares[groups == label]) for label in range(groups.max() + 1)])[groups]
     if not np.all((usual > 0) & np.isfinite(usual)):
         weights = surrogate.basis.weights
+        if isinstance(weights, MatrixProduct):
+            weights = np.tile(weights.diagonal, weights.copies)
         return np.ones(n) if weights is None else 1 / np.sqrt(weights)
     return np.sqrt(squares + _FLAT**2 * usual)
 

@@ -20,6 +20,7 @@ from parasol.runtime.program import Program, ProgramMap
 
 _MOST_TERMS = 800
 _ENOUGH = 1000  # samples that settle the weights of the inputs; the coefficients use all
+_SMALLEST = 1e-6  # of the largest sample: relative to less no error is measured
 _RANK = 1e-12  # a term this close to the span of those before it is linearly dependent on them
 _STEP = np.sqrt(2.0)  # between weights tried
 _MOST_ROUNDS = 4
@@ -56,7 +57,8 @@ class Polynomial:
 
     What is None is chosen by leaving one sample out, or by validation: the degree so that at most `share` terms per sample
     are used; then the weights, powers of √2, one input after the other, since few functions are equally smooth
-    in all of them. A given degree with no weights means equal weights.
+    in all of them. A given degree with no weights means equal weights. With `relative`, errors count relative to the size
+    of each sample, in the fit as in the choices.
 
     The quickest to fit, and as accurate as any map of many samples of a smooth function: 1000 in one to four parameters.
 
@@ -68,6 +70,7 @@ class Polynomial:
     degree: int | None = None
     weights: tuple[float, ...] | None = None
     share: float = 0.5
+    relative: bool = False
 
     def fit(
         self,
@@ -97,7 +100,7 @@ class Polynomial:
                     f"degree={self.degree} in {x.shape[1]} inputs has more terms than the {len(x)} samples. "
                     "Use a smaller degree, degree=None, or more samples."
                 )
-            trial = _Trial(t, y, indices, [len(indices)], check)
+            trial = _Trial(t, y, indices, [len(indices)], check, self.relative)
             if trial.n_terms < len(indices):
                 raise InputError(
                     f"degree={self.degree} has {len(indices)} terms, but these samples tell only {trial.n_terms} apart. "
@@ -151,14 +154,18 @@ class Polynomial:
                 f"{len(t)} samples are too few for a polynomial in {t.shape[1]} inputs "
                 f"(at most {self.share:g} terms per sample). Use Linear, or pass a degree."
             )
-        return _Trial(t, y, indices[: ends[-1]], ends, check)
+        return _Trial(t, y, indices[: ends[-1]], ends, check, self.relative)
 
 
 class _Trial:
     """Least squares with the first terms of an index set, how many of them by the error of samples left out."""
 
-    def __init__(self, t: np.ndarray, y: np.ndarray, indices: np.ndarray, ends, check):
-        q, r = qr(terms(t, indices), mode="economic", check_finite=False)
+    def __init__(self, t: np.ndarray, y: np.ndarray, indices: np.ndarray, ends, check, relative: bool = False):
+        columns, least = terms(t, indices), _SMALLEST * float(np.max(np.linalg.norm(y, axis=1)))
+        relative = relative and least > 0
+        if relative:
+            columns, y = (rows / _sizes(y, least) for rows in (columns, y))
+        q, r = qr(columns, mode="economic", check_finite=False)
         size = np.sqrt(np.cumsum(r**2, axis=0)[-1])
         clear = np.abs(np.diag(r)) > _RANK * size
         rank = len(clear) if clear.all() else int(np.argmin(clear))
@@ -175,6 +182,8 @@ class _Trial:
             part = rows[:, start:end]
             fitted += part @ qty[start:end]
             gaps = np.linalg.norm(target - fitted, axis=1)
+            if relative and check is not None:
+                gaps /= _sizes(target, least)[:, 0]
             if left is not None:
                 left -= np.sum(part**2, axis=1)
                 gaps = gaps / np.maximum(left, 1e-10)
@@ -188,6 +197,11 @@ class _Trial:
     def coefficients(self) -> np.ndarray:
         """(n_terms, d)."""
         return solve_triangular(self._r, self._qty)
+
+
+def _sizes(y: np.ndarray, least: float) -> np.ndarray:
+    """The norms of samples, (n, 1), none below the least."""
+    return np.maximum(np.linalg.norm(y, axis=1, keepdims=True), least)
 
 
 def terms(t: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -98,12 +98,10 @@ def learn_linear(
     """
     fresh = fresh_parameters(model, rng)
     prepared = _constants(model, cache, proof or model.terms.constant_operator)
-    aim, surrogate = tolerance, None
+    aim, itself = tolerance, False
     for _ in range(_PROOF_TRIES):
         basis = _basis(model, aim, cache, rng)
-        surrogate = _best_map(
-            basis, recipe, aim, fresh, cache, rng, itself=surrogate is not None and surrogate.map is None
-        )
+        surrogate = _best_map(basis, recipe, aim, fresh, cache, rng, itself=itself)
         cache.stage("the bound on fresh parameters")
         surrogate = replace(surrogate, reduced=basis.sealed)
         if prepared is None:
@@ -117,6 +115,7 @@ def learn_linear(
         if worst <= tolerance or cache.affordable(1) < 1 or not np.isfinite(worst):
             break
         # a proven bound is larger than the error: the error has to be smaller
+        itself = surrogate.map is None
         aim *= max(0.7 * tolerance / worst, 0.01)
     return _outcome(surrogate, basis, prepared, tolerance, fresh)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -33,11 +33,13 @@ from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
 from parasol.reduction.sampling import sample
+from parasol.reduction.snapshots import NothingSolved
 from parasol.reduction.solvers import Solvable
 from parasol.runtime.parameters import Ranges, parameter_space
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
 
+_N_TIMED = 5  # random parameters at which solves are timed for a plan
 _N_LOOKED = 1024  # parameters at which a bound that differs is compared with the tolerance
 _FEW_NODES = (60, 300, 600)  # by dimension, for a plan
 
@@ -52,6 +54,7 @@ class Plan:
     n_solves: tuple[int, int]  # from, to
     # seconds of everything, from, to, choosing the nodes included; None: not known
     whole: tuple[float, float] | None = None
+    tried: bool = False  # whether the number of solves is what few nodes took, or a rough guess
 
     @property
     def found(self) -> Discretised:
@@ -87,10 +90,9 @@ class Plan:
         if chosen.error is not None:
             rows["nodes"] = f"{chosen.n_nodes}, with a discretisation error of about {chosen.error:.1e}"
         rows["one full solve"] = f"{chosen.seconds:.2g} s"
-        if self.whole is None:
-            rows["full solves"] = f"{low} to {high} by a rough guess, {least:.2g} to {most:.2g} s on one core"
-        else:
-            rows["full solves"] = f"{low} to {high}, as many as with few nodes, {least:.2g} to {most:.2g} s on one core"
+        how = ", as many as with few nodes" if self.tried else " by a rough guess"
+        rows["full solves"] = f"{low} to {high}{how}, {least:.2g} to {most:.2g} s on one core"
+        if self.whole is not None:
             rows["everything"] = f"{self.whole[0]:.2g} to {self.whole[1]:.2g} s"
         return rows
 
@@ -184,7 +186,7 @@ def plan(
     store: str | os.PathLike[str] | None = None,
     progress: Stage | None = None,
 ) -> Plan:
-    """What `learn` would do: it chooses the nodes and times a solve; linear problems are tried with few nodes.
+    """What `learn` would do: it chooses the nodes and times some solves; linear problems are tried with few nodes.
 
     How many solves a tolerance takes hardly depends on the number of nodes.
     """
@@ -200,7 +202,7 @@ def plan(
         "full solves where the estimated error is largest" if linear else "batches of full solves, a conformal bound"
     )
     if not linear:
-        return Plan(chosen, tolerance, method, (45, int(45 + 20 * work)))
+        return _planned(chosen, request, method, work)
     request.stage("trying with few nodes")
     with _gathered():
         n = n_solves(_coarse(chosen.model), request.share(chosen), rng)
@@ -208,7 +210,27 @@ def plan(
     # measured: duals, reduced models and the estimate of each solve's own error take about four times a solve; a map a second
     before = request.limits.spent
     whole = before + 0.7 * (5 * guess[0] * chosen.seconds), before + 1.5 * (5 * guess[1] * chosen.seconds + 2.0)
-    return Plan(chosen, tolerance, method, guess, whole)
+    return Plan(chosen, tolerance, method, guess, whole, tried=True)
+
+
+def _planned(chosen: Discretised, request: Request, method: str, work: float) -> Plan:
+    """A plan for problems that are learned from samples: 39 fresh solves and, with a reduced model, few besides."""
+    request.stage("timing some solves")
+    cache = SolveCache(chosen.model, Limits(), expected=chosen.seconds)
+    space = chosen.model if isinstance(chosen.model, Model) else chosen.model.parameters
+    times = []
+    for mu in sample(space, _N_TIMED, design="random", rng=request.rng):
+        before = cache.new_seconds
+        with suppress(NothingSolved):  # the box will be cut where there are no solutions
+            cache.solve(mu[None])
+            times.append(cache.new_seconds - before)
+    cost = float(np.mean(times)) if times else chosen.seconds
+    reduced = isinstance(chosen.model, Model) and not chosen.model.parameters.functions
+    n = (int(39 + 2 * work), int(1.3 * (39 + 5 * work))) if reduced else (45, int(45 + 20 * work))
+    # measured (decision 044): reduced models and maps take a third of the solves' time and a few seconds
+    before = request.limits.spent
+    whole = before + 0.9 * n[0] * cost, before + 1.5 * n[1] * cost + 5.0
+    return Plan(replace(chosen, seconds=cost), request.tolerance, method, n, whole)
 
 
 def _coarse(model: Model) -> Model:

@@ -12,6 +12,7 @@ from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe
+from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.units import unknown_labels
 from parasol.learning.labels import Teacher, relative
 from parasol.learning.linear import TRAINING, maps_to_try, named
@@ -258,7 +259,7 @@ def _recipes(state: State, n_labels: int) -> tuple[str | Recipe, ...]:
         return (state.recipe,)
     few, many = n_labels == _N_LABELS[0], n_labels == _N_LABELS[-1]
     networks = () if few or "best" not in maps_to_try(state.model) else ("best",)
-    return ("polynomial", *(() if many else (GaussianProcess(),)), *(() if few else (ROUGH,)), *networks)
+    return (Polynomial(relative=True), *(() if many else (GaussianProcess(),)), *(() if few else (ROUGH,)), *networks)
 
 
 def _score(state: State, surrogate: Surrogate, truth: Snapshots) -> Accuracy:
@@ -391,8 +392,14 @@ def _last(state: State) -> Outcome:
     outcome = _certify(state, last=True)
     if outcome is not None:
         return outcome
+<<<<<<< HEAD
     if best is not None:  # which was tested at least
         state.best, state.tested = best, tested
+=======
+    if before[0] is not None:  # which was tested at least
+        state.best, state.tested = before
+    assert state.best is not None
+>>>>>>> main
     measured, note = None, "no solves were left to test it"
     if state.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
         measured = measured_on(_score(state, state.best, state.tested))

@@ -50,7 +50,7 @@ class OwnSolver:
 
     >>> solver = own_solver(lambda mu: mu[0] * np.arange(3), {"a": (0.0, 4.0)})
     >>> solver.solve(np.array([2.0])), str(solver.parameters)
-    (array([0, 2, 4]), 'a in [0, 4]')
+    (array([0., 2., 4.]), 'a in [0, 4]')
     """
 
     source: Any
