@@ -384,7 +384,7 @@ def _last(state: State) -> Outcome:
         taught = _taught(state)
         state.best = None if taught is None else taught[0]
         state.tested = None
-    best, tested = state.best, state.tested
+    before = state.best, state.tested
     testable = state.n_fresh_sets < _TRIES and state.cache.affordable(FEWEST) == FEWEST
     if state.best is None or (testable and state.best.facts["labels"] == "full solves"):
         # of all the solves, those of the last test too: what comes next tests it with others
@@ -392,14 +392,9 @@ def _last(state: State) -> Outcome:
     outcome = _certify(state, last=True)
     if outcome is not None:
         return outcome
-<<<<<<< HEAD
-    if best is not None:  # which was tested at least
-        state.best, state.tested = best, tested
-=======
     if before[0] is not None:  # which was tested at least
         state.best, state.tested = before
     assert state.best is not None
->>>>>>> main
     measured, note = None, "no solves were left to test it"
     if state.tested is not None:  # these were chosen, not drawn: no level can be calibrated with them
         measured = measured_on(_score(state, state.best, state.tested))
