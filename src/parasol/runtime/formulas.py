@@ -143,6 +143,15 @@ class Formula:
     def _refused(self, why: str) -> FormulaError:
         return FormulaError(f"the formula {self.text[:80]!r} cannot be used: {why}.")
 
+    @property
+    def simple(self) -> int | float | None:
+        """The number of the name that it is, or the number that it is; None where there is something to compute.
+
+        >>> Formula("b", ("a", "b")).simple, Formula("2", ("a",)).simple, Formula("2*a", ("a",)).simple
+        (1, 2.0, None)
+        """
+        return None if isinstance(self._tree, tuple) else self._tree
+
     def __call__(self, *columns: ArrayLike) -> np.ndarray:
         """Values, broadcast over the columns: one array or number per name."""
         shape = np.broadcast_shapes(*[np.shape(c) for c in columns])

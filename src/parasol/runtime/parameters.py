@@ -183,13 +183,15 @@ class ParameterSpace:
         """(2, n_scalars): lower and upper ends."""
         return np.array([[p.low for p in self.scalars], [p.high for p in self.scalars]])
 
-    @property
+    @cached_property
     def limits(self) -> np.ndarray:
         """(2, n_scalars): the ends up to rounding, beyond which a value counts as outside."""
         low, high = self.bounds.copy()
         log = np.array([p.scale == "log" for p in self.scalars], dtype=bool)
         slack = _ROUNDING * np.where(log, [np.abs(low), np.abs(high)], high - low)
-        return np.array([low - slack[0], high + slack[1]])
+        out = np.array([low - slack[0], high + slack[1]])
+        out.setflags(write=False)
+        return out
 
     def vector(self, values: Mapping[str, float]) -> np.ndarray:
         """Named values as a vector inside the box; without any, the middle of every range (of its part with solutions)."""
@@ -245,7 +247,7 @@ class ParameterSpace:
             raise InputError(
                 f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
             )
-        if not extrapolate:
+        if not extrapolate and not self.inside(mus).all():
             low, high = self.limits
             for j, p in enumerate(self.scalars):
                 outside = (mus[:, j] < low[j]) | (mus[:, j] > high[j])

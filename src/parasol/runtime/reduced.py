@@ -306,6 +306,9 @@ def _empty_bounds(n: int) -> Bounds:
 
 def _by_choice(choices: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Each choice that occurs, with the rows that made it."""
+    if len(choices) == 1:
+        yield int(choices[0]), np.zeros(1, dtype=int)
+        return
     order = np.argsort(choices, kind="stable")
     which, starts = np.unique(choices[order], return_index=True)
     yield from zip(which.tolist(), np.split(order, starts[1:]), strict=True)

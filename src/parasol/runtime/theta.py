@@ -33,7 +33,8 @@ class Theta:
         out = np.empty((len(mus), self.n_terms))
         scalars = mus[:, : self.n_scalars].T
         for q, formula in enumerate(self.formulas):
-            out[:, q] = formula(*scalars)
+            simple = getattr(formula, "simple", None)  # most are: a parameter, or 1
+            out[:, q] = formula(*scalars) if simple is None else scalars[simple] if type(simple) is int else simple
         start = len(self.formulas)
         for function, places in self.rows:
             stop = start + len(function.columns[0])
