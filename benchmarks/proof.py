@@ -61,6 +61,7 @@ def row(name: str, problem: ps.Problem, nodes: int, modes: int, n: int) -> str:
     reduced = prepared.reduced(basis, prepared.builders(pde_modes))
     truth = ps.solve_many(model, ps.sample(model, n, design="random", rng=71))
     answers = reduced.solve(truth.mus)
+    assert answers.bounds is not None
     error = np.linalg.norm(truth.solutions - answers.values, axis=1)
     seen = answers.bounds.rigorous & (error > 1e-9 * np.linalg.norm(truth.solutions, axis=1))
     ratio = answers.bounds.values[seen] / error[seen]
