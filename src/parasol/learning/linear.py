@@ -118,6 +118,7 @@ def learn_linear(
             break
         # a proven bound is larger than the error: the error has to be smaller
         aim *= max(0.7 * tolerance / worst, 0.01)
+    assert surrogate is not None
     return _outcome(surrogate, basis, prepared, tolerance, fresh)
 
 
