@@ -35,6 +35,7 @@ _MAP = 0.9  # of the tolerance, by the steering vectors: the sealed ones may see
 _N_LABELS = (1024, 4096)
 _FAR = 0.5  # a relative error
 _N_FRESH, _N_FRESH_FUNCTIONS = 2000, 500
+_MOST_CORNERS = 6  # parameters, up to which the corners are looked at too
 # fresh full solves that the estimate is checked with: a fifth of the others, within these
 _FEWEST_CHECKS, _MOST_CHECKS = 3, 6
 # the second and later modes have the shapes of errors: without any, inverses are tested by nothing alike
@@ -195,9 +196,13 @@ def singular_between(model: Model, low: np.ndarray, high: np.ndarray, sign: int)
 
 
 def fresh_parameters(model: Solver, rng: int) -> np.ndarray:
-    """Parameters that nothing was made from."""
+    """Parameters that nothing was made from; the first ones are moved to the corners of the box, where errors are large."""
     n = _N_FRESH_FUNCTIONS if model.parameters.functions else _N_FRESH
-    return sample(model, n, design="random", rng=np.random.default_rng([rng, 71]))
+    out = sample(model, n, design="random", rng=np.random.default_rng([rng, 71]))
+    n_scalars = len(model.parameters.scalars)
+    if 0 < n_scalars <= _MOST_CORNERS:
+        out[: 2**n_scalars, :n_scalars] = model.parameters.grid(*[2] * n_scalars)
+    return out
 
 
 # ---- the basis ------------------------------------------------------------------------------------------------------

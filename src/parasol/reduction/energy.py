@@ -20,7 +20,9 @@ from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.products import MatrixProduct, Weights
 
 _MOST = 4  # references
-_SPREAD = 3.0  # of the ratios of factors: where it is less at all candidates, no reference is added
+# of the ratios of factors: where it is less at all candidates, no reference is added; beside the product itself, which needs
+# no constant, only where much is to be gained
+_SPREAD, _WIDE = 3.0, 12.0
 _ALIKE = 100.0  # at most so many times may two norms differ, for a bound in one to say something of the other
 _SYMMETRIC = 1e-12  # relative
 _SHIFT = 1e-12  # of the diagonal, that makes a semidefinite matrix definite beyond rounding
@@ -107,14 +109,14 @@ def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparati
 
 def _references(thetas: np.ndarray, first: np.ndarray | None) -> np.ndarray:
     """Few rows of θ (n, Q) such that every row is near to one of them, up to a common factor."""
-    logs = np.log(thetas)
+    logs, enough = np.log(thetas), _SPREAD if first is None else _WIDE
     if first is None:
         middle = np.median(logs, axis=0)
         first = thetas[np.argmin(np.ptp(logs - middle, axis=1))]
     chosen = [np.asarray(first)]
     while len(chosen) < _MOST:
         spread = np.min([np.ptp(logs - np.log(one), axis=1) for one in chosen], axis=0)
-        if np.max(spread) <= np.log(_SPREAD):
+        if np.max(spread) <= np.log(enough):
             break
         chosen.append(thetas[np.argmax(spread)])
     return np.array(chosen)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from parasol.checks import check_count, check_finite, check_shape
-from parasol.errors import InputError
+from parasol.errors import InputError, NotInstalled
+from parasol.runtime.above import borrowed
 
 _BLOCK = 2**22  # numbers worked on at a time: 32 MB
 _SYMMETRIC = 1e-10  # by which entries may differ from those across the diagonal, relative to the largest
@@ -66,11 +69,21 @@ class MatrixProduct:
     def applied(self, solutions: np.ndarray) -> np.ndarray:
         """X u of each solution, (..., n_values)."""
         parts = solutions.reshape(-1, len(self.indptr) - 1)
+        if self._matrix is not None:
+            return np.ascontiguousarray((self._matrix @ parts.T).T).reshape(solutions.shape)
         out = np.empty(parts.shape)
         rows = max(1, _BLOCK // max(1, len(self.data)))
         for start in range(0, len(parts), rows):
             out[start : start + rows] = self._summed(self.data, parts[start : start + rows])
         return out.reshape(solutions.shape)
+
+    @cached_property
+    def _matrix(self) -> Any | None:
+        """The matrix, where there is SciPy: it is ten times as fast."""
+        try:
+            return borrowed("csr_array")((self.data, self.indices, self.indptr), shape=(len(self.indptr) - 1,) * 2)
+        except NotInstalled:
+            return None
 
     def _summed(self, data: np.ndarray, solutions: np.ndarray) -> np.ndarray:
         return np.add.reduceat(data * solutions[..., self.indices], self.indptr[:-1], axis=-1)
