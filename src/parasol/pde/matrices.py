@@ -93,8 +93,8 @@ class AffineModel(Model):
     For pictures and values between points: `points` (n_points, dimension) and `cells` (n_cells, n_nodes), simplices or
     quadrilaterals, corners first. The vector u holds the values at the points, function after function where `fields`
     names several. Where constrained values were eliminated, `free` numbers those that are left; the others are zero.
-    For other orders, and unknowns that belong to no point, `fields` maps each name to the places (n_points,) of its values
-    in u, −1 for a value that is zero.
+    For other orders, such as point after point, and unknowns that belong to no point, `fields` maps each name to the places
+    (n_points,) of its values in u, −1 for a value that is zero (of scikit-fem's vector elements: `basis.nodal_dofs[0]`).
 
     In time, M u' + A u = f with `mass`, or M u'' + C u' + A u = f with `damping` (or `order=2`): matrices, or mappings from
     θ to matrices. `times` are those to store, the first is that of the `initial` state: a vector, a mapping from θ to
