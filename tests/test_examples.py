@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+SLOW, LONG = pytest.mark.slow, ("inverse", "certified", "chip")  # others show most of what these do
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [pytest.param(p, marks=SLOW if p.stem in LONG else (), id=p.stem) for p in EXAMPLES])
 def test_example_runs_and_its_numbers_hold(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out

@@ -34,6 +34,7 @@ def test_our_default_beats_quadratic_elements_with_as_many_unknowns(problem, cou
         assert np.exp(np.mean(np.log(ours))) <= theirs
 
 
+@pytest.mark.slow
 def test_the_error_of_the_paper_s_settings_is_what_we_say(problem):
     model = discretize_with(problem, problem.settings["paper"])
     errors = [relative(model.solve(mu).values, reference(*mu).evaluate(model.nodes.points)) for mu in PARAMETERS]

@@ -337,7 +337,7 @@ def test_a_long_answer_keeps_nobody_waiting(surrogate):
         got = long.result().json()
     assert np.array_equal(got["values"], surrogate(mus).values)
     assert len(waits) > 5
-    assert max(waits) < 0.25 * sum(waits)
+    assert max(waits) < 0.5 * sum(waits)  # written in one piece it is nearly all of it
 
 
 def test_extrapolation_where_the_server_allows_it(surrogate):

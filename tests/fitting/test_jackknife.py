@@ -27,7 +27,10 @@ def quietly(mus, solutions, recipe, **options):
         return ps.fit_snapshots(mus, solutions, recipe, ranges={"a": (0.0, 1.0)}, **options)
 
 
-@pytest.mark.parametrize(("n", "level", "truth"), [(9, 0.9, field), (12, 0.6, field), (5, 0.5, lambda m: 1 + m * t)])
+@pytest.mark.parametrize(
+    ("n", "level", "truth"),
+    [pytest.param(9, 0.9, field, marks=pytest.mark.slow), (12, 0.6, field), (5, 0.5, lambda m: 1 + m * t)],
+)
 def test_the_level_holds_over_many_draws(n, level, truth):
     """Also for a map that passes through its samples, whose own errors there say nothing."""
     rng, covered, without = np.random.default_rng(n), [], []

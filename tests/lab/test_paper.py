@@ -86,6 +86,7 @@ def check_model(out, results, problem):
     assert results["projection_error"] <= errors.mean() * (1 + 1e-9) + 1e-15
 
 
+@pytest.mark.slow
 def test_helmholtz_from_few_solves(folder):
     out, results = quickly(folder, "helmholtz", "few")
     check_promises(out, results, "helmholtz", "few")

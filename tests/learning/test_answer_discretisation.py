@@ -67,6 +67,7 @@ def test_nothing_is_known_of_a_solver_of_one_s_own():
     assert answer.total is None
 
 
+@pytest.mark.slow
 def test_nonlinear_problems_too():
     surrogate = ps.learn(ps.load_problem("nonlinear-diffusion"), 1e-2, n_nodes=300, recipe="polynomial")
     mus = np.array([[0.5], [2.0], [4.5]])

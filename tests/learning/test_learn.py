@@ -439,6 +439,7 @@ def heated(*, low=0.02, high=1.0, fastest=10.0, condition=None):
 
 
 @pytest.mark.parametrize("rng", [1])
+@pytest.mark.slow
 def test_heat_in_two_parameters_takes_a_dozen_solves_besides_those_of_the_bound(rng):
     model = heated()
     surrogate = learn(model, 1e-3, rng=rng)
@@ -490,6 +491,7 @@ def test_no_fresh_solve_was_ever_chosen(monkeypatch):
     assert not set(drawn["fresh"]) & set(drawn["other"])
 
 
+@pytest.mark.slow
 def test_if_no_map_follows_the_reduced_model_no_more_is_solved(monkeypatch):
     monkeypatch.setattr(sampled, "_N_LABELS", (64,))
     with pytest.warns(ps.ParasolWarning, match="limited by map"):

@@ -49,7 +49,10 @@ def corner():
 
 
 # with 41 and 82 nodes, and with 68 and 136, the errors on the line are almost the same: a third set shows them
-@pytest.mark.parametrize(("case", "counts"), [(line, (41, 68)), (disc, (250, 251, 252)), (corner, (250, 251, 252))])
+@pytest.mark.parametrize(
+    ("case", "counts"),
+    [(line, (41, 68)), (disc, (250, 251, 252)), pytest.param(corner, (250, 251, 252), marks=pytest.mark.slow)],
+)
 def test_the_estimate_sees_errors_of_rough_problems(case, counts):
     problem, exact = case()
     ratios = []

@@ -66,7 +66,7 @@ PLANE = {
 }
 
 
-@pytest.mark.parametrize("name", PLANE)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "T" else n for n in PLANE])
 def test_plane_corners(name):
     domain, boundary = PLANE[name]
     errors = [error(domain, boundary, ps.scatter(domain, n_nodes=n), FLAT, u) for n in (400, 1600)]

@@ -74,7 +74,7 @@ def test_on_smooth_problems_it_is_the_error(name, counts, mus):
     [
         (line(), (30, 41, 68, 82, 200), (0,)),
         (disc(), (250, 500, 1000), (0, 1, 2)),
-        (corner(natural=True), (250, 500, 1000), (0, 1, 2)),
+        pytest.param(corner(natural=True), (250, 500, 1000), (0, 1, 2), marks=pytest.mark.slow),
         (corner(natural=False), (250, 500, 1000), (0, 1, 2)),
     ],
     ids=["line", "disc", "slopes", "values"],

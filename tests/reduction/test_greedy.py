@@ -39,6 +39,7 @@ def test_solutions_at_the_chosen_parameters_are_exact_and_the_bound_falls(model)
     assert len({tuple(mu) for mu in found.mus}) == 14
 
 
+@pytest.mark.slow
 def test_bare_residual_is_the_classical_method(model):
     """Worse than the weighted one, but a sound reduced basis method all the same."""
     candidates = ps.sample(model, (16, 8), design="lattice")

@@ -65,7 +65,7 @@ def test_error_is_that_of_the_projection(truth, basis, reduced):
     assert np.mean(found) < 1.3 * np.mean(basis.projection_errors(truth.solutions))
 
 
-@pytest.mark.parametrize("weighting", ["solve", "rows", "none"])
+@pytest.mark.parametrize("weighting", ["solve", pytest.param("rows", marks=pytest.mark.slow), "none"])
 def test_bounds_hold_for_any_coefficients(model, truth, basis, weighting):
     reduced = ps.reduce(model, basis, weighting=weighting)
     rng = np.random.default_rng(0)
@@ -344,6 +344,7 @@ def test_bounds_near_resonances_and_at_corners():
     checked_bounds(model, ps.pod(snapshots, n_modes=12), mus, rigorous_only=True)
 
 
+@pytest.mark.slow
 def test_guessed_constants_are_not_far_off_for_convection():
     nu, b = ps.parameters(nu=(1e-3, 0.1, "log"), b=(-1.0, 1.0))
     model = box_problem(ps.Eq(-nu * ps.laplacian(u) + u.diff(x) + b * u.diff(y), 1), n_nodes=400)

@@ -66,6 +66,7 @@ def test_nodes_of_a_cylinder_know_their_side(nodes):
 
 
 @pytest.mark.parametrize(("part", "area"), [("wall", 2 * np.pi), ("back", np.pi), ("front", np.pi), (None, 4 * np.pi)])
+@pytest.mark.slow
 def test_areas_of_a_cylinder(nodes, part, area):
     assert surface_points(nodes, part).weights.sum() == pytest.approx(area, rel=1e-2)
 
