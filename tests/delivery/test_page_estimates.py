@@ -104,6 +104,26 @@ def test_the_solver_s_own_error_by_the_coefficients(show):
         assert found["discretisation"] == pytest.approx(own, rel=1e-9)
 
 
+def test_the_least_theta_proves_on_the_page_too(show):
+    """Symmetric matrices, an inner product that is one, several references, and a term that has no energy."""
+    n, (a, b) = 30, ps.parameters(a=(0.05, 20.0, "log"), b=(0.05, 20.0, "log"))
+    slope = np.diff(np.eye(n + 2), axis=0)
+    left, right = (slope.T @ np.diag(part) @ slope for part in (np.arange(n + 1) < 12, np.arange(n + 1) >= 12))
+    ends = np.zeros((n + 2, n + 2))
+    ends[0, 0] = ends[-1, -1] = 1.0
+    for matrix in (left, right):
+        matrix[[0, -1]] = 0.0
+    load = np.r_[0, np.linspace(1, 2, n), 0]
+    product = ((left + right + (left + right).T) / 2 + 2 * ends)[1:-1, 1:-1]
+    whole = np.eye(n + 2)
+    whole[1:-1, 1:-1] = product
+    options = {"points": np.linspace(0, 1, n + 2), "cells": np.column_stack([np.arange(n + 1), np.arange(1, n + 2)])}
+    model = ps.AffineModel({a: left, b: right, 1: ends}, {1: load}, product=whole, quantities={"mean": load}, **options)
+    surrogate = ps.learn(model, 1e-3, recipe="polynomial")
+    assert surrogate.reduced.certificate.n_anchors > 1
+    check_same(show(surrogate), surrogate, np.vstack([model.parameters.grid(2, 2), model.sample(6, rng=1)]), close=1e-6)
+
+
 def test_preconditioners_take_turns_across_a_resonance(show):
     surrogate = estimated.resonant()
     mus = np.random.default_rng(0).uniform([15, 0.5], [25, 2.0], (20, 2))

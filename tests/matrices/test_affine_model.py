@@ -480,3 +480,23 @@ def test_quantities_have_their_bounds_in_the_product(block):
     answer = surrogate(mus)
     gaps = np.array([load @ dense(m) for m in mus]) - answer.quantities["mean"]
     assert np.all(np.abs(gaps) <= answer.quantity_bounds["mean"])
+
+
+def test_wide_ranges_and_a_block_of_constraints_are_proven():
+    """Over four decades of both factors, with zero boundary values kept as rows of their own: a term without energy."""
+    points, cells, left, right, _, load, free = halves()
+    a, b = ps.parameters(a=(0.01, 100.0, "log"), b=(0.01, 100.0, "log"))
+    kept = np.zeros(len(points))
+    kept[free] = 1.0
+    rows, fixed = sparse.diags_array(kept), sparse.diags_array(1.0 - kept)
+    operators = {a: rows @ left, b: rows @ right, 1: fixed}  # not symmetric: columns are kept
+    options = {"points": points, "cells": cells, "product": (left + right + fixed).tocsr()}
+    model = ps.AffineModel(operators, {1: kept * load}, **options)
+    surrogate = ps.learn(model, 1e-2, recipe="polynomial")
+    mus = np.vstack([model.parameters.grid(2, 2), model.sample(10, rng=0)])
+    answer, truth = surrogate(mus), np.array([dense(mu) for mu in mus])
+    errors = energy(answer.values - truth) / energy(truth)
+    assert set(answer.bound_kind) == {"proven"}
+    assert np.all(errors <= answer.bound)
+    sigma = surrogate.reduced.certificate.constants(surrogate.reduced.operator_theta(np.array([[50.0, 50.0]]))).sigma
+    assert sigma[0] > 5  # a common factor is no change: the constraints' factor of 1 does not count

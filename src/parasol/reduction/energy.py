@@ -69,10 +69,10 @@ def by_energy(
         return None
     own = _combination(blocks, weights, free)
     chosen = _references(thetas[positive][:, counted], None if own is None else own[counted])
-    rows = np.ones((len(chosen), len(blocks)))
+    rows = np.zeros((len(chosen), len(blocks)))
     rows[:, counted] = chosen
     fixed = sparse.diags_array(stated.astype(float)).tocsr()
-    roots, embeddings = [], []
+    roots, embeddings, kept = [], [], []
     for theta in rows:
         whole = _on_all(sum(t * block for t, block in zip(theta, blocks, strict=True)), free, len(stated)) + fixed
         try:
@@ -81,11 +81,13 @@ def by_energy(
             return None
         same = own is not None and np.array_equal(theta, rows[0])
         larger, smaller = (1.0, 1.0) if same else _equivalence(root, made, ~stated)
-        if larger * smaller > _ALIKE:
-            return None
-        roots.append(made)
-        embeddings.append(larger)
-    certificate = MinTheta(rows, np.array(embeddings))
+        if larger * smaller <= _ALIKE:
+            roots.append(made)
+            embeddings.append(larger)
+            kept.append(theta)
+    if not roots:
+        return None
+    certificate = MinTheta(np.array(kept), np.array(embeddings))
     middle = candidates[len(candidates) // 2]
     proven = float(np.mean(certificate.constants(thetas).rigorous))
     covered = Cover(certificate, (middle,) * len(roots), tuple(range(len(roots))), proven)  # type: ignore[arg-type]

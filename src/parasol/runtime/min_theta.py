@@ -17,7 +17,7 @@ from parasol.runtime.residuals import WeightedResidual
 class MinTheta:
     """||e|| ≤ C_k ||r||_{A_k⁻¹} / α_k(μ), where A_k = Σ_q θ_kq A_q, α_k(μ) = min_q θ_q(μ) / θ_kq and ||u|| ≤ C_k ||u||_{A_k}.
 
-    With symmetric positive semidefinite A_q, A_μ ≥ α_k(μ) A_k. Residuals have to be measured in the norm of A_k⁻¹. Of several
+    With symmetric positive semidefinite A_q, A_μ ≥ α_k(μ) A_k; a term without energy has θ_kq = 0 and does not count. Residuals have to be measured in the norm of A_k⁻¹. Of several
     references the one with the least ratio of largest and smallest θ_q(μ) / θ_kq counts.
 
     >>> found = MinTheta(np.array([[1.0, 1.0]]), np.array([1.0])).constants(np.array([[0.5, 2.0], [-1.0, 1.0]]))
@@ -25,14 +25,17 @@ class MinTheta:
     (array([0.5, 0. ]), array([ True, False]))
     """
 
-    thetas: np.ndarray  # (n_references, Q_A), positive
+    thetas: np.ndarray  # (n_references, Q_A), positive; 0 for terms that do not count
     embeddings: np.ndarray  # (n_references,): the C_k
 
     def __post_init__(self):
         n = check_finite(check_shape(self.thetas, (None, None), "thetas"), "thetas").shape[0]
         check_finite(check_shape(self.embeddings, (n,), "embeddings"), "embeddings")
-        if not n or np.any(self.thetas <= 0) or np.any(self.embeddings <= 0):
-            raise InputError("the references of a bound by the least theta are positive.")
+        counted = self.thetas > 0
+        if not n or np.any(self.thetas < 0) or not counted[0].any() or np.any(counted != counted[0]):
+            raise InputError("the references of a bound by the least theta are positive, for the same terms.")
+        if np.any(self.embeddings <= 0):
+            raise InputError("the constants of a bound by the least theta are positive.")
 
     @property
     def n_anchors(self) -> int:
@@ -46,7 +49,8 @@ class MinTheta:
 
     def constants(self, theta: np.ndarray, residuals: Sequence[WeightedResidual] = ()) -> Constants:
         """The reference for θ (n_samples, Q_A), α_k / C_k, and where it is positive."""
-        ratio = theta[:, None, :] / self.thetas
+        counted = self.thetas[0] > 0
+        ratio = theta[:, None, counted] / self.thetas[:, counted]
         least, most = ratio.min(axis=2), ratio.max(axis=2)
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = np.where(least > 0, most / least, np.inf)

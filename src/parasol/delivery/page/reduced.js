@@ -138,7 +138,7 @@ const Reduced = (() => {
     const [references, terms] = thetas.shape;
     let best = { spread: Infinity, choice: 0, least: 0 };
     for (let k = 0; k < references; k++) {
-      const ratios = theta.map((value, q) => value / thetas.data[k * terms + q]);
+      const ratios = theta.map((value, q) => value / thetas.data[k * terms + q]).filter((_, q) => thetas.data[k * terms + q] > 0);
       const least = Math.min(...ratios), spread = least > 0 ? Math.max(...ratios) / least : Infinity;
       if (spread < best.spread) best = { spread, choice: k, least };
     }
