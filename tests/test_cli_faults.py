@@ -107,6 +107,7 @@ def test_where_nothing_can_be_written_the_first_reason_is_given(mine, monkeypatc
     assert result.stderr.splitlines()[-1].startswith("parasol: cannot write 'gone/m.parasol': there is no directory")
 
 
+@pytest.mark.slow
 def test_theorem_keeps_its_surrogate_elsewhere_too(mine, monkeypatch):
     (mine / "temporary").mkdir()
     (mine / "gone").mkdir()

@@ -61,6 +61,7 @@ def test_a_wider_box_goes_on_from_what_is_there(tmp_path, fresh):
         assert (again["new_solves"], n) == (0, known)
 
 
+@pytest.mark.slow
 def test_a_narrower_box_learns_from_what_lies_in_it_and_other_problems_from_nothing(tmp_path):
     _, first, _ = account(problem(10.0), tmp_path)
     _, _, inside = account(problem(10.0, low=1.0), tmp_path)

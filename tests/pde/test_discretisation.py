@@ -55,7 +55,7 @@ def ratio(problem, n, mu=None, rng=0, **options):
         ("boundary-layer", (500, 1000), ({"nu": 0.05}, {"nu": 1.0})),
         ("reaction-layer", (30, 120), ({"nu": 1e-3}, {"nu": 0.03})),
         ("periodic-channel", (1000,), ({"speed": 0.0}, {"speed": 10.0})),
-        ("elasticity", (500, 800), ({"ratio": 0.5}, {"ratio": 5.0})),
+        pytest.param("elasticity", (500, 800), ({"ratio": 0.5}, {"ratio": 5.0}), marks=pytest.mark.slow),
         ("bratu", (500,), ({"rate": 0.3}, {"rate": 1.98})),
         ("nonlinear-diffusion", (500,), ({"strength": 5.0},)),
         ("hollow-block", (1000,), ({"reaction": 5.0},)),
@@ -75,7 +75,7 @@ def test_on_smooth_problems_it_is_the_error(name, counts, mus):
         (line(), (30, 41, 68, 82, 200), (0,)),
         (disc(), (250, 500, 1000), (0, 1, 2)),
         pytest.param(corner(natural=True), (250, 500, 1000), (0, 1, 2), marks=pytest.mark.slow),
-        (corner(natural=False), (250, 500, 1000), (0, 1, 2)),
+        pytest.param(corner(natural=False), (250, 500, 1000), (0, 1, 2), marks=pytest.mark.slow),
     ],
     ids=["line", "disc", "slopes", "values"],
 )

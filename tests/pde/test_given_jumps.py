@@ -121,6 +121,7 @@ def test_a_shell_in_space():
     assert errors[1] < 1.1 * errors[0] < 0.05
 
 
+@pytest.mark.slow
 def test_a_surrogate_has_the_jump_and_says_nothing_between_nodes(tmp_path):
     m, g = ps.parameters(m=(0.5, 5.0), g=(-1.0, 1.0))
     equation = Eq(-ps.divergence(ps.by_region(core=m, otherwise=1) * ps.gradient(u)), 1 + x)

@@ -127,7 +127,7 @@ def test_a_part_with_nothing_on_it_is_refused(domain):
         weights(ps.Flux("boundary"), nodes)
 
 
-@pytest.mark.parametrize(("n", "most"), [(200, 1.5e-2), (800, 5e-3)])
+@pytest.mark.parametrize(("n", "most"), [(200, 1.5e-2), pytest.param(800, 5e-3, marks=pytest.mark.slow)])
 def test_fluxes_over_edges_in_space(n, most):
     box = ps.scatter(ps.Box((0, 0, 0), (1, 2, 1)), n_nodes=n)
     x, y, z = box.points.T

@@ -76,7 +76,9 @@ def test_graded_nodes_are_even_and_as_many_as_asked_for():
     assert ratio.max() < 1.6
 
 
-@pytest.mark.parametrize(("problem", "exact", "limit"), [(corner, CORNER, 3e-4), (change, CHANGE, 1e-3)])
+@pytest.mark.parametrize(
+    ("problem", "exact", "limit"), [pytest.param(corner, CORNER, 3e-4, marks=pytest.mark.slow), (change, CHANGE, 1e-3)]
+)
 def test_errors_at_singular_points_fall_with_the_nodes_for_every_seed(problem, exact, limit):
     """The spacing of `feature_spacing` alone gives about 1e-3 and 4e-3 at 2000 nodes and at 4000."""
     problem = problem(ps.Dirichlet(CORNER)) if problem is corner else problem()

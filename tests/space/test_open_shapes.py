@@ -155,7 +155,7 @@ def test_projections_end_on_the_boundary_and_no_nearer_point_of_it_is_known(shap
     assert (away >= known - 0.1).all()
 
 
-@pytest.mark.parametrize("lower", [(0, 0), (-0.5, -1)])
+@pytest.mark.parametrize("lower", [pytest.param((0, 0), marks=pytest.mark.slow), (-0.5, -1)])
 def test_a_wave_on_a_strip(lower):
     """The curve ends on the bounds, which are the sides of the box, or beyond them."""
     upper = (2 - lower[0], 1 - lower[1])
