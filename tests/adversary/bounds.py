@@ -379,7 +379,8 @@ def bounds_calibrated(draw: Draw) -> str:
     case = draw.turn(["rows", "rows", "calibration", "groups"])
     recipe = str(rng.choice(["polynomial", "linear"]))
     scale = 10.0 ** int(rng.integers(-3, 4))
-    here, kinds = Pool(), set()
+    pools = {name: Pool() for name in ("field", "mean", "first")}  # each holds at the level by itself
+    kinds: set[str] = set()
     for _ in range(12):
         n = int(rng.integers(60, 110))
         mus = rng.uniform(0, 1, (n, p))
@@ -416,21 +417,21 @@ def bounds_calibrated(draw: Draw) -> str:
         require(not np.any(answer.bounds.rigorous), "a calibrated bound is called proven")
         out = np.asarray(answer.extrapolated)
         require(np.all(np.isinf(answer.bounds.relative[out])), "a finite bound where nothing is promised")
-        missed = (error > answer.bounds.relative * size * (1 + _ROUNDING)) | (
-            error > answer.bounds.values * (1 + _ROUNDING)
-        )
+        missed = {"field": error > np.minimum(answer.bounds.relative * size, answer.bounds.values) * (1 + _ROUNDING)}
         for name, weights in quantities.items() if surrogate.quantities is not None else ():
             gap = np.abs(answer.quantities[name] - truth @ weights)
-            missed |= gap > answer.quantity_bounds[name] * (1 + _ROUNDING) + 1e-13 * size
-        missed = missed.reshape(-1, together).any(axis=1)
+            missed[name] = gap > answer.quantity_bounds[name] * (1 + _ROUNDING) + 1e-13 * size
         n_cal = surrogate.conformal.n_calibration
         rank = int(np.ceil((n_cal + 1) * level - 1e-9))
         miss = 1 - rank / (n_cal + 1)
-        here.add(int(missed.sum()), len(missed), miss, float(np.sqrt(miss * (1 - miss) / (n_cal + 2))))
-    if not here.n:
+        for name, which in missed.items():
+            rows = which.reshape(-1, together).any(axis=1)
+            pools[name].add(int(rows.sum()), len(rows), miss, float(np.sqrt(miss * (1 - miss) / (n_cal + 2))))
+    if not pools["field"].n:
         return f"{case}: no bounds"
     require(kinds == {"calibrated"}, f"the kinds of the bounds are {kinds}")
-    return f"{kind} {case} at {level:g}: {_pooled(f'level {level:g}', here)}"
+    said = [_pooled(f"level {level:g}, {name}", pool) for name, pool in pools.items() if pool.n]
+    return f"{kind} {case} at {level:g}: {said[0]}"
 
 
 class OwnSolver:
