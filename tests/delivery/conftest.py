@@ -33,6 +33,8 @@ def browser():
             pytest.fail(missing)
         pytest.skip(missing)
     with playwright.sync_playwright() as run:
-        found = run.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--enable-unsafe-swiftshader"])
+        # small machines have little shared memory, and chromium ends without a word when that is used up
+        options = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"]
+        found = run.chromium.launch(executable_path=chromium, args=options)
         yield found
         found.close()
