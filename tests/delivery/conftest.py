@@ -35,6 +35,16 @@ def browser():
     with playwright.sync_playwright() as run:
         # small machines have little shared memory, and chromium ends without a word when that is used up
         options = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"]
-        found = run.chromium.launch(executable_path=chromium, args=options)
-        yield found
-        found.close()
+        yield _Lasting(lambda: run.chromium.launch(executable_path=chromium, args=options))
+
+
+class _Lasting:
+    """A browser that is started again where it has ended: under load chromium does, once in many runs."""
+
+    def __init__(self, launch):
+        self.launch, self.found = launch, launch()
+
+    def new_page(self, **options):
+        if not self.found.is_connected():
+            self.found = self.launch()
+        return self.found.new_page(**options)
