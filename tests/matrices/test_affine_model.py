@@ -10,7 +10,7 @@ from scipy import sparse
 
 import parasol as ps
 from parasol.learning.labels import relative
-from parasol.reduction.products import MatrixRoot, as_matrix
+from parasol.reduction.products import MatrixRoot
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.products import MatrixProduct
 
@@ -124,10 +124,10 @@ def test_the_least_theta_is_below_the_smallest_eigenvalue(block):
 def test_reduce_and_pod_use_the_product(block):
     snapshots = ps.solve_many(block, block.sample(12, rng=0))
     basis = ps.pod(snapshots, tolerance=1e-6, weights=block.product)
-    gram = basis.modes.T @ (as_matrix(block.product) @ basis.modes)
+    gram = basis.modes.T @ (block.product.matrix @ basis.modes)
     assert gram == pytest.approx(np.eye(basis.n_modes), abs=1e-10)
     # no other space of that dimension leaves less energy: against dense singular values
-    root = scipy.linalg.sqrtm(as_matrix(block.product).toarray()).real
+    root = scipy.linalg.sqrtm(block.product.matrix.toarray()).real
     s = np.linalg.svd(root @ snapshots.solutions.T, compute_uv=False)
     assert basis.singular_values[: basis.n_modes] == pytest.approx(s[: basis.n_modes], rel=1e-6)
     reduced = ps.reduce(block, basis)
@@ -157,7 +157,7 @@ def test_files_answers_and_pages_are_the_same_afterwards(learned, block, tmp_pat
     )
     assert np.all(gaps <= rough.bound)
     assert np.all(rough.bound > bounds)
-    modes, product = np.abs(learned.basis.modes), abs(as_matrix(block.product))
+    modes, product = np.abs(learned.basis.modes), abs(block.product.matrix)
     assert learned.basis.rounding == pytest.approx(np.sqrt(np.max(np.sum(modes * (product @ modes), axis=0))))
 
 
@@ -274,7 +274,7 @@ def test_heat_is_learned_in_its_product():
     assert surrogate.basis.weights.copies == 6
     mus = model.sample(5, rng=8)
     truth = np.array([model.solve(m).flat for m in mus])
-    mass = as_matrix(model.product)
+    mass = model.product.matrix
 
     def norm(flat):
         return np.sqrt(
@@ -320,7 +320,7 @@ def test_a_root_is_one(copies):
 
 def test_relative_errors_are_in_the_product():
     x = sparse.csr_array([[2.0, 1.0], [1.0, 2.0]])
-    product = MatrixProduct(x.indptr, x.indices, x.data)
+    product = MatrixProduct.of(x)
     found = relative(np.array([[1.0, 0.0]]), np.array([[1.0, 1.0]]), product)
     assert found == pytest.approx(np.sqrt(2 / 6))  # ||(0, 1)||² = 2, ||(1, 1)||² = 6
 

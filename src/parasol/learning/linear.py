@@ -118,7 +118,6 @@ def learn_linear(
         # a proven bound is larger than the error: the error has to be smaller
         itself = surrogate.map is None
         aim *= max(0.7 * tolerance / worst, 0.01)
-    assert surrogate is not None
     return _outcome(surrogate, basis, prepared, tolerance, fresh)
 
 

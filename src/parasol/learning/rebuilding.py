@@ -39,8 +39,6 @@ def rebuilt(problem: Problem, points: np.ndarray, n_interior: int, scheme: Schem
     if held.elements is not None:
         return by_elements_again(problem, points, held.elements, step=held.step, integrator=held.integrator)
     n = len(points) - n_interior
-    if held.elements is not None:
-        return by_elements_again(problem, points, held.elements, step=held.step, integrator=held.integrator)
     try:
         normals = np.array(held.normals, dtype=float).reshape(n, points.shape[1])
         part = np.array(held.part, dtype=int).reshape(n)

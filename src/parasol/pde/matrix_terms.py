@@ -305,13 +305,12 @@ def _product(given: Any, n: int) -> Weights:
     matrix = _matrix(given, "the product")
     if matrix.shape != (n, n):
         raise InputError(f"the product is {matrix.shape} for {n} unknowns.")
-    matrix.sort_indices()
     gap = abs(matrix - matrix.T)
     if gap.nnz and gap.max() > _SYMMETRIC * abs(matrix).max():
         raise InputError(
             f"the product is not symmetric, by up to {gap.max():.1e}. An inner product is: give X with X = X.T."
         )
-    made = MatrixProduct(matrix.indptr, matrix.indices, matrix.data)
+    made = MatrixProduct.of(matrix)
     if not positive_definite(matrix - sparse.diags_array(_ROUNDING * matrix.diagonal())):
         raise InputError("the product is not positive definite. An inner product has xᵀ X x > 0 for all x but 0.")
     return made
@@ -374,12 +373,11 @@ def _product_on(weights: Weights | None, put: sparse.csr_array) -> Weights | Non
         return None
     if isinstance(weights, np.ndarray):
         return put @ weights + _fixed(put).diagonal()
-    inner = sparse.csr_array((weights.data, weights.indices, weights.indptr), shape=(put.shape[1],) * 2)
-    return _product(put @ inner @ put.T + _fixed(put), put.shape[0])
+    return MatrixProduct.of((put @ weights.matrix @ put.T + _fixed(put)).tocsr())
 
 
 def nodes_of(points: np.ndarray, cells: np.ndarray) -> Nodes:
-    """The points as nodes of the region that the cells cover; which of them lie on its boundary is not told apart."""
+    """The points as nodes of the region that the cells cover; all count as inner ones."""
     domain = MeshDomain(points, cells)
     size = np.ptp(points, axis=0).max() / max(len(points), 2) ** (1 / points.shape[1])
     empty = np.empty((0, points.shape[1]))

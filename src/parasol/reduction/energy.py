@@ -11,7 +11,7 @@ from scipy import sparse
 from parasol.errors import InputError
 from parasol.pde.model import Model
 from parasol.pde.sparse_direct import positive_definite
-from parasol.reduction.affine import AffineForm, affine_form
+from parasol.reduction.affine import affine_form
 from parasol.reduction.certificate import ROUNDING, Cover, lanczos_margin, operator_norm
 from parasol.reduction.products import MatrixRoot, Root, root_of
 from parasol.reduction.reduced import Preparation, candidates_for
@@ -45,23 +45,23 @@ class EnergyPreparation(Preparation):
         return out
 
 
-def by_energy(
-    model: Model, form: AffineForm, weights: Weights | None, root: Root, candidates: np.ndarray
-) -> EnergyPreparation | None:
-    """References and constants of bounds by the least theta; None for problems that are not of this kind.
+def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparation | None:
+    """References and constants of bounds by the least theta; None for models that are not of this kind.
 
     That is: terms of the model's own, each symmetric and positive semidefinite on the unknowns that no row states, whose
     stated values are zero, with positive factors; and an inner product whose norm is like that of the energy.
     """
-    stated = model.terms.pattern.stated
-    if not form.exact or np.any(form.loads[:, stated]):
+    terms, stated = model.terms, model.terms.pattern.stated
+    varying = terms.varying_operator or terms.varying_load
+    if varying or terms.constant_operator or np.any(terms.loads[:, stated]):
         return None
     free = np.flatnonzero(~stated)
-    blocks = [a[free][:, free].tocsr() for a in form.operators]
+    blocks = [a[free][:, free].tocsr() for a in terms.operators]
     for block in blocks:
         block.eliminate_zeros()
     if not len(free) or not all(_symmetric(block) for block in blocks):
         return None
+    form, root, candidates = affine_form(model), root_of(model, weights), candidates_for(model)
     thetas = form.operator_theta(candidates)
     counted = np.array([block.nnz > 0 for block in blocks])  # a term that states values only has no energy
     positive = np.all(thetas[:, counted] > 0, axis=1)
@@ -94,21 +94,6 @@ def by_energy(
     return EnergyPreparation(model, form, weights, root, None, candidates, covered, tuple(roots))
 
 
-def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparation | None:
-    """`by_energy` for a linear model, before any basis is known."""
-    terms = model.terms
-    if (
-        terms.varying_operator
-        or terms.varying_load
-        or terms.constant_operator
-        or np.any(terms.loads[:, terms.pattern.stated])
-    ):
-        return None
-    if not all(_symmetric(a[~terms.pattern.stated][:, ~terms.pattern.stated]) for a in terms.operators):
-        return None
-    return by_energy(model, affine_form(model), weights, root_of(model, weights), candidates_for(model))
-
-
 def _references(thetas: np.ndarray, first: np.ndarray | None) -> np.ndarray:
     """Few rows of θ (n, Q) such that every row is near to one of them, up to a common factor."""
     logs, enough = np.log(thetas), _SPREAD if first is None else _WIDE
@@ -128,8 +113,7 @@ def _combination(blocks: list[sparse.csr_array], weights: Weights | None, free: 
     """Positive factors c with X = Σ c_q A_q on the free unknowns, where the inner product X is such a sum; else None."""
     if not isinstance(weights, MatrixProduct):
         return None
-    whole = sparse.csr_array((weights.data, weights.indices, weights.indptr), shape=(weights.n_values,) * 2)
-    x = whole[free][:, free]
+    x = weights.matrix[free][:, free]
     probe = np.random.default_rng(0).standard_normal((len(free), 3))
     columns, wanted = np.stack([(block @ probe).ravel() for block in blocks], axis=1), (x @ probe).ravel()
     factors = np.linalg.lstsq(columns, wanted)[0]
@@ -180,5 +164,4 @@ def _on_all(block: sparse.csr_array, free: np.ndarray, n: int) -> sparse.csr_arr
 def _product(matrix: sparse.csr_array) -> MatrixProduct:
     found = sparse.csr_array((matrix + matrix.T) / 2)  # symmetric to the last bit
     found.eliminate_zeros()
-    found.sort_indices()
-    return MatrixProduct(found.indptr, found.indices, found.data)
+    return MatrixProduct.of(found)

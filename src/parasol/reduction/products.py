@@ -75,13 +75,13 @@ class MatrixRoot:
     L, D and X are at hand as sparse matrices, and their inverses by U⁻¹ = X⁻¹ L with U = D Lᵀ.
 
     >>> x = sparse.csr_array(np.array([[4.0, 2.0], [2.0, 10.0]]))
-    >>> root = MatrixRoot(MatrixProduct(x.indptr, x.indices, x.data))
+    >>> root = MatrixRoot(MatrixProduct.of(x))
     >>> float(np.sum(root.into(np.array([1.0, 1.0])) ** 2)), root.back(root.into(np.array([1.0, 2.0])))
     (18.0, array([1., 2.]))
     """
 
     def __init__(self, product: MatrixProduct, points: np.ndarray | None = None):
-        self.matrix, self.copies = as_matrix(product), product.copies
+        self.matrix, self.copies = product.matrix, product.copies
         self.scale = np.tile(np.sqrt(product.diagonal), self.copies)
         self.order = nested_dissection(self.matrix, distances(self.matrix) if points is None else points)
         block = self.matrix[self.order][:, self.order].tocsc()
@@ -139,11 +139,6 @@ class MatrixRoot:
         n = len(self.order)
         parts = u.reshape(self.copies, n, -1)
         return np.stack([self.matrix @ part for part in parts]).reshape(u.shape)
-
-
-def as_matrix(product: MatrixProduct) -> sparse.csr_array:
-    """The matrix of a product, once however many copies it has, for SciPy."""
-    return sparse.csr_array((product.data, product.indices, product.indptr), shape=(len(product.indptr) - 1,) * 2)
 
 
 def root_of_weights(weights: Weights | None, n_values: int) -> Root:
