@@ -48,6 +48,20 @@ def check_cells(points: np.ndarray, cells: object) -> np.ndarray:
     return found.astype(np.int64)
 
 
+def rim_of(points: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Faces (k, dimension) that belong to one cell only; in space counterclockwise seen from outside."""
+    size = cells.shape[1]
+    faces = np.concatenate([np.delete(cells, i, axis=1) for i in range(size)])
+    opposite = np.concatenate([cells[:, i] for i in range(size)])
+    _, first, count = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
+    faces, opposite = faces[first[count == 1]], opposite[first[count == 1]]
+    if size == 4:
+        a, b, c = (points[faces[:, k]] for k in range(3))
+        inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), points[opposite] - a) > 0
+        faces[inward] = faces[inward][:, [0, 2, 1]]
+    return faces
+
+
 @dataclass(frozen=True, eq=False)
 class MeshDomain(Domain):
     """What cells cover; cells with curved edges count with straight ones.
@@ -95,10 +109,7 @@ class MeshDomain(Domain):
     @cached_property
     def rim(self) -> np.ndarray:
         """Faces (n, dimension) of one simplex only, as numbers of points."""
-        found = self.simplices
-        faces = np.concatenate([np.delete(found, i, axis=1) for i in range(found.shape[1])])
-        _, first, count = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
-        return faces[first[count == 1]]
+        return rim_of(self.points, self.simplices)
 
     def contains(self, points) -> np.ndarray:  # noqa: D102
         return depths(self.check_points(points), self.points, self.cells)[1] >= -_ON

@@ -12,7 +12,7 @@ from parasol.delivery.page.pack import Pack
 from parasol.errors import InputError
 from parasol.runtime.layout import Layout
 from parasol.space.geometry.domain import Domain
-from parasol.space.mesh import MeshDomain
+from parasol.space.mesh import MeshDomain, rim_of
 
 _IMAGES = 4  # spacings beyond a seam that are drawn
 
@@ -52,7 +52,7 @@ def make_mesh(layout: Layout) -> Mesh:
     owner = np.arange(n_nodes)
     if layout.cells is not None and layout.outline is None:  # somebody's own
         own = MeshDomain(points, layout.cells)
-        return Mesh(points, owner, own.simplices, _rim(points, own.simplices), own.bounds)
+        return Mesh(points, owner, own.simplices, own.rim, own.bounds)
     if dimension == 1:
         order = np.argsort(points[:, 0])
         ends = np.array([points.min(axis=0), points.max(axis=0)])
@@ -71,7 +71,7 @@ def make_mesh(layout: Layout) -> Mesh:
     cells = triangulate(points, domain, on_boundary=on_boundary)
     if not len(cells):
         raise InputError(f"{n_nodes} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes.")
-    rim = _rim(points, cells)
+    rim = rim_of(points, cells)
     if dimension == 3 and on_boundary.any():
         rim = rim[on_boundary[rim].all(axis=1)]  # flat cells left out inside make gaps, but no boundary
     return Mesh(points, owner, cells, rim, bounds)
@@ -87,17 +87,3 @@ def _with_images(points: np.ndarray, domain: Domain, reach: float) -> tuple[np.n
         points = np.concatenate([points, points[low] + step, points[high] - step])
         owner = np.concatenate([owner, owner[low], owner[high]])
     return points, owner
-
-
-def _rim(points: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Faces (k, dimension) that belong to one cell only; in space counterclockwise seen from outside."""
-    size = cells.shape[1]
-    faces = np.concatenate([np.delete(cells, i, axis=1) for i in range(size)])
-    opposite = np.concatenate([cells[:, i] for i in range(size)])
-    _, first, count = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
-    faces, opposite = faces[first[count == 1]], opposite[first[count == 1]]
-    if size == 4:
-        a, b, c = (points[faces[:, k]] for k in range(3))
-        inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), points[opposite] - a) > 0
-        faces[inward] = faces[inward][:, [0, 2, 1]]
-    return faces
