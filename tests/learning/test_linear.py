@@ -8,7 +8,7 @@ import pytest
 from sympy import cos, exp, sin
 
 import parasol as ps
-from parasol.learning.linear import singular_between
+from parasol.learning.linear import fresh_parameters, singular_between
 from parasol.learning.report import LearnReport
 
 x, y = ps.coordinates("x y")
@@ -224,3 +224,12 @@ def test_a_resonance_met_exactly_ends_the_search_for_it(monkeypatch):
     assert abs(singular_between(model, low, high, usual(model, low).sign)[0] - 9.87) < 0.05
     monkeypatch.setattr(type(model), "factors", factors)
     assert singular_between(model, low, high, usual(model, low).sign)[0] == 9.6875
+
+
+def test_the_verdict_looks_at_the_corners_of_the_box():
+    """Errors are largest there, and random parameters never meet them."""
+    problem = ps.load_problem("helmholtz")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=100))
+    fresh = fresh_parameters(model, 0)
+    assert len(fresh) == 2000
+    assert {tuple(mu) for mu in model.parameters.grid(2, 2)} <= {tuple(mu) for mu in fresh}
