@@ -175,6 +175,7 @@ def stopped(folder: Path, how: signal.Signals, *words, terminal: bool = False) -
     return status, said.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_stopped_before_the_first_solve_none_is_kept(mine):
     (mine / "mine.py").write_text(PROBLEM + SLOW_BEGINNING)
     status, said = stopped(mine, signal.SIGINT, *LEARN, "--store", "kept")
@@ -183,6 +184,7 @@ def test_stopped_before_the_first_solve_none_is_kept(mine):
     assert not (mine / "kept" / "lock").exists()
 
 
+@pytest.mark.slow
 def test_stopped_during_the_constants_no_solve_is_kept(mine):
     (mine / "mine.py").write_text(PROBLEM + SLOW_CONSTANTS)
     status, said = stopped(mine, signal.SIGINT, *LEARN, "--proof", "--store", "kept")
@@ -202,6 +204,7 @@ def test_terminated_during_the_solves_they_are_counted(mine):
     assert not (mine / "kept" / "lock").exists()
 
 
+@pytest.mark.slow
 def test_termination_brings_the_cursor_back(mine):
     (mine / "mine.py").write_text(PROBLEM + SLOW_BEGINNING)
     status, said = stopped(mine, signal.SIGTERM, *LEARN, terminal=True)

@@ -9,6 +9,7 @@ trimesh = pytest.importorskip("trimesh")
 pytest.importorskip("igl")
 
 
+@pytest.mark.slow
 def test_laplace_in_a_torus_from_an_stl_file(tmp_path):
     path = tmp_path / "torus.stl"
     trimesh.creation.torus(1.0, 0.4, major_sections=48, minor_sections=24).export(path)

@@ -161,6 +161,7 @@ def test_few_samples_are_taught_by_a_process():
     assert taught < 0.5 * alone
 
 
+@pytest.mark.slow
 def test_single_precision_costs_only_its_rounding():
     x, unseen = draw(400), draw(200, 1)
     net = NetworkRecipe.compact(iterations=60).fit(x, fields(x))
@@ -299,6 +300,7 @@ def test_leaving_one_out_is_what_it_says():
     assert np.sqrt(np.mean(np.square(gaps))) == pytest.approx(found.error, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_deeponet_learns_the_fields():
     x, unseen = draw(300), draw(100, 1)
     recipe = DeepONet(NODES[:, None], n_terms=16, widths=(40, 40), stage=Adam(100, 50, 3e-3), last_layer="trained")

@@ -174,6 +174,7 @@ def coupled(unit):
     )
 
 
+@pytest.mark.slow
 def test_proven_bounds_of_a_system_do_not_depend_on_units():
     bounds = []
     for unit in (1.0, 1e-6):

@@ -82,6 +82,7 @@ def by_elements(problem, n_nodes, tolerance=1e-3):
     return ps.learn(ps.discretize(problem, corners, method="elements"), tolerance)
 
 
+@pytest.mark.slow
 def test_the_thermal_block_by_elements(tmp_path):
     """Against solutions by scikit-fem on a mesh that is graded to all singular points."""
     names = ("a", "b", "c", "d")  # below left, below right, above left, above right

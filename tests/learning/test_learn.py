@@ -451,6 +451,7 @@ def test_heat_in_two_parameters_takes_a_dozen_solves_besides_those_of_the_bound(
     assert np.max(ps.accuracy(surrogate, truth).errors) < 1e-3
 
 
+@pytest.mark.slow
 def test_where_there_is_no_reduced_model_maps_of_full_solves_are_learned():
     model = heated(low=0.5, fastest=2.0, condition=lambda k: ps.Robin(k, 1, 0))
     assert label_source(model, ps.solve_many(model, ps.sample(model, 2)), 1e-2) is None

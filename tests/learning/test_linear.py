@@ -74,6 +74,7 @@ def test_a_surrogate_without_a_map_goes_into_a_file_and_has_slopes(resonant, tmp
         ps.export(resonant, tmp_path / "s.onnx")
 
 
+@pytest.mark.slow
 def test_winds_from_all_sides():
     nu, angle = ps.parameters(nu=(0.1, 1.0, "log"), angle=(0.0, 2 * np.pi))
     equation = ps.Eq(-nu * ps.laplacian(u) + cos(angle) * u.diff(x) + sin(angle) * u.diff(y), 1)

@@ -121,6 +121,7 @@ def test_refinement_that_does_not_converge_ends_at_once_and_says_where():
     assert error / 3 < chosen.error < 3 * error
 
 
+@pytest.mark.slow
 def test_elements_are_as_many_as_their_own_estimate_asks_for():
     problem, exact = corner()
     with pytest.warns(ps.ParasolWarning, match="solved by elements"):

@@ -45,6 +45,7 @@ def test_a_function_with_a_dict_of_ranges():
     assert surrogate({"a": 0.7, "k": 2.0}).values == pytest.approx(wave([2.0, 0.7]), abs=2e-3)
 
 
+@pytest.mark.slow
 def test_an_object_whose_parameters_are_a_dict_learns_the_same(tmp_path):
     one, other = learn(wave, 1e-3, parameters=RANGES, **quick), learn(Wave(), 1e-3, store=tmp_path, **quick)
     mu = [1.7, 0.9]

@@ -429,6 +429,7 @@ def test_units_do_not_matter(unit):
     assert bounds[1] == pytest.approx(np.array(bounds[0]), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_processes_stores_and_plans_take_matrices(block, tmp_path):
     mus = block.sample(4, rng=0)
     one, two = ps.solve_many(block, mus), ps.solve_many(block, mus, jobs=2, store=tmp_path / "store")

@@ -380,6 +380,7 @@ def test_a_flux_that_has_no_weights_is_refused(equation, words):
     problem(equation, domain=SQUARE, quantities={"out": ps.Flux("left", coefficient=1)})
 
 
+@pytest.mark.slow
 def test_quantities_do_not_look_across_interfaces():
     """u = k⁻¹ x joined at the interfaces: slopes 1, 1/2 and 1/4 where k is 1, 2 and 4, so that the flux is 1 everywhere."""
     nodes, k = ps.scatter(LAYERS, n_nodes=400), ps.by_region(left=1, middle=2, otherwise=4)

@@ -137,6 +137,7 @@ def test_tractions_on_a_plate_with_a_hole():
     assert np.log2(errors[0] / errors[1]) > 2.8
 
 
+@pytest.mark.slow
 def test_heat_in_time_with_all_kinds_of_conditions():
     t = ps.time()
     w = ps.unknown("w", x, y, t)
@@ -366,6 +367,7 @@ ELL = ps.Box((-1, -1), (1, 1)) - ps.Box((0, -1), (1, 0))
 RADIATING = ps.Problem(ELL, ps.Eq(poisson(u), 1), {"*": ps.Robin(1, 1, x)})
 
 
+@pytest.mark.slow
 def test_slopes_at_a_re_entrant_corner_are_solved_by_elements_with_a_word():
     with pytest.warns(ps.ParasolWarning, match="re-entrant corner .* solved by elements"):
         model = ps.discretize(RADIATING)

@@ -106,6 +106,7 @@ def test_kinks_of_an_interface():
     assert ps.discretize(problem, ps.scatter(domain, n_nodes=200), method="elements").solve().error < 1e-5
 
 
+@pytest.mark.slow
 def test_a_shell_in_space():
     """As accurate as the same without a jump, which converges (test_interfaces)."""
     w, r = ps.unknown("w", x, y, z), sqrt(x**2 + y**2 + z**2)

@@ -127,6 +127,7 @@ def test_the_thermal_block_is_affine_with_one_term_per_material():
     assert middle == pytest.approx(0.0736713 / 2, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_concentric_balls_converge():
     u = ps.unknown("u", x, y, z)
     r = sqrt(x**2 + y**2 + z**2)

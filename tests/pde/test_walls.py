@@ -82,6 +82,7 @@ def test_a_baffle_as_thick_as_the_spacing(spacings):
     assert np.max(np.abs(model.solve([]).values - sp.lambdify((x, y), exact, "numpy")(*nodes.points.T))) < 0.06
 
 
+@pytest.mark.slow
 def test_a_reentrant_corner_with_slopes_does_not_depend_on_the_seed():
     """r^(2/3) cos(2φ/3) converges slowly, but no longer at random: 0.10 to 0.25 at 500 nodes and 0.19 to 0.31 at 1000."""
     x, y = ps.coordinates("x y")

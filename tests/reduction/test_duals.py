@@ -77,6 +77,7 @@ def test_the_probability_that_vectors_miss_is_that_of_chi_square():
         assert miss_probability(k) == pytest.approx(stats.chi2.cdf(k / WIDTH**2, k), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_estimates_have_the_law_of_chi_square_over_the_vectors(model, grown, fresh):
     """The same surrogate with many draws of vectors: too small by the factor as often as said, and not more."""
     growing, found = grown

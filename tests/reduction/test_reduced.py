@@ -336,6 +336,7 @@ def test_bounds_know_what_an_ill_conditioned_matrix_does_to_solves():
     checked_bounds(model, basis, mus, rigorous_only=True)
 
 
+@pytest.mark.slow
 def test_bounds_near_resonances_and_at_corners():
     k, a = ps.parameters(k=(5.0, 60.0), a=(0.9, 1.1))
     model = box_problem(ps.Eq(-u.diff(x, 2) - a * u.diff(y, 2) - k * u, sympy.exp(x) * (1 + y)))

@@ -324,6 +324,7 @@ def lead_group_and_run(run, *arguments):
     run(*arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="forks, to spend the time on kills")
 def test_killed_at_twenty_random_moments_the_store_is_the_same(tmp_path):
     names: dict = {}
@@ -370,6 +371,7 @@ def kill_group(pid):
     raise AssertionError("no such group")
 
 
+@pytest.mark.slow
 def test_a_fresh_interpreter_resumes_what_another_left(tmp_path):
     names: dict = {}
     exec(MAKE, names)

@@ -20,6 +20,7 @@ class Solver:
         return np.array([mu[0], mu[0] ** 2, 1.0])
 
 
+@pytest.mark.slow
 def test_a_solver_may_have_nodes_of_its_own():
     surrogate = ps.learn(Solver(), 1e-2)
     assert surrogate.layout.points is None

@@ -176,6 +176,7 @@ def test_lines_and_boxes_in_space():
 CUBE = ps.Box((0, 0, 0), (1, 1, 1))
 
 
+@pytest.mark.slow
 def test_surfaces_in_space():
     shells = ps.Ball((0, 0, 0), 1.0).regions(core=ps.Ball((0, 0, 0), 0.4), shell=ps.Ball((0, 0, 0), 0.7))
     nodes = check(ps.scatter(shells, n_nodes=2000), 2000)

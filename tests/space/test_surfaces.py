@@ -106,6 +106,7 @@ def test_fine_shells_and_scales():
         assert shell.volume() == pytest.approx((outer.volume - inner.volume) * scale**3, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_cylinder_as_a_surface():
     cylinder = ps.Surface(trimesh.creation.cylinder(radius=1.0, height=1.0, sections=96))
     assert cylinder.volume() == pytest.approx(np.pi, rel=1e-3)
