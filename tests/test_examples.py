@@ -4,7 +4,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
-SLOW, LONG = pytest.mark.slow, ("inverse", "certified", "chip", "surrogate", "composite_plate", "fem_heat", "fem_stokes_cavity")  # others show most of what these do
+SLOW, LONG = (
+    pytest.mark.slow,
+    ("inverse", "certified", "chip", "surrogate", "composite_plate", "fem_heat", "fem_stokes_cavity"),
+)  # others show most of what these do
 
 
 @pytest.mark.parametrize("path", [pytest.param(p, marks=SLOW if p.stem in LONG else (), id=p.stem) for p in EXAMPLES])
