@@ -456,3 +456,18 @@ def test_a_surrogate_of_results_with_quantities_of_any_kind(show):
         assert q["bound"] == pytest.approx(answer.quantity_bounds[q["name"]], rel=1e-6)
         assert q["bound"] < 0.01 * abs(q["value"])
     assert "largest" in tab.inner_text("#quantities")
+
+
+def test_a_parameter_with_choices_is_chosen_from_a_list(show):
+    rng = np.random.default_rng(0)
+    a, material = rng.uniform(1, 2, 120), rng.choice(["steel", "brass", "wood"], 120)
+    size = np.array([{"steel": 1.0, "brass": 2.0, "wood": 5.0}[m] for m in material])
+    results = ps.Results({"a": a, "material": material}, (a * size)[:, None] * np.linspace(0, 1, 7))
+    box = {"a": (1, 2), "material": ps.Choice("steel", "brass", "wood")}
+    surrogate = ps.learn(data=results, tolerance=0.1, parameters=box, recipe="gaussian process")
+    tab = show(surrogate)
+    tab.select_option("#p-material", label="wood")
+    shown = tab.evaluate("() => window.parasol.state.inputs")
+    assert shown[1] == 2.0
+    found = ask(tab, shown)
+    assert found["values"] == pytest.approx(surrogate(shown).values.tolist(), rel=1e-5, abs=1e-6)

@@ -83,7 +83,7 @@ def fit_snapshots(
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     parameters = _within_samples(parameters, mus)
-    group = None if level is None else group_labels(mus, about.get("groups"))
+    group = None if level is None else group_labels(mus, about.get("groups"), [bool(p.choices) for p in parameters.scalars])
     aside = np.zeros(len(mus), dtype=bool)
     if group is not None and level is not None:
         n_groups = int(group.max()) + 1
@@ -136,6 +136,7 @@ def fit_results(
 
     Quantities that are no functionals of the fields have a map and bounds of their own, from the same runs.
     """
+    results.check_numbers()
     mus: Any = results.mus
     if results.parameters:
         mus = unstructured_to_structured(results.mus, names=list(results.parameters))
@@ -152,7 +153,7 @@ def fit_results(
     if not results.fields:
         assert scalars is not None
         return scalars
-    about |= {"weights": results.weights, "fields": results.labels, "quantities": results.functionals}
+    about |= {"weights": results.weights, "fields": results.units, "quantities": results.functionals}
     surrogate = fit_snapshots(mus, results.values, recipe, progress=progress, **about, layout=results.layout)
     return replace(surrogate, scalars=scalars)
 

@@ -50,12 +50,15 @@ class Results:
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     missing: str = "refuse"
     parameters: tuple[str, ...] = field(init=False, default=())  # names of the columns of mus, where they have any
+    labels: dict[str, tuple[str, ...]] = field(
+        init=False, default_factory=dict
+    )  # of columns of text, which hold places
     scalars: dict[str, np.ndarray] = field(init=False, default_factory=dict)  # (n,), or (n, times), by name
     dropped: tuple[int, ...] = field(init=False, default=())  # numbers of the runs that were left out
 
     def __post_init__(self):
         check_choice(self.missing, ("refuse", "drop"), "missing")
-        parameters, mus = _table(self.mus)
+        parameters, mus, labels = _table(self.mus)
         points, times = self.points, self.times
         if points is not None:
             points = check_finite(check_shape(points, (None, None), "points"), "points")
@@ -70,7 +73,7 @@ class Results:
         kept = np.delete(np.arange(len(mus)), bad)
         own = {"mus": mus[kept], "fields": {name: values[kept] for name, values in fields.items()}}
         own |= {"points": points, "times": times, "cells": cells, "parameters": parameters, "dropped": tuple(bad)}
-        own |= {"groups": None if groups is None else groups[kept]}
+        own |= {"labels": labels, "groups": None if groups is None else groups[kept]}
         own |= {"scalars": {name: values[kept] for name, values in scalars.items()}}
         for name, value in own.items():
             object.__setattr__(self, name, value)
@@ -99,16 +102,26 @@ class Results:
                 f"the parameters of the data have the shape {self.mus.shape}, expected (n_samples, {len(wanted)}): "
                 f"{', '.join(wanted)}."
             )
-        missing = [name for name in wanted if self.parameters and name not in self.parameters]
-        if missing:
+        if self.parameters and set(wanted) != set(self.parameters):
             raise InputError(
-                f"the table of parameters has the columns {', '.join(self.parameters)}: it has no column {missing[0]!r}."
+                f"parameters names {', '.join(wanted)}, the table has the columns {', '.join(self.parameters)}. "
+                "Name each column once, or leave it out of the table."
             )
-        columns = [self.parameters.index(name) for name in wanted] if self.parameters else slice(None)
+        columns = self.mus[:, [self.parameters.index(name) for name in wanted]] if self.parameters else self.mus.copy()
+        for j, p in enumerate(space.scalars):
+            if p.name in self.labels:
+                if not p.labels:
+                    raise InputError(_text_column(p.name, self.labels[p.name]))
+                columns[:, j] = p.numbers(np.array(self.labels[p.name])[columns[:, j].astype(int)])
         same = copy(self)
-        object.__setattr__(same, "mus", self.mus[:, columns])
-        object.__setattr__(same, "parameters", wanted)
+        for name, value in {"mus": columns, "parameters": wanted, "labels": {}}.items():
+            object.__setattr__(same, name, value)
         return same
+
+    def check_numbers(self) -> None:
+        """Refuse columns of text that nobody has declared."""
+        for name, labels in self.labels.items():
+            raise InputError(_text_column(name, labels))
 
     @property
     def n_nodes(self) -> int:
@@ -160,7 +173,7 @@ class Results:
         return np.ascontiguousarray(np.moveaxis(whole, -1, -2)).reshape(n, -1)
 
     @property
-    def labels(self) -> np.ndarray | None:
+    def units(self) -> np.ndarray | None:
         """The number of the field that each value belongs to, (n_values,); None where there is one field."""
         if len(self.fields) == 1:
             return None
@@ -212,28 +225,35 @@ def _labels(groups: Any, n: int) -> np.ndarray:
     return labels
 
 
-def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names and values (n, n_parameters) of a table of parameters."""
+def _text_column(name: str, labels: tuple[str, ...]) -> str:
+    known = ", ".join(map(repr, labels[:3])) + (", …" if len(labels) > 3 else "")
+    return (
+        f"the column {name!r} of the parameters is text ({known}). Leave it out, or declare its values and the ranges of "
+        f"the others: parameters={{{name!r}: ps.Choice({known}), …}}."
+    )
+
+
+def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, ...]]]:
+    """Names and values (n, n_parameters) of a table of parameters; columns of text as places among their sorted texts."""
     columns = dict(mus) if isinstance(mus, Mapping) else named_columns(mus)
     if columns is None:
         found = np.asarray(mus)
         if found.dtype.kind not in "fiub":
             raise InputError(f"the parameters are {found.dtype}, not numbers. Give (n, n_parameters) of numbers.")
-        return (), check_shape(found, (None, None), "mus")
+        return (), check_shape(found, (None, None), "mus"), {}
     if not columns:
         raise InputError("the table of parameters has no columns.")
+    labels: dict[str, tuple[str, ...]] = {}
     for name, column in columns.items():
         values = np.asarray(column)
         if values.dtype.kind not in "fiub":
-            some = ", ".join(map(str, list(dict.fromkeys(values.ravel().tolist()))[:3]))
-            raise InputError(
-                f"the column {name!r} of the parameters is text ({some}). Leave it out, or write numbers for it."
-            )
+            known, places = np.unique(values.astype(str), return_inverse=True)
+            labels[str(name)], columns[name] = tuple(known.tolist()), places.reshape(values.shape)
         if values.ndim != 1 or len(values) != len(np.asarray(next(iter(columns.values())))):
             raise InputError(
                 f"the column {name!r} of the parameters has shape {values.shape}: one number for each run."
             )
-    return tuple(map(str, columns)), np.column_stack([np.asarray(c, dtype=float) for c in columns.values()])
+    return tuple(map(str, columns)), np.column_stack([np.asarray(c, dtype=float) for c in columns.values()]), labels
 
 
 def _sorted(

@@ -288,7 +288,7 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     results = read_data(data, None if space is None else space.names)
     if isinstance(space, ParameterSpace) and not space.functions:
         results = results.of_parameters(space)
-        ranges = {p.name: (p.low, p.high, p.scale) for p in space.scalars}
+        ranges = {p.name: p for p in space.scalars}
     progress = request.stage("fitting a network to the data")
     options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
     surrogate = fit_results(results, recipe or "best", **options)

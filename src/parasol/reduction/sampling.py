@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.stats import qmc
 
 from parasol.checks import check_choice, check_count
 from parasol.errors import InputError
-from parasol.runtime.parameters import ParameterRange, ParameterSpace, parameter_space
+from parasol.runtime.parameters import ParameterSpace, parameter_space
 
 _DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice")
 _SCALES = ("linear", "log")
@@ -106,9 +107,7 @@ def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
     for name in scale:
         if name not in box.names:
             raise InputError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
-    return ParameterSpace(
-        tuple(ParameterRange(p.name, p.low, p.high, scale.get(p.name) or p.scale) for p in box.scalars)
-    )
+    return ParameterSpace(tuple(replace(p, scale=scale.get(p.name) or p.scale) for p in box.scalars))
 
 
 def _unit(n: int, dimension: int, design: str, rng: np.random.Generator) -> np.ndarray:

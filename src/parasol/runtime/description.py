@@ -219,8 +219,14 @@ def bound_words(surrogate: Surrogate, kinds: Collection[str]) -> str:
 
 
 def ranges(scalars: Iterable[ParameterRange]) -> list[Plain]:
-    """Names, ranges and scales of parameters."""
-    return [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in scalars]
+    """Names, ranges and scales of parameters; of choices the values, and their names."""
+    found: list[Plain] = []
+    for p in scalars:
+        found.append({"name": p.name, "low": p.low, "high": p.high, "scale": p.scale})
+        if p.choices:
+            found[-1]["choices"] = list(p.choices)
+            found[-1]["words"] = [p.word(value) for value in p.choices]
+    return found
 
 
 def span(times: Sequence[float] | np.ndarray) -> Plain:

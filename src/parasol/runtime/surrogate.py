@@ -283,6 +283,8 @@ class Surrogate:
             )
         low, high = self._box
         scalars = mus[:, : len(low)]
+        if self._has_choices:
+            self.parameters.check_choices(scalars)
         inside = (scalars >= low) & (scalars <= high)
         if inside.all() and (len(low) == mus.shape[1] or np.isfinite(mus).all()):
             return mus, None, single
@@ -297,6 +299,10 @@ class Surrogate:
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self.parameters.answered.limits
         return low, high
+
+    @cached_property
+    def _has_choices(self) -> bool:
+        return any(p.choices for p in self.parameters.scalars)
 
     @cached_property
     def distributions(self) -> Distributions:

@@ -161,7 +161,9 @@ def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
 def _ranges(service: Service) -> dict[str, Schema]:
     """Scalar parameters in their ranges; any numbers where the server extrapolates."""
     scalars = service.surrogate.parameters.answered.scalars
-    return {p.name: _NUMBER | ({} if service.extrapolate else {"minimum": p.low, "maximum": p.high}) for p in scalars}
+    free = {} if service.extrapolate else None
+    ends = {p.name: {"minimum": p.low, "maximum": p.high} if free is None else free for p in scalars}
+    return {p.name: {"enum": list(p.choices)} if p.choices else _NUMBER | ends[p.name] for p in scalars}
 
 
 def _vector(service: Service) -> Schema:
