@@ -15,6 +15,7 @@ import numpy as np
 
 from parasol.errors import NotInstalled
 
+_PACKAGES = {"sklearn": "scikit-learn"}  # whose names are not those of their modules
 _UNUSED = ("optimize", "dtype")  # what NumPy's code asks for that changes no result in float64
 
 
@@ -81,7 +82,7 @@ def required(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        package = name.partition(".")[0]
+        package = _PACKAGES.get(name.partition(".")[0], name.partition(".")[0])
         raise NotInstalled(f"this needs {package}, which is not installed. Use pip install {package}.") from None
 
 
