@@ -11,7 +11,12 @@ SLOW, LONG = (
 )  # others show most of what these do
 
 
-NEEDS = {"sobol_indices": "SALib", "grid_search": "sklearn", "pytorch": "torch", "design": "jax"}  # not everybody has these
+NEEDS = {
+    "sobol_indices": "SALib",
+    "grid_search": "sklearn",
+    "pytorch": "torch",
+    "design": "jax",
+}  # not everybody has these
 
 
 @pytest.mark.parametrize("path", [pytest.param(p, marks=SLOW if p.stem in LONG else (), id=p.stem) for p in EXAMPLES])
