@@ -14,6 +14,7 @@ from parasol import runtime as runtime
 from parasol import space as space
 from parasol.delivery.onnx_export import export as export
 from parasol.delivery.page.explore import explore as explore
+from parasol.delivery.regressor import SurrogateRegressor as SurrogateRegressor
 from parasol.delivery.server.app import serve as serve
 from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning

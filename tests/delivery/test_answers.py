@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.runtime.conformal import ConformalBound
+from parasol.runtime.quantities import Quantities
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +60,19 @@ def test_a_figure_and_a_dataset(surrogates):
     assert dataset["u"].shape == (2, 200)
     with pytest.raises(ps.ParasolError, match="Take one"):
         surrogates["steady"]([[1.5], [1.1]]).plot()
+
+
+def test_a_table_by_name(surrogates):
+    pandas = pytest.importorskip("pandas")
+    steady, system = surrogates["steady"], surrogates["system"]
+    table = pandas.DataFrame({"note": ["x", "y"], "a": [1.5, 1.1]})
+    assert steady(table).to_pandas()["a"].tolist() == [1.5, 1.1]
+    rows = np.ones((1, 3, system.basis.n_modes)) * [[1.0], [2.0], [3.0]]
+    known = Quantities(("force",), rows, np.array([[1.0, 2.0, 3.0]]))
+    answer = replace(system, quantities=known, conformal=ConformalBound(0.95, 40, 0.01))(table)
+    found = answer.to_pandas(bounds=True)
+    assert found.index.names == ["sample", "t"]
+    assert found["force"].to_numpy().reshape(2, 3) == pytest.approx(answer.quantities["force"])
+    assert found.loc[(1, 0.5), "a"] == 1.1
+    assert found.loc[(1, 0.5), "bound of force"] == pytest.approx(answer.quantity_bounds["force"][1, 1])
+    assert found["bound_kind"].unique().tolist() == ["calibrated"]

@@ -1,4 +1,4 @@
-"""Every kind of map through every runtime: Python, a file, derivatives, float32, ONNX, the page's JavaScript."""
+"""Every kind of map through every runtime: Python, a file, derivatives, JAX, PyTorch, float32, ONNX, the page's JavaScript."""
 
 import re
 import warnings
@@ -140,6 +140,26 @@ def test_derivatives_are_those_of_a_complex_step(surrogate, mus):
     for found in (program.jacobian(mus), surrogate.jacobian(mus)):
         assert np.abs(found - wanted).max() <= 1e-12 * np.abs(wanted).max()
     assert np.allclose(surrogate.jacobian(mus[3]), wanted[3], rtol=1e-11, atol=1e-11 * np.abs(wanted).max())
+
+
+def test_jax_computes_the_same_compiled_and_differentiated(surrogate, mus):
+    jax = pytest.importorskip("jax")
+    function = surrogate.as_jax()
+    with jax.enable_x64(True):
+        both = jax.vmap(jax.jacfwd(lambda mu: 2 * (function(mu),), has_aux=True))
+        slopes, values = map(np.asarray, jax.jit(both)(mus))
+    assert gap(values, surrogate(mus).values) < 1e-12
+    assert np.abs(slopes - surrogate.gradient(mus)).max() < 1e-11 * np.abs(values).max()
+
+
+def test_pytorch_computes_the_same_and_its_derivatives(surrogate, mus):
+    torch = pytest.importorskip("torch")
+    function, given = surrogate.as_torch(), torch.tensor(mus, requires_grad=True)
+    values = function(given)
+    values[:, 3].sum().backward()
+    assert gap(values.detach().numpy(), surrogate(mus).values) < 1e-12
+    slopes, values = given.grad.numpy(), values.detach().numpy()
+    assert np.abs(slopes - surrogate.gradient(mus)[:, 3]).max() < 1e-11 * np.abs(values).max()
 
 
 def test_float32_is_close(surrogate, mus):

@@ -1,12 +1,16 @@
+import pickle
 import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import parasol as ps
 from parasol.checks import ParasolError
+from parasol.errors import InputError
 from parasol.pde.parameters import ParameterSpace, parameters
 from parasol.reduction.sampling import sample, split
+from parasol.runtime.parameters import ParameterRange
 
 BALL = ps.Ball((0.0, 0.0, 0.0), 1.0)
 DESIGNS = ("sobol", "edges", "latin", "halton", "random")
@@ -195,3 +199,32 @@ def test_a_seed_that_is_none_is_refused(space, rng):
     for call in (lambda: sample(space, 4, rng=rng), lambda: split(4, rng=rng, one=2, other="rest")):
         with pytest.raises(ParasolError, match="must be a whole number from 0 on or a NumPy generator"):
             call()
+
+
+def test_parameters_may_be_distributions():
+    """Their range is what they can be, but for 1e-6; draws have their quantiles, and files keep them."""
+    declared = ps.parameters(a=stats.norm(1, 0.1), b=stats.lognorm(0.5, scale=2.0), c=stats.beta(2, 3), d=(0.0, 2.0))
+    a, b, c, d = (p.declared for p in declared)
+    assert (a.low, a.high) == pytest.approx((1 - 0.4892, 1 + 0.4892), abs=1e-4)
+    assert (b.scale, c.low, c.high, d.distribution) == ("log", 0.0, 1.0, "")
+    space = pickle.loads(pickle.dumps(ps.ParameterSpace(declared)))
+    mus = ps.sample(space, 4000, design="distribution", rng=1)
+    space.check(mus)
+    laws = (stats.norm(1, 0.1), stats.lognorm(0.5, scale=2.0), stats.beta(2, 3), stats.uniform(0, 2))
+    for column, law in zip(mus.T, laws, strict=True):
+        assert stats.kstest(column, law.cdf).pvalue > 1e-3
+    assert np.std(ps.sample(space, 400, design="random")[:, 0]) > 0.2  # other designs fill the range
+
+
+@pytest.mark.parametrize(
+    "given", [stats.poisson(3.0), stats.norm([0.0, 1.0], 1.0), stats.multivariate_normal([0.0, 1.0])]
+)
+def test_distributions_of_anything_but_a_number_are_refused(given):
+    with pytest.raises(InputError, match="'a'"):
+        ps.parameters(a=given)
+
+
+def test_a_file_cannot_name_what_is_no_distribution():
+    for text in ("norm", "qmc(1)", "norm(open('x'))", "__import__('os')"):
+        with pytest.raises(InputError, match="no continuous distribution"):
+            ps.sample(ps.ParameterSpace((ParameterRange("a", 0, 1, "linear", text),)), 3, design="distribution")

@@ -11,6 +11,7 @@ import numpy as np
 from parasol import __version__
 from parasol.cache.disk import check_output, replacing
 from parasol.delivery.files import free_name
+from parasol.delivery.traced import required
 from parasol.errors import NotInstalled
 from parasol.runtime.answer import Answer
 from parasol.runtime.description import bound_words
@@ -71,6 +72,30 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
             mus[..., len(space.scalars) :],
         )
     return xarray.Dataset(variables, coordinates, {"parasol": __version__, **answer.surrogate.provenance.words})
+
+
+def to_pandas(answer: Answer, *, bounds: bool = False) -> Any:
+    """Parameters and quantities by name as a pandas DataFrame, a row for each sample, or in time for each sample and time.
+
+    With `bounds` the columns "bound of <quantity>" say how far each can be off, `bound` bounds the relative error of the whole
+    field, and `bound_kind` says what is known of that.
+    """
+    pandas, space, layout = required("pandas"), answer.surrogate.parameters, answer.surrogate.layout
+    n, times = len(answer.mus), layout.times
+    columns: dict[str, Any] = {p.name: answer.mus[:, j] for j, p in enumerate(space.scalars)}
+    if bounds:
+        columns[_free("bound", columns)] = np.reshape(answer.bound, n)
+        columns[_free("bound_kind", columns)] = np.reshape(answer.bound_kind, n)
+    if times is not None and answer.quantities:
+        columns = {name: np.repeat(column, len(times)) for name, column in columns.items()}
+    for name, found in answer.quantities.items():
+        columns[_free(name, columns)] = np.ravel(found)
+        if bounds:
+            columns[_free(f"bound of {name}", columns)] = np.ravel(answer.quantity_bounds[name])
+    index = pandas.RangeIndex(n, name="sample")
+    if times is not None and answer.quantities:
+        index = pandas.MultiIndex.from_product([range(n), times], names=["sample", layout.time])
+    return pandas.DataFrame(columns, index=index)
 
 
 def write_netcdf(dataset: Any, path: str | Path) -> Path:

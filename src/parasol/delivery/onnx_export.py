@@ -97,7 +97,7 @@ def model_bytes(onnx: Any, surrogate: Surrogate, dtype: str, map_dtype: str) -> 
     """The serialised model, checked by ONNX itself."""
     kind = np.dtype(dtype).type
     graph = Graph(onnx, "mu", kind)
-    _check_dense(surrogate.program)
+    check_dense(surrogate.program)
     x = graph.cast("mu", np.dtype(map_dtype).type)
     c = graph.cast(emit(graph, surrogate.program.operations, x, surrogate.n_parameters), kind)
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
@@ -124,14 +124,14 @@ def metadata(surrogate: Surrogate) -> dict[str, str]:
     return {name: json.dumps(value, ensure_ascii=False) for name, value in out.items()}
 
 
-def _check_dense(program: Program) -> None:
+def check_dense(program: Program) -> None:
     """Refuse sparse layers that would burst the file, before they do."""
     layers = [op.weights for op in program.all_operations if isinstance(op, Affine) and op.is_sparse]
     size = sum(8 * w.shape[0] * w.shape[1] for w in layers)
     if size > _MOST_DENSE:
         raise InputError(
-            f"the sparse layers of this map fill {size / 2**30:.1f} GiB where their zeros are written out, which ONNX "
-            f"wants; at most {_MOST_DENSE / 2**30:g} are. Export a trained map, or construct with fewer modes."
+            f"the sparse layers of this map fill {size / 2**30:.1f} GiB where their zeros are written out, which others "
+            f"want; at most {_MOST_DENSE / 2**30:g} are. Export a trained map, or construct with fewer modes."
         )
 
 

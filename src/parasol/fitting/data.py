@@ -83,7 +83,9 @@ def fit_snapshots(
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     parameters = _within_samples(parameters, mus)
-    group = None if level is None else group_labels(mus, about.get("groups"), [bool(p.choices) for p in parameters.scalars])
+    group = (
+        None if level is None else group_labels(mus, about.get("groups"), [bool(p.choices) for p in parameters.scalars])
+    )
     aside = np.zeros(len(mus), dtype=bool)
     if group is not None and level is not None:
         n_groups = int(group.max()) + 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from parasol.errors import InputError
+import warnings
+
+from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.linear import Linear
 from parasol.fitting.maps import Recipe
@@ -28,6 +30,13 @@ def recipe_named(recipe: str | Recipe) -> Recipe:
     names = ", ".join(RECIPES)
     if not isinstance(recipe, str):
         if callable(getattr(recipe, "fit", None)):
+            if callable(getattr(recipe, "predict", None)):  # it will be its own map, as scikit-learn's regressors are
+                warnings.warn(
+                    f"a surrogate with a {type(recipe).__name__} stays in this process: it cannot be saved, exported or "
+                    f"explored. For a file use one of: {names}.",
+                    ParasolWarning,
+                    stacklevel=3,
+                )
             return recipe
         raise InputError(f"recipe is {type(recipe).__name__}, which has no fit. Use one of: {names}.")
     if recipe == "random features":

@@ -31,29 +31,47 @@ class Parameter(sympy.Symbol):
     high: float
     scale: str
     rank: int  # order of declaration, which is the order in a parameter vector
-    of_range = ("low", "high", "scale")  # where it may lie: solutions at a given value do not depend on it
+    distribution: str = ""  # of SciPy, as text, where it was declared by one
+    of_range = (
+        "low",
+        "high",
+        "scale",
+        "distribution",
+    )  # where it may lie: solutions at a given value do not depend on it
 
-    def __new__(cls, name: str, low: float, high: float, *, scale: str = "linear", rank: int | None = None):
+    def __new__(
+        cls,
+        name: str,
+        low: float,
+        high: float,
+        *,
+        scale: str = "linear",
+        distribution: str = "",
+        rank: int | None = None,
+    ):
         """Declare a parameter; `rank` is for copies only."""
-        declared = ParameterRange(name, low, high, scale)
+        declared = ParameterRange(name, low, high, scale, distribution)
         self = sympy.Symbol.__xnew__(cls, name, real=True)
         self.low, self.high, self.scale = declared.low, declared.high, scale
+        if distribution:
+            self.distribution = distribution
         self.rank = next(_declared) if rank is None else rank
         return self
 
     def __getnewargs_ex__(self):
-        return (self.name, self.low, self.high), {"scale": self.scale, "rank": self.rank}
+        options = {"scale": self.scale, "distribution": self.distribution, "rank": self.rank}
+        return (self.name, self.low, self.high), options
 
     def __getstate__(self):
         return None
 
     def _hashable_content(self):
-        return (*super()._hashable_content(), self.low, self.high, self.scale, self.rank)
+        return (*super()._hashable_content(), self.low, self.high, self.scale, self.distribution, self.rank)
 
     @property
     def declared(self) -> ParameterRange:
         """What is known of the number, without the symbol."""
-        return ParameterRange(self.name, self.low, self.high, self.scale)
+        return ParameterRange(self.name, self.low, self.high, self.scale, self.distribution)
 
     @property
     def middle(self) -> float:
@@ -115,12 +133,16 @@ class FunctionParameter(sympy.Symbol):
         return super().diff(*symbols, **assumptions)
 
 
-def parameters(**ranges: Sequence[Any]) -> tuple[Parameter, ...]:
-    """Declare parameters by keyword: `a=(0.1, 4.0)` or `a=(0.1, 4.0, "log")`.
+def parameters(**ranges: Sequence[Any] | Any) -> tuple[Parameter, ...]:
+    """Declare parameters by keyword: `a=(0.1, 4.0)`, `a=(0.1, 4.0, "log")`, or `a=scipy.stats.norm(1, 0.1)`.
+
+    The range of a distribution is all of it, or where it has no end the middle part that is left out with a probability of
+    1e-6. In this range answers and bounds hold as in any other; `sample(..., design="distribution")` draws from it.
 
     >>> a, k = parameters(a=(0.1, 4.0), k=(0.0, 2.0))
     >>> k.name, k.high
     ('k', 2.0)
     """
     declared = [range_of(name, given) for name, given in ranges.items()]
-    return Symbols([Parameter(p.name, p.low, p.high, scale=p.scale) for p in declared], "parameters")
+    symbols = [Parameter(p.name, p.low, p.high, scale=p.scale, distribution=p.distribution) for p in declared]
+    return Symbols(symbols, "parameters")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from scipy.stats import qmc
 
 from parasol.checks import check_choice, check_count
 from parasol.errors import InputError
-from parasol.runtime.parameters import ParameterSpace, parameter_space
+from parasol.runtime.parameters import ParameterRange, ParameterSpace, parameter_space
 
-_DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice")
+_DESIGNS = ("sobol", "edges", "latin", "halton", "random", "lattice", "distribution")
 _SCALES = ("linear", "log")
 
 
@@ -31,7 +33,8 @@ def sample(
     "sobol" is a scrambled Sobol sequence, best with n_samples a power of two; "edges" the same drawn towards the ends of
     the ranges, where interpolation errs most: the one for few full solves. "latin" is a Latin hypercube, "halton" a
     scrambled Halton sequence, "random" independent and uniform; "lattice" takes all combinations of equidistant values,
-    ends included, first parameter slowest, of a whole power n_samples or of a count for every parameter. Distances are
+    ends included, first parameter slowest, of a whole power n_samples or of a count for every parameter. "distribution"
+    draws each parameter from the distribution it was declared by, others uniformly: for Monte Carlo. Distances are
     measured on each parameter's own scale, or on `scale`: "linear" or "log" for all, or by name. Function parameters of
     a model are drawn from their distributions, whatever the design.
 
@@ -66,7 +69,12 @@ def sample(
                 'Counts for every parameter need design="lattice".'
             )
         n_samples = check_count(n_samples, "n_samples")
-        scalars = scaled.from_unit(_unit(n_samples, n_scalars, design, rng))
+        unit = _unit(n_samples, n_scalars, "random" if design == "distribution" else design, rng)
+        scalars = scaled.from_unit(unit)
+        if design == "distribution":
+            for j, p in enumerate(scaled.scalars):
+                if p.distribution:
+                    scalars[:, j] = _quantiles(p, unit[:, j])
     return np.hstack([scalars, *[f.distribution.sample(n_samples, inputs.points(f), rng) for f in box.functions]])  # type: ignore[union-attr]
 
 
@@ -108,6 +116,22 @@ def _rescaled(box: ParameterSpace, scale) -> ParameterSpace:
         if name not in box.names:
             raise InputError(f"scale names {name!r}. The scalar parameters are: {', '.join(box.names) or 'none'}.")
     return ParameterSpace(tuple(replace(p, scale=scale.get(p.name) or p.scale) for p in box.scalars))
+
+
+def _quantiles(p: ParameterRange, unit: np.ndarray) -> np.ndarray:
+    """Quantiles of a parameter's distribution, cut off at the ends of its range."""
+    try:
+        call: Any = ast.parse(p.distribution, mode="eval").body
+        family = getattr(stats, call.func.id)
+        given = [ast.literal_eval(value) for value in call.args]
+        named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+        if not isinstance(family, stats.rv_continuous):
+            raise AttributeError
+        found = family(*given, **named)
+    except (AttributeError, SyntaxError, TypeError, ValueError):
+        raise InputError(f"{p.distribution!r} is no continuous distribution of SciPy, which {p.name} has.") from None
+    low, high = found.cdf([p.low, p.high])
+    return np.clip(found.ppf(low + unit * (high - low)), p.low, p.high)
 
 
 def _unit(n: int, dimension: int, design: str, rng: np.random.Generator) -> np.ndarray:

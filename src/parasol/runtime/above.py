@@ -12,6 +12,9 @@ _ABOVE = {  # name: module, function, what it does
     "problem_html": ("parasol.report.problems", "problem_html", "showing it in a notebook"),
     "plot_answer": ("parasol.report.figures", "plot_answer", "drawing"),
     "to_xarray": ("parasol.delivery.datasets", "to_xarray", "an xarray dataset"),
+    "to_pandas": ("parasol.delivery.datasets", "to_pandas", "a pandas table"),
+    "as_jax": ("parasol.delivery.functions", "as_jax", "a JAX function"),
+    "as_torch": ("parasol.delivery.functions", "as_torch", "a PyTorch function"),
     "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
     "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
     **{

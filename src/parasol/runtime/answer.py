@@ -95,6 +95,10 @@ class Answer:
         """An xarray dataset with named axes, with the error bounds where asked for."""
         return borrowed("to_xarray")(self, bounds=bounds)
 
+    def to_pandas(self, *, bounds: bool = False) -> Any:
+        """A pandas table of parameters and quantities by name, with their bounds where asked for."""
+        return borrowed("to_pandas")(self, bounds=bounds)
+
     def blocks(self, size: int = 1024) -> Iterator[np.ndarray]:
         """Fields, `size` of them at a time, for batches that do not fit in memory."""
         for rows in slices(len(self.mus), size):

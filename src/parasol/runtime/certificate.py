@@ -105,6 +105,14 @@ class Certificate:
         """How much the best anchor proves, between 0 and 1, (n_samples,): σ_min(P_k A_j) (1 − y); less than 0 for nothing."""
         return np.max(self.sigmas.max(axis=1) * (1.0 - self.changes(theta)[1]), axis=1)
 
+    def choice(self, theta: np.ndarray) -> np.ndarray:
+        """The preconditioner of `constants`, (n_samples,), by functions that other libraries have too."""
+        choice = np.argmax(self.sigmas, axis=1)
+        part = self.changes(theta)[1]
+        best = np.argmax(self.sigmas[np.arange(self.n_anchors), choice] * (1.0 - part), axis=1)
+        enough = np.take_along_axis(part, best[:, None], 1)[:, 0] <= 1.0 - LEAST
+        return np.take_along_axis(choice, np.where(enough, best, np.argmin(part, axis=1)), 0)
+
     def constants(self, theta: np.ndarray, residuals: Sequence[WeightedResidual] = ()) -> Constants:
         """WeightedResidual, constant and rigour for θ (n_samples, Q_A).
 

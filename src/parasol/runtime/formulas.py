@@ -156,8 +156,8 @@ class Formula:
         """Values, broadcast over the columns: one array or number per name."""
         shape = np.broadcast_shapes(*[np.shape(c) for c in columns])
         with np.errstate(all="ignore"):
-            values = _evaluate(self._tree, columns)
-        return np.array(np.broadcast_to(values, shape), dtype=float)
+            values = np.broadcast_to(_evaluate(self._tree, columns), shape)
+        return np.array(values, dtype=float) if isinstance(values, np.ndarray) else values  # of another library
 
 
 def _has_columns(tree: Any) -> bool:

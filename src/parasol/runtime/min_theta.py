@@ -47,14 +47,20 @@ class MinTheta:
         """(n_references, n_references): each has a preconditioner of its own."""
         return np.eye(len(self.thetas))
 
-    def constants(self, theta: np.ndarray, residuals: Sequence[WeightedResidual] = ()) -> Constants:
-        """The reference for θ (n_samples, Q_A), α_k / C_k, and where it is positive."""
-        counted = self.thetas[0] > 0
-        ratio = theta[:, None, counted] / self.thetas[:, counted]
+    def choice(self, theta: np.ndarray) -> np.ndarray:
+        """The reference for θ (n_samples, Q_A), (n_samples,)."""
+        ratio = self._ratios(theta)
         least, most = ratio.min(axis=2), ratio.max(axis=2)
         with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.where(least > 0, most / least, np.inf)
-        choice = np.argmin(spread, axis=1)
+            return np.argmin(np.where(least > 0, most / least, np.inf), axis=1)
+
+    def _ratios(self, theta: np.ndarray) -> np.ndarray:
+        counted = self.thetas[0] > 0
+        return theta[:, None, counted] / self.thetas[:, counted]
+
+    def constants(self, theta: np.ndarray, residuals: Sequence[WeightedResidual] = ()) -> Constants:
+        """The reference for θ (n_samples, Q_A), α_k / C_k, and where it is positive."""
+        choice, least = self.choice(theta), self._ratios(theta).min(axis=2)
         alpha = least[np.arange(len(theta)), choice]
         sigma = np.maximum(alpha, 0.0) / self.embeddings[choice]
         return Constants(choice, sigma, alpha > 0, np.ones(len(theta)))

@@ -18,6 +18,8 @@ from parasol.errors import InputError, ParasolError
 from parasol.runtime.random_fields import RandomField
 
 Ranges = Mapping[str, Any]  # {"a": (0.1, 4.0), "k": (1, 10, "log"), "n": Choice(1, 2, 4)}
+_TAILS = 1e-6  # probability of a distribution without ends that is left out of its range, half at each end
+_LOGARITHMIC = ("lognorm", "loguniform", "reciprocal")
 _ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
 
 
@@ -75,20 +77,26 @@ def middle(low: float, high: float, scale: str) -> float:
 
 @dataclass(frozen=True)
 class ParameterRange:
-    """A number that answers depend on: its name, its range, its scale ("linear" or "log")."""
+    """A number that answers depend on: its name, its range, its scale ("linear" or "log").
 
-    of_range: ClassVar[tuple[str, ...]] = ("low", "high", "scale", "choices")  # where it may lie, not what it is
+    Where it was declared by a distribution of SciPy, that stands as text in `distribution`; answers do not depend on it.
+    """
+
+    of_range: ClassVar[tuple[str, ...]] = ("low", "high", "scale", "distribution", "choices")  # where, not what
 
     name: str
     low: float
     high: float
     scale: str = "linear"
+    distribution: str = field(default="", metadata={"optional": True})  # such as "norm(1.0, 0.1)"
     # the values it may take, in order, where nothing lies between them; names of the values 0, 1, … where it has such
     choices: tuple[float, ...] = field(default=(), metadata={"optional": True})
     labels: tuple[str, ...] = field(default=(), metadata={"optional": True})
 
     def __post_init__(self):
         check_name(self.name)
+        if not isinstance(self.distribution, str):
+            raise InputError(f"the distribution of parameter {self.name!r} is kept as text, got {self.distribution!r}.")
         low, high = check_range(self.name, self.low, self.high, self.scale)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -103,7 +111,8 @@ class ParameterRange:
     def __str__(self) -> str:
         if self.choices:
             return f"{self.name} one of {', '.join(map(self.word, self.choices))}"
-        return f"{self.name} in [{self.low:g}, {self.high:g}]{' (log)' if self.scale == 'log' else ''}"
+        drawn = f", {self.distribution}" if self.distribution else ""
+        return f"{self.name} in [{self.low:g}, {self.high:g}]{' (log)' if self.scale == 'log' else ''}{drawn}"
 
     @property
     def middle(self) -> float:
@@ -162,7 +171,7 @@ class Choice:
 
 
 def range_of(name: str, given: Any) -> ParameterRange:
-    """The parameter that (low, high) or (low, high, "log") declares.
+    """The parameter that (low, high), (low, high, "log") or a distribution of SciPy declares.
 
     >>> print(range_of("k", (1, 10, "log")))
     k in [1, 10] (log)
@@ -173,9 +182,34 @@ def range_of(name: str, given: Any) -> ParameterRange:
         labels = given.values if isinstance(given.values[0], str) else ()
         values = tuple(map(float, range(len(labels)))) if labels else given.values
         return ParameterRange(name, values[0], values[-1], choices=values, labels=labels)
+    if hasattr(given, "ppf") or hasattr(given, "icdf"):
+        return _range_of_distribution(name, given)
     if not isinstance(given, tuple | list) or len(given) not in (2, 3):
         raise InputError(f'parameter {name!r} got {given!r}. Write {name}=(low, high) or {name}=(low, high, "log").')
     return ParameterRange(name, *given)
+
+
+def _range_of_distribution(name: str, given: Any) -> ParameterRange:
+    """All values of a distribution that has two ends; of others the middle part, with a probability of 1 − 1e-6.
+
+    The scale is logarithmic for distributions of logarithms.
+    """
+    family = getattr(given, "dist", None)
+    if not hasattr(family, "pdf"):
+        raise InputError(
+            f"parameter {name!r} got a {type(given).__name__}. Write a continuous distribution of numbers, frozen as in "
+            f"{name}=scipy.stats.norm(1.0, 0.1)."
+        )
+    try:
+        values = [*map(float, given.args)], {key: float(value) for key, value in given.kwds.items()}
+        ends = [float(end) for end in given.support()]
+        if not np.all(np.isfinite(ends)):
+            ends = [float(given.ppf(_TAILS / 2)), float(given.isf(_TAILS / 2))]
+    except (TypeError, ValueError):
+        raise InputError(f"the distribution of parameter {name!r} has no numbers as ends. Give it numbers.") from None
+    text = ", ".join([*map(repr, values[0]), *[f"{key}={value!r}" for key, value in values[1].items()]])
+    scale = "log" if family.name in _LOGARITHMIC and ends[0] > 0 else "linear"
+    return ParameterRange(name, *ends, scale, f"{family.name}({text})")
 
 
 @dataclass(frozen=True)

@@ -269,12 +269,18 @@ class ReducedModel:
             constants.rigorous[:] &= self.parameters.inside(mus[rows])
             yield rows, theta, self.load_theta(mus[rows]), constants
 
+    def choice(self, theta: np.ndarray) -> np.ndarray:
+        """The preconditioner for each θ (n_samples, Q_A), (n_samples,)."""
+        if self.certificate is not None:
+            return self.certificate.choice(theta)
+        assert self.duals is not None
+        return self.duals.nearest(theta, self._preconditioners)
+
     def _constants(self, theta: np.ndarray) -> Constants:
         """The preconditioner for each θ (n_samples, Q_A), with its constant where there is a certificate."""
         if self.certificate is not None:
             return self.certificate.constants(theta, () if self.duals is not None else self.residuals)
-        assert self.duals is not None
-        choice = self.duals.nearest(theta, self._preconditioners)
+        choice = self.choice(theta)
         return Constants(choice, np.ones(len(theta)), np.zeros(len(theta), dtype=bool), np.ones(len(theta)))
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:

@@ -41,7 +41,7 @@ class RowFunction:
         """(n_rows,) at one parameter; for parameters (n_samples, n_parameters) it is (n_samples, n_rows)."""
         scalars = [mu[..., j, None] for j in self.places]
         out = self.function(*self.columns, *scalars, *[t] * self.n_times, *values)
-        if not values and not np.all(np.isfinite(out)):
+        if not values and isinstance(out, np.ndarray) and not np.all(np.isfinite(out)):
             bad = np.count_nonzero(~np.isfinite(out))
             raise SolveFailed(f"the coefficient {self.function.expression} is not finite at {bad} nodes.")
         return out if mu.ndim == 1 else np.broadcast_to(out, (len(mu), out.shape[-1]))

@@ -331,6 +331,14 @@ class Surrogate:
         """Derivatives of the values by the parameters, (n_samples, n_values, n_parameters), or of one vector."""
         return self._modes @ self.jacobian(mus, extrapolate=extrapolate)
 
+    def as_jax(self, output: str = "values", *, extrapolate: bool = False) -> Callable[[Any], Any]:
+        """A JAX function of parameters, for jit, grad, vmap and GPUs, in float64: "values", "quantities" or "coefficients"."""
+        return borrowed("as_jax")(self, output, extrapolate=extrapolate)
+
+    def as_torch(self, output: str = "values", *, extrapolate: bool = False) -> Callable[[Any], Any]:
+        """A PyTorch function of a tensor of parameters, with autograd, in float64: "values", "quantities" or "coefficients"."""
+        return borrowed("as_torch")(self, output, extrapolate=extrapolate)
+
     def certify(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike | None = None, *, extrapolate: bool = False
     ) -> Bounds:

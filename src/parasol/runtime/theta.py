@@ -30,7 +30,7 @@ class Theta:
 
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """θ_q at parameter vectors (n_samples, n_parameters): (n_samples, Q)."""
-        out = np.empty((len(mus), self.n_terms))
+        out = np.empty_like(mus, dtype=float, order="C", shape=(len(mus), self.n_terms))
         scalars = mus[:, : self.n_scalars].T
         for q, formula in enumerate(self.formulas):
             simple = getattr(formula, "simple", None)  # most are: a parameter, or 1

@@ -1,0 +1,82 @@
+"""How fast `surrogate.as_jax` answers where JAX runs: fields of the paper's Helmholtz size, float64, beside the product with V alone.
+
+python benchmarks/functions.py            # NumPy and JAX are all it needs; a GPU is used where there is one
+"""
+
+import time
+
+import jax
+import numpy as np
+
+from parasol.delivery.functions import as_jax
+from parasol.runtime import Basis, Features, Layout, ParameterSpace, Program, StoredMap, Surrogate
+from parasol.runtime.operations import Activation, Affine
+from parasol.runtime.parameters import ParameterRange
+
+jax.config.update("jax_enable_x64", True)
+N_NODES, N_MODES, WIDTH = 1036, 17, 500
+
+
+def surrogate() -> Surrogate:
+    """Two hidden layers of 500 and 17 modes at 1036 nodes, with random numbers in them."""
+    rng = np.random.default_rng(0)
+    shapes = ((WIDTH, 2), (WIDTH, WIDTH), (N_MODES, WIDTH))
+    layers = [Affine(rng.standard_normal(s) / np.sqrt(s[1]), rng.standard_normal(s[0])) for s in shapes]
+    program = Program((layers[0], Activation("silu"), layers[1], Activation("silu"), layers[2]))
+    basis = Basis(np.linalg.qr(rng.standard_normal((N_NODES, N_MODES)))[0])
+    space = ParameterSpace((ParameterRange("a", 0.1, 4.0), ParameterRange("k", 0.0, 2.0)))
+    features = Features(np.zeros(2, dtype=bool), np.array([2.05, 1.0]), np.array([1 / 1.95, 1.0]))
+    return Surrogate(basis, StoredMap(program), features, space, Layout(("u",)))
+
+
+def seconds(function, *given, n: int = 100) -> float:
+    """The median time of a call."""
+    jax.block_until_ready(function(*given))
+    times = []
+    for _ in range(n):
+        start = time.perf_counter()
+        jax.block_until_ready(function(*given))
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def repeated(function, mus, n: int = 50) -> float:
+    """The time of a call among n that are compiled into one, so that starting them does not count."""
+
+    def one(x, _):
+        return x + 1e-12 * function(x)[:, :2], None
+
+    loop = jax.jit(lambda x: jax.lax.scan(one, x, None, length=n)[0])
+    return seconds(loop, mus, n=10) / n
+
+
+def _timed(made: Surrogate, mus) -> float:
+    start = time.perf_counter()
+    _ = made(np.asarray(mus)).values
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    made = surrogate()
+    function, coefficients = as_jax(made, extrapolate=True), as_jax(made, "coefficients", extrapolate=True)
+    lifting = jax.numpy.asarray(made.basis.modes.T)
+    rng = np.random.default_rng(1)
+    print(jax.devices()[0].device_kind, jax.__version__)
+    for n in (2000, 100_000, 1_000_000):
+        mus = jax.numpy.asarray(rng.uniform([0.1, 0.0], [4.0, 2.0], (n, 2)))
+        if n == 2000:
+            gap = np.abs(np.asarray(function(mus)) - made(np.asarray(mus)).values).max()
+            print(
+                f"NumPy and JAX differ by {gap:.1e}; NumPy takes {1e3 * np.median([_timed(made, mus) for _ in range(5)]):.3f} ms"
+            )
+            print(f"2000 fields: {1e3 * repeated(function, mus):.4f} ms inside a program")
+        c = coefficients(mus)
+        whole, product, inner = (
+            seconds(function, mus, n=20),
+            seconds(jax.jit(lambda c: c @ lifting), c, n=20),
+            seconds(coefficients, mus, n=20),
+        )
+        written = 8 * n * N_NODES / whole
+        print(
+            f"{n} fields: {1e3 * whole:.4f} ms, of which coefficients {1e3 * inner:.4f}, V c alone {1e3 * product:.4f}; {written / 1e12:.3f} TB/s written"
+        )
