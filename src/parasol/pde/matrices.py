@@ -23,6 +23,7 @@ from parasol.pde.moments import Moments
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.sparse_direct import BACKENDS
+from parasol.pde.transient import INTEGRATORS
 from parasol.runtime.layout import AXES
 from parasol.runtime.products import Weights
 from parasol.space.interpolation import weights_in_cells
@@ -94,7 +95,8 @@ class AffineModel(Model):
     quadrilaterals, corners first. The vector u holds the values at the points, function after function where `fields`
     names several. Where constrained values were eliminated, `free` numbers those that are left; the others are zero.
     For other orders, such as point after point, and unknowns that belong to no point, `fields` maps each name to the places
-    (n_points,) of its values in u, −1 for a value that is zero (of scikit-fem's vector elements: `basis.nodal_dofs[0]`).
+    (n_points,) of its values in u, −1 for a value that is zero (of scikit-fem's vector elements: `basis.nodal_dofs[0]`);
+    with `free`, in the vector before values were eliminated.
 
     In time, M u' + A u = f with `mass`, or M u'' + C u' + A u = f with `damping` (or `order=2`): matrices, or mappings from
     θ to matrices. `times` are those to store, the first is that of the `initial` state: a vector, a mapping from θ to
@@ -142,11 +144,7 @@ class AffineModel(Model):
             raise InputError(f"fields must name functions, each by a name of its own, got {fields!r}.")
         places, equation = None, given.equation
         if isinstance(fields, Mapping):
-            if free is not None:
-                raise InputError(
-                    "both free= and places in fields= are given. Give one: a place of -1 is a value of zero."
-                )
-            places = {one: read_places(at, given.n, where, one) for one, at in fields.items()}
+            places = {one: read_places(at, given.n, where, one, free) for one, at in fields.items()}
         elif free is not None:
             given = given.on_all(placing(free, given.n, where, len(names)))
         elif where is not None and given.n != len(names) * len(where):
@@ -155,6 +153,10 @@ class AffineModel(Model):
                 "with free= which are left, or with fields={name: places} where they stand."
             )
         space, when = ParameterSpace(given.symbols), read_times(times, bool(given.in_time))
+        given.check_thetas(when)
+        for option, value in (("step", step), ("integrator", integrator)):
+            if value is not None and when is None:
+                raise InputError(f"{option}= is for problems in time. Give mass= too, or leave it out.")
         own = (names[0],) if places is not None else names
         problem = MatrixProblem(
             parameters=space,
@@ -177,7 +179,7 @@ class AffineModel(Model):
             "terms": given.terms(positions, Inputs(space, given.symbols, (), None), problem.time),  # type: ignore[arg-type]
             "solver": check_choice(solver, BACKENDS, "solver"),
             "step": None if step is None else check_positive(step, "step"),
-            "integrator": integrator,
+            "integrator": None if integrator is None else check_choice(integrator, INTEGRATORS, "integrator"),
             "elements": None,
             "points": where,
             "cells": found,
