@@ -40,9 +40,8 @@ class SolveReport:
     def problem(self) -> str:
         """What was solved: its name, or else its equations."""
         problem = self.solution.model.problem
-        if isinstance(problem, MatrixProblem):
-            return problem.name or problem.equation
-        return problem.name or "; ".join(equation_texts(problem))
+        equations = [str(problem.equation)] if isinstance(problem, MatrixProblem) else equation_texts(problem)
+        return problem.name or "; ".join(equations)
 
     @property
     def parameters(self) -> dict[str, float]:
