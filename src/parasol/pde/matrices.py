@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from parasol.errors import InputError
 from parasol.pde.equation import Time
 from parasol.pde.inputs import Inputs
 from parasol.pde.layout import FieldLayout
+from parasol.pde.matrix_functions import GivenFunctions
 from parasol.pde.matrix_terms import AffineState, Given, nodes_of, placing, read_mesh, read_places, read_times
 from parasol.pde.model import Model
 from parasol.pde.moments import Moments
@@ -38,6 +39,7 @@ class MatrixProblem:
     names: tuple[str, ...]
     name: str = ""
     equation: str = ""
+    affine: bool = True  # not where operator(mu) is a function
     quantities: tuple[str, ...] = ()
     dimension: int = 0
     time: Time | None = None
@@ -45,7 +47,6 @@ class MatrixProblem:
     time_order: int = 0
     # what the statement of a problem has, and matrices have not
     linear: ClassVar[bool] = True
-    affine: ClassVar[bool] = True
     exact: ClassVar[None] = None
     forms: ClassVar[tuple] = ()
     all_forms: ClassVar[tuple] = ()
@@ -98,6 +99,10 @@ class AffineModel(Model):
     (n_points,) of its values in u, −1 for a value that is zero (of scikit-fem's vector elements: `basis.nodal_dofs[0]`);
     with `free`, in the vector before values were eliminated.
 
+    Where A depends on μ in other ways, give functions: `operator(mu)` returns the matrix, `load(mu)` the vector (or one vector
+    for all μ), and `parameters` are ranges by name in the order of mu, {"a": (0.1, 4.0), "k": (1, 10, "log")}. Full solves use
+    the functions as they are; for reduced models a sum Σ θ_q(μ) A_q is fitted to samples, so that nothing is proven then.
+
     In time, M u' + A u = f with `mass`, or M u'' + C u' + A u = f with `damping` (or `order=2`): matrices, or mappings from
     θ to matrices. `times` are those to store, the first is that of the `initial` state: a vector, a mapping from θ to
     vectors, zero if left out; for u'' a pair of state and velocity. A θ of `loads` may then depend on `ps.time()`.
@@ -107,6 +112,9 @@ class AffineModel(Model):
     >>> model = AffineModel({1: np.eye(2), a: np.diag([1.0, 0.0])}, {1: np.array([2.0, 3.0])})
     >>> model.solve([1.0]).values, model.solve([3.0]).values
     (array([1., 3.]), array([0.5, 3. ]))
+    >>> model = AffineModel(lambda mu: np.diag([np.exp(mu[0]), 1.0]), np.ones(2), parameters={"a": (0.0, 1.0)})
+    >>> model.solve([0.0]).values
+    array([1., 1.])
     """
 
     points: np.ndarray | None
@@ -118,9 +126,10 @@ class AffineModel(Model):
 
     def __init__(
         self,
-        operators: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
-        loads: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+        operators: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | Callable[[np.ndarray], Any],
+        loads: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | Callable[[np.ndarray], Any] | ArrayLike,
         *,
+        parameters: Any = None,
         points: ArrayLike | None = None,
         cells: ArrayLike | None = None,
         free: ArrayLike | None = None,
@@ -137,11 +146,10 @@ class AffineModel(Model):
         name: str = "",
         solver: str = "superlu",
     ):
-        given = Given.read(operators, loads, mass, damping, order, initial, product, quantities or {})
+        moving = {"mass": mass, "damping": damping, "order": order, "initial": initial}
+        given = _read(operators, loads, parameters, product, quantities or {}, times=times, **moving)
         where, found = read_mesh(points, cells)
-        names = (fields,) if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)
-        if not all(isinstance(one, str) and one for one in names) or not 0 < len(names) == len(set(names)):
-            raise InputError(f"fields must name functions, each by a name of its own, got {fields!r}.")
+        names = _names(fields)
         places, equation = None, given.equation
         if isinstance(fields, Mapping):
             places = {one: read_places(at, given.n, where, one, free) for one, at in fields.items()}
@@ -164,6 +172,7 @@ class AffineModel(Model):
             names=own,
             name=name,
             equation=equation,
+            affine=not callable(operators),
             quantities=tuple(given.rows.names),
             dimension=0 if where is None else where.shape[1],
             time=None if when is None else given.time,
@@ -193,6 +202,7 @@ class AffineModel(Model):
 
     def __repr__(self) -> str:
         terms = f"{len(self.terms.operator_thetas)} + {len(self.terms.load_thetas)} terms"
+        terms = terms if self.problem.affine else "operator(mu)"
         called = f" {self.problem.name}" if self.problem.name else ""
         return f"<AffineModel{called}: {self.n_unknowns} unknowns, {terms} in {self.parameters}>"
 
@@ -244,3 +254,26 @@ class AffineModel(Model):
         if self.points is None or self.cells is None:
             raise InputError("values between points need points= and cells=. Give them to ps.AffineModel.")
         return weights_in_cells(self.points, self.cells, points)
+
+
+def _read(
+    operators: Any, loads: Any, parameters: Any, product: Any, quantities: Any, *, times: Any, **moving: Any
+) -> Given:
+    """Matrices with their θ, or functions of mu; `moving` is what is for problems in time."""
+    if not callable(operators):
+        if parameters is not None:
+            raise InputError(
+                "the thetas say what the matrices depend on. Leave parameters= out: it is for operator(mu)."
+            )
+        return Given.read(operators, loads, **moving, product=product, quantities=quantities)
+    if times is not None or any(part is not None for part in moving.values()):
+        raise InputError("operator(mu) is for steady problems. In time, give matrices with their theta.")
+    return GivenFunctions.of(operators, loads, parameters, product, quantities)
+
+
+def _names(fields: Any) -> tuple[str, ...]:
+    """The names of the functions."""
+    names = (fields,) if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)
+    if not all(isinstance(one, str) and one for one in names) or not 0 < len(names) == len(set(names)):
+        raise InputError(f"fields must name functions, each by a name of its own, got {fields!r}.")
+    return names

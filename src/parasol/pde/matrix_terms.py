@@ -80,11 +80,11 @@ class Given:
         n = matrices[0][1].shape[0]
         in_time = _in_time(mass, damping, order, n)
         vectors = [
-            (theta, _vector(f, n, f"the vector of {theta}")) for theta, f in _terms(loads, "loads", bool(in_time))
+            (theta, as_vector(f, n, f"the vector of {theta}")) for theta, f in _terms(loads, "loads", bool(in_time))
         ]
         start = _start(initial, n, max((k for k, _, _ in in_time), default=0))
-        weights = None if product is None else _product(product, n)
-        out = cls(matrices, vectors, in_time, start, weights, _rows(quantities, n))
+        weights = None if product is None else read_product(product, n)
+        out = cls(matrices, vectors, in_time, start, weights, read_quantities(quantities, n))
         _ = out.symbols, out.time  # refused here
         return out
 
@@ -255,7 +255,7 @@ def _terms(given: Any, name: str, moves: bool = False) -> list[tuple[sympy.Expr,
 
 def _square(given: Any, name: str) -> list[tuple[sympy.Expr, sparse.csr_array]]:
     """Pairs of a θ and a matrix, all of one size."""
-    found = [(theta, _matrix(a, f"the matrix of {theta} in {name}")) for theta, a in _terms(given, name)]
+    found = [(theta, as_matrix(a, f"the matrix of {theta} in {name}")) for theta, a in _terms(given, name)]
     for theta, a in found:
         if a.shape != found[0][1].shape:
             raise InputError(
@@ -295,7 +295,7 @@ def _start(initial: Any, n: int, order: int) -> list[list[tuple[sympy.Expr, np.n
     for given in parts:
         given = np.zeros(n) if given is None else given
         terms = _terms(given if isinstance(given, Mapping) else {1: given}, "initial")
-        out.append([(theta, _vector(u, n, f"the initial state of {theta}")) for theta, u in terms])
+        out.append([(theta, as_vector(u, n, f"the initial state of {theta}")) for theta, u in terms])
     return out
 
 
@@ -330,9 +330,10 @@ def _theta(given: Any, name: str, moves: bool) -> sympy.Expr:
     return theta
 
 
-def _matrix(given: Any, name: str) -> sparse.csr_array:
+def as_matrix(given: Any, name: str, *, zeros: bool = False) -> sparse.csr_array:
+    """A real square matrix in CSR form, its columns in order; stored `zeros` stay or go."""
     try:
-        out = sparse.csr_array(given)
+        out = sparse.csr_array(given, copy=True)
     except (TypeError, ValueError):
         raise InputError(f"{name} is a {type(given).__name__}. Give a sparse or dense matrix.") from None
     if out.ndim != 2 or out.shape[0] != out.shape[1] or not out.shape[0]:
@@ -342,22 +343,24 @@ def _matrix(given: Any, name: str) -> sparse.csr_array:
     out = out.astype(float)
     check_finite(out.data, name)
     out.sum_duplicates()
-    out.eliminate_zeros()
+    if not zeros:
+        out.eliminate_zeros()
     return out
 
 
-def _vector(given: Any, n: int, name: str) -> np.ndarray:
+def as_vector(given: Any, n: int, name: str) -> np.ndarray:
+    """A real vector (n,)."""
     dense = given.toarray().ravel() if sparse.issparse(given) else np.asarray(given)
     if dense.dtype.kind not in "fiub":
         raise InputError(f"{name} is of {dense.dtype}. Give real numbers.")
     return check_finite(check_shape(np.squeeze(dense) if dense.ndim == 2 else dense, (n,), name), name)
 
 
-def _product(given: Any, n: int) -> Weights:
+def read_product(given: Any, n: int) -> Weights:
     """Weights (n,) or a matrix."""
     if not sparse.issparse(given) and np.ndim(given) == 1:
         return check_weights(given, n)
-    matrix = _matrix(given, "the product")
+    matrix = as_matrix(given, "the product")
     if matrix.shape != (n, n):
         raise InputError(f"the product is {matrix.shape} for {n} unknowns.")
     gap = abs(matrix - matrix.T)
@@ -371,10 +374,11 @@ def _product(given: Any, n: int) -> Weights:
     return made
 
 
-def _rows(quantities: Mapping[str, ArrayLike], n: int) -> QuantityRows:
+def read_quantities(quantities: Mapping[str, ArrayLike], n: int) -> QuantityRows:
+    """Weights (n,) of quantities by name."""
     if not isinstance(quantities, Mapping):
         raise InputError(f'quantities must map names to weights, like {{"mean": w}}, got {type(quantities).__name__}.')
-    rows = [_vector(weights, n, f"the quantity {name!r}") for name, weights in quantities.items()]
+    rows = [as_vector(weights, n, f"the quantity {name!r}") for name, weights in quantities.items()]
     return QuantityRows(tuple(map(str, quantities)), np.array(rows).reshape(len(rows), n))
 
 
