@@ -87,6 +87,7 @@ def test_what_is_learned_holds_and_is_not_called_proven(model, learned):
     assert report["met"]
     assert report["certificate"] == "probable"
     assert report["solves"] < 40
+    assert report["probability"] == pytest.approx(1 - 2.8e-4 - 2 / 101, abs=1e-4)  # two functions, 100 fresh parameters
     assert any("fitted to samples" in note for note in report["notes"])
     mus = model.sample(40, rng=5)
     answers = learned(mus)

@@ -72,7 +72,7 @@ class MatrixFunctions:
 
 @dataclass(frozen=True, eq=False)
 class FunctionTerms(Terms):
-    """A(μ) and f(μ) by a user's functions, in one pattern. Sums for a reduced model are fitted (`reduction.fitted_forms`)."""
+    """A(μ) and f(μ) by a user's functions, in one pattern. Sums for a reduced model are fitted (`fitting.matrix_functions`)."""
 
     functions: MatrixFunctions
 

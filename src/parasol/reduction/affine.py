@@ -14,8 +14,8 @@ from parasol.expressions import as_formula, as_function
 from parasol.pde.matrix_functions import FunctionTerms
 from parasol.pde.model import Model
 from parasol.pde.rows import Varying
-from parasol.reduction.fitted_forms import fitted_sums
 from parasol.reduction.interpolation import interpolate
+from parasol.runtime.above import borrowed
 from parasol.runtime.rows import RowFunction
 from parasol.runtime.theta import Theta
 
@@ -35,6 +35,7 @@ class AffineForm:
     load_theta: Theta
     operator_errors: np.ndarray  # (Q_A,) relative errors of interpolated terms, 0 for exact ones
     load_errors: np.ndarray  # (Q_f,)
+    doubt: float = 0.0  # the probability that errors of sums fitted to samples are larger at another parameter
 
     @property
     def error(self) -> float:
@@ -98,7 +99,7 @@ def affine_form(
 
 def _fitted_form(model: Model, terms: FunctionTerms) -> AffineForm:
     """Sums fitted to samples of a user's functions."""
-    matrix, load = fitted_sums(model, terms)
+    matrix, load = borrowed("fitted_sums")(model, terms)  # maps are fitted in a room above
     one = as_formula(as_function(sympy.S.One, model.inputs.scalars))
     thetas = [Theta((one,), (), len(model.parameters.scalars), part.theta) for part in (matrix, load)]
     return AffineForm(
@@ -108,6 +109,7 @@ def _fitted_form(model: Model, terms: FunctionTerms) -> AffineForm:
         load_theta=thetas[1],
         operator_errors=matrix.errors,
         load_errors=load.errors,
+        doubt=matrix.doubt + load.doubt,
     )
 
 

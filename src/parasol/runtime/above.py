@@ -13,6 +13,7 @@ _ABOVE = {  # name: module, function, what it does
     "plot_answer": ("parasol.report.figures", "plot_answer", "drawing"),
     "to_xarray": ("parasol.delivery.datasets", "to_xarray", "an xarray dataset"),
     "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
+    "fitted_sums": ("parasol.fitting.matrix_functions", "fitted_sums", "a reduced model of operator(mu)"),
     "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
     **{
         name: ("parasol.space.kernels", name, "reading its stencils")

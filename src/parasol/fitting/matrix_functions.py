@@ -9,21 +9,20 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from parasol.errors import NoCertificate
+from parasol.fitting.polynomial import FittedPolynomial, Polynomial
 from parasol.pde.matrix_functions import FunctionTerms
 from parasol.pde.model import Model
 from parasol.reduction.sampling import sample
-from parasol.runtime.expansions import Chebyshev
 from parasol.runtime.features import Features, features_of
 from parasol.runtime.operations import Affine
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
 from parasol.runtime.program import Program
 
-_FIRST, _MOST = 40, 640  # parameters at which functions are evaluated for the fit, at first and at most
-_N_CHOOSING, _N_FRESH = 30, 50  # others: those that choose a degree, and those that say how good it is in the end
+_FIRST, _MOST = 40, 1280  # parameters at which functions are evaluated for the fit, at first and at most
+_N_CHOOSING, _N_FRESH = 30, 100  # others: those that choose a degree, and those that say how good it is in the end
 _AIM, _WORST = 1e-8, 1e-5  # relative errors: with which the search ends, and beyond which there is no sum
 _MOST_TERMS = 80
-_NEW = 1e-13  # relative: what is left of a sample that the others span is rounding
-_SHARE = 0.5  # terms of a polynomial per sample
+_NEW, _SMALL = 1e-13, 1e-10  # relative: what is left of a sample that the others span, and what a term may leave
 _MARGIN = 2.0  # times the largest error at fresh parameters is allowed for elsewhere
 _SHIFT = 3.0  # of factors, which are then between 1 and 5: an error of the factor is one of the whole
 
@@ -35,7 +34,17 @@ class FittedSum:
     constant: np.ndarray  # (n,): v_0
     vectors: np.ndarray  # (Q, n): v_q
     theta: Program | None  # None: nothing depends on μ
-    errors: np.ndarray  # (1 + Q,): relative, of v_0 and of each factor, at fresh parameters
+    error: float  # relative, of v_0 and of each factor, at the worst of fresh parameters; 0 where nothing was fitted
+
+    @property
+    def doubt(self) -> float:
+        """The probability that another random parameter is worse than all the fresh ones: 1 / (n + 1)."""
+        return 1.0 / (_N_FRESH + 1) if self.error else 0.0
+
+    @property
+    def errors(self) -> np.ndarray:
+        """The error of each term, (1 + Q,)."""
+        return np.full(1 + len(self.vectors), self.error)
 
 
 _known: WeakKeyDictionary[FunctionTerms, tuple[FittedSum, FittedSum]] = WeakKeyDictionary()
@@ -49,7 +58,7 @@ def fitted_sums(model: Model, terms: FunctionTerms) -> tuple[FittedSum, FittedSu
         fixed = None if callable(load) else terms.load(model.vector())
         _known[terms] = (
             _Samples(model.parameters, terms.operator_entries, rows, "operator(mu)").fitted(),
-            FittedSum(fixed, np.empty((0, len(fixed))), None, np.zeros(1))
+            FittedSum(fixed, np.empty((0, len(fixed))), None, 0.0)
             if fixed is not None
             else _Samples(model.parameters, terms.load, np.zeros(model.n_unknowns, dtype=int), "load(mu)").fitted(),
         )
@@ -98,16 +107,21 @@ class _Samples:
         design = sample(self.space, _MOST, design="edges", rng=0)
         choosing = sample(self.space, _N_CHOOSING, design="random", rng=1)
         held, n, y = self.coordinates(choosing)[0], 0, np.empty((0, 0))
-        best: tuple[float, Features, np.ndarray, np.ndarray] | None = None
+        best: tuple[float, Features, FittedPolynomial] | None = None
         while n < _MOST and (best is None or best[0] > _AIM * self.size):
+            before = np.inf if best is None else best[0]
             first, n = n, min(max(_FIRST, 2 * n), _MOST)
             more = self.coordinates(design[first:n])[0]
             y, held = (np.pad(part, ((0, 0), (0, more.shape[1] - part.shape[1]))) for part in (y, held))
             y = np.vstack([y, more])
-            tried = [_chosen(features, design[:n], y, choosing, held) for features in self._features(design)]
+            tried = []
+            for features in self._features(design):
+                fitted = Polynomial().fit(features(design[:n]), y, validation=(features(choosing), held))
+                gaps = np.linalg.norm(fitted.predict(features(choosing)) - held, axis=1)
+                tried.append((float(np.max(gaps)), features, fitted))
             best = min(tried, key=lambda one: one[0])
-            if n >= 4 * _FIRST and best[0] > np.sqrt(_WORST) * self.size:
-                break  # no polynomial will follow this
+            if n > 2 * _FIRST and best[0] * (best[0] / before) ** np.log2(_MOST / n) > _WORST * self.size:
+                break  # at this rate the samples allowed will not do
         assert best is not None
         return self._sum(y, *best[1:])
 
@@ -117,58 +131,33 @@ class _Samples:
         both = [features_of(plain, mus), features_of(self.space, mus, wide=True)]
         return both if np.any(both[1].logs) else both[:1]
 
-    def _sum(self, y: np.ndarray, features: Features, indices: np.ndarray, weights: np.ndarray) -> FittedSum:
+    def _sum(self, y: np.ndarray, features: Features, fitted: FittedPolynomial) -> FittedSum:
         """The sum in few directions, with factors between 1 and 5, and its errors at parameters that nothing has seen."""
         middle = y.mean(axis=0)
         _, sizes, directions = np.linalg.svd(y - middle, full_matrices=False)
-        directions = directions[sizes > _NEW * self.size]
+        directions = directions[sizes > _SMALL * self.size]
         unit = max(self.size, np.finfo(float).tiny)
         shift = middle @ directions.T / unit - _SHIFT
-        coefficients = (directions @ weights) / unit  # of the polynomials, (Q, n_terms)
         fresh = sample(self.space, _N_FRESH, design="random", rng=2)
         exact, outside = self.coordinates(fresh, grow=False)
         beyond = (exact - middle) - ((exact - middle) @ directions.T) @ directions
         outside = max(outside, float(np.max(np.linalg.norm(beyond, axis=1), initial=0.0)))
-        errors, theta = np.array([_MARGIN * outside / unit]), None
+        error, theta = outside / unit, None
         if len(directions):
-            theta = Program((*features.operations, Chebyshev(indices), Affine(coefficients, -shift)))
-            gaps = np.abs(theta(fresh) - (exact @ directions.T / unit - shift))
-            errors = np.append(errors, _MARGIN * np.max(gaps, axis=0))
-        errors = np.maximum(errors, np.finfo(float).tiny)  # never exact
-        if not np.max(errors) <= _WORST:
+            into = Affine(directions / unit, -shift)  # from coordinates to factors
+            theta = Program((*features.operations, *fitted.program.operations[:-1], _after(fitted, into)))
+            error = max(error, float(np.max(np.abs(theta(fresh) - (exact @ directions.T / unit - shift)))))
+        error = max(_MARGIN * error, np.finfo(float).tiny)  # never exact
+        if not error <= _WORST:
             raise NoCertificate(
-                f"{self.name} could be fitted over the box to {np.max(errors):.1e} only, with {len(y)} evaluations. Narrow the "
+                f"{self.name} could be fitted over the box to {error:.1e} only, with {len(y)} evaluations. Narrow the "
                 "ranges, or return what depends on mu smoothly."
             )
         vectors = unit * (directions @ self.basis) * self.scale
         constant = (middle @ self.basis) * self.scale + (shift - middle @ directions.T / unit) @ vectors
-        return FittedSum(constant, vectors, theta, errors)
+        return FittedSum(constant, vectors, theta, error)
 
 
-def _chosen(
-    features: Features, mus: np.ndarray, y: np.ndarray, choosing: np.ndarray, held: np.ndarray
-) -> tuple[float, Features, np.ndarray, np.ndarray]:
-    """The total degree whose polynomial of samples (n, d) is nearest to those held back: its error, terms and coefficients."""
-    x, other = features(mus), features(choosing)
-    best, degree = None, 0
-    while True:
-        indices = _degrees(x.shape[1], degree)
-        if best is not None and len(indices) > _SHARE * len(x):
-            return best
-        terms = Chebyshev(indices)
-        weights = np.linalg.lstsq(terms(x), y, rcond=None)[0].T  # (d, n_terms)
-        error = float(np.max(np.linalg.norm(terms(other) @ weights.T - held, axis=1)))
-        if best is None or error < best[0]:
-            best = (error, features, indices, weights)
-        degree = max(degree + 1, int(1.25 * degree))
-
-
-def _degrees(n: int, most: int) -> np.ndarray:
-    """All degrees (n_terms, n) with a sum of at most `most`.
-
-    >>> _degrees(2, 1).tolist()
-    [[0, 0], [0, 1], [1, 0]]
-    """
-    if n == 0:
-        return np.empty((1, 0), dtype=int)
-    return np.vstack([np.insert(_degrees(n - 1, most - k), 0, k, axis=1) for k in range(most + 1)])
+def _after(fitted: FittedPolynomial, into: Affine) -> Affine:
+    """The coefficients of a polynomial and a matrix as one."""
+    return Affine(into.weights @ fitted.coefficients.T, into.bias)
