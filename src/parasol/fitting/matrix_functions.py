@@ -114,13 +114,14 @@ class _Samples:
             more = self.coordinates(design[first:n])[0]
             y, held = (np.pad(part, ((0, 0), (0, more.shape[1] - part.shape[1]))) for part in (y, held))
             y = np.vstack([y, more])
-            tried = []
+            tried: list[tuple[float, Features, FittedPolynomial]] = []
             for features in self._features(design):
                 fitted = Polynomial().fit(features(design[:n]), y, validation=(features(choosing), held))
                 gaps = np.linalg.norm(fitted.predict(features(choosing)) - held, axis=1)
                 tried.append((float(np.max(gaps)), features, fitted))
             best = min(tried, key=lambda one: one[0])
-            if n > 2 * _FIRST and best[0] * (best[0] / before) ** np.log2(_MOST / n) > _WORST * self.size:
+            error = best[0]
+            if n > 2 * _FIRST and error * (error / before) ** np.log2(_MOST / n) > _WORST * self.size:
                 break  # at this rate the samples allowed will not do
         assert best is not None
         return self._sum(y, *best[1:])
