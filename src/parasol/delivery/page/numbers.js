@@ -286,5 +286,5 @@ const Numbers = (() => {
     return { expand, coefficients, field, bound, quantities, discretisation, answer };
   }
 
-  return { decode, makeModel, norm, evaluate, wanted, mixed };
+  return { decode, makeModel, norm, evaluate, run, wanted, mixed };
 })();
