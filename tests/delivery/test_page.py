@@ -471,3 +471,23 @@ def test_a_parameter_with_choices_is_chosen_from_a_list(show):
     assert shown[1] == 2.0
     found = ask(tab, shown)
     assert found["values"] == pytest.approx(surrogate(shown).values.tolist(), rel=1e-5, abs=1e-6)
+
+
+def test_the_plane_is_moved_by_a_vector(show):
+    a = np.linspace(1, 2, 30)
+    points = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 1.0], [0.0, 1.0]])
+    fields = {"u": np.multiply.outer(a, 1e-3 * np.array([[0.0, 0.0], [1.0, 0.5], [1.0, 0.5], [0.0, 0.0]]))}
+    results = ps.Results({"a": a}, fields, points, [[0, 1, 2], [0, 2, 3]])
+    surrogate = ps.fit_snapshots(a[:, None], results.values, "linear", level=None, layout=results.layout)
+    tab = show(surrogate)
+    assert tab.evaluate("() => window.parasol.model.vector") == {"name": "u", "first": 0, "factor": 100}
+    before = picture(tab)
+    tab.check("#deformed")
+    tab.evaluate("() => window.parasol.repaint()")
+    assert picture(tab) != before
+    # the corner at (2, 1) stands at (2, 1) + 100 u
+    seen = tab.evaluate("() => window.parasol.view.seen({ at: [2, 1], parts: [[2, 1]] })")
+    assert seen == pytest.approx([2 + 0.15, 1 + 0.075], rel=1e-5)
+    tab.uncheck("#deformed")
+    tab.evaluate("() => window.parasol.repaint()")
+    assert picture(tab) == before

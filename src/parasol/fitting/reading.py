@@ -14,7 +14,7 @@ import numpy as np
 
 from parasol.errors import FileError, InputError, NotInstalled
 from parasol.fitting.results import Results
-from parasol.fitting.tables import chosen, is_names, read_table, table_of
+from parasol.fitting.tables import Read, chosen, is_names, read_table, table_of
 from parasol.fitting.vtk_files import SUFFIXES, of_meshes
 
 _TABLES = (".csv", ".tsv", ".txt")
@@ -23,9 +23,7 @@ _ABOUT = ("points", "cells", "times", "weights", "groups")  # arrays that are no
 _RUNS = ("sample", "run", "case", "simulation")  # what the dimension of the runs is called
 
 
-def read_results(
-    source: Any, parameters: Any = None, *, fields: Sequence[str] | None = None, missing: str = "refuse"
-) -> Results:
+def read_results(source: Any, parameters: Any = None, *, fields: Sequence[str] | None = None, **about: Any) -> Results:
     """Results from a file, a folder or a pattern of files (`case_*.vtu`), or an xarray dataset.
 
     - `.csv`: one row for each run; the columns named in `parameters` are the parameters, all others are quantities.
@@ -37,7 +35,7 @@ def read_results(
       for each, in the order of the numbers in their names or matched by a column `file`.
 
     `parameters` is a list of names, or a table: a `.csv` file, a data frame, a dict of columns. `fields` names those that are
-    wanted; left out, all are.
+    wanted; left out, all are. What else `Results` takes (`quantities`, `weights`, `groups`, `missing`) goes there.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -46,20 +44,28 @@ def read_results(
     ...     read_results(table, ["speed"])
     <Results of 3 runs at (speed): drag>
     """
+    unknown = about.keys() - {"quantities", "weights", "groups", "missing"}
+    if unknown:
+        raise TypeError(f"read_results() got an unexpected keyword argument {min(unknown)!r}")
+    mus, found, known = _read(source, parameters, fields)
+    return Results(mus, found, **(known | about))
+
+
+def _read(source: Any, parameters: Any, fields: Sequence[str] | None) -> Read:
     if hasattr(source, "data_vars"):
-        return _of_dataset(source, parameters, fields, missing)
+        return _of_dataset(source, parameters, fields)
     paths = _paths(source)
     suffix = paths[0].suffix.lower()
     if suffix in SUFFIXES:
-        return of_meshes(paths, parameters, fields, missing)
+        return of_meshes(paths, parameters, fields)
     if len(paths) > 1:
         raise InputError(
             f"{len(paths)} files of the kind {suffix} are given. Several files are read of {', '.join(SUFFIXES)}."
         )
     if suffix in (".nc", ".zarr"):
-        return _of_dataset(_opened(paths[0]), parameters, fields, missing)
+        return _of_dataset(_opened(paths[0]), parameters, fields)
     columns = read_table(paths[0]) if suffix in _TABLES else dict(_arrays(paths[0]))
-    return _of_arrays(columns, parameters, fields, missing, paths[0])
+    return _of_arrays(columns, parameters, fields, paths[0])
 
 
 def _paths(source: Any) -> list[Path]:
@@ -104,9 +110,7 @@ def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
         raise FileError(f"{str(path)!r} cannot be read as {path.suffix.lower()}: {error}.") from None
 
 
-def _of_arrays(
-    arrays: dict[str, np.ndarray], parameters: Any, wanted: Sequence[str] | None, missing: str, path: Path
-) -> Results:
+def _of_arrays(arrays: dict[str, np.ndarray], parameters: Any, wanted: Sequence[str] | None, path: Path) -> Read:
     about: dict[str, Any] = {name: arrays.pop(name) for name in _ABOUT if name in arrays and arrays[name].ndim}
     mus = arrays.pop("mus", None)
     if is_names(parameters):
@@ -129,7 +133,7 @@ def _of_arrays(
         )
     if set(arrays) == {"solutions"}:
         arrays = {"u": arrays["solutions"]}
-    return Results(mus, chosen(arrays, wanted), **about, missing=missing)
+    return mus, chosen(arrays, wanted), about
 
 
 # ---- xarray ---------------------------------------------------------------------------------------------------------
@@ -146,7 +150,7 @@ def _opened(path: Path) -> Any:
         raise FileError(f"{str(path)!r} cannot be read as {path.suffix.lower()}: {error}.") from None
 
 
-def _of_dataset(data: Any, parameters: Any, wanted: Sequence[str] | None, missing: str) -> Results:
+def _of_dataset(data: Any, parameters: Any, wanted: Sequence[str] | None) -> Read:
     """Results of an xarray dataset, by the names of its dimensions."""
     named = is_names(parameters)
     runs = str(data[parameters[0]].dims[0]) if named and parameters[0] in data else None
@@ -186,7 +190,7 @@ def _of_dataset(data: Any, parameters: Any, wanted: Sequence[str] | None, missin
     times = data[when].values if when is not None else None
     if times is not None and times.dtype.kind == "m":
         times = times / np.timedelta64(1, "s")
-    return Results(mus, arrays, points=_places(data, list(places)), times=times, missing=missing)
+    return mus, arrays, {"points": _places(data, list(places)), "times": times}
 
 
 def _places(data: Any, places: list[Any]) -> np.ndarray | None:

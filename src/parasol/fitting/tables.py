@@ -12,6 +12,8 @@ import numpy as np
 
 from parasol.errors import FileError, InputError
 
+Read = tuple[Any, dict[str, Any], dict[str, Any]]  # parameters, fields, and what else `Results` takes
+
 
 def read_table(path: Path) -> dict[str, np.ndarray]:
     """The columns of a table by name: numbers, or text where they are none."""

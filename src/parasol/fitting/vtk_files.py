@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from parasol.errors import FileError, InputError, NotInstalled
-from parasol.fitting.results import Results
-from parasol.fitting.tables import chosen, table_of
+from parasol.fitting.tables import Read, chosen, table_of
 from parasol.runtime.layout import AXES
 
 SUFFIXES = (".vtu", ".vtk", ".vtp", ".vts", ".vti", ".vtkhdf")
 _FILES = ("file", "filename", "path")  # what a column with the names of files is called
 
 
-def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None, missing: str) -> Results:
+def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) -> Read:
     """Results of one VTK file for each run."""
     try:
         import pyvista
@@ -55,9 +54,8 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None, 
             raise InputError(
                 "the files do not say their parameters. Give parameters=, a table with a row for each file."
             )
-    return Results(
-        mus, {n: _flat(np.array(rows), points) for n, rows in fields.items()}, points, cells, missing=missing
-    )
+    arrays = {name: _flat(np.array(rows), points) for name, rows in fields.items()}
+    return mus, arrays, {"points": points, "cells": cells}
 
 
 def _matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:

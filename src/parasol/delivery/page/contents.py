@@ -17,6 +17,7 @@ from parasol.errors import InputError
 from parasol.runtime.defects import Defects
 from parasol.runtime.description import ranges
 from parasol.runtime.distributions import largest_square
+from parasol.runtime.layout import Layout
 from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
@@ -25,6 +26,7 @@ _TEMPLATES = 100_000  # of them for what is not numbers
 _N_SAMPLES = 8  # functions to choose from
 _N_SLIDERS = 9  # modes of a function that can be moved
 _N_SEEN, _N_LIFTED = 128, 16  # parameters looked at beforehand, and fields of them
+_MOVED = 0.1  # of the size of the domain, by which the picture is moved at most
 _DIVERGING = 0.4  # how evenly values must lie about zero, as in other pictures
 
 
@@ -82,9 +84,23 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
     elif own is not None:
         operations = (*surrogate.features.operations, *own.program.operations)
         data["discretisation"]["map"] = map_program(operations, pack)
+    data["vector"] = _vector(layout, lifted)
     spans = [function.span for function in functions]
     data["reduced"], data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data
+
+
+def _vector(layout: Layout, fields: np.ndarray) -> dict[str, Any] | None:
+    """The first vector in the plane that the picture can be moved by, and by how many times, so that it can be seen."""
+    start = 0
+    for name, n in layout.vectors if layout.points is not None and layout.points.shape[1] == 2 else ():
+        largest = float(np.max(np.abs(fields[:, :, start : start + n]), initial=0.0))
+        if n == 2 and largest > 0 and layout.points is not None:
+            factor = _MOVED * float(np.max(np.ptp(layout.points, axis=0))) / largest
+            power = 10.0 ** np.floor(np.log10(factor))
+            return {"name": name, "first": start, "factor": power * max(k for k in (1, 2, 5) if k * power <= factor)}
+        start += n
+    return None
 
 
 def _quantities(surrogate: Surrogate, pack: Pack) -> dict[str, Any] | None:

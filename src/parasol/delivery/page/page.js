@@ -50,7 +50,8 @@
     answer = maths.answer(state.inputs, { which: state.which, time: state.time });
     const found = statistics(answer.values);
     range = state.locked || niceRange(found.low, found.high);
-    show(resized || view.dimension === 1);
+    if (model.vector) view.setShape(state.deformed ? [0, 1].map((k) => maths.field(answer.coefficients, model.vector.first + k, state.time)) : null, model.vector.factor);
+    show(resized || view.dimension === 1 || Boolean(model.vector));
     tell(found);
     timings.push(performance.now() - start);
   }
@@ -59,7 +60,7 @@
     // axes and marks stay as they are while only the field moves
     view.setField(answer.values, range, { map: mapName(), lines: state.lines ? Geometry.ticks(...range, 12).step : 0 });
     view.draw();
-    if (over) view.drawOver(state.probe && state.probe.at);
+    if (over) view.drawOver(state.probe && view.seen(state.probe));
     drawBar($("bar"));
   }
 
@@ -252,6 +253,7 @@
       items.push(select("colours", "map", [["auto", "automatic"], ["sequential", "dark to light"], ["diverging", "about zero"]], "auto", (v) => { state.map = v; }));
       items.push(tick("contour lines", "lines", (on) => { state.lines = on; }));
     }
+    if (model.vector) items.push(tick(`moved by ${model.vector.name}, × ${words(model.vector.factor)}`, "deformed", (on) => { state.deformed = on; }));
     items.push(tick("lock the range", "lock", (on) => { state.locked = on ? range : null; }));
     const parts = [make("h2", {}, "View"), make("div", { class: "options" }, ...items)];
     if (view.dimension === 3) parts.push(...buildSlice(select));
@@ -285,7 +287,7 @@
   // ---- the picture under the pointer --------------------------------------------------------------------------------
   function point(x, y) {
     state.probe = view.pick(x, y);
-    view.drawOver(state.probe && state.probe.at);
+    view.drawOver(state.probe && view.seen(state.probe));
     tellProbe();
   }
 
@@ -389,7 +391,7 @@
   $("field").addEventListener("webglcontextlost", () => complain("The browser has taken the graphics away from this page. Load it again to see the field."));
   repaint();
   window.parasol = {
-    model, state, timings, repaint, picture,
+    model, state, timings, repaint, picture, view,
     answer: (inputs, options) => {
       const found = maths.answer(inputs, options);
       return { ...found, values: Array.from(found.values), coefficients: Array.from(found.coefficients), mu: Array.from(found.mu) };

@@ -76,6 +76,11 @@ const Paint = (() => {
       gl.vertexAttribPointer(place, size, gl.FLOAT, false, 0, 0);
     }
 
+    function setPositions(made, positions) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, made.positions);
+      gl.bufferSubData(gl.ARRAY_BUFFER, 0, positions);
+    }
+
     function setValues(made, values) {
       gl.bindBuffer(gl.ARRAY_BUFFER, made.values);
       gl.bufferSubData(gl.ARRAY_BUFFER, 0, values);
@@ -116,7 +121,7 @@ const Paint = (() => {
       gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
     }
 
-    return { mesh, setValues, clear, draw, remove, finish };
+    return { mesh, setPositions, setValues, clear, draw, remove, finish };
   }
 
   function program(gl, vertex, fragment) {

@@ -20,6 +20,7 @@ const View = (() => {
     const locate = dimension === 2 ? Geometry.locator(points, cells) : null;
     const scene = paint ? { body: paint.mesh(unit, Uint32Array.from(dimension === 2 ? cells : mesh.rim.data)), section: null } : null;
     const camera = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
+    let shape = unit, mover = null; // where the corners are shown, and what finds them there
     let slice = { axis: -1, height: 0 }, section = null, values = null, look = null, size = { width: 1, height: 1, dense: 1 };
 
     // ---- what is shown ----------------------------------------------------------------------------------------------
@@ -60,11 +61,33 @@ const View = (() => {
       paint.setValues(scene.section, cutValues);
     }
 
+    function setShape(parts, factor) {
+      // the plane moved by a vector field at the nodes times a factor; null: as it is
+      if (dimension !== 2 || corners > mesh.n_nodes || (!parts && shape === unit)) return;
+      shape = parts ? unit.slice() : unit;
+      for (let i = 0; parts && i < corners; i++) for (let k = 0; k < 2; k++) shape[3 * i + k] += (factor * parts[k][owner[i]]) / half;
+      mover = null;
+      if (paint) paint.setPositions(scene.body, shape);
+    }
+
+    function seen({ at, parts }) {
+      // where a point of the body is shown
+      return shape === unit ? at : [0, 1].map((k) => middle[k] + half * parts.reduce((sum, [i, w]) => sum + w * shape[3 * i + k], 0));
+    }
+
+    function moved(x, y) {
+      // the point of the body that is shown at (x, y)
+      const now = (_, j) => middle[j % 2] + half * shape[3 * (j >> 1) + (j % 2)];
+      mover = mover || Geometry.locator(Float64Array.from({ length: 2 * corners }, now), cells);
+      const found = mover(x, y), parts = found && found.corners.map((i, k) => [i, found.weights[k]]);
+      return found && { at: [0, 1].map((k) => parts.reduce((sum, [i, w]) => sum + w * points[2 * i + k], 0)), parts };
+    }
+
     function frame() {
       // pixels per unit and the middle of the picture, in CSS pixels
       if (dimension === 3) return { scale: (camera.zoom * Math.min(size.width, size.height)) / 2 / (reach * 1.04), x: size.width / 2, y: size.height / 2 };
       const width = size.width - MARGIN.left - MARGIN.right, height = size.height - MARGIN.top - MARGIN.bottom;
-      return { scale: Math.min(width / 2 / box[0], height / 2 / box[1]), x: MARGIN.left + width / 2, y: MARGIN.top + height / 2 };
+      return { scale: Math.min(width / 2 / box[0], height / 2 / box[1]) / (shape === unit ? 1 : 1.2), x: MARGIN.left + width / 2, y: MARGIN.top + height / 2 };
     }
 
     function turn() {
@@ -128,8 +151,8 @@ const View = (() => {
       for (let e = 0; e < rim.length; e += 2) {
         const a = rim[e], b = rim[e + 1];
         if (!inside(a) || !inside(b)) continue;
-        g.moveTo(x + scale * unit[3 * a], y - scale * unit[3 * a + 1]);
-        g.lineTo(x + scale * unit[3 * b], y - scale * unit[3 * b + 1]);
+        g.moveTo(x + scale * shape[3 * a], y - scale * shape[3 * a + 1]);
+        g.lineTo(x + scale * shape[3 * b], y - scale * shape[3 * b + 1]);
       }
       g.stroke();
       g.lineWidth = 1;
@@ -197,7 +220,8 @@ const View = (() => {
       // {at: coordinates, parts: [node, weight] pairs} under a point of the picture, or null
       if (dimension === 1) return look ? nearPoint(curveFrame().back(px)) : null;
       const { scale, x, y } = frame(), u = (px - x) / scale, v = (y - py) / scale;
-      return dimension === 2 ? nearPoint(middle[0] + u * half, middle[1] + v * half) : hit(u, v);
+      if (dimension === 3) return hit(u, v);
+      return (shape === unit ? nearPoint : moved)(middle[0] + u * half, middle[1] + v * half);
     }
 
     function nearPoint(x, y) {
@@ -235,7 +259,7 @@ const View = (() => {
       return parts.reduce((sum, [node, weight]) => sum + weight * values[node], 0);
     }
 
-    return { camera, resize, setSlice, setField, draw, drawOver, pick, valueAt, nearPoint, finish: () => paint && paint.finish(),
+    return { camera, resize, setSlice, setShape, seen, setField, draw, drawOver, pick, valueAt, nearPoint, finish: () => paint && paint.finish(),
       dimension, works: dimension === 1 || paint !== null, bounds: [lower, upper] };
   }
 
