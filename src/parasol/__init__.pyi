@@ -24,6 +24,7 @@ from parasol.fitting.fit import calibrate as calibrate
 from parasol.fitting.fit import fit as fit
 from parasol.fitting.reading import read_results as read_results
 from parasol.fitting.results import Results as Results
+from parasol.learning.adding import suggest as suggest
 from parasol.learning.nodes import discretisation_error as discretisation_error
 from parasol.learning.run import learn as learn
 from parasol.learning.run import plan as plan

@@ -22,6 +22,7 @@ from parasol.fitting.layouts import layout_of
 from parasol.fitting.maps import Recipe, fit_map, predictions
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.recipes import recipe_named
+from parasol.fitting.results import Results
 from parasol.fitting.units import field_errors, field_labels, warn_of_fields
 from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
@@ -29,7 +30,7 @@ from parasol.pde.text import problem_words
 from parasol.reduction.nonlinear import NonlinearReducedModel
 from parasol.reduction.products import root_of
 from parasol.reduction.sampling import sample
-from parasol.reduction.snapshots import Snapshots
+from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
@@ -231,12 +232,15 @@ class Accuracy:
 
 
 def accuracy(
-    surrogate: Surrogate, truth: Snapshots, *, fields: ArrayLike | None = None, weights: Weights | None = None
+    surrogate: Surrogate, truth: Snapshots | Results, *, fields: ArrayLike | None = None, weights: Weights | None = None
 ) -> Accuracy:
-    """Measure a surrogate on snapshots it has not seen, a chunk at a time; of `fields`, as in `fit_snapshots`, the worst.
+    """Measure a surrogate on snapshots or results it has not seen; of several fields, `fields` as in `fit_snapshots`, the worst.
 
     `weights` (n_values,) make all fields about 1 in size; left out, they are those of the basis.
     """
+    if isinstance(truth, Results):
+        results = truth.of_parameters(replace(surrogate.parameters, solved=()))
+        truth, fields = as_snapshots(results.mus, results.values), results.units if fields is None else fields
     _check_snapshots(truth, "truth")
     labels = field_labels(fields, surrogate.basis.n_values)
     weights = surrogate.basis.weights if weights is None else weights

@@ -94,6 +94,32 @@ class Results:
         names = ", ".join(self.parameters) or f"{self.mus.shape[1]} parameters"
         return f"<Results of {len(self)} runs at ({names}): {parts}>"
 
+    def __add__(self, other: Results) -> Results:
+        """These runs and others of the same program, on the same mesh.
+
+        >>> runs = Results({"a": [1.0]}, {"tip": [2.0]})
+        >>> runs + Results({"a": [3.0]}, {"tip": [4.0]})
+        <Results of 2 runs at (a): tip>
+        """
+        if not isinstance(other, Results):
+            return NotImplemented
+        for name in ("parameters", "components", "points", "cells", "times", "weights", "labels"):
+            mine, its = getattr(self, name), getattr(other, name)
+            if not (mine is its or (np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its)):
+                raise InputError(f"the runs cannot be joined: they differ in their {name}.")
+        if set(self.scalars) != set(other.scalars) or (self.groups is None) != (other.groups is None):
+            raise InputError("the runs cannot be joined: they differ in their quantities or groups.")
+        same = copy(self)
+        joined: dict[str, Any] = {"mus": np.concatenate([self.mus, other.mus])}
+        for name in ("fields", "scalars"):
+            mine, its = getattr(self, name), getattr(other, name)
+            joined[name] = {key: np.concatenate([mine[key], its[key]]) for key in mine}
+        if self.groups is not None:
+            joined["groups"] = np.concatenate([self.groups, other.groups])
+        for name, value in joined.items():
+            object.__setattr__(same, name, value)
+        return same
+
     def of_parameters(self, space: ParameterSpace) -> Results:
         """The same results with the columns of the space, in its order; columns without names are taken for these."""
         wanted = space.names
@@ -164,7 +190,7 @@ class Results:
         counts = tuple((name, len(names)) for name, names in self.components.items())
         return counts if any(n > 1 for _, n in counts) else ()
 
-    @cached_property
+    @property
     def values(self) -> np.ndarray:
         """All fields as rows (n, n_values): times slowest, then components, then nodes."""
         n, times = len(self), () if self.times is None else (len(self.times),)
@@ -200,7 +226,7 @@ class Results:
     def _all_weights(self, given: Any) -> np.ndarray:
         """Weights of all values (n_values,), from those of the nodes."""
         weights = check_finite(check_shape(given, (None,), "weights"), "weights")
-        n_values = len(self.values[0])
+        n_values = self.layout.n_times * len(self.layout.names) * self.n_nodes
         if len(weights) not in (self.n_nodes, n_values):
             raise InputError(f"there are {len(weights)} weights for {self.n_nodes} nodes. Give one for each.")
         if np.any(weights <= 0):

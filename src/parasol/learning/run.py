@@ -18,6 +18,7 @@ from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
+from parasol.learning.adding import Origin
 from parasol.learning.estimates import with_discretisation
 from parasol.learning.linear import check_box, learn_linear, n_solves
 from parasol.learning.nodes import Discretised
@@ -292,6 +293,7 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     progress = request.stage("fitting a network to the data")
     options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
     surrogate = fit_results(results, recipe or "best", **options)
+    surrogate = replace(surrogate, origin=Origin(results, request.tolerance, recipe, request.rng))
     conformal = surrogate.conformal
     bound = max(_largest(part, request.rng) for part in (surrogate, surrogate.scalars) if part is not None)
     level = None if conformal is None or not conformal.drawn else conformal.level

@@ -130,6 +130,36 @@ class Snapshots:
                 chunk = part.load()
                 yield replace(chunk, solutions=chunk.solutions[rows], hidden=chunk.hidden[rows])
 
+    def __add__(self, other: Snapshots) -> Snapshots:
+        """These and others of the same problem, in memory.
+
+        >>> (as_snapshots([[1.0]], [[3.0, 4.0]]) + as_snapshots([[2.0]], [[6.0, 8.0]])).solutions.shape
+        (2, 2)
+        """
+        if not isinstance(other, Snapshots):
+            return NotImplemented
+        shapes = [(s.mus.shape[1], s.n_values, s.hidden.shape[1]) for s in (self, other)]
+        if shapes[0] != shapes[1]:
+            raise InputError(
+                f"{shapes[0][1]} values at {shapes[0][0]} parameters and {shapes[1][1]} values at {shapes[1][0]} do not "
+                "belong together."
+            )
+        if self.fingerprint != other.fingerprint and not any(s._is_data for s in (self, other)):
+            raise InputError("these are solutions of two different problems, by their fingerprints.")
+        arrays = [np.concatenate([getattr(s, name) for s in (self, other)]) for name in ("mus", "solutions", "hidden")]
+        joined = as_snapshots(arrays[0], arrays[1], hidden=arrays[2])
+        same = self.fingerprint == other.fingerprint
+        return replace(
+            joined,
+            failures=self.failures + other.failures,
+            fingerprint=self.fingerprint if same else joined.fingerprint,
+        )
+
+    @property
+    def _is_data(self) -> bool:
+        """Whether the fingerprint is that of the values, not that of a solver."""
+        return self.fingerprint == content_hash([self.mus, self.solutions, self.hidden])
+
     def between(self, start: int, stop: int) -> Snapshots:
         """Some consecutive ones, without copying or reading any.
 

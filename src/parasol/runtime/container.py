@@ -57,7 +57,7 @@ _TYPES = ("<f4", "<f8", "<i4", "<i8", "|b1")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no dates: the same object gives the same bytes
 # what does not go into a file, and what stands there instead after loading
 _LEFT_OUT: dict[str, dict[str, Any]] = {
-    "Surrogate": {"solver": None, "facts": {}},  # facts stand at the head of the manifest
+    "Surrogate": {"solver": None, "origin": None, "facts": {}},  # facts stand at the head of the manifest
     "Layout": {"domain": None},
     "ReducedModel": {"model": None},
 }

@@ -70,6 +70,7 @@ class Surrogate:
     parts: CalibratedParts | None = field(default=None, metadata={"optional": True})
     # of quantities that are no functionals of the field: maxima, norms, what somebody's program printed
     scalars: Surrogate | None = field(default=None, metadata={"optional": True})
+    origin: Any | None = None  # data it was learned from, to which more can be added; not part of a file
 
     def __post_init__(self):
         kinds = {
@@ -423,6 +424,10 @@ class Surrogate:
         """From parameters to the logarithm of the error to be expected, folded."""
         assert self.difficulty is not None
         return Program((*self.features.operations, *self.difficulty.program.operations)).folded()
+
+    def updated(self, more: Any) -> Surrogate:
+        """The surrogate learned again, from the results it was learned from and `more` of them."""
+        return borrowed("updated")(self, more)
 
     def restricted(
         self, *, nodes: ArrayLike | None = None, points: ArrayLike | None = None, times: ArrayLike | None = None

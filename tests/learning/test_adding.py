@@ -1,0 +1,98 @@
+"""More data: joined, learned again, and where they should come from."""
+
+import numpy as np
+import pytest
+
+import parasol as ps
+
+X = np.linspace(0, 1, 11)
+
+
+def runs(a, b):
+    return ps.Results(
+        {"a": a, "b": b}, {"u": np.exp(-np.multiply.outer(a, X)) * b[:, None], "sum": a + b}, points=X[:, None]
+    )
+
+
+def drawn(n, seed):
+    return np.random.default_rng(seed).uniform([1, 1], [3, 2], (n, 2)).T
+
+
+@pytest.fixture(scope="module")
+def few():
+    box = {"a": (1, 3), "b": (1, 2)}
+    return ps.learn(data=runs(*drawn(60, 0)), tolerance=1e-4, parameters=box, recipe="polynomial")
+
+
+def test_more_data_are_learned_with_those_there_were(few, tmp_path):
+    a, b = drawn(200, 1)
+    more = few.updated(ps.Results({"b": b, "a": a}, {"sum": a + b, "u": runs(a, b).fields["u"]}, points=X[:, None]))
+    assert more.parameters == few.parameters
+    assert more.conformal.n_calibration > few.conformal.n_calibration
+    truth = runs(*drawn(100, 2))
+    errors = [ps.accuracy(s, truth).errors for s in (few, more)]
+    assert np.median(errors[1]) < 0.5 * np.median(errors[0])
+    loaded = ps.load(ps.save(few, tmp_path / "few.parasol"))
+    assert loaded.origin is None
+    with pytest.raises(ps.ParasolError, match="a file does not hold them"):
+        loaded.updated(truth)
+    with pytest.raises(ps.ParasolError, match=r"Give ps\.Results"):
+        few.updated((a, b))
+
+
+def test_runs_of_another_kind_are_not_joined(few):
+    a, b = drawn(10, 1)
+    whole = runs(a, b)
+    for other in (
+        ps.Results({"a": a, "b": b}, {"u": whole.fields["u"], "sum": a}, points=2 * X[:, None]),
+        ps.Results({"a": a, "b": b}, {"u": whole.fields["u"]}, points=X[:, None]),
+        ps.Results({"a": a, "c": b}, {"u": whole.fields["u"], "sum": a}, points=X[:, None]),
+    ):
+        with pytest.raises(ps.ParasolError, match="cannot be joined"):
+            _ = whole + other
+    assert len(whole + whole) == 20
+
+
+def test_snapshots_are_joined_if_they_belong_together():
+    one, two = (ps.reduction.as_snapshots([[k]], [[k, 2.0]]) for k in (1.0, 2.0))
+    both = one + two
+    assert np.array_equal(both.mus, [[1.0], [2.0]])
+    assert np.array_equal(both.solutions, [[1.0, 2.0], [2.0, 2.0]])
+    with pytest.raises(ps.ParasolError, match="do not belong together"):
+        _ = one + ps.reduction.as_snapshots([[1.0]], [[1.0]])
+    line, curve = (lambda mu: np.array([mu[0], 1.0])), (lambda mu: np.array([mu[0] ** 2, 1.0]))
+    solved = [ps.solve_many(solver, [[1.0], [2.0]], fingerprint=name) for solver, name in ((line, "a"), (curve, "b"))]
+    with pytest.raises(ps.ParasolError, match="two different problems"):
+        _ = solved[0] + solved[1]
+    assert len(solved[0] + ps.solve_many(line, [[3.0]], fingerprint="a")) == 3
+
+
+def test_the_next_runs_are_far_from_those_there_are():
+    a = np.concatenate([np.linspace(1, 2, 40), [3.0]])
+    data = ps.Results({"a": a}, {"u": np.exp(-np.multiply.outer(a, X))}, points=X[:, None])
+    surrogate = ps.learn(data=data, tolerance=0.5, recipe="polynomial")
+    found = ps.suggest(surrogate, 3)[:, 0]
+    assert found[0] == pytest.approx(2.5, abs=0.01)
+    assert sorted(found[1:]) == pytest.approx([2.25, 2.75], abs=0.02)
+    box = {"a": (1, 3), "n": ps.Choice(1, 2)}
+    table = {"a": np.tile(a, 2), "n": np.repeat([1, 2], 41)}
+    both = ps.Results(table, np.multiply.outer(table["a"] * table["n"], X), groups=range(82))
+    chosen = ps.suggest(ps.learn(data=both, tolerance=0.5, parameters=box, recipe="polynomial"), 4)
+    assert set(chosen[:, 1]) == {1.0, 2.0}
+
+
+def test_where_errors_follow_the_parameters_they_count():
+    """Few samples: the fits that leave one out differ where the function is steep."""
+    a = np.linspace(-1, 1, 21) + 0.01 * np.random.default_rng(0).random(21)
+    data = ps.Results({"a": a}, {"u": np.arctan(np.multiply.outer(30 * a, [1.0, 2.0]))})
+    with pytest.warns(ps.ParasolWarning):
+        surrogate = ps.learn(data=data, tolerance=1e-3, recipe="gaussian process")
+    assert surrogate.jackknife is not None
+    assert np.all(np.abs(ps.suggest(surrogate, 3)) < 0.5)
+
+
+def test_what_a_file_does_not_say_is_asked_for(few, tmp_path):
+    loaded = ps.load(ps.save(few, tmp_path / "few.parasol"))
+    with pytest.raises(ps.ParasolError, match="data=results"):
+        ps.suggest(loaded, 2)
+    assert np.array_equal(ps.suggest(loaded, 2, data=runs(*drawn(60, 0))), ps.suggest(few, 2))
