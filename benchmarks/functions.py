@@ -9,9 +9,13 @@ import jax
 import numpy as np
 
 from parasol.delivery.functions import as_jax
-from parasol.runtime import Basis, Features, Layout, ParameterSpace, Program, StoredMap, Surrogate
+from parasol.runtime.basis import Basis
+from parasol.runtime.features import Features
+from parasol.runtime.layout import Layout
 from parasol.runtime.operations import Activation, Affine
-from parasol.runtime.parameters import ParameterRange
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.program import Program, StoredMap
+from parasol.runtime.surrogate import Surrogate
 
 jax.config.update("jax_enable_x64", True)
 N_NODES, N_MODES, WIDTH = 1036, 17, 500
