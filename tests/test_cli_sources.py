@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -60,6 +61,19 @@ def test_matrices_are_learned_and_checked(there):
     assert json.loads(result.stdout)["method"] == "full solves where the estimated error is largest"
 
 
+def test_a_model_in_a_file_is_solved(there):
+    result = run("solve", "mine.py:bar", "a=1", "k=1", "--json", "-", "--quiet")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["problem"] == "bar"
+    laplace = 2 * np.eye(40) - np.eye(40, k=1) - np.eye(40, k=-1)
+    exact = np.linalg.solve(laplace + np.eye(40) / 40, np.ones(40))
+    assert found["fields"]["u"]["maximum"] == pytest.approx(exact.max(), rel=1e-10)
+    result = run("solve", "mine.py:bar", "--out", "u.csv")
+    assert result.exit_code == 2
+    assert "files need points=" in result.stderr.replace("\n", " ")
+
+
 def test_a_solver_of_one_s_own_is_learned_and_checked(there):
     words = ("--tolerance", "1e-2", "--recipe", "polynomial", "--out", "wave.parasol")
     result = run("learn", "mine.py:wave", *words)
@@ -74,10 +88,7 @@ def test_a_solver_of_one_s_own_is_learned_and_checked(there):
         (("learn", "mine.py:T"), "has no problem named 'T'. It has: bar, other, wave."),
         (("learn", "mine.py:bar", "--total"), "total=True needs the equation"),
         (("learn", "mine.py:bar", "--nodes", "50"), "Give one: a model has its nodes."),
-        (
-            ("solve", "mine.py:bar"),
-            "'mine.py:bar' is of the class AffineModel: this needs an equation. Give a ps.Problem.",
-        ),
+        (("solve", "mine.py:bar", "--nodes", "50"), "--nodes is for equations, but a model has its nodes."),
         (("solve", "mine.py:wave", "a=1"), "this needs an equation"),
         (("theorem", "mine.py:bar", "--modes", "2"), "this needs an equation"),
     ],

@@ -22,6 +22,8 @@ from parasol.fitting.data import fit_snapshots as fit_snapshots
 from parasol.fitting.fit import accuracy as accuracy
 from parasol.fitting.fit import calibrate as calibrate
 from parasol.fitting.fit import fit as fit
+from parasol.fitting.reading import read_results as read_results
+from parasol.fitting.results import Results as Results
 from parasol.learning.nodes import discretisation_error as discretisation_error
 from parasol.learning.run import learn as learn
 from parasol.learning.run import plan as plan
@@ -63,6 +65,7 @@ from parasol.report.figures import draw as draw
 from parasol.report.verify import verify as verify
 from parasol.runtime.files import load as load
 from parasol.runtime.files import save as save
+from parasol.runtime.parameters import Choice as Choice
 from parasol.runtime.random_fields import SphereField as SphereField
 from parasol.runtime.surrogate import Surrogate as Surrogate
 from parasol.space.geometry.curves import Curve as Curve

@@ -430,3 +430,44 @@ def test_a_page_for_helmholtz_is_small_and_whole(helmholtz, tmp_path):
     assert page._repr_html_().startswith("<iframe sandbox")
     assert page.html.count("</script>") == 2
     assert script_text("</script>") == '"\\u003c/script\\u003e"'
+
+
+def test_a_surrogate_of_results_with_quantities_of_any_kind(show):
+    """Own cells, two fields of different units, a maximum with a map of its own: values and calibrated bounds as in Python."""
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0.5, 2, 150), rng.uniform(0, 1, 150)
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]])
+    x, y = points.T
+    fields = {
+        "u": 1e-4 * a[:, None] * np.exp(-np.outer(b, x)),
+        "stress": 3e8 * (1 + a[:, None] * x - np.outer(b, y**2)),
+    }
+    wanted = {"largest": lambda run: run["stress"].max(), "sum of u": np.r_[np.ones(5), np.zeros(5)]}
+    cells = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]]
+    results = ps.Results({"a": a, "b": b}, fields, points, cells, quantities=wanted)
+    surrogate = ps.learn(data=results, tolerance=1e-2, recipe="gaussian process")
+    tab = show(surrogate)
+    found = ask(tab, [1.2, 0.4], which=1)
+    answer = surrogate(a=1.2, b=0.4)
+    assert found["values"] == pytest.approx(answer["stress"].tolist(), rel=1e-5)
+    assert [q["name"] for q in found["quantities"]] == ["sum of u", "largest"]
+    for q in found["quantities"]:
+        assert q["value"] == pytest.approx(answer.quantities[q["name"]], rel=1e-9)
+        assert q["bound"] == pytest.approx(answer.quantity_bounds[q["name"]], rel=1e-6)
+        assert q["bound"] < 0.01 * abs(q["value"])
+    assert "largest" in tab.inner_text("#quantities")
+
+
+def test_a_parameter_with_choices_is_chosen_from_a_list(show):
+    rng = np.random.default_rng(0)
+    a, material = rng.uniform(1, 2, 120), rng.choice(["steel", "brass", "wood"], 120)
+    size = np.array([{"steel": 1.0, "brass": 2.0, "wood": 5.0}[m] for m in material])
+    results = ps.Results({"a": a, "material": material}, (a * size)[:, None] * np.linspace(0, 1, 7))
+    box = {"a": (1, 2), "material": ps.Choice("steel", "brass", "wood")}
+    surrogate = ps.learn(data=results, tolerance=0.1, parameters=box, recipe="gaussian process")
+    tab = show(surrogate)
+    tab.select_option("#p-material", label="wood")
+    shown = tab.evaluate("() => window.parasol.state.inputs")
+    assert shown[1] == 2.0
+    found = ask(tab, shown)
+    assert found["values"] == pytest.approx(surrogate(shown).values.tolist(), rel=1e-5, abs=1e-6)

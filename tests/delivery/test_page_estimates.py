@@ -250,3 +250,23 @@ def test_bounds_from_few_samples_are_pythons(show):
         # the page's modes are in single precision, and what that costs belongs to the bound
         assert 0 <= found["relative"] - surrogate(mu).bound < 1e-5
     assert "90 % probability" in tab.inner_text("#error")
+
+
+@pytest.mark.parametrize("with_map", [True, False])
+def test_factors_that_were_fitted_are_computed_in_the_page(show, with_map):
+    """operator(mu) is a function: the factors of its sum are polynomials, which the page runs like maps."""
+    n = np.arange(12)
+    points, cells = np.column_stack([n // 2, n % 2]), np.column_stack([n[:-2], n[1:-1], n[2:]])  # a strip
+    chain = 2 * np.eye(12) - np.eye(12, k=1) - np.eye(12, k=-1)
+    model = ps.AffineModel(
+        lambda mu: np.exp(2 * mu[0] * points[:, :1] / 5) * chain + np.diag(mu[1] ** (n / 4)),
+        lambda mu: np.cos(mu[1] * n / 3),
+        parameters={"a": (0.0, 1.0), "b": (0.5, 2.0)},
+        points=points,
+        cells=cells,
+        quantities={"sum": np.ones(12)},
+    )
+    surrogate = ps.learn(model, 1e-1, recipe="polynomial")
+    surrogate = surrogate if with_map else surrogate_without_map(surrogate.reduced)
+    answer = check_same(show(surrogate), surrogate, model.sample(5, rng=3), close=1e-6)
+    assert set(answer.bound_kind) == {"probable"}

@@ -519,9 +519,9 @@ def test_data_instead_of_a_solver(tmp_path):
     np.savez(tmp_path / "other.npz", mus=mus)
     (tmp_path / "text.npz").write_text("no numbers")
     for data, message in (
-        (tmp_path / "other.npz", "no array 'solutions'"),
+        (tmp_path / "other.npz", "there are no fields"),
         (tmp_path / "text.npz", "cannot be read"),
-        (tmp_path / "none.npz", "there is no data"),
+        (tmp_path / "none.npz", "there are no results"),
         (3, "a pair"),
     ):
         with pytest.raises(ps.ParasolError, match=message):

@@ -15,6 +15,7 @@ from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.products import MatrixProduct
 
 N = 12  # cells along each side
+(A_,) = ps.parameters(a=(0.5, 2.0))
 
 
 def grid(n=N):
@@ -216,6 +217,32 @@ def test_fields_at_places_of_their_own():
     assert answer.bound <= 1e-6
 
 
+def test_fields_at_places_among_values_that_were_eliminated():
+    """Two functions, point after point, of which the values on the boundary are gone: against the whole vector by hand."""
+    points, cells, left, right, _, load, free = halves()
+    n, (a,) = len(points), ps.parameters(a=(0.5, 2.0))
+    kept = np.sort(np.concatenate([2 * free, 2 * free + 1]))
+    both = [sparse.kron(m, np.diag([1.0, 3.0])).tocsr()[kept][:, kept] for m in (left, right)]
+    places = {"p": 2 * np.arange(n), "q": 2 * np.arange(n) + 1}
+    options = {"points": points, "cells": cells, "free": kept, "fields": places}
+    model = ps.AffineModel({1: both[0], a: both[1]}, {1: np.repeat(load, 2)[kept]}, **options)
+    fields = model.solve([0.7]).fields
+    assert fields["p"] == pytest.approx(dense([1.0, 0.7]), abs=1e-12)
+    assert fields["q"] == pytest.approx(dense([1.0, 0.7]) / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("operators", "loads", "options", "words"),
+    [
+        ({1: np.eye(2), -A_: np.eye(2)}, {1: np.ones(2)}, {}, "(A1 - a A2) u = f1"),
+        ([(A_, np.eye(2))], {-2 * A_: np.ones(2), 1: np.ones(2)}, {}, "a A1 u = -2 a f1 + f2"),
+        ({A_**2 + 1: np.eye(2)}, {1: np.ones(2)}, {"mass": np.eye(2), "times": [0, 1]}, "M1 u' + (a^2 + 1) A1 u = f1"),
+    ],
+)
+def test_equations_are_written_as_people_write_them(operators, loads, options, words):
+    assert ps.AffineModel(operators, loads, **options).problem.equation == words
+
+
 def test_without_points_there_is_a_vector_and_nothing_to_draw(tmp_path):
     a, b = ps.parameters(a=(1.0, 2.0), b=(0.0, 1.0))
     rng = np.random.default_rng(0)
@@ -225,7 +252,7 @@ def test_without_points_there_is_a_vector_and_nothing_to_draw(tmp_path):
     mu = np.array([1.3, 0.6])
     exact = np.linalg.solve(base + (1.3 * 0.6 + 0.1) * np.eye(30), np.exp(1.3) * np.ones(30))
     assert np.linalg.norm(surrogate(mu).values - exact) <= surrogate(mu).bound * np.linalg.norm(exact)
-    assert "A1 + (a*b) A2 + A3" in surrogate.facts["equation"]
+    assert "A1 + a b A2 + A3" in surrogate.facts["equation"]
     ps.explore(surrogate, tmp_path / "bare.html")  # values in a row
 
 
@@ -376,6 +403,17 @@ SQUARE = {"points": np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]]), "cells": [[0, 
         ({A: EYE}, ONE, {"mass": EYE, "damping": EYE, "order": 1, "times": [0, 1]}, "with damping"),
         ({A: EYE}, ONE, {"damping": EYE}, "Give mass="),
         ({A: EYE}, ONE, {"solver": "cholmod"}, "solver"),
+        ({A: EYE, sympy.I * A: EYE}, ONE, {}, r"theta I\*A is complex"),
+        ({A: EYE, sympy.sqrt(B): EYE}, ONE, {}, r"theta sqrt\(B\) is nan at B=-"),
+        ({A: EYE, 1 / (B - 0.3): EYE}, ONE, {}, r"divides by zero where B - 0.3 = 0"),
+        ({A: EYE}, {sympy.log(B): np.ones(4)}, {}, r"loads: the theta log\(B\) is nan"),
+        ({A: EYE}, ONE, {"mass": EYE, "times": [0, 1], "initial": {1 / B: np.ones(4)}}, "initial: the theta 1/B"),
+        ({A: EYE}, {1 / (ps.time() - 1): np.ones(4)}, {"mass": EYE, "times": [0, 1]}, "is -?inf at t=1"),
+        ({A: EYE}, ONE, {"mass": 0 * EYE, "times": [0, 1]}, "mass matrix is zero"),
+        ({A: EYE}, ONE, {"mass": EYE, "times": [0, 1], "integrator": "euler"}, "integrator='euler' is unknown"),
+        ({A: EYE}, ONE, {"integrator": "sbdf2"}, "integrator= is for problems in time"),
+        ({A: EYE, sympy.Symbol("A"): EYE}, ONE, {}, r"\(A,\) = ps.parameters\(A="),
+        ({A: np.eye(2)}, {1: np.ones(2)}, SQUARE | {"free": [1, 1], "fields": {"u": [0, 1, 2, 3]}}, "different whole"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_line(operators, loads, options, words):

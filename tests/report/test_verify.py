@@ -203,7 +203,10 @@ def test_factors_symmetry_and_products_are_looked_at():
     )
     wind = LAPLACE + sparse.diags_array([0.1 * np.ones(N - 1)], offsets=(1,), shape=(N, N))
     assert texts(ps.AffineModel({a: wind, k: EYE}, {1: np.ones(N)})) == []  # meant
-    found = texts(ps.AffineModel({a: LAPLACE, 1 / k: EYE}, {1: np.ones(N)}), "error")
+    (x,) = ps.coordinates("x")
+    u = ps.unknown("u", x)
+    line = ps.Problem(ps.Box(0.0, 1.0), ps.Eq(-a * u.diff(x, 2) + u / k, 1), ps.Dirichlet(0))
+    found = texts(ps.discretize(line, ps.scatter(line.domain, n_nodes=60)), "error")
     assert any("the factor 1/k of a matrix has no finite value at a=" in text for text in found)
     indefinite = sparse.csr_array(np.ones((N, N)) + 0.5 * np.eye(N) - 2.0 * np.diag(np.ones(N) * (np.arange(N) > 99)))
     indefinite = indefinite + sparse.csr_array(([3.0, 3.0], ([0, 1], [1, 0])), shape=(N, N))

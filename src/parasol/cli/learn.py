@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,7 +48,13 @@ def learn(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Learn from data instead: an .npz with mus and solutions, or a store."),
+        typer.Option(
+            metavar="FILES", help="Learn from results instead: a .csv, .npz, .h5 or .nc, 'case_*.vtu', or a store."
+        ),
+    ] = None,
+    parameters: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Of the results: a .csv with a row for each run, or names of columns, a,k."),
     ] = None,
     proof: Annotated[
         bool,
@@ -70,6 +76,8 @@ def learn(
 
     [dim]parasol learn my_equation.py --store runs/mine --seconds 600 --out mine.parasol[/dim]
 
+    [dim]parasol learn --data 'case_*.vtu' --parameters params.csv --out plate.parasol[/dim]
+
     PROBLEM may also be a model in a file, such as a ps.AffineModel, or a solver of one's own: an object with solve(mu) and
     parameters. Chooses nodes, full solves, modes and network; stops when the error is met on parameters nobody has seen. Exit status:
     0 met, 3 not met within the solves or the time allowed (the best model is written all the same), 2 wrong input,
@@ -86,6 +94,8 @@ def learn(
         raise InputError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
     if proof and data is not None:
         raise InputError("data prove nothing: --proof needs an equation. Leave one of --proof and --data out.")
+    if parameters is not None and data is None:
+        raise InputError("--parameters says what the results in --data are results of. Give --data too.")
     check_json(json_file)
     if not dry_run:
         check_place(out, None)
@@ -100,7 +110,8 @@ def learn(
                 found = plan(declared, **wish, progress=stage)
                 facts, rows = found.facts(), found.rows()
             else:
-                limits = {"solves": solves, "seconds": seconds, "data": data, "jobs": jobs, "recipe": recipe}
+                results = None if data is None else _results(data, parameters)
+                limits = {"solves": solves, "seconds": seconds, "data": results, "jobs": jobs, "recipe": recipe}
                 surrogate = learn_surrogate(declared, **wish, **limits, proof=proof, progress=stage)
                 stage("writing the model")
                 path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
@@ -116,6 +127,16 @@ def learn(
         raise typer.Exit(_ELSEWHERE)
     if surrogate is not None and not surrogate.provenance.met:
         raise typer.Exit(_NOT_MET)
+
+
+def _results(data: str, parameters: str | None) -> Any:
+    """What --data and --parameters name: results where there is a table of parameters, else what `learn` reads."""
+    from parasol.fitting.reading import read_results
+
+    if parameters is None:
+        return data
+    is_table = Path(parameters).expanduser().is_file() or parameters.endswith((".csv", ".tsv", ".txt"))
+    return read_results(data, parameters if is_table else [name.strip() for name in parameters.split(",")])
 
 
 def _count_solves(store: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -32,22 +33,37 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but wa
 
 def assignments(values: list[str]) -> dict[str, float]:
     """Numbers by name, from words such as a=0.9."""
-    from math import isfinite, nan
+    return numbers(texts(values))
+
+
+def numbers(given: Mapping[str, str], known: Collection[str] = ()) -> dict[str, Any]:
+    """Numbers by name; words stay where they are values of a parameter that is `known` to have such."""
+    from math import isfinite
 
     from parasol.errors import InputError
 
-    out: dict[str, float] = {}
+    out: dict[str, Any] = {}
+    for name, value in given.items():
+        try:
+            out[name] = float(value)
+        except ValueError:
+            out[name] = value
+        if not (name in known if isinstance(out[name], str) else isfinite(out[name])):
+            text = f"{name}={value}"
+            raise InputError(f"{text!r} does not give a finite number. Write it like {name}=0.9.")
+    return out
+
+
+def texts(values: list[str]) -> dict[str, str]:
+    """Texts by name, from words such as a=0.9."""
+    from parasol.errors import InputError
+
+    out: dict[str, str] = {}
     for text in values:
         name, sign, value = text.partition("=")
         if not (sign and name.strip()):
             raise InputError(f"{text!r} is not an assignment. Write parameters as name=value, like a=0.9.")
-        try:
-            number = float(value)
-        except ValueError:
-            number = nan
-        if not isfinite(number):
-            raise InputError(f"{text!r} does not give a finite number. Write it like {name}=0.9.")
         if name in out:
             raise InputError(f"parameter {name!r} is given twice. Give it once.")
-        out[name] = number
+        out[name] = value
     return out

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parasol.cli.options import JsonFile, Model, Quiet, Values, assignments
+from parasol.cli.options import JsonFile, Model, Quiet, Values, numbers, texts
 from parasol.cli.terminal import one_line_warnings, stages, tell
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
@@ -66,7 +66,7 @@ def predict(
     from parasol.report.answers import AnswerReport
     from parasol.runtime.files import load
 
-    given = assignments(values or [])
+    given = texts(values or [])
     targets = None
     if out or json_file not in (None, "-"):  # an answer on the screen needs NumPy alone
         from parasol.report.outputs import answer_outputs, write_outputs
@@ -75,7 +75,8 @@ def predict(
     with one_line_warnings() as said, stages(quiet) as stage:
         stage("reading the model")
         surrogate = load(model)
-        asked = _asked(surrogate, given, mus, seed)
+        named = numbers(given, [p.name for p in surrogate.parameters.scalars if p.labels])
+        asked = _asked(surrogate, named, mus, seed)
         surrogate = _restricted(surrogate, points, times)
         if targets is not None:
             targets.check_surrogate(surrogate)
@@ -92,7 +93,7 @@ def predict(
     tell(data, "-" if json_file == "-" else None, quiet, rows.items(), wrote=() if targets is None else targets.paths)
 
 
-def _asked(surrogate: Surrogate, given: dict[str, float], mus: str | None, seed: int) -> np.ndarray:
+def _asked(surrogate: Surrogate, given: dict[str, Any], mus: str | None, seed: int) -> np.ndarray:
     """One parameter vector by names, or many from a file."""
     from parasol.delivery.inputs import named_vector, read_table
     from parasol.errors import InputError

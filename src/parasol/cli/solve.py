@@ -85,8 +85,12 @@ def solve(
     .csv, .npy: one row per node, in time per stored time and node: t, x, y, u.
     .npz: arrays points, times and, by name, each unknown (times, nodes).
     .vtkhdf: for ParaView. .gif, or .mp4 with ffmpeg: up to 101 stored times.
+    PROBLEM may also be a model in a file, path/to/file.py:name, such as a ps.AffineModel.
     """
+    from parasol.errors import InputError
     from parasol.pde.catalogue import load_problem
+    from parasol.pde.model import Model
+    from parasol.pde.problem import Settings
     from parasol.report.outputs import solve_outputs, write_outputs
     from parasol.report.solutions import SolveReport
 
@@ -96,14 +100,21 @@ def solve(
         check_place(path, None)
     with one_line_warnings() as said, stages(quiet) as stage:
         stage("reading the problem")
-        declared = load_problem(problem)
+        found = load_problem(problem, model=True)
+        declared = found.problem if isinstance(found, Model) else found
         _check_parameters(declared, given)
         targets.check_problem(declared)
         in_time = _in_time(declared, times=times, step=step, tolerance=tolerance, integrator=integrator)
-        counts = {"n_nodes": nodes, "n_boundary": boundary_nodes, "stencil_size": stencil}
-        settings = _settings(declared, preset, **counts, method=method, degree=degree, kernel=kernel, neumann=neumann)
+        counts = {"nodes": nodes, "boundary_nodes": boundary_nodes, "stencil": stencil}
+        chosen = {**counts, "method": method, "degree": degree, "kernel": kernel, "neumann": neumann}
         start = time.perf_counter()
-        model = _discretised(declared, settings, solver, seed, stage)
+        if isinstance(found, Model):
+            model, settings = _as_it_is(found, solver, preset=preset, **chosen), Settings()
+            if model.nodes is None and (targets.fields or targets.nodes):
+                raise InputError("files need points= and cells= in ps.AffineModel: this model has none. Use --json.")
+        else:
+            settings = _settings(found, preset, **chosen)
+            model = _discretised(found, settings, solver, seed, stage)
         seconds = time.perf_counter() - start
         fraction = stage("solving")
         if declared.time is not None:
@@ -134,6 +145,20 @@ def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, se
     return discretize(problem, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
 
 
+def _as_it_is(model: Model, solver: str | None, **options) -> Model:
+    """A model of the user's own, which has its nodes already."""
+    from copy import copy
+
+    from parasol.errors import InputError
+
+    for name in _chosen(**options):
+        raise InputError(f"--{name.replace('_', '-')} is for equations, but a model has its nodes. Leave it out.")
+    if solver is not None:
+        model = copy(model)  # its class may be made by other arguments than it has fields
+        object.__setattr__(model, "solver", solver)
+    return model
+
+
 def _check_parameters(problem: PdeProblem, given: dict[str, float]) -> None:
     """Refuse wrong parameters before anything expensive begins."""
     from parasol.errors import InputError
@@ -143,7 +168,16 @@ def _check_parameters(problem: PdeProblem, given: dict[str, float]) -> None:
     problem.parameters.vector(given)
 
 
-def _settings(problem: PdeProblem, preset: str | None, *, kernel: str | None, **options) -> Settings:
+def _settings(
+    problem: PdeProblem,
+    preset: str | None,
+    *,
+    kernel: str | None,
+    nodes: int | None,
+    boundary_nodes: int | None,
+    stencil: int | None,
+    **options,
+) -> Settings:
     """The preset, or none, with what the single options say instead."""
     from dataclasses import replace
 
@@ -155,6 +189,7 @@ def _settings(problem: PdeProblem, preset: str | None, *, kernel: str | None, **
         known = ", ".join(problem.settings) or "none"
         raise InputError(f"preset {preset!r} is unknown for this problem. It has: {known}.")
     base = problem.settings.get("default", Settings()) if preset is None else problem.settings[preset]
+    options |= {"n_nodes": nodes, "n_boundary": boundary_nodes, "stencil_size": stencil}
     return replace(base, **_chosen(**options, kernel=None if kernel is None else kernel_from_text(kernel)))
 
 

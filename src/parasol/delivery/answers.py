@@ -156,7 +156,7 @@ class Answering:
 
 
 def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
-    surrogate, layout = answer.surrogate, answer.surrogate.layout
+    layout = answer.surrogate.layout
     values = answer.values.reshape(*answer.values.shape[:-1], layout.n_times, len(layout.names), -1)
     arrays = {"mu" if answer.single else "mus": answer.mus[0] if answer.single else answer.mus}
     if layout.points is not None:
@@ -172,7 +172,7 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
     for i, name in enumerate(layout.names):
         field = values[..., i, :] if layout.times is not None else values[..., 0, i, :]
         arrays[free_name(name, arrays)] = field
-    for name, found in answer.quantities.items() if surrogate.quantities is not None else ():
+    for name, found in answer.quantities.items():
         plain = name.replace("/", " per ")  # a slash would make a folder of it in the file
         arrays[free_name(f"quantity: {plain}", arrays)] = np.asarray(found)
         known = [("bound", answer.quantity_bounds), ("estimate", answer.quantity_estimates)] if bounds else []

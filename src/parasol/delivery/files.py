@@ -43,7 +43,7 @@ def write_field(solution: Solution | Evolution, path: str | Path) -> Path:
 def table_of(solution: Solution | Evolution) -> tuple[list[str], np.ndarray]:
     """Names and columns: the time where there is one, coordinates, unknowns; time slowest."""
     problem, points = solution.model.problem, solution.model.nodes.points
-    names, columns = [*map(str, problem.coordinates), *problem.names], [points]
+    names, columns = [*map(str, problem.coordinates), *solution.fields], [points]
     times = _times(solution)
     if times is not None:
         names = [str(problem.time), *names]

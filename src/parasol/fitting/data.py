@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
+from numpy.lib.recfunctions import unstructured_to_structured
 from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_progress, check_shape
@@ -17,10 +18,12 @@ from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
 from parasol.fitting.groups import drawn_at_random, group_labels
 from parasol.fitting.jackknife import Samples, with_jackknife
 from parasol.fitting.maps import Recipe
+from parasol.fitting.results import Results
 from parasol.fitting.units import field_labels, field_weights, warn_of_units
 from parasol.reduction.pod import pod
 from parasol.reduction.snapshots import as_snapshots
 from parasol.runtime.conformal import conformal_bound
+from parasol.runtime.layout import Layout
 from parasol.runtime.parameters import ParameterSpace, named_columns
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.surrogate import Surrogate
@@ -36,6 +39,7 @@ class AboutData(TypedDict, total=False):
     quantities: Mapping[str, Any] | None
     groups: Any
     fields: Any
+    layout: Layout
 
 
 def fit_snapshots(
@@ -60,7 +64,8 @@ def fit_snapshots(
     estimate. None keeps none. Where too few would be left to learn from, all are, and fits that leave one out at a time give
     the bound: n samples allow a level of n / (n + 1) at most (see `Jackknife`). Rows that belong together, the times of one trajectory for instance, have equal labels in
     `groups` (n_samples,): whole groups are kept aside, and the bound holds for all rows of a new group at the level.
-    `quantities` names what is wanted of a solution: weights (n_values,) each.
+    `quantities` names what is wanted of a solution: weights (n_values,) each, or of the values at one time. A `layout` says
+    where and when the values are; `Results` makes it.
 
     Values of different units, displacements and stresses for instance, have labels in `fields` (n_values,), equal in
     values of one field; solutions (n_samples, n_nodes, n_fields) need none. Each field is then scaled by its root mean
@@ -78,7 +83,9 @@ def fit_snapshots(
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     parameters = _within_samples(parameters, mus)
-    group = None if level is None else group_labels(mus, about.get("groups"))
+    group = (
+        None if level is None else group_labels(mus, about.get("groups"), [bool(p.choices) for p in parameters.scalars])
+    )
     aside = np.zeros(len(mus), dtype=bool)
     if group is not None and level is not None:
         n_groups = int(group.max()) + 1
@@ -92,11 +99,12 @@ def fit_snapshots(
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
     labels = Labels(mus[~aside], basis.project(solutions[~aside]))
     surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
-    rows = []
+    surrogate = replace(surrogate, layout=(layout := about.get("layout", Layout())))
+    rows = None
     if quantities:
-        rows = [check_shape(w, (basis.n_values,), f"weights of the quantity {n!r}") for n, w in quantities.items()]
-        wanted = quantities_of(tuple(quantities), np.array(rows), basis.modes, weights)
-        surrogate = replace(surrogate, quantities=wanted)
+        n_here = basis.n_values // layout.n_times
+        rows = np.array([check_shape(w, (n_here,), f"weights of the quantity {n!r}") for n, w in quantities.items()])
+        surrogate = replace(surrogate, quantities=quantities_of(tuple(quantities), rows, basis.modes, weights))
     if group is None or level is None:
         return surrogate
     if not aside.any():
@@ -110,8 +118,46 @@ def fit_snapshots(
     np.maximum.at(worst, group[aside], errors)
     drawn = drawn_at_random(mus, parameters, group)
     conformal = conformal_bound(worst[np.unique(group[aside])], level=level, drawn=drawn)
-    wanted = np.array(rows) if quantities else None
-    return with_parts(replace(surrogate, conformal=conformal), held_out, wanted, level=level, group=group[aside])
+    parts: dict[str, Any] = {"level": level, "group": group[aside]}
+    if fields is not None and len(layout.fields) == fields.max() + 1:
+        parts |= {"labels": fields, "weights": weights}
+    return with_parts(replace(surrogate, conformal=conformal), held_out, rows, **parts)
+
+
+def fit_results(
+    results: Results,
+    recipe: str | Recipe = "best",
+    *,
+    tolerance: float | None = None,
+    ranges: Mapping[str, tuple] | None = None,
+    level: float | None = 0.95,
+    rng: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Surrogate:
+    """A surrogate of results, as `fit_snapshots` makes it of arrays; it knows where and when their values are.
+
+    Quantities that are no functionals of the fields have a map and bounds of their own, from the same runs.
+    """
+    results.check_numbers()
+    mus: Any = results.mus
+    if results.parameters:
+        mus = unstructured_to_structured(results.mus, names=list(results.parameters))
+    about: dict[str, Any] = {"tolerance": tolerance, "ranges": ranges, "level": level, "rng": rng}
+    about["groups"] = results.groups
+    scalars = None
+    if results.scalars:
+        layout = Layout(names=tuple(results.scalars), times=results.times)
+        # times slowest: (n, times, quantities)
+        values = np.stack(list(results.scalars.values()), axis=-1).reshape(len(results), -1)
+        units = np.tile(np.arange(len(layout.names)), layout.n_times) if len(layout.names) > 1 else None
+        wanted = dict(zip(layout.names, np.eye(len(layout.names)), strict=True))
+        scalars = fit_snapshots(mus, values, recipe, **about, fields=units, quantities=wanted, layout=layout)
+    if not results.fields:
+        assert scalars is not None
+        return scalars
+    about |= {"weights": results.weights, "fields": results.units, "quantities": results.functionals}
+    surrogate = fit_snapshots(mus, results.values, recipe, progress=progress, **about, layout=results.layout)
+    return replace(surrogate, scalars=scalars)
 
 
 def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mapping[str, tuple] | None]:

@@ -33,7 +33,7 @@ from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.features import Features, features_of
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterRange, ParameterSpace, parameter_space
 from parasol.runtime.products import MatrixProduct, Weights, first_part
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import quantities_of
@@ -342,16 +342,11 @@ def space_of(mus: np.ndarray, ranges: Mapping[str, tuple] | None = None) -> Para
     """The box of parameters named by `ranges`, or that the data span."""
     n = mus.shape[1]
     if ranges is not None:
-        if not isinstance(ranges, Mapping) or not all(isinstance(r, tuple | list) for r in ranges.values()):
+        if not isinstance(ranges, Mapping):
             raise InputError(f"ranges must name the parameters, like {{'a': (0.1, 4.0)}}, got {ranges!r}.")
         if len(ranges) != n:
             raise InputError(f"ranges names {len(ranges)} parameters, mus has {n} columns. Name each column once.")
-        return ParameterSpace(
-            tuple(
-                ParameterRange(name, *given[:2], scale=given[2] if len(given) > 2 else "linear")
-                for name, given in ranges.items()
-            )
-        )
+        return parameter_space(ranges)
     low, high = mus.min(axis=0), mus.max(axis=0)
     if np.any(low == high):
         column = int(np.argmax(low == high))

@@ -6,6 +6,7 @@ A level of probability holds for new groups, not for new rows of groups that wer
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,12 +16,12 @@ from parasol.runtime.parameters import ParameterSpace
 _CHANCE = 1e-6  # that random samples are taken for a design
 
 
-def group_labels(mus: np.ndarray, groups=None) -> np.ndarray | None:
+def group_labels(mus: np.ndarray, groups=None, choices: Sequence[bool] = ()) -> np.ndarray | None:
     """A whole number (n_samples,) for each row, equal in rows that belong together; None of a lattice.
 
     Without `groups` every row stands for itself, unless rows repeat in all but exactly one column (the times of one
     trajectory): these are groups. Where several columns can be left out so, the rows are a lattice, chosen by nobody at
-    random, and no level can be calibrated with them.
+    random, and no level can be calibrated with them. Columns that are `choices` repeat by chance and tell nothing.
 
     >>> group_labels(np.array([[1.0, 0.0], [1.0, 0.5], [2.0, 0.0], [2.0, 0.25]]), ["a", "a", "b", "b"])
     array([0, 0, 1, 1])
@@ -32,6 +33,8 @@ def group_labels(mus: np.ndarray, groups=None) -> np.ndarray | None:
         return np.unique(groups, return_inverse=True)[1]
     repeated = []
     for column in range(mus.shape[1] if mus.shape[1] > 1 else 0):
+        if choices and all(np.delete(choices, column)):
+            continue
         labels = np.unique(np.delete(mus, column, axis=1), axis=0, return_inverse=True)[1].ravel()
         if 2 * (labels.max() + 1) <= len(mus):
             repeated.append((column, labels))

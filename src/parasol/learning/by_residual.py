@@ -22,7 +22,7 @@ from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.reduction.solvers import Solver, unwrapped
 from parasol.runtime.basis import Basis
 from parasol.runtime.features import Features, features_of
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.program import StoredMap
 
 _MODES = 0.01  # part of the tolerance left by the modes of all solves together
@@ -177,7 +177,7 @@ def _interpolated(
     """The small systems as a map of the parameters: of a few kinds of maps the one with the least distance."""
     _, sizes, parts = np.linalg.svd(systems, full_matrices=False)
     parts = parts[sizes > _LEAST * sizes[0]]
-    plain = ParameterSpace(tuple(ParameterRange(s.name, s.low, s.high) for s in space.scalars))
+    plain = ParameterSpace(tuple(replace(s, scale="linear") for s in space.scalars))
     tried: list[tuple[float, ResidualReducedModel]] = []
     # matrices are most often polynomials in the parameters themselves; logarithms are for other ones
     for own, wide in ((plain, False), (space, True)):

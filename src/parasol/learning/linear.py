@@ -276,6 +276,11 @@ def _remarks(basis: _Basis, tolerance: float, fresh: np.ndarray) -> tuple[str, .
     """What a user would want to know about the problem: parameters without effect, modes that a tolerance would take."""
     reduced, found = basis.steering, basis.found
     some, out = fresh[:_N_COMPARED], []
+    if reduced.operator_theta.fitted is not None:
+        out.append(
+            f"operator(mu) is a sum of {reduced.operator_theta.n_terms} matrices fitted to samples, right to "
+            f"{reduced.interpolation_error:.1e} at parameters it was not fitted to; bounds allow for that, and prove nothing"
+        )
     c = reduced.coefficients(some)
     size = np.linalg.norm(c, axis=1)
     for i, parameter in enumerate(reduced.parameters.scalars):

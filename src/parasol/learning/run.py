@@ -13,7 +13,7 @@ import numpy as np
 
 from parasol.checks import check_count
 from parasol.errors import InputError, NoCertificate, ParasolError, ParasolWarning, SolveFailed
-from parasol.fitting.data import fit_snapshots
+from parasol.fitting.data import fit_results
 from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.recipes import recipe_named
@@ -280,34 +280,32 @@ def _from_solves(
 
 
 def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
-    mus, solutions = read_data(data)
     space, ranges = request.parameters, None
     if space is None:
         space = getattr(request.problem, "parameters", None)
     if space is not None:
         space = parameter_space(space)
+    results = read_data(data, None if space is None else space.names)
     if isinstance(space, ParameterSpace) and not space.functions:
-        mus = np.asarray(space.ordered(mus), dtype=float)
-        if mus.ndim != 2 or mus.shape[1] != len(space.scalars):
-            raise InputError(
-                f"the parameters of the data have the shape {mus.shape}, expected (n_samples, {len(space.scalars)}): "
-                f"{', '.join(space.names)}."
-            )
-        ranges = {p.name: (p.low, p.high, p.scale) for p in space.scalars}
+        results = results.of_parameters(space)
+        ranges = {p.name: p for p in space.scalars}
     progress = request.stage("fitting a network to the data")
     options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
-    surrogate = fit_snapshots(mus, solutions, recipe or "best", **options)
+    surrogate = fit_results(results, recipe or "best", **options)
     conformal = surrogate.conformal
-    bound = float("inf") if conformal is None else conformal.quantile
-    if surrogate.jackknife is not None:  # it differs from parameter to parameter
-        bound = float(
-            np.max(surrogate.certify(sample(surrogate.parameters.answered, _N_LOOKED, rng=request.rng)).relative)
-        )
+    bound = max(_largest(part, request.rng) for part in (surrogate, surrogate.scalars) if part is not None)
     level = None if conformal is None or not conformal.drawn else conformal.level
     met = bound <= request.tolerance and (level is None or level >= LEVEL)
     limit = "" if met else "level" if bound <= request.tolerance or conformal is None else "map"
     evidence = Evidence(level=level)
-    return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence)
+    return Outcome(surrogate, met, bound, limit, (Step(len(results), error=bound),), evidence)
+
+
+def _largest(surrogate: Surrogate, rng: int) -> float:
+    """The bound of relative errors that a calibration gave; infinite without one."""
+    if surrogate.jackknife is not None:  # it differs from parameter to parameter
+        return float(np.max(surrogate.certify(sample(surrogate.parameters.answered, _N_LOOKED, rng=rng)).relative))
+    return float("inf") if surrogate.conformal is None else surrogate.conformal.quantile
 
 
 # ---- the report -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,17 @@ from parasol import __version__
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
 from parasol.errors import FileError, InputError
+from parasol.fitting.reading import read_results
+from parasol.fitting.results import Results
 from parasol.learning.nodes import Discretised, discretize_on
 from parasol.learning.report import Comparison
 from parasol.pde.by_elements import by_elements_again, mesh_facts
 from parasol.pde.problem import Problem, Settings
 from parasol.reduction.snapshots import open_snapshots
-from parasol.reduction.store import read_manifest
-from parasol.runtime.parameters import named_columns
+from parasol.reduction.store import is_store, read_manifest
 from parasol.space.nodes import Nodes
 
-Data = tuple[Any, ArrayLike] | str | os.PathLike[str]  # (mus, solutions), or where they are
+Data = Results | tuple[Any, ArrayLike] | str | os.PathLike[str]  # or (mus, solutions), or where they are
 _ARRAYS = ("points", "normals", "part", "on_part", "spacing", "part_normals")
 
 
@@ -82,27 +84,25 @@ def stored_nodes(store: str | os.PathLike[str], problem: Problem, key: NodesKey)
     return Discretised(model, about["error"], history, about["refined"], about["seconds"], limit=limit)
 
 
-def read_data(data: Data) -> tuple[Any, np.ndarray]:
-    """(mus, solutions) as given, or from an .npz file with these names, or from a store of snapshots.
-
-    Where the columns of mus have names, in a data frame or in a store, it comes as a table with these.
-    """
+def read_data(data: Data, parameters: Sequence[str] | None = None) -> Results:
+    """Results as given, (mus, solutions), a store of snapshots, or what `read_results` reads, with these parameters."""
+    if isinstance(data, Results):
+        return data
     if isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
-        if not path.exists():
-            raise FileError(f"there is no data at {str(data)!r}. Give an .npz with mus and solutions, or a store.")
-        if path.is_dir():
+        if is_store(path):
             snapshots, names = open_snapshots(path), read_manifest(path.absolute()).parameters
-            if len(names) != snapshots.mus.shape[1]:  # functions, or a solver that names nothing
-                return snapshots.mus, snapshots.solutions
-            return unstructured_to_structured(snapshots.mus, names=list(names)), snapshots.solutions
-        held = _read(path, ("mus", "solutions"))
-        return held["mus"], held["solutions"]
+            named = len(names) == snapshots.mus.shape[1]  # not functions, nor a solver that names nothing
+            mus = unstructured_to_structured(snapshots.mus, names=list(names)) if named else snapshots.mus
+            return Results(mus, snapshots.solutions)
+        return read_results(data, parameters)
     try:
         mus, solutions = data
     except (TypeError, ValueError):
-        raise InputError("data must be a pair (mus, solutions), an .npz file with these names, or a store.") from None
-    return mus if named_columns(mus) is not None else np.asarray(mus), np.asarray(solutions)
+        raise InputError(
+            "data must be ps.Results, a pair (mus, solutions), a file that ps.read_results reads, or a store."
+        ) from None
+    return Results(mus, solutions)
 
 
 def _read(path: Path, names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, np.ndarray]:

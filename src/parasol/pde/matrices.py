@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,12 +17,14 @@ from parasol.errors import InputError
 from parasol.pde.equation import Time
 from parasol.pde.inputs import Inputs
 from parasol.pde.layout import FieldLayout
+from parasol.pde.matrix_functions import GivenFunctions
 from parasol.pde.matrix_terms import AffineState, Given, nodes_of, placing, read_mesh, read_places, read_times
 from parasol.pde.model import Model
 from parasol.pde.moments import Moments
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.sparse_direct import BACKENDS
+from parasol.pde.transient import INTEGRATORS
 from parasol.runtime.layout import AXES
 from parasol.runtime.products import Weights
 from parasol.space.interpolation import weights_in_cells
@@ -37,6 +39,7 @@ class MatrixProblem:
     names: tuple[str, ...]
     name: str = ""
     equation: str = ""
+    affine: bool = True  # not where operator(mu) is a function
     quantities: tuple[str, ...] = ()
     dimension: int = 0
     time: Time | None = None
@@ -44,7 +47,6 @@ class MatrixProblem:
     time_order: int = 0
     # what the statement of a problem has, and matrices have not
     linear: ClassVar[bool] = True
-    affine: ClassVar[bool] = True
     exact: ClassVar[None] = None
     forms: ClassVar[tuple] = ()
     all_forms: ClassVar[tuple] = ()
@@ -94,7 +96,12 @@ class AffineModel(Model):
     quadrilaterals, corners first. The vector u holds the values at the points, function after function where `fields`
     names several. Where constrained values were eliminated, `free` numbers those that are left; the others are zero.
     For other orders, such as point after point, and unknowns that belong to no point, `fields` maps each name to the places
-    (n_points,) of its values in u, −1 for a value that is zero (of scikit-fem's vector elements: `basis.nodal_dofs[0]`).
+    (n_points,) of its values in u, −1 for a value that is zero (of scikit-fem's vector elements: `basis.nodal_dofs[0]`);
+    with `free`, in the vector before values were eliminated.
+
+    Where A depends on μ in other ways, give functions: `operator(mu)` returns the matrix, `load(mu)` the vector (or one vector
+    for all μ), and `parameters` are ranges by name in the order of mu, {"a": (0.1, 4.0), "k": (1, 10, "log")}. Full solves use
+    the functions as they are; for reduced models a sum Σ θ_q(μ) A_q is fitted to samples, so that nothing is proven then.
 
     In time, M u' + A u = f with `mass`, or M u'' + C u' + A u = f with `damping` (or `order=2`): matrices, or mappings from
     θ to matrices. `times` are those to store, the first is that of the `initial` state: a vector, a mapping from θ to
@@ -105,6 +112,9 @@ class AffineModel(Model):
     >>> model = AffineModel({1: np.eye(2), a: np.diag([1.0, 0.0])}, {1: np.array([2.0, 3.0])})
     >>> model.solve([1.0]).values, model.solve([3.0]).values
     (array([1., 3.]), array([0.5, 3. ]))
+    >>> model = AffineModel(lambda mu: np.diag([np.exp(mu[0]), 1.0]), np.ones(2), parameters={"a": (0.0, 1.0)})
+    >>> model.solve([0.0]).values
+    array([1., 1.])
     """
 
     points: np.ndarray | None
@@ -116,9 +126,10 @@ class AffineModel(Model):
 
     def __init__(
         self,
-        operators: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
-        loads: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+        operators: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | Callable[[np.ndarray], Any],
+        loads: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | Callable[[np.ndarray], Any] | ArrayLike,
         *,
+        parameters: Any = None,
         points: ArrayLike | None = None,
         cells: ArrayLike | None = None,
         free: ArrayLike | None = None,
@@ -135,18 +146,13 @@ class AffineModel(Model):
         name: str = "",
         solver: str = "superlu",
     ):
-        given = Given.read(operators, loads, mass, damping, order, initial, product, quantities or {})
+        moving = {"mass": mass, "damping": damping, "order": order, "initial": initial}
+        given = _read(operators, loads, parameters, product, quantities or {}, times=times, **moving)
         where, found = read_mesh(points, cells)
-        names = (fields,) if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)
-        if not all(isinstance(one, str) and one for one in names) or not 0 < len(names) == len(set(names)):
-            raise InputError(f"fields must name functions, each by a name of its own, got {fields!r}.")
+        names = _names(fields)
         places, equation = None, given.equation
         if isinstance(fields, Mapping):
-            if free is not None:
-                raise InputError(
-                    "both free= and places in fields= are given. Give one: a place of -1 is a value of zero."
-                )
-            places = {one: read_places(at, given.n, where, one) for one, at in fields.items()}
+            places = {one: read_places(at, given.n, where, one, free) for one, at in fields.items()}
         elif free is not None:
             given = given.on_all(placing(free, given.n, where, len(names)))
         elif where is not None and given.n != len(names) * len(where):
@@ -155,6 +161,10 @@ class AffineModel(Model):
                 "with free= which are left, or with fields={name: places} where they stand."
             )
         space, when = ParameterSpace(given.symbols), read_times(times, bool(given.in_time))
+        given.check_thetas(when)
+        for option, value in (("step", step), ("integrator", integrator)):
+            if value is not None and when is None:
+                raise InputError(f"{option}= is for problems in time. Give mass= too, or leave it out.")
         own = (names[0],) if places is not None else names
         problem = MatrixProblem(
             parameters=space,
@@ -162,6 +172,7 @@ class AffineModel(Model):
             names=own,
             name=name,
             equation=equation,
+            affine=not callable(operators),
             quantities=tuple(given.rows.names),
             dimension=0 if where is None else where.shape[1],
             time=None if when is None else given.time,
@@ -177,7 +188,7 @@ class AffineModel(Model):
             "terms": given.terms(positions, Inputs(space, given.symbols, (), None), problem.time),  # type: ignore[arg-type]
             "solver": check_choice(solver, BACKENDS, "solver"),
             "step": None if step is None else check_positive(step, "step"),
-            "integrator": integrator,
+            "integrator": None if integrator is None else check_choice(integrator, INTEGRATORS, "integrator"),
             "elements": None,
             "points": where,
             "cells": found,
@@ -191,6 +202,7 @@ class AffineModel(Model):
 
     def __repr__(self) -> str:
         terms = f"{len(self.terms.operator_thetas)} + {len(self.terms.load_thetas)} terms"
+        terms = terms if self.problem.affine else "operator(mu)"
         called = f" {self.problem.name}" if self.problem.name else ""
         return f"<AffineModel{called}: {self.n_unknowns} unknowns, {terms} in {self.parameters}>"
 
@@ -242,3 +254,26 @@ class AffineModel(Model):
         if self.points is None or self.cells is None:
             raise InputError("values between points need points= and cells=. Give them to ps.AffineModel.")
         return weights_in_cells(self.points, self.cells, points)
+
+
+def _read(
+    operators: Any, loads: Any, parameters: Any, product: Any, quantities: Any, *, times: Any, **moving: Any
+) -> Given:
+    """Matrices with their θ, or functions of mu; `moving` is what is for problems in time."""
+    if not callable(operators):
+        if parameters is not None:
+            raise InputError(
+                "the thetas say what the matrices depend on. Leave parameters= out: it is for operator(mu)."
+            )
+        return Given.read(operators, loads, **moving, product=product, quantities=quantities)
+    if times is not None or any(part is not None for part in moving.values()):
+        raise InputError("operator(mu) is for steady problems. In time, give matrices with their theta.")
+    return GivenFunctions.of(operators, loads, parameters, product, quantities)
+
+
+def _names(fields: Any) -> tuple[str, ...]:
+    """The names of the functions."""
+    names = (fields,) if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)
+    if not all(isinstance(one, str) and one for one in names) or not 0 < len(names) == len(set(names)):
+        raise InputError(f"fields must name functions, each by a name of its own, got {fields!r}.")
+    return names

@@ -16,7 +16,7 @@ from parasol.errors import InputError
 from parasol.expressions import Function, as_function, to_expression
 from parasol.pde.equation import Time
 from parasol.pde.inputs import Inputs
-from parasol.pde.parameters import Parameter
+from parasol.pde.parameters import Parameter, ParameterSpace
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.rows import Varying
 from parasol.pde.sparse_direct import Pattern, distances, positive_definite
@@ -28,6 +28,7 @@ from parasol.space.nodes import Nodes
 
 _SYMMETRIC = 1e-10  # relative to the largest entry
 _ROUNDING = 1e-14  # of the diagonal: a stiffness matrix without constraints is positive by rounding alone
+_N_TRIED = 400  # parameters at which each theta is looked at, half of them corners of the box
 _MOST_TERMS = 10_000  # a mapping with more is a vector by mistake
 
 
@@ -79,11 +80,11 @@ class Given:
         n = matrices[0][1].shape[0]
         in_time = _in_time(mass, damping, order, n)
         vectors = [
-            (theta, _vector(f, n, f"the vector of {theta}")) for theta, f in _terms(loads, "loads", bool(in_time))
+            (theta, as_vector(f, n, f"the vector of {theta}")) for theta, f in _terms(loads, "loads", bool(in_time))
         ]
         start = _start(initial, n, max((k for k, _, _ in in_time), default=0))
-        weights = None if product is None else _product(product, n)
-        out = cls(matrices, vectors, in_time, start, weights, _rows(quantities, n))
+        weights = None if product is None else read_product(product, n)
+        out = cls(matrices, vectors, in_time, start, weights, read_quantities(quantities, n))
         _ = out.symbols, out.time  # refused here
         return out
 
@@ -119,14 +120,34 @@ class Given:
         """The equation in letters: (A1 + a A2) u = f1."""
 
         def summed(letter: str, thetas: list[sympy.Expr]) -> str:
-            factors = [("" if theta == 1 else f"{theta} " if theta.is_Atom else f"({theta}) ") for theta in thetas]
-            return " + ".join(f"{factor}{letter}{i + 1}" for i, factor in enumerate(factors))
+            terms = [f"{_as_factor(theta)}{letter}{i + 1}" for i, theta in enumerate(thetas)]
+            joined = " + ".join(terms).replace("+ -", "- ")
+            return f"({joined})" if len(terms) > 1 and letter != "f" else joined
 
         order = max((k for k, _, _ in self.in_time), default=0)
         rates = [(k, [theta for own, theta, _ in self.in_time if own == k]) for k in (2, 1)]
-        moving = [f"({summed('M' if k == order else 'C', some)}) u{chr(39) * k} + " for k, some in rates if some]
+        moving = [f"{summed('M' if k == order else 'C', some)} u{chr(39) * k} + " for k, some in rates if some]
         left, right = summed("A", [theta for theta, _ in self.matrices]), summed("f", [t for t, _ in self.vectors])
-        return "".join([*moving, f"({left}) u = {right}"]).replace("**", "^")
+        return "".join([*moving, f"{left} u = {right}"])
+
+    def check_thetas(self, times: np.ndarray | None) -> None:
+        """Refuse a θ that is complex, or not finite somewhere in the box, and a mass that is zero there."""
+        space = ParameterSpace(self.symbols)
+        tried = np.random.default_rng(0).random((_N_TRIED, len(self.symbols)))
+        tried[: _N_TRIED // 2] = np.round(tried[: _N_TRIED // 2])  # corners
+        tried[-1] = 0.5
+        columns = [*space.from_unit(tried).T, np.resize(0.0 if times is None else times, _N_TRIED)]
+        symbols, order = [*self.symbols, self.time], len(self.start)
+        pairs = [("operators", theta) for theta, _ in self.matrices] + [("loads", theta) for theta, _ in self.vectors]
+        pairs += [("initial", theta) for part in self.start for theta, _ in part]
+        pairs += [("mass" if k == order else "damping", theta) for k, theta, _ in self.in_time]
+        for name, theta in pairs:
+            _check_theta(theta, name, symbols, columns)
+        mass = [(theta, a) for k, theta, a in self.in_time if k == order]
+        if mass and not any(a.nnz and theta != 0 for theta, a in mass):
+            raise InputError(
+                "the mass matrix is zero, so nothing changes in time. Leave mass= and times= out for a steady problem."
+            )
 
     def on_all(self, put: sparse.csr_array) -> Given:
         """The same for all values: those that were eliminated have rows that say that they are zero."""
@@ -189,6 +210,39 @@ class Given:
         )
 
 
+def _as_factor(theta: sympy.Expr) -> str:
+    """A factor as people write it before a letter: nothing for 1, -2 a for a product, brackets around a sum."""
+    text = str(theta).replace("**", "^").replace("*", " ")
+    return "" if theta == 1 else "-" if theta == -1 else f"({text}) " if theta.is_Add or "/" in text else f"{text} "
+
+
+def _check_theta(theta: sympy.Expr, name: str, symbols: list[Any], columns: list[np.ndarray]) -> None:
+    """Refuse a θ that is no finite real number at some of these parameters and times, or between two of them."""
+
+    def refuse(what: str, i: int) -> InputError:
+        at = ", ".join(f"{s}={c[i]:g}" for s, c in zip(symbols, columns, strict=True) if s in theta.free_symbols)
+        return InputError(f"{name}: the theta {theta} is {what} at {at}. Change it, or the ranges of its parameters.")
+
+    if theta.has(sympy.I):
+        raise InputError(f"{name}: the theta {theta} is complex. Give real and imaginary parts as two unknowns.")
+
+    def values(part: sympy.Expr) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(as_function(part, symbols)(*columns)), columns[0].shape)
+
+    found = values(theta)
+    wrong = np.flatnonzero(~np.isfinite(found) | (np.imag(found) != 0))
+    if len(wrong):
+        raise refuse(f"{found[wrong[0]]:g}", int(wrong[0]))
+    for power in theta.atoms(sympy.Pow):
+        if power.exp.is_negative and power.base.free_symbols:
+            base = values(power.base)
+            if np.min(base) < 0 < np.max(base):  # a root lies between, which samples seldom meet
+                raise InputError(
+                    f"{name}: the theta {theta} divides by zero where {power.base} = 0, which is in the box. Narrow the ranges."
+                )
+
+
 def _terms(given: Any, name: str, moves: bool = False) -> list[tuple[sympy.Expr, Any]]:
     """Pairs of a θ, as an expression, and what it multiplies; where it `moves` the time may be in it."""
     if not isinstance(given, Mapping | Iterable) or isinstance(given, np.ndarray | sparse.sparray | sparse.spmatrix):
@@ -201,7 +255,7 @@ def _terms(given: Any, name: str, moves: bool = False) -> list[tuple[sympy.Expr,
 
 def _square(given: Any, name: str) -> list[tuple[sympy.Expr, sparse.csr_array]]:
     """Pairs of a θ and a matrix, all of one size."""
-    found = [(theta, _matrix(a, f"the matrix of {theta} in {name}")) for theta, a in _terms(given, name)]
+    found = [(theta, as_matrix(a, f"the matrix of {theta} in {name}")) for theta, a in _terms(given, name)]
     for theta, a in found:
         if a.shape != found[0][1].shape:
             raise InputError(
@@ -241,7 +295,7 @@ def _start(initial: Any, n: int, order: int) -> list[list[tuple[sympy.Expr, np.n
     for given in parts:
         given = np.zeros(n) if given is None else given
         terms = _terms(given if isinstance(given, Mapping) else {1: given}, "initial")
-        out.append([(theta, _vector(u, n, f"the initial state of {theta}")) for theta, u in terms])
+        out.append([(theta, as_vector(u, n, f"the initial state of {theta}")) for theta, u in terms])
     return out
 
 
@@ -270,14 +324,16 @@ def _theta(given: Any, name: str, moves: bool) -> sympy.Expr:
     foreign = [s for s in theta.free_symbols if not isinstance(s, known)]
     if foreign:
         raise InputError(
-            f"{name}: the theta {theta} depends on {foreign[0]}, which is no parameter. Declare it with ps.parameters(...)."
+            f"{name}: the theta {theta} depends on {foreign[0]}, which is no parameter. Declare it with its range, like "
+            f"({foreign[0]},) = ps.parameters({foreign[0]}=(0.1, 1.0)), and use the symbol that this returns."
         )
     return theta
 
 
-def _matrix(given: Any, name: str) -> sparse.csr_array:
+def as_matrix(given: Any, name: str, *, zeros: bool = False) -> sparse.csr_array:
+    """A real square matrix in CSR form, its columns in order; stored `zeros` stay or go."""
     try:
-        out = sparse.csr_array(given)
+        out = sparse.csr_array(given, copy=True)
     except (TypeError, ValueError):
         raise InputError(f"{name} is a {type(given).__name__}. Give a sparse or dense matrix.") from None
     if out.ndim != 2 or out.shape[0] != out.shape[1] or not out.shape[0]:
@@ -287,22 +343,24 @@ def _matrix(given: Any, name: str) -> sparse.csr_array:
     out = out.astype(float)
     check_finite(out.data, name)
     out.sum_duplicates()
-    out.eliminate_zeros()
+    if not zeros:
+        out.eliminate_zeros()
     return out
 
 
-def _vector(given: Any, n: int, name: str) -> np.ndarray:
+def as_vector(given: Any, n: int, name: str) -> np.ndarray:
+    """A real vector (n,)."""
     dense = given.toarray().ravel() if sparse.issparse(given) else np.asarray(given)
     if dense.dtype.kind not in "fiub":
         raise InputError(f"{name} is of {dense.dtype}. Give real numbers.")
     return check_finite(check_shape(np.squeeze(dense) if dense.ndim == 2 else dense, (n,), name), name)
 
 
-def _product(given: Any, n: int) -> Weights:
+def read_product(given: Any, n: int) -> Weights:
     """Weights (n,) or a matrix."""
     if not sparse.issparse(given) and np.ndim(given) == 1:
         return check_weights(given, n)
-    matrix = _matrix(given, "the product")
+    matrix = as_matrix(given, "the product")
     if matrix.shape != (n, n):
         raise InputError(f"the product is {matrix.shape} for {n} unknowns.")
     gap = abs(matrix - matrix.T)
@@ -316,10 +374,11 @@ def _product(given: Any, n: int) -> Weights:
     return made
 
 
-def _rows(quantities: Mapping[str, ArrayLike], n: int) -> QuantityRows:
+def read_quantities(quantities: Mapping[str, ArrayLike], n: int) -> QuantityRows:
+    """Weights (n,) of quantities by name."""
     if not isinstance(quantities, Mapping):
         raise InputError(f'quantities must map names to weights, like {{"mean": w}}, got {type(quantities).__name__}.')
-    rows = [_vector(weights, n, f"the quantity {name!r}") for name, weights in quantities.items()]
+    rows = [as_vector(weights, n, f"the quantity {name!r}") for name, weights in quantities.items()]
     return QuantityRows(tuple(map(str, quantities)), np.array(rows).reshape(len(rows), n))
 
 
@@ -337,17 +396,38 @@ def read_mesh(points: ArrayLike | None, cells: ArrayLike | None) -> tuple[np.nda
     return where, None if cells is None else MeshDomain(where, np.asarray(cells)).cells
 
 
-def read_places(given: ArrayLike, n: int, where: np.ndarray | None, name: str) -> np.ndarray:
-    """Where in a vector of n unknowns the values at the points stand, −1 for a value that is zero."""
+def read_places(given: ArrayLike, n: int, where: np.ndarray | None, name: str, free: ArrayLike | None) -> np.ndarray:
+    """Where in a vector of n unknowns the values at the points stand, −1 for a value that is zero.
+
+    With `free` they are places among all unknowns, of which those are left.
+    """
     if where is None:
         raise InputError("fields={name: places} says where values at points stand. Give points= too.")
     at = np.asarray(given)
-    if at.shape != (len(where),) or at.dtype.kind not in "iu" or at.min() < -1 or at.max() >= n:
+    whole = at.shape == (len(where),) and at.dtype.kind in "iu" and at.min() >= -1
+    if not whole or (free is None and at.max() >= n):
+        most = f"to {n - 1}" if free is None else "on"
         raise InputError(
-            f"the places of {name!r} must be {len(where)} whole numbers from -1 to {n - 1}, one for each point, "
+            f"the places of {name!r} must be {len(where)} whole numbers from -1 {most}, one for each point, "
             f"got shape {at.shape} of {at.dtype}."
         )
-    return at.astype(np.int64)
+    return at.astype(np.int64) if free is None else placed_free(at.astype(np.int64), free, n, name)
+
+
+def placed_free(places: np.ndarray, free: ArrayLike, n: int, name: str) -> np.ndarray:
+    """Places among n unknowns that are left, from `places` among all of them: those that were eliminated are zero.
+
+    >>> placed_free(np.array([0, 1, 2, -1]), [1, 2], 2, "u")
+    array([-1,  0,  1, -1])
+    """
+    at = np.asarray(free)
+    if at.shape != (n,) or at.dtype.kind not in "iu" or at.min() < 0 or len(np.unique(at)) != n:
+        raise InputError(
+            f"free must be {n} different whole numbers from 0 on, one for each unknown, got shape {at.shape}."
+        )
+    left = np.full(max(int(places.max()), int(at.max())) + 2, -1)  # the last one is for places of -1
+    left[at] = np.arange(n)
+    return left[places]
 
 
 def placing(free: ArrayLike, n: int, where: np.ndarray | None, n_fields: int) -> sparse.csr_array:

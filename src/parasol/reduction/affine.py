@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import sympy
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from parasol.errors import InputError
-from parasol.expressions import as_formula
+from parasol.expressions import as_formula, as_function
+from parasol.pde.matrix_functions import FunctionTerms
 from parasol.pde.model import Model
 from parasol.pde.rows import Varying
 from parasol.reduction.interpolation import interpolate
+from parasol.runtime.above import borrowed
 from parasol.runtime.rows import RowFunction
 from parasol.runtime.theta import Theta
 
@@ -32,6 +35,7 @@ class AffineForm:
     load_theta: Theta
     operator_errors: np.ndarray  # (Q_A,) relative errors of interpolated terms, 0 for exact ones
     load_errors: np.ndarray  # (Q_f,)
+    doubt: float = 0.0  # the probability that errors of sums fitted to samples are larger at another parameter
 
     @property
     def error(self) -> float:
@@ -55,7 +59,8 @@ def affine_form(
     """Write a steady linear model as sums of functions of μ times fixed arrays; of a nonlinear one the `linear_part`.
 
     Terms the equation separates are taken as they are. A coefficient that depends on x and μ together is interpolated
-    empirically, to the relative `tolerance` over the parameter vectors `mus` (default: 200 random ones). A load that is a
+    empirically, to the relative `tolerance` over the parameter vectors `mus` (default: 200 random ones). A matrix that is a
+    user's function is fitted to samples, with polynomials as θ (`fitted_sums`), as well as that goes. A load that is a
     function parameter on few rows, such as boundary values, becomes one term per row and stays exact.
     """
     if model.problem.time is not None:
@@ -64,6 +69,8 @@ def affine_form(
         raise InputError("the problem is nonlinear: its reduced model is ps.reduce(model, basis, snapshots).")
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must be a relative error between 0 and 1, got {tolerance!r}.")
+    if isinstance(model.terms, FunctionTerms):
+        return _fitted_form(model, model.terms)
     if mus is None:
         mus = model.sample(200, rng=0)
     operators, operator_rows, operator_errors = separated_operators(model, mus, tolerance)
@@ -87,6 +94,22 @@ def affine_form(
         load_theta=Theta(formulas[1], tuple(load_rows), n_scalars),
         operator_errors=np.array(operator_errors),
         load_errors=np.array(load_errors),
+    )
+
+
+def _fitted_form(model: Model, terms: FunctionTerms) -> AffineForm:
+    """Sums fitted to samples of a user's functions."""
+    matrix, load = borrowed("fitted_sums")(model, terms)  # maps are fitted in a room above
+    one = as_formula(as_function(sympy.S.One, model.inputs.scalars))
+    thetas = [Theta((one,), (), len(model.parameters.scalars), part.theta) for part in (matrix, load)]
+    return AffineForm(
+        operators=tuple(terms.matrix(data) for data in (matrix.constant, *matrix.vectors)),
+        loads=np.vstack([load.constant, load.vectors]),
+        operator_theta=thetas[0],
+        load_theta=thetas[1],
+        operator_errors=matrix.errors,
+        load_errors=load.errors,
+        doubt=matrix.doubt + load.doubt,
     )
 
 

@@ -136,6 +136,7 @@ class DualBuilder:
             blocks=blocks[which],
             n_loads=n_loads,
             n_terms=n_terms,
+            doubt=self.form.doubt,
         )
         return made if len(blocks) == self._steering.stop else replace(made, **self._outputs(blocks, tested))
 

@@ -53,7 +53,7 @@ def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparati
     """
     terms, stated = model.terms, model.terms.pattern.stated
     varying = terms.varying_operator or terms.varying_load
-    if varying or terms.constant_operator or np.any(terms.loads[:, stated]):
+    if varying or not len(terms.operator_data) or terms.constant_operator or np.any(terms.loads[:, stated]):
         return None
     free = np.flatnonzero(~stated)
     blocks = [a[free][:, free].tocsr() for a in terms.operators]

@@ -104,6 +104,15 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     disk.publish(folder / MANIFEST, lambda path: path.write_text(text, encoding="utf-8"), advice=_RESUME)
 
 
+def is_store(folder: Path) -> bool:
+    """Whether a folder says that it is a store, whatever is in it.
+
+    >>> is_store(Path("nowhere"))
+    False
+    """
+    return (folder / MANIFEST).is_file()
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read `manifest.json`; a folder that is not a store, is damaged or comes from a newer version is refused."""
     if not folder.exists():

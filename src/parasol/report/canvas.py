@@ -17,6 +17,8 @@ from parasol.pde.steady import Solution, describe
 from parasol.space.by_region import derivatives_at
 from parasol.space.geometry.axes import AXES
 from parasol.space.geometry.domain import Domain
+from parasol.space.interpolation import weights_in_cells
+from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -142,9 +144,14 @@ def views(model: Model) -> list[View]:
         chosen = sparse.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), (len(owner), nodes.n_nodes))
         return [View(Triangulation(points[:, 0], points[:, 1], triangles), chosen, nodes.domain, (0, 1), "")]
     found = []
+    if model.scheme is None and not isinstance(nodes.domain, MeshDomain):
+        raise InputError("nothing is known between these nodes in space. Give the cells that join them, cells=.")
     for axis, name in enumerate(model.problem.coordinates):
         points, triangles = section(nodes.domain, axis)
-        weights = derivatives_at(nodes, points, [(0, 0, 0)], model.scheme)[0, 0, 0]
+        if isinstance(nodes.domain, MeshDomain):
+            weights = weights_in_cells(nodes.points, nodes.domain.cells, points)
+        else:
+            weights = derivatives_at(nodes, points, [(0, 0, 0)], model.scheme)[0, 0, 0]
         i, j = (a for a in range(3) if a != axis)
         mesh = Triangulation(points[:, i], points[:, j], triangles)
         cut = Cut(nodes.domain, axis)

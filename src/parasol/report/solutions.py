@@ -10,10 +10,13 @@ import numpy as np
 
 from parasol import __version__
 from parasol.pde.evolution import Evolution
+from parasol.pde.matrices import MatrixProblem
 from parasol.pde.steady import Solution
 from parasol.pde.text import equation_texts
 from parasol.report.render import Facts, field_rows
 from parasol.runtime.description import span
+from parasol.space.operators import StencilReport
+from parasol.space.stencils import Scheme
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,8 @@ class SolveReport:
     def problem(self) -> str:
         """What was solved: its name, or else its equations."""
         problem = self.solution.model.problem
-        return problem.name or "; ".join(equation_texts(problem))
+        equations = [str(problem.equation)] if isinstance(problem, MatrixProblem) else equation_texts(problem)
+        return problem.name or "; ".join(equations)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -73,8 +77,7 @@ class SolveReport:
     @property
     def n_ghosts(self) -> int:
         """Nodes outside the domain."""
-        model = self.solution.model
-        return model.n_unknowns // len(model.problem.names) - model.nodes.n_nodes
+        return self.solution.model.layout.n_ghosts
 
     @property
     def terms(self) -> dict[str, list[str]]:
@@ -90,23 +93,21 @@ class SolveReport:
         """The report as plain values."""
         solution, evolution, model = self.solution, self.evolution, self.solution.model
         steady = None if isinstance(solution, Evolution) else solution
+        # matrices of one's own may have no nodes, and know no stencils
         nodes, scheme, report, terms = model.nodes, model.scheme, model.report, self.terms
+        stencils = ("kernel", "degree", "stencil_size", "n_ill_conditioned", "median_condition", "worst_condition")
         return {
             "parasol": __version__,
             "problem": self.problem,
             "parameters": self.parameters,
             "left_to_middle": self.left_to_middle,
             "functions_drawn": self.functions,
-            "n_nodes": nodes.n_nodes,
-            "n_interior": nodes.n_interior,
-            "n_boundary": nodes.n_boundary,
+            "n_nodes": None if nodes is None else nodes.n_nodes,
+            "n_interior": None if nodes is None else nodes.n_interior,
+            "n_boundary": None if nodes is None else nodes.n_boundary,
             "n_ghosts": self.n_ghosts,
-            "kernel": str(scheme.kernel),
-            "degree": scheme.degree,
-            "stencil_size": scheme.stencil_size,
-            "n_ill_conditioned": report.n_ill_conditioned,
-            "median_condition": report.median_condition,
-            "worst_condition": report.worst_condition,
+            **dict.fromkeys(stencils),
+            **({} if scheme is None else self._stencils(scheme, report)),
             "elements": None if model.elements is None else str(model.elements),
             "linear": model.problem.linear,
             "affine": model.problem.affine,
@@ -134,24 +135,44 @@ class SolveReport:
             "warnings": self.warnings,
         }
 
-    def rows(self) -> dict[str, str]:
-        """The report in words."""
-        model, middle = self.solution.model, self.left_to_middle
-        nodes, scheme, report = model.nodes, model.scheme, model.report
-        values = [f"{k} = {v:.6g}{' (middle of its range)' if k in middle else ''}" for k, v in self.parameters.items()]
-        values += [f"{name}: a random function, seed {self.seed}" for name in self.functions]
-        ghosts = f", {self.n_ghosts} ghosts" if self.n_ghosts else ""
+    def _stencils(self, scheme: Scheme, report: StencilReport) -> Facts:
+        """What stencils are made of, and how well conditioned they are."""
+        return {
+            "kernel": str(scheme.kernel),
+            "degree": scheme.degree,
+            "stencil_size": scheme.stencil_size,
+            "n_ill_conditioned": report.n_ill_conditioned,
+            "median_condition": report.median_condition,
+            "worst_condition": report.worst_condition,
+        }
+
+    def _stencil_rows(self, scheme: Scheme, report: StencilReport) -> dict[str, str]:
+        """The same in words."""
         polynomials = f"degree {scheme.degree}" if scheme.degree >= 0 else "no polynomials"
         ill = f", {report.n_ill_conditioned} ill-conditioned" if report.n_ill_conditioned else ""
-        stencils = {
+        return {
             "stencils": f"{scheme.kernel}, {polynomials}, {scheme.stencil_size} nodes each",
             "stencil condition": f"median {report.median_condition:.1e}, worst {report.worst_condition:.1e}{ill}",
         }
+
+    def rows(self) -> dict[str, str]:
+        """The report in words."""
+        model, middle = self.solution.model, self.left_to_middle
+        nodes, scheme = model.nodes, model.scheme
+        values = [f"{k} = {v:.6g}{' (middle of its range)' if k in middle else ''}" for k, v in self.parameters.items()]
+        values += [f"{name}: a random function, seed {self.seed}" for name in self.functions]
+        ghosts = f", {self.n_ghosts} ghosts" if self.n_ghosts else ""
+        if scheme is None:
+            where = {"unknowns": str(model.n_unknowns)}
+        else:
+            where = {"nodes": f"{nodes.n_nodes} = {nodes.n_interior} interior + {nodes.n_boundary} boundary{ghosts}"}
+            where |= {} if model.elements is not None else self._stencil_rows(scheme, model.report)
+        if model.elements is not None:
+            where["elements"] = str(model.elements)
         rows = {
             "problem": self.problem,
             "parameters": ", ".join(values) or "none",
-            "nodes": f"{nodes.n_nodes} = {nodes.n_interior} interior + {nodes.n_boundary} boundary{ghosts}",
-            **(stencils if model.elements is None else {"elements": str(model.elements)}),
+            **where,
             "terms": self._term_words(),
             "seconds": f"{self.discretise_seconds:.3g} to discretise, {self.solution.seconds:.3g} to solve",
             "solver": self.solver,

@@ -282,7 +282,7 @@ def _blocks(model: Model, rng: int) -> Iterator[Finding]:
         if _SYMMETRIC < gap < _NEARLY:
             text = f"the matrix of {theta} is symmetric but for {gap:.1e} of its largest entry. If it should be, give (A + A.T) / 2."
             yield Finding("warning", text)
-    if _is_linear(model) and not terms.varying_operator:
+    if _is_linear(model) and not terms.varying_operator and len(terms.operator_data):
         used = terms.matrix(np.abs(terms.operator_data).sum(axis=0))
         for axis, word in ((1, "row"), (0, "column")):
             empty = np.flatnonzero(used.sum(axis=axis) == 0)

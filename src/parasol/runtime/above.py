@@ -16,6 +16,7 @@ _ABOVE = {  # name: module, function, what it does
     "as_jax": ("parasol.delivery.functions", "as_jax", "a JAX function"),
     "as_torch": ("parasol.delivery.functions", "as_torch", "a PyTorch function"),
     "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
+    "fitted_sums": ("parasol.fitting.matrix_functions", "fitted_sums", "a reduced model of operator(mu)"),
     "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
     **{
         name: ("parasol.space.kernels", name, "reading its stencils")

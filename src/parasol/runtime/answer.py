@@ -55,11 +55,18 @@ class Answer:
         return fields
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """One unknown function by name: (n_samples, n_times, n_nodes), without the axes that one sample or no time has."""
-        names = self.surrogate.layout.names
-        if name not in names:
-            raise InputError(f"there is no unknown {name!r}. There are: {', '.join(names)}.")
-        return self._by_axes(self.values)[..., names.index(name), :]
+        """One unknown function by name: (n_samples, n_times, n_nodes), without the axes that one sample or no time has.
+
+        A field of several components has these as its last axis.
+        """
+        places = self.surrogate.layout.members(name)
+        found = self._by_axes(self.values)[..., places, :]
+        return found[..., 0, :] if len(places) == 1 else np.moveaxis(found, -2, -1)
+
+    @property
+    def fields(self) -> dict[str, np.ndarray]:
+        """All unknown functions, or fields of several components, by name, as `answer[name]` gives them."""
+        return {name: self[name] for name in self.surrogate.layout.fields}
 
     def at(self, points: ArrayLike) -> np.ndarray:
         """The fields at points (n_points, dimension) of the domain: (n_samples, n_times, n_unknowns, n_points).
@@ -138,7 +145,7 @@ class Answer:
             return None
         size = np.linalg.norm(self.coefficients, axis=1)
         scales = np.divide(self._part_scales, size, out=np.full(len(size), np.inf), where=size > 0)
-        found = {n: f * scales for n, f in zip(self.surrogate.layout.names, parts.fields, strict=True)}
+        found = {n: f * scales for n, f in zip(self.surrogate.layout.fields, parts.fields, strict=True)}
         return {name: float(value[0]) for name, value in found.items()} if self.single else found
 
     @property
@@ -220,18 +227,28 @@ class Answer:
         return None if own is None or not self.surrogate.has_bounds else self.bound + own
 
     @cached_property
+    def _scalars(self) -> Answer | None:
+        """The answer of the surrogate of quantities that are not linear in the field."""
+        other = self.surrogate.scalars
+        return (
+            None
+            if other is None
+            else Answer(other, self.mus, other.coefficients(self.mus, extrapolate=True), self.single, self.outside)
+        )
+
+    @cached_property
     def quantities(self) -> dict[str, Any]:
         """Quantities of interest by name: (n_samples,), or (n_samples, n_times) in time; without samples if asked for one."""
-        known = self.surrogate.quantities
+        known, own = self.surrogate.quantities, {} if self._scalars is None else self._scalars.quantities
         if known is None:
-            return {}
+            return own
         found = known(self.coefficients, self.mus)
         if self._corrections is not None:
             found[:, :, 0] += self._corrections[0].T
         for i, values in self.solved.items():
             rows = self.surrogate.solver.quantities  # type: ignore[union-attr]
             found[:, i] = rows.of(values.reshape(found.shape[2], -1), self.mus[i])
-        return self._by_name(known.names, found)
+        return self._by_name(known.names, found) | own
 
     @cached_property
     def quantity_bounds(self) -> dict[str, Any]:
@@ -240,9 +257,9 @@ class Answer:
         Where the residual has corrected the quantities it is six times what is typically left; proven bounds stay proven.
         Calibrated ones hold for each quantity at the level of `bound`, at all times at once.
         """
-        known = self.surrogate.quantities
+        known, own = self.surrogate.quantities, {} if self._scalars is None else self._scalars.quantity_bounds
         if known is None:
-            return {}
+            return own
         parts = self.surrogate.parts
         if parts is None or parts.quantities is None:
             found = known.bounds(self.bounds.values, self.mus)
@@ -256,7 +273,7 @@ class Answer:
             slack = TYPICAL * duals.output_ratio * self.estimates.factor / WIDTH  # type: ignore[union-attr]
             usual = np.minimum(slack[:, None] * left, found[:, :, 0].T).T
             found[:, :, 0] = np.where(self.bounds.rigorous, found[:, :, 0], usual)
-        return self._by_name(known.names, found)
+        return self._by_name(known.names, found) | own
 
     @property
     def quantity_bound_kind(self) -> list[str] | str:

@@ -60,7 +60,7 @@ class SurrogateReport:
             "map": self._map(),
             "bound": self._bound(),
             "estimate": self._estimate(),
-            "quantities": [] if surrogate.quantities is None else list(surrogate.quantities.names),
+            "quantities": list(surrogate.quantity_names),
             "tolerance": made.tolerance,
             "made": plain(surrogate.facts),
         }
@@ -71,8 +71,8 @@ class SurrogateReport:
         rows = made.words
         rows["parameters"] = str(surrogate.parameters.answered)
         rows["answers"] = self._answer_words()
-        if surrogate.quantities is not None:
-            rows["quantities"] = ", ".join(surrogate.quantities.names)
+        if surrogate.quantity_names:
+            rows["quantities"] = ", ".join(surrogate.quantity_names)
         kept = f" from {basis.n_snapshots} snapshots" if basis.n_snapshots else ""
         error = "" if basis.held_out_error is None else f", projection error {basis.held_out_error:.1e}"
         rows["basis"] = f"{basis.n_modes} modes by {basis.method}{kept}{error}"
@@ -219,8 +219,14 @@ def bound_words(surrogate: Surrogate, kinds: Collection[str]) -> str:
 
 
 def ranges(scalars: Iterable[ParameterRange]) -> list[Plain]:
-    """Names, ranges and scales of parameters."""
-    return [{"name": p.name, "low": p.low, "high": p.high, "scale": p.scale} for p in scalars]
+    """Names, ranges and scales of parameters; of choices the values, and their names."""
+    found: list[Plain] = []
+    for p in scalars:
+        found.append({"name": p.name, "low": p.low, "high": p.high, "scale": p.scale})
+        if p.choices:
+            found[-1]["choices"] = list(p.choices)
+            found[-1]["words"] = [p.word(value) for value in p.choices]
+    return found
 
 
 def span(times: Sequence[float] | np.ndarray) -> Plain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -82,6 +82,8 @@ class RandomDuals:
     output_tests: np.ndarray | None = None  # (n_quantities, n_snapshots, n_tests * Q_A): the same of random functions
     test_rows: np.ndarray | None = None  # (n_quantities, n_tests): the quantities of these functions
     output_ratio: float = 1.0  # error over the bound, of the worst quantity at these solves; at least 1
+    # the probability, over random parameters, that a matrix fitted to samples is further off than was allowed for
+    doubt: float = field(default=0.0, metadata={"optional": True})
 
     def __post_init__(self):
         k, m, columns = check_shape(self.blocks, (None, None, None), "blocks").shape
@@ -99,6 +101,8 @@ class RandomDuals:
             check_shape(self.output_tests, (n, m, n_tests * self.n_terms), "duals of the quantities on the tests")
         if not (self.ratio >= 1.0 and self.output_ratio >= 1.0) or not self.size > 0.0:
             raise InputError("the factor of an estimate is at least 1, and its vectors are not zero.")
+        if not 0.0 <= self.doubt < 0.5:
+            raise InputError(f"doubt={self.doubt!r} is no small probability.")
 
     @property
     def n_modes(self) -> int:
@@ -107,8 +111,8 @@ class RandomDuals:
 
     @property
     def probability(self) -> float:
-        """That an error is at most the factor times its estimate, over the random vectors."""
-        return 1.0 - miss_probability(len(self.blocks))
+        """That an error is at most the factor times its estimate, over the random vectors, and parameters where in doubt."""
+        return 1.0 - miss_probability(len(self.blocks)) - self.doubt
 
     def truncated(self, n_modes: int) -> RandomDuals:
         """The same for the first modes."""

@@ -48,6 +48,8 @@ class Layout:
     cells: np.ndarray | None = field(default=None, metadata={"optional": True})
     # whether unknowns jump at interfaces, where nodes have the value of one side: between nodes nothing is known then
     jumps: bool = field(default=False, metadata={"optional": True})
+    # fields of several components, and others, with their numbers of components, in the order of the names; (): one each
+    vectors: tuple[tuple[str, int], ...] = field(default=(), metadata={"optional": True})
 
     def __post_init__(self):
         if not self.names or not all(isinstance(name, str) for name in self.names):
@@ -56,6 +58,8 @@ class Layout:
             raise InputError("a layout in time needs at least one time.")
         for name in (*self.coordinates, self.time):
             check_name(name)
+        if self.vectors and sum(n for _, n in self.vectors) != len(self.names):
+            raise InputError(f"{len(self.names)} functions are not the components of {self.vectors!r}.")
         if self.points is None:
             return
         points = check_finite(check_shape(self.points, (None, None), "points"), "points")
@@ -68,7 +72,7 @@ class Layout:
         for region in self.regions:
             check_nodes(region.members, len(points))
         if self.cells is not None:
-            known = {1: (2, 3), 2: (3, 6, 10, 15)}.get(points.shape[1], ())
+            known = {1: (2, 3), 2: (3, 6, 10, 15), 3: (4,)}.get(points.shape[1], ())
             if check_shape(self.cells, (None, None), "cells").shape[1] not in known:
                 raise InputError(f"cells of {self.cells.shape[1]} nodes in {points.shape[1]} dimensions are not known.")
             check_nodes(self.cells.ravel(), len(points))
@@ -83,6 +87,23 @@ class Layout:
     def n_times(self) -> int:
         """Number of stored times; 1 for steady problems."""
         return 1 if self.times is None else len(self.times)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields: of the functions, those that are components of one field under its name."""
+        return tuple(name for name, _ in self.vectors) or self.names
+
+    def members(self, name: str) -> list[int]:
+        """Places of the components of a field among the names; of a single function its own."""
+        if name in self.names:
+            return [self.names.index(name)]
+        start = 0
+        for field_name, n in self.vectors:
+            if field_name == name:
+                return list(range(start, start + n))
+            start += n
+        known = dict.fromkeys([*self.names, *self.fields])
+        raise InputError(f"there is no unknown {name!r}. There are: {', '.join(known)}.")
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import keyword
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from parasol.checks import check_choice, check_count, check_finite, check_shape
-from parasol.errors import InputError
+from parasol.errors import InputError, ParasolError
 from parasol.runtime.random_fields import RandomField
 
-Ranges = Mapping[str, Sequence[Any]]  # {"a": (0.1, 4.0), "k": (1, 10, "log")}
+Ranges = Mapping[str, Any]  # {"a": (0.1, 4.0), "k": (1, 10, "log"), "n": Choice(1, 2, 4)}
 _TAILS = 1e-6  # probability of a distribution without ends that is left out of its range, half at each end
 _LOGARITHMIC = ("lognorm", "loguniform", "reciprocal")
 _ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
@@ -81,13 +82,16 @@ class ParameterRange:
     Where it was declared by a distribution of SciPy, that stands as text in `distribution`; answers do not depend on it.
     """
 
-    of_range: ClassVar[tuple[str, ...]] = ("low", "high", "scale", "distribution")  # where it may lie, not what it is
+    of_range: ClassVar[tuple[str, ...]] = ("low", "high", "scale", "distribution", "choices")  # where, not what
 
     name: str
     low: float
     high: float
     scale: str = "linear"
     distribution: str = field(default="", metadata={"optional": True})  # such as "norm(1.0, 0.1)"
+    # the values it may take, in order, where nothing lies between them; names of the values 0, 1, … where it has such
+    choices: tuple[float, ...] = field(default=(), metadata={"optional": True})
+    labels: tuple[str, ...] = field(default=(), metadata={"optional": True})
 
     def __post_init__(self):
         check_name(self.name)
@@ -96,15 +100,74 @@ class ParameterRange:
         low, high = check_range(self.name, self.low, self.high, self.scale)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        values = self.choices
+        if values and (low != values[0] or high != values[-1] or any(a >= b for a, b in pairwise(values))):
+            raise InputError(
+                f"the choices of parameter {self.name!r} are not its values from {low:g} to {high:g}, in order."
+            )
+        if self.labels and not (values and all(value in range(len(self.labels)) for value in values)):
+            raise InputError(f"the choices of parameter {self.name!r} are not those that have names.")
 
     def __str__(self) -> str:
+        if self.choices:
+            return f"{self.name} one of {', '.join(map(self.word, self.choices))}"
         drawn = f", {self.distribution}" if self.distribution else ""
         return f"{self.name} in [{self.low:g}, {self.high:g}]{' (log)' if self.scale == 'log' else ''}{drawn}"
 
     @property
     def middle(self) -> float:
-        """The value half-way through the range, on the parameter's own scale."""
-        return middle(self.low, self.high, self.scale)
+        """The value half-way through the range, on the parameter's own scale; of choices the one in the middle."""
+        return self.choices[len(self.choices) // 2] if self.choices else middle(self.low, self.high, self.scale)
+
+    def word(self, value: float) -> str:
+        """A value as people write it: by its name where it has one."""
+        return self.labels[int(value)] if self.labels else f"{value:g}"
+
+    def numbers(self, given: Any) -> np.ndarray:
+        """Values as numbers, names among them by their places."""
+        found = np.asarray(given)
+        if not self.labels or found.dtype.kind not in "UOT":
+            return found.astype(float)
+        places = {label: i for i, label in enumerate(self.labels)}
+        unknown = [value for value in found.ravel().tolist() if isinstance(value, str) and value not in places]
+        if unknown:
+            raise InputError(f"parameter {self.name}={unknown[0]!r} is none of its choices: {', '.join(self.labels)}.")
+        return np.array([places.get(v, v) for v in found.ravel().tolist()], dtype=float).reshape(found.shape)
+
+    def nearest(self, values: np.ndarray) -> np.ndarray:
+        """The choices that are nearest to values; the values themselves where there are no choices."""
+        if not self.choices:
+            return values
+        known = np.asarray(self.choices)
+        return known[np.argmin(np.abs(np.asarray(values)[..., None] - known), axis=-1)]
+
+    def within(self, low: float, high: float) -> ParameterRange:
+        """The same parameter between other ends."""
+        kept = tuple(value for value in self.choices if low <= value <= high)
+        return replace(self, low=low, high=high, choices=kept)
+
+
+@dataclass(frozen=True, init=False)
+class Choice:
+    """Values that a parameter may take, with nothing between them: whole numbers, other numbers, or names.
+
+    >>> print(range_of("material", Choice("steel", "brass")), range_of("n", Choice(8, 2, 4)), sep="; ")
+    material one of steel, brass; n one of 2, 4, 8
+    """
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any):
+        texts = [isinstance(value, str) for value in values]
+        try:
+            found = values if all(texts) else tuple(sorted(float(value) for value in values))
+        except (TypeError, ValueError):
+            raise InputError(f"choices are numbers or names, got {values!r}.") from None
+        if len(found) < 2 or len(set(found)) < len(found) or any(texts) != all(texts):
+            raise InputError(
+                f'a choice has at least two values, all different, like Choice("steel", "brass"), got {values!r}.'
+            )
+        object.__setattr__(self, "values", found)
 
 
 def range_of(name: str, given: Any) -> ParameterRange:
@@ -113,6 +176,12 @@ def range_of(name: str, given: Any) -> ParameterRange:
     >>> print(range_of("k", (1, 10, "log")))
     k in [1, 10] (log)
     """
+    if isinstance(given, ParameterRange):
+        return given
+    if isinstance(given, Choice):
+        labels = given.values if isinstance(given.values[0], str) else ()
+        values = tuple(map(float, range(len(labels)))) if labels else given.values
+        return ParameterRange(name, values[0], values[-1], choices=values, labels=labels)
     if hasattr(given, "ppf") or hasattr(given, "icdf"):
         return _range_of_distribution(name, given)
     if not isinstance(given, tuple | list) or len(given) not in (2, 3):
@@ -197,7 +266,7 @@ class ParameterSpace:
         if not self.solved:
             return self
         pairs = zip(self.scalars, self.solved, strict=True)
-        return ParameterSpace(tuple(replace(p, low=low, high=high) for p, (low, high) in pairs), self.functions)
+        return ParameterSpace(tuple(p.within(*ends) for p, ends in pairs), self.functions)
 
     def __str__(self) -> str:
         """The parameters and their ranges in one line.
@@ -269,8 +338,10 @@ class ParameterSpace:
                 f"{', '.join(left_out)} is missing. Give every parameter, or none for the middle of all ranges."
             )
         try:
-            columns = [np.asarray(values.get(p.name, p.middle), dtype=float) for p in self.answered.scalars]
+            columns = [p.numbers(values.get(p.name, p.middle)) for p in self.answered.scalars]
             return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.empty(0)
+        except ParasolError:
+            raise
         except (TypeError, ValueError):
             raise InputError(f"parameter values must be numbers, got {dict(values)}.") from None
 
@@ -281,6 +352,7 @@ class ParameterSpace:
             raise InputError(
                 f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."
             )
+        self.check_choices(mus)
         if not extrapolate and not self.inside(mus).all():
             low, high = self.limits
             for j, p in enumerate(self.scalars):
@@ -302,6 +374,18 @@ class ParameterSpace:
                         f"{reason}. Choose a value in [{ends[0]:g}, {ends[1]:g}], or pass extrapolate=True."
                     )
         return mus
+
+    def check_choices(self, mus: np.ndarray) -> None:
+        """Refuse vectors (n_samples, n_parameters) with a value between the choices of a parameter."""
+        for j, p in enumerate(self.scalars):
+            if not p.choices:
+                continue
+            off = np.abs(mus[:, j] - p.nearest(mus[:, j])) > _ROUNDING * (p.high - p.low)
+            if np.any(off):
+                raise InputError(
+                    f"parameter {p.name}={mus[np.argmax(off), j]:.10g} is none of its choices: "
+                    f"{', '.join(map(p.word, p.choices))}. Nothing is known between them."
+                )
 
     def check_vectors(
         self, mus: ArrayLike | Mapping[str, Any], n_parameters: int, *, extrapolate: bool = False
@@ -341,6 +425,9 @@ class ParameterSpace:
             else:
                 out[:, j] = (1 - t) * p.low + t * p.high
             out[:, j] = np.select([t <= 0, t >= 1], [p.low, p.high], np.clip(out[:, j], p.low, p.high))
+            if p.choices:  # each as often as the others
+                places = np.minimum((len(p.choices) * t).astype(int), len(p.choices) - 1)
+                out[:, j] = np.asarray(p.choices)[np.maximum(places, 0)]
         return out
 
     def to_unit(self, mus: np.ndarray) -> np.ndarray:

@@ -68,6 +68,8 @@ class Surrogate:
     jackknife: Jackknife | None = field(default=None, metadata={"optional": True})
     # bounds of quantities, of single unknowns and of values, from the same solves as the conformal bound
     parts: CalibratedParts | None = field(default=None, metadata={"optional": True})
+    # of quantities that are no functionals of the field: maxima, norms, what somebody's program printed
+    scalars: Surrogate | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self):
         kinds = {
@@ -82,6 +84,7 @@ class Surrogate:
             "difficulty": StoredMap | None,
             "jackknife": Jackknife | None,
             "parts": CalibratedParts | None,
+            "scalars": Surrogate | None,
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
@@ -109,13 +112,17 @@ class Surrogate:
             )
         if self.parts is not None:
             self._check_parts(self.parts)
+        if self.scalars is not None and (
+            self.scalars.quantities is None or self.scalars.n_parameters != self.n_parameters
+        ):
+            raise InputError("the surrogate of further quantities has none, or other parameters.")
 
     def _check_parts(self, parts: CalibratedParts) -> None:
         if self.conformal is None or self.jackknife is not None:
             raise InputError("bounds of parts of an answer come with a conformal bound of the whole: replace both.")
         counts = {
             "quantities": 0 if self.quantities is None else len(self.quantities.names),
-            "fields": len(self.layout.names),
+            "fields": len(self.layout.fields),
             "profile": self.n_values,
         }
         for name, n in counts.items():
@@ -146,6 +153,12 @@ class Surrogate:
     def n_values(self) -> int:
         """Length of an answer."""
         return len(self._modes)
+
+    @property
+    def quantity_names(self) -> tuple[str, ...]:
+        """Names of all quantities, those with a map of their own last."""
+        own = () if self.quantities is None else self.quantities.names
+        return own if self.scalars is None else (*own, *self.scalars.quantity_names)
 
     @property
     def has_bounds(self) -> bool:
@@ -270,6 +283,8 @@ class Surrogate:
             )
         low, high = self._box
         scalars = mus[:, : len(low)]
+        if self._has_choices:
+            self.parameters.check_choices(scalars)
         inside = (scalars >= low) & (scalars <= high)
         if inside.all() and (len(low) == mus.shape[1] or np.isfinite(mus).all()):
             return mus, None, single
@@ -284,6 +299,10 @@ class Surrogate:
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self.parameters.answered.limits
         return low, high
+
+    @cached_property
+    def _has_choices(self) -> bool:
+        return any(p.choices for p in self.parameters.scalars)
 
     @cached_property
     def distributions(self) -> Distributions:
@@ -438,7 +457,8 @@ class Surrogate:
             layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), **_PLACES)
         readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
         parts = None if self.parts is None else replace(self.parts, profile=None if widths is None else widths.ravel())
-        made = replace(self, readout=readout, layout=layout, quantities=quantities, parts=parts)
+        scalars = self.scalars if times is None or self.scalars is None else self.scalars.restricted(times=times)
+        made = replace(self, readout=readout, layout=layout, quantities=quantities, parts=parts, scalars=scalars)
         vars(made)["distributions"] = self.distributions  # functions are given at all nodes still
         return made
 

@@ -232,6 +232,8 @@ def _groups(theta: Theta, spanned: dict[int, Spanned], pack: Pack) -> list[dict]
             "places": None if places is None else pack.places(places),
         }
         out.append({"rows": rows})
+    if theta.fitted is not None:
+        out.append({"fitted": map_program(theta.fitted.operations, pack)})
     return out
 
 

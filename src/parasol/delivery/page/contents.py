@@ -68,16 +68,11 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         # a value is off by no more than the field is, over the root of its weight
         "least_weight": None if surrogate.readout is not None else _least(weights),
     }
-    wanted = surrogate.quantities
-    data["quantities"] = wanted and {
-        "names": list(wanted.names),
-        "rows": pack.add(wanted.rows),
-        "norms": pack.add(wanted.norms),
-        "mixing": wanted.mixing
-        and {
-            "thetas": [formula_tree(formula) for formula in wanted.mixing.theta.formulas],
-            "owners": wanted.mixing.owners.tolist(),
-        },
+    data["quantities"] = _quantities(surrogate, pack)
+    other = surrogate.scalars
+    data["scalars"] = other and {
+        "map": map_program(other.operations, pack),
+        "quantities": _quantities(other, pack),
     }
     # the solver's own error: a program of its logarithm, by the coefficients, or one number for the whole box
     own, known = surrogate.discretisation, surrogate.provenance.discretisation_error
@@ -90,6 +85,22 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
     spans = [function.span for function in functions]
     data["reduced"], data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data
+
+
+def _quantities(surrogate: Surrogate, pack: Pack) -> dict[str, Any] | None:
+    """Quantities as functionals of the coefficients; `factors` are those of calibrated bounds, one each."""
+    wanted, parts = surrogate.quantities, surrogate.parts
+    return wanted and {
+        "names": list(wanted.names),
+        "rows": pack.add(wanted.rows),
+        "norms": pack.add(wanted.norms),
+        "factors": None if parts is None or parts.quantities is None else parts.quantities.tolist(),
+        "mixing": wanted.mixing
+        and {
+            "thetas": [formula_tree(formula) for formula in wanted.mixing.theta.formulas],
+            "owners": wanted.mixing.owners.tolist(),
+        },
+    }
 
 
 def page_functions(surrogate: Surrogate, samples) -> list[PageFunction]:

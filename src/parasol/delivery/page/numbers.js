@@ -162,7 +162,9 @@ const Numbers = (() => {
       const quantile = usual ? followed : Infinity;
       const value = quantile < 1 ? (norm(c) * quantile) / (1 - quantile) : Infinity;
       const estimate = expected === null ? null : { value: expected * norm(c), relative: expected };
-      return { value, relative: quantile, rigorous: false, estimate };
+      // what calibrated bounds of quantities are multiples of
+      const scale = usual ? norm(c) * (expected === null ? 1 : expected) : Infinity;
+      return { value, relative: quantile, rigorous: false, estimate, scale };
     },
     none: () => ({ value: Infinity, relative: Infinity, rigorous: false }),
   };
@@ -240,10 +242,26 @@ const Numbers = (() => {
     }
 
     function quantities(c, time, error, mu) {
+      if (model.scalars) return [...functionals(c, time, error, mu), ...scalars(mu, time, error)];
+      return functionals(c, time, error, mu);
+    }
+
+    function scalars(mu, time, { scale }) {
+      // quantities that are no functionals of the field have a map of their own; their bounds end where those of the field do
+      const { map, quantities: found } = model.scalars, c = run(map, mu), [, steps, d] = found.rows.shape;
+      return found.names.map((name, q) => {
+        const at = q * steps + time, value = found.rows.data.subarray(at * d, (at + 1) * d).reduce((sum, x, k) => sum + x * c[k], 0);
+        const bound = found.factors && Number.isFinite(scale) ? found.factors[q] * found.norms.data[at] * norm(c) : Infinity;
+        return { name, value, bound, estimate: null };
+      });
+    }
+
+    function functionals(c, time, error, mu) {
       if (!model.quantities) return [];
       const found = wanted(model, mu), [, steps, d] = found.rows.shape, rows = found.names.map((_, q) => found.rows.data.subarray((q * steps + time) * d, (q * steps + time + 1) * d));
+      const factors = error.scale === undefined ? null : model.quantities.factors;
       return found.names.map((name, q) => {
-        const value = rows[q].reduce((sum, x, k) => sum + x * c[k], 0), bound = found.norms.data[q * steps + time] * error.value;
+        const value = rows[q].reduce((sum, x, k) => sum + x * c[k], 0), bound = found.norms.data[q * steps + time] * (factors ? factors[q] * error.scale : error.value);
         if (!error.corrections) return { name, value, bound, estimate: null };
         const { value: more, left, most } = error.corrections[q], all = bound + Math.abs(more);
         return { name, value: value + more, bound: error.rigorous ? all : Math.min(most, all), estimate: left };
@@ -268,5 +286,5 @@ const Numbers = (() => {
     return { expand, coefficients, field, bound, quantities, discretisation, answer };
   }
 
-  return { decode, makeModel, norm, evaluate, wanted, mixed };
+  return { decode, makeModel, norm, evaluate, run, wanted, mixed };
 })();

@@ -187,11 +187,24 @@
     return make("div", { class: "row" }, name, bar, exact);
   }
 
+  function chooser(p, j) {
+    // a parameter with nothing between its values
+    state.inputs.push(p.choices[Math.floor(p.choices.length / 2)]);
+    const list = make("select", { id: `p-${p.name}`, onchange: () => { state.inputs[j] = p.choices[list.selectedIndex]; changed(); } }, ...p.words.map((word) => make("option", {}, word)));
+    controls.push(() => {
+      const distances = p.choices.map((value) => Math.abs(value - state.inputs[j])), nearest = distances.indexOf(Math.min(...distances));
+      state.inputs[j] = p.choices[nearest]; // of a link that says something between
+      list.selectedIndex = nearest;
+    });
+    return make("div", { class: "row" }, make("label", { for: `p-${p.name}` }, p.name), list);
+  }
+
   function build() {
     const form = $("sliders");
     form.addEventListener("submit", (event) => event.preventDefault());
     form.append(make("h2", {}, model.parameters.length || model.functions.length ? "Parameters" : "Time"));
     model.parameters.forEach((p, j) => {
+      if (p.choices) { form.append(chooser(p, j)); return; }
       state.inputs.push(p.scale === "log" ? Math.sqrt(p.low * p.high) : (p.low + p.high) / 2);
       form.append(slider(`p-${p.name}`, p.name, p.low, p.high, p.scale === "log", () => state.inputs[j], (x) => { state.inputs[j] = x; }, `${words(p.low)} … ${words(p.high)}${p.scale === "log" ? ", log" : ""}`));
     });

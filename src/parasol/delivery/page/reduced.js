@@ -75,6 +75,7 @@ const Reduced = (() => {
           found.push(Numbers.evaluate(tree, variables) * (places ? mu[places.data[r]] : 1));
         }
       }
+      if (group.fitted) found.push(...Numbers.run(group.fitted, mu));
       if (group.span) {
         // a load that is a function drawn from few modes: its coordinates stand for its many values
         const f = model.functions[group.span.function];

@@ -114,7 +114,7 @@ _ERROR_SCHEMAS = {
 def questions(service: Service) -> dict[str, tuple[str, ...]]:
     """The routes that answer parameters, with the names each of them knows, for this surrogate."""
     absent = {"/v1/bounds"} if not service.surrogate.has_bounds else set()
-    absent |= {"/v1/quantities"} if service.surrogate.quantities is None else set()
+    absent |= {"/v1/quantities"} if not service.surrogate.quantity_names else set()
     return {route: names for route, names in _QUESTIONS.items() if route not in absent}
 
 
@@ -161,7 +161,9 @@ def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
 def _ranges(service: Service) -> dict[str, Schema]:
     """Scalar parameters in their ranges; any numbers where the server extrapolates."""
     scalars = service.surrogate.parameters.answered.scalars
-    return {p.name: _NUMBER | ({} if service.extrapolate else {"minimum": p.low, "maximum": p.high}) for p in scalars}
+    free = {} if service.extrapolate else None
+    ends = {p.name: {"minimum": p.low, "maximum": p.high} if free is None else free for p in scalars}
+    return {p.name: {"enum": list(p.choices)} if p.choices else _NUMBER | ends[p.name] for p in scalars}
 
 
 def _vector(service: Service) -> Schema:
@@ -181,13 +183,13 @@ def _options(service: Service) -> dict[str, Schema]:
     out: dict[str, Schema] = {
         "mus": {"anyOf": [*forms, *(_array(form, 1, limits.batch) for form in forms)]},
         "bounds": _BOOLEAN if surrogate.has_bounds else {"const": False},
-        "quantities": {"const": False} if surrogate.quantities is None else _BOOLEAN,
+        "quantities": _BOOLEAN if surrogate.quantity_names else {"const": False},
         "dtype": {"enum": ["float64", "float32"]},
         "extrapolate": _BOOLEAN if service.extrapolate else {"const": False},
     }
     if surrogate.readout is None:
         out["nodes"] = _array(_COUNT | {"maximum": n_places(surrogate) - 1}, 1, most)
-        if layout.points is not None and layout.scheme is not None:
+        if layout.points is not None and (layout.scheme is not None or layout.cells is not None):
             out["points"] = _array(_array(_NUMBER, *2 * layout.points.shape[1:]), 1, most)
         if layout.times is not None:
             out["times"] = _array({"enum": layout.times.tolist()}, 1, most)

@@ -127,7 +127,7 @@ class Service:
             raise Refusal(422, "this server does not extrapolate. Ask inside the box, or start it with --extrapolate.")
         if value and name == "bounds" and not self.surrogate.has_bounds:
             raise Refusal(422, "nothing is known about the errors of this surrogate. Ask without bounds.")
-        if value and name == "quantities" and self.surrogate.quantities is None:
+        if value and name == "quantities" and not self.surrogate.quantity_names:
             raise Refusal(422, "this surrogate has no quantities of interest. Ask without them.")
         return value
 
@@ -221,9 +221,8 @@ class Service:
 
     def quantities(self, question: Question, kind: str) -> dict[str, Any]:
         """Quantities of interest without the fields."""
-        wanted = self.surrogate.quantities
-        assert wanted is not None
-        self.check_size(2 * question.n_samples * len(wanted.names) * wanted.rows.shape[1], kind)
+        n_wanted = len(self.surrogate.quantity_names) * self.surrogate.layout.n_times
+        self.check_size(2 * question.n_samples * n_wanted, kind)
         answer = question.answer()
         return _quantities(question, answer) | {"extrapolated": answer.extrapolated}
 

@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from parasol.errors import FileError, InputError, ParasolError
 from parasol.pde.model import Model
@@ -21,14 +21,20 @@ def problem_names() -> list[str]:
     return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
 
 
-def load_problem(name: str) -> Problem:
+@overload
+def load_problem(name: str) -> Problem: ...
+@overload
+def load_problem(name: str, *, model: bool) -> Problem | Model: ...
+def load_problem(name: str, *, model: bool = False) -> Problem | Model:
     """A problem by its catalogue name, or from a file: `path/to/file.py` or `path/to/file.py:variable`.
+
+    With `model`, a model in a file will do too.
 
     >>> load_problem("helmholtz").parameters.names
     ('a', 'k')
     """
     found = load_source(name)
-    if not isinstance(found, Problem):
+    if not isinstance(found, Problem | Model if model else Problem):
         raise InputError(f"{name!r} is of the class {type(found).__name__}: this needs an equation. Give a ps.Problem.")
     return found
 

@@ -1,0 +1,309 @@
+"""Other people's results: fields at parameters, with the places, times and names that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from parasol.checks import check_choice, check_finite, check_shape
+from parasol.errors import InputError
+from parasol.runtime.layout import AXES, Layout
+from parasol.runtime.parameters import ParameterSpace, named_columns
+from parasol.space.mesh import check_cells
+
+Quantity = ArrayLike | Callable[[dict[str, np.ndarray]], float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Results:
+    """Results of n runs of somebody's program: `fields` by name at parameters `mus`, on `points` joined to `cells`.
+
+    `mus` is a table with one row for each run: a data frame, a dict of columns, or an array (n, n_parameters). A field has
+    the shape (n, nodes) or (n, nodes, components), with `times` (n, times, nodes) or (n, times, nodes, components); one of
+    shape (n,), or (n, times), is a quantity. One array is the field u. `points` are (nodes, dimension), `cells`
+    (n_cells, nodes of each) whole numbers: lines, triangles, quadrilaterals or tetrahedra, corners first.
+
+    `weights` (nodes,) are those of the inner product in which errors are measured, 1 where they are left out. Rows that belong
+    together have equal labels in `groups` (n,). `quantities` names further numbers of each run: weights (nodes,) or
+    (all values of the run,) of its values, or a function of its fields by name, such as
+    `lambda run: run["stress"].max()`. Runs with values that are not finite are refused, or left out with `missing="drop"`.
+
+    >>> runs = Results({"load": [1.0, 2.0]}, {"u": [[0.0, 1.0], [0.0, 2.0]], "tip": [1.0, 2.0]}, points=[[0.0], [1.0]])
+    >>> runs
+    <Results of 2 runs at (load): u at 2 nodes; tip>
+    """
+
+    mus: Any
+    fields: Any
+    points: Any = None
+    cells: Any = None
+    _: KW_ONLY
+    times: Any = None
+    weights: Any = None
+    groups: Any = None
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    missing: str = "refuse"
+    parameters: tuple[str, ...] = field(init=False, default=())  # names of the columns of mus, where they have any
+    labels: dict[str, tuple[str, ...]] = field(
+        init=False, default_factory=dict
+    )  # of columns of text, which hold places
+    scalars: dict[str, np.ndarray] = field(init=False, default_factory=dict)  # (n,), or (n, times), by name
+    dropped: tuple[int, ...] = field(init=False, default=())  # numbers of the runs that were left out
+
+    def __post_init__(self):
+        check_choice(self.missing, ("refuse", "drop"), "missing")
+        parameters, mus, labels = _table(self.mus)
+        points, times = self.points, self.times
+        if points is not None:
+            points = check_finite(check_shape(points, (None, None), "points"), "points")
+        if times is not None:
+            times = check_finite(check_shape(times, (None,), "times"), "times")
+        if self.cells is not None and points is None:
+            raise InputError("cells need the points they join. Give points=, (nodes, dimension).")
+        cells = None if self.cells is None else check_cells(points, self.cells)  # type: ignore[arg-type]
+        fields, scalars = _sorted(self.fields, len(mus), points, times)
+        groups = None if self.groups is None else _labels(self.groups, len(mus))
+        bad = _bad_rows(mus, {**fields, **scalars}, self.missing == "drop")
+        kept = np.delete(np.arange(len(mus)), bad)
+        own = {"mus": mus[kept], "fields": {name: values[kept] for name, values in fields.items()}}
+        own |= {"points": points, "times": times, "cells": cells, "parameters": parameters, "dropped": tuple(bad)}
+        own |= {"labels": labels, "groups": None if groups is None else groups[kept]}
+        own |= {"scalars": {name: values[kept] for name, values in scalars.items()}}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
+        _ = self.components  # of one name each
+        if self.weights is not None:
+            object.__setattr__(self, "weights", self._all_weights(self.weights))
+        for name, given in self.quantities.items():
+            if callable(given):
+                self.scalars[name] = self._evaluated(name, given)
+
+    def __len__(self) -> int:
+        return len(self.mus)
+
+    def __repr__(self) -> str:
+        nodes = f"{', '.join(self.fields)} at {self.n_nodes} nodes" if self.fields else ""
+        nodes += "" if self.times is None else f" and {len(self.times)} times"
+        parts = "; ".join(part for part in (nodes, ", ".join(self.scalars)) if part)
+        names = ", ".join(self.parameters) or f"{self.mus.shape[1]} parameters"
+        return f"<Results of {len(self)} runs at ({names}): {parts}>"
+
+    def of_parameters(self, space: ParameterSpace) -> Results:
+        """The same results with the columns of the space, in its order; columns without names are taken for these."""
+        wanted = space.names
+        if not self.parameters and self.mus.shape[1] != len(wanted):
+            raise InputError(
+                f"the parameters of the data have the shape {self.mus.shape}, expected (n_samples, {len(wanted)}): "
+                f"{', '.join(wanted)}."
+            )
+        if self.parameters and set(wanted) != set(self.parameters):
+            raise InputError(
+                f"parameters names {', '.join(wanted)}, the table has the columns {', '.join(self.parameters)}. "
+                "Name each column once, or leave it out of the table."
+            )
+        columns = self.mus[:, [self.parameters.index(name) for name in wanted]] if self.parameters else self.mus.copy()
+        for j, p in enumerate(space.scalars):
+            if p.name in self.labels:
+                if not p.labels:
+                    raise InputError(_text_column(p.name, self.labels[p.name]))
+                columns[:, j] = p.numbers(np.array(self.labels[p.name])[columns[:, j].astype(int)])
+        same = copy(self)
+        for name, value in {"mus": columns, "parameters": wanted, "labels": {}}.items():
+            object.__setattr__(same, name, value)
+        return same
+
+    def check_numbers(self) -> None:
+        """Refuse columns of text that nobody has declared."""
+        for name, labels in self.labels.items():
+            raise InputError(_text_column(name, labels))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of places that the fields have values at."""
+        first = next(iter(self.fields.values()))
+        return first.shape[1 if self.times is None else 2]
+
+    @cached_property
+    def components(self) -> dict[str, tuple[str, ...]]:
+        """For each field the names of its components, which is its own where it is one number at each node."""
+        out, axis = {}, 2 if self.times is None else 3
+        for name, values in self.fields.items():
+            n = values.shape[axis] if values.ndim > axis else 0
+            marks = AXES[:n] if 0 < n <= len(AXES) else map(str, range(1, n + 1))
+            out[name] = tuple(f"{name}_{mark}" for mark in marks) if n else (name,)
+        names = [name for names in out.values() for name in names]
+        if len(set(names)) < len(names):
+            raise InputError(
+                f"the components of the fields are called {', '.join(names)}. Give each field another name."
+            )
+        return out
+
+    @property
+    def layout(self) -> Layout:
+        """Where and when the values are."""
+        names = tuple(name for names in self.components.values() for name in names)
+        n_points = 0 if self.points is None else len(self.points)
+        return Layout(
+            names=names,
+            points=self.points,
+            n_interior=n_points,
+            times=self.times,
+            cells=self.cells,
+            vectors=self.vectors,
+        )
+
+    @property
+    def vectors(self) -> tuple[tuple[str, int], ...]:
+        """Fields and the numbers of their components, in the order of the values; () where each is one number."""
+        counts = tuple((name, len(names)) for name, names in self.components.items())
+        return counts if any(n > 1 for _, n in counts) else ()
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """All fields as rows (n, n_values): times slowest, then components, then nodes."""
+        n, times = len(self), () if self.times is None else (len(self.times),)
+        parts = [values.reshape(n, *times, self.n_nodes, -1) for values in self.fields.values()]
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        return np.ascontiguousarray(np.moveaxis(whole, -1, -2)).reshape(n, -1)
+
+    @property
+    def units(self) -> np.ndarray | None:
+        """The number of the field that each value belongs to, (n_values,); None where there is one field."""
+        if len(self.fields) == 1:
+            return None
+        counts = [len(names) * self.n_nodes for names in self.components.values()]
+        return np.tile(np.repeat(np.arange(len(counts)), counts), 1 if self.times is None else len(self.times))
+
+    @property
+    def functionals(self) -> dict[str, np.ndarray]:
+        """The quantities that are weights of the values at one time, by name: (n_values at one time,)."""
+        n_names = sum(map(len, self.components.values()))
+        out = {}
+        for name, given in self.quantities.items():
+            if callable(given):
+                continue
+            weights = check_finite(check_shape(given, (None,), f"weights of the quantity {name!r}"), name)
+            if len(weights) != n_names * self.n_nodes:
+                raise InputError(
+                    f"the quantity {name!r} has {len(weights)} weights, a run has {n_names} x {self.n_nodes} values"
+                    f"{'' if self.times is None else ' at each time'}: {', '.join(self.layout.names)}."
+                )
+            out[name] = weights
+        return out
+
+    def _all_weights(self, given: Any) -> np.ndarray:
+        """Weights of all values (n_values,), from those of the nodes."""
+        weights = check_finite(check_shape(given, (None,), "weights"), "weights")
+        n_values = len(self.values[0])
+        if len(weights) not in (self.n_nodes, n_values):
+            raise InputError(f"there are {len(weights)} weights for {self.n_nodes} nodes. Give one for each.")
+        if np.any(weights <= 0):
+            raise InputError(f"weight {int(np.argmin(weights))} is {weights.min():g}. Weights are positive.")
+        return np.tile(weights, n_values // len(weights))
+
+    def _evaluated(self, name: str, function: Callable[[dict[str, np.ndarray]], float]) -> np.ndarray:
+        """A quantity of every run by the user's function of its fields, (n,)."""
+        out = np.empty(len(self))
+        for i in range(len(self)):
+            try:
+                out[i] = function({key: values[i] for key, values in self.fields.items()})
+            except Exception as error:
+                raise InputError(f"the quantity {name!r} cannot be computed of run {i}: {error!r}.") from error
+        return check_finite(out, f"the quantity {name!r}")
+
+
+def _labels(groups: Any, n: int) -> np.ndarray:
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise InputError(f"groups has shape {labels.shape}: give one label for each of the {n} runs.")
+    return labels
+
+
+def _text_column(name: str, labels: tuple[str, ...]) -> str:
+    known = ", ".join(map(repr, labels[:3])) + (", …" if len(labels) > 3 else "")
+    return (
+        f"the column {name!r} of the parameters is text ({known}). Leave it out, or declare its values and the ranges of "
+        f"the others: parameters={{{name!r}: ps.Choice({known}), …}}."
+    )
+
+
+def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, ...]]]:
+    """Names and values (n, n_parameters) of a table of parameters; columns of text as places among their sorted texts."""
+    columns = dict(mus) if isinstance(mus, Mapping) else named_columns(mus)
+    if columns is None:
+        found = np.asarray(mus)
+        if found.dtype.kind not in "fiub":
+            raise InputError(f"the parameters are {found.dtype}, not numbers. Give (n, n_parameters) of numbers.")
+        return (), check_shape(found, (None, None), "mus"), {}
+    if not columns:
+        raise InputError("the table of parameters has no columns.")
+    labels: dict[str, tuple[str, ...]] = {}
+    for name, column in columns.items():
+        values = np.asarray(column)
+        if values.dtype.kind not in "fiub":
+            known, places = np.unique(values.astype(str), return_inverse=True)
+            labels[str(name)], columns[name] = tuple(known.tolist()), places.reshape(values.shape)
+        if values.ndim != 1 or len(values) != len(np.asarray(next(iter(columns.values())))):
+            raise InputError(
+                f"the column {name!r} of the parameters has shape {values.shape}: one number for each run."
+            )
+    return tuple(map(str, columns)), np.column_stack([np.asarray(c, dtype=float) for c in columns.values()]), labels
+
+
+def _sorted(
+    given: Any, n: int, points: np.ndarray | None, times: np.ndarray | None
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Fields and numbers by name, with the shapes that points and times ask for."""
+    given = dict(given) if isinstance(given, Mapping) else {"u": given}
+    first = 1 if times is None else 2  # the axis of the nodes
+    fields, scalars, n_nodes = {}, {}, None if points is None else len(points)
+    for name, values in given.items():
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"the field {name!r} is {array.dtype}, not real numbers.")
+        if not array.ndim or len(array) != n:
+            raise InputError(
+                f"the field {name!r} has shape {array.shape} for {n} runs: the first axis is that of the runs."
+            )
+        if times is not None and (array.ndim < 2 or array.shape[1] != len(times)):
+            raise InputError(
+                f"the field {name!r} has shape {array.shape}, there are {len(times)} times: give (n, times, …)."
+            )
+        if array.ndim == first:
+            scalars[str(name)] = array.astype(float)
+            continue
+        if array.ndim > first and n_nodes is None:
+            if array.ndim > first + 1:
+                raise InputError(
+                    f"the field {name!r} has shape {array.shape}: are axes 1 and 2 nodes and components, or times and "
+                    "nodes? Give points= (nodes, dimension), or times=."
+                )
+            n_nodes = array.shape[first]
+        if array.ndim > first + 2 or array.shape[first] != n_nodes:
+            where = "(n, nodes)" if times is None else "(n, times, nodes)"
+            raise InputError(
+                f"the field {name!r} has shape {array.shape}, there are {n_nodes} nodes: give {where}, with components last."
+            )
+        fields[str(name)] = array.astype(float, copy=False)
+    if not fields and not scalars:
+        raise InputError("there are no fields. Give an array, or a dict of arrays by name.")
+    return fields, scalars
+
+
+def _bad_rows(mus: np.ndarray, columns: Mapping[str, np.ndarray], drop: bool) -> list[int]:
+    """Numbers of the runs with values that are not finite, refused unless they are to be dropped."""
+    bad: dict[int, str] = {int(i): "the parameters" for i in np.flatnonzero(~np.isfinite(mus).all(axis=1))}
+    for name, values in columns.items():
+        rows = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
+        bad |= {int(i): name for i in rows if int(i) not in bad}
+    if bad and not drop:
+        some = ", ".join(f"{i} ({name})" for i, name in sorted(bad.items())[:5])
+        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+        raise InputError(f'run {some}{more} has values that are not finite. Mend them, or pass missing="drop".')
+    return sorted(bad)

@@ -1,0 +1,200 @@
+"""Somebody's functions operator(mu) and load(mu): matrices and vectors that no formula separates, assembled for every solve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from parasol.errors import InputError, ParasolError, SolveFailed
+from parasol.pde.equation import Time
+from parasol.pde.inputs import Inputs
+from parasol.pde.matrix_terms import Given, as_matrix, as_vector, read_product, read_quantities
+from parasol.pde.parameters import Parameter, ParameterSpace
+from parasol.pde.sparse_direct import Pattern, distances
+from parasol.pde.terms import Terms
+from parasol.runtime.parameters import parameter_space
+
+_N_LOOKED, _MOST_CORNERS = (
+    8,
+    3,
+)  # random parameters whose matrices give the pattern, and parameters with all corners too
+_GIVE = 'parameters={"a": (0.1, 4.0), "k": (1, 10, "log")}'
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixFunctions:
+    """A(μ) and f(μ) as a user's code returns them; `put` (n_all, n) places unknowns among values of which some are fixed at 0."""
+
+    operator: Callable[[np.ndarray], Any]
+    load: Any  # a function of μ, or a vector that does not depend on it
+    names: tuple[str, ...]  # of the parameters
+    n: int  # unknowns of the user
+    put: sparse.csr_array | None = None
+
+    @property
+    def n_all(self) -> int:
+        """Unknowns, fixed ones included."""
+        return self.n if self.put is None else self.put.shape[0]
+
+    def matrix(self, mu: np.ndarray) -> sparse.csr_array:
+        """A(μ), (n_all, n_all), sparse, zeros that the user stored included."""
+        found = as_matrix(self._called(self.operator, mu), f"operator(mu) at {self._at(mu)}", zeros=True)
+        if found.shape != (self.n, self.n):
+            raise SolveFailed(f"operator(mu) is {found.shape} at {self._at(mu)}, for {self.n} unknowns.")
+        if self.put is None:
+            return found
+        fixed = sparse.diags_array(1.0 - self.put.sum(axis=1))
+        return sparse.csr_array(self.put @ found @ self.put.T + fixed)
+
+    def vector(self, mu: np.ndarray) -> np.ndarray:
+        """f(μ), (n_all,)."""
+        given = self._called(self.load, mu) if callable(self.load) else self.load
+        found = as_vector(given, self.n, f"load(mu) at {self._at(mu)}")
+        return found if self.put is None else self.put @ found
+
+    def _called(self, function: Callable[[np.ndarray], Any], mu: np.ndarray) -> Any:
+        try:
+            return function(np.array(mu, dtype=float))  # a copy: what is done to it must not reach anybody else
+        except ParasolError:
+            raise
+        except Exception as error:  # somebody's code
+            name = "operator" if function is self.operator else "load"
+            raise SolveFailed(f"{name}(mu) raises {type(error).__name__} at {self._at(mu)}: {error}") from error
+
+    def _at(self, mu: np.ndarray) -> str:
+        return ", ".join(f"{name}={value:.6g}" for name, value in zip(self.names, mu, strict=False))
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTerms(Terms):
+    """A(μ) and f(μ) by a user's functions, in one pattern. Sums for a reduced model are fitted (`fitting.matrix_functions`)."""
+
+    functions: MatrixFunctions
+
+    @property
+    def constant_operator(self) -> bool:
+        """Nobody knows whether A depends on the parameters."""
+        return False
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        return _keys(self.pattern.indices, self.pattern.indptr)
+
+    def operator_entries(self, mu) -> np.ndarray:
+        """The entries (nnz,) of A(mu), as the user's function returns them."""
+        mu = self._vector(mu)
+        found = self.functions.matrix(mu)
+        out, keys = np.zeros(len(self._keys)), _keys(found.indices, found.indptr)
+        places = np.minimum(np.searchsorted(self._keys, keys), len(out) - 1)
+        known = self._keys[places] == keys
+        if np.any(found.data[~known]):
+            row, column = divmod(int(keys[~known][np.flatnonzero(found.data[~known])[0]]), found.shape[0])
+            raise SolveFailed(
+                f"operator(mu) has an entry at ({row}, {column}) that it had at none of the parameters looked at first. Return "
+                "matrices of one pattern, with zeros stored where an entry vanishes."
+            )
+        out[places[known]] = found.data[known]
+        return out
+
+    def load(self, mu, t: float = 0.0) -> np.ndarray:
+        """f(mu), (n_unknowns,), as the user's function returns it."""
+        return self.functions.vector(self._vector(mu))
+
+
+@dataclass(frozen=True, eq=False)
+class GivenFunctions(Given):
+    """Functions in place of matrices with their θ."""
+
+    parameters: tuple[Parameter, ...]
+    functions: MatrixFunctions
+
+    @classmethod
+    def of(cls, operator: Callable, load: Any, parameters: Any, product: Any, quantities: Any) -> GivenFunctions:
+        """What a user gave, tried once in the middle of the box, or a clear error."""
+        symbols = _symbols(parameters)
+        middle = ParameterSpace(symbols).vector({})
+        try:
+            n = as_matrix(operator(middle.copy()), "operator(mu)").shape[0]
+            given = MatrixFunctions(operator, load, tuple(p.name for p in symbols), n)
+            if isinstance(load, Mapping):
+                raise InputError("loads with theta belong to operators with theta. Give load(mu), or one vector.")
+            given.vector(middle)
+        except ParasolError as error:
+            raise InputError(str(error)) from error
+        except Exception as error:  # somebody's code
+            raise InputError(f"operator(mu) raises {type(error).__name__} at mu={middle}: {error}") from error
+        weights = None if product is None else read_product(product, n)
+        return cls([], [], [], [], weights, read_quantities(quantities, n), symbols, given)
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns."""
+        return self.functions.n_all
+
+    @property
+    def symbols(self) -> tuple[Parameter, ...]:
+        """All parameters, in the order of mu."""
+        return self.parameters
+
+    @property
+    def time(self) -> Time:
+        """One of its own."""
+        return Time()
+
+    @property
+    def equation(self) -> str:
+        """The equation in letters."""
+        names = ", ".join(self.functions.names)
+        return f"A({names}) u = f({names})" if callable(self.functions.load) else f"A({names}) u = f"
+
+    def check_thetas(self, times: np.ndarray | None) -> None:
+        """There are none."""
+
+    def on_all(self, put: sparse.csr_array) -> GivenFunctions:
+        """The same for all values: those that were eliminated have rows that say that they are zero."""
+        rest = super().on_all(put)
+        functions = MatrixFunctions(self.functions.operator, self.functions.load, self.functions.names, self.n, put)
+        return GivenFunctions([], [], [], [], rest.weights, rest.rows, self.parameters, functions)
+
+    def terms(self, positions: np.ndarray | None, inputs: Inputs, time: Time | None) -> Terms:
+        """The union of some matrices' patterns."""
+        space, n = inputs.space, self.n
+        tried = np.random.default_rng(0).random((_N_LOOKED, inputs.n_scalars))
+        corners = (
+            space.grid(*[2] * inputs.n_scalars) if inputs.n_scalars <= _MOST_CORNERS else np.empty((0, tried.shape[1]))
+        )
+        union = sparse.csr_array(sparse.eye_array(n))
+        for mu in [space.vector({}), *corners, *space.from_unit(tried)]:
+            found = self.functions.matrix(mu)
+            found.data = np.ones(len(found.data))
+            union = sparse.csr_array(union + found)
+        union.sort_indices()
+        pattern = Pattern(union.indices, union.indptr, distances(union) if positions is None else positions)
+        none, empty = np.empty((0, len(union.indices))), np.empty((0, n))
+        return FunctionTerms(inputs, pattern, (), none, (), empty, (), (), (), (), self.functions)
+
+
+def _symbols(given: Any) -> tuple[Parameter, ...]:
+    """Parameters from ranges by name, from `ps.parameters`, or from a space."""
+    if given is None:
+        raise InputError(f"the parameters of operator(mu) are not known. Pass {_GIVE}, in the order of mu.")
+    space = parameter_space(given)
+    if space.functions:
+        name = space.functions[0].name
+        raise InputError(
+            f"operator(mu) takes numbers, but {name} is a function. Give its values, or coefficients, as numbers."
+        )
+    if not space.scalars:
+        raise InputError(f"operator(mu) has no parameters, so there is nothing to vary. Pass {_GIVE}.")
+    return tuple(Parameter(p.name, p.low, p.high, scale=p.scale) for p in space.scalars)
+
+
+def _keys(indices: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Places row * n + column of the entries of a square sparse matrix."""
+    n = len(indptr) - 1
+    return np.repeat(np.arange(n), np.diff(indptr)) * n + indices

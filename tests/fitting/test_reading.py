@@ -1,0 +1,128 @@
+"""Results from files: what comes in is what went out, in the right order; what is wrong is said in one line."""
+
+import numpy as np
+import pytest
+
+import parasol as ps
+
+POINTS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+A = np.linspace(1.0, 2.0, 12)
+
+
+def field(a):
+    return np.outer(a, [1.0, 2.0, 3.0, 4.0])
+
+
+def test_a_table_of_numbers(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("speed;drag;side\n" + "\n".join(f"{a};{a * a};{-a}" for a in A))
+    results = ps.read_results(path, ["speed"])
+    assert np.array_equal(results.mus[:, 0], A)
+    assert np.allclose(results.scalars["drag"], A**2)
+    assert list(results.scalars) == ["drag", "side"]
+    assert list(ps.read_results(path, ["speed"], fields=["side"]).scalars) == ["side"]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5"])
+def test_arrays_by_name(tmp_path, suffix):
+    path = tmp_path / f"runs{suffix}"
+    arrays = {"a": A, "T": field(A), "points": POINTS, "cells": np.array([[0, 1, 2], [0, 2, 3]])}
+    if suffix == ".npz":
+        np.savez(path, **arrays)
+    else:
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            for name, values in arrays.items():
+                file[name] = values
+    results = ps.read_results(path, ["a"])
+    assert results.parameters == ("a",)
+    assert np.array_equal(results.fields["T"], field(A))
+    assert np.array_equal(results.cells, arrays["cells"])
+
+
+def test_a_dataset_comes_back_as_it_went_out(tmp_path):
+    pytest.importorskip("xarray")
+    results = ps.Results({"a": A}, {"T": field(A)}, points=POINTS, cells=[[0, 1, 2], [0, 2, 3]])
+    surrogate = ps.fit_snapshots(
+        results.mus, results.values, "linear", level=None, ranges={"a": (1, 2)}, layout=results.layout
+    )
+    data = surrogate(A[:, None]).to_xarray()
+    data.to_netcdf(tmp_path / "runs.nc", engine="h5netcdf")
+    for source in (data, tmp_path / "runs.nc"):
+        back = ps.read_results(source)
+        assert back.parameters == ("a",)
+        assert np.allclose(back.fields["T"], field(A))
+        assert np.array_equal(back.points, POINTS)
+
+
+def test_a_grid_in_time():
+    xarray = pytest.importorskip("xarray")
+    x, y, t = np.linspace(0, 1, 3), np.linspace(0, 2, 2), np.array([0.0, 0.5])
+    values = A[:, None, None, None] + t[:, None, None] + 10 * y[:, None] + 100 * x
+    data = xarray.Dataset({"T": (("run", "time", "y", "x"), values)}, {"a": ("run", A), "time": t, "y": y, "x": x})
+    results = ps.read_results(data)
+    assert np.array_equal(results.times, t)
+    assert results.points.shape == (6, 2)
+    at = {name: column for name, column in zip(("y", "x"), results.points.T, strict=True)}
+    assert np.allclose(results.fields["T"][3, 1], A[3] + 0.5 + 10 * at["y"] + 100 * at["x"])
+
+
+@pytest.fixture
+def cases(tmp_path):
+    """Twelve files; their names in the order of the alphabet are not those of the numbers."""
+    pyvista = pytest.importorskip("pyvista")
+    for i, a in enumerate(A):
+        grid = pyvista.UnstructuredGrid({9: np.array([[0, 1, 2, 3]])}, np.column_stack([POINTS, np.zeros(4)]))
+        grid.point_data["T"] = field([a])[0]
+        grid.point_data["u"] = np.column_stack([field([a])[0], POINTS[:, 0], np.zeros(4)])
+        grid.save(tmp_path / f"case_{i}.vtu")
+    (tmp_path / "table.csv").write_text("a\n" + "\n".join(map(repr, A.tolist())))
+    return tmp_path
+
+
+def test_one_file_for_each_run(cases):
+    results = ps.read_results(str(cases / "case_*.vtu"), cases / "table.csv")
+    assert np.array_equal(results.mus[:, 0], A)
+    assert np.allclose(results.fields["T"], field(A))
+    assert results.fields["u"].shape == (12, 4, 2)  # a vector in the plane
+    assert results.points.shape == (4, 2)
+    assert len(results.cells) == 2  # a quadrilateral, cut in two
+    names = [f"case_{i}.vtu" for i in reversed(range(12))]
+    turned = ps.read_results(cases, {"file": names, "a": A[::-1]}, fields=["T"])
+    assert np.allclose(turned.fields["T"], field(A[::-1]))
+
+
+def test_files_that_do_not_belong_together(cases):
+    pyvista = pytest.importorskip("pyvista")
+    with pytest.raises(ps.ParasolError, match="12 files and 11 rows"):
+        ps.read_results(cases, {"a": A[:11]})
+    with pytest.raises(ps.ParasolError, match=r"'case_77.vtu', which is none"):
+        ps.read_results(cases, {"file": ["case_77.vtu"], "a": [1.0]})
+    with pytest.raises(ps.ParasolError, match="do not say their parameters"):
+        ps.read_results(cases)
+    grid = pyvista.read(cases / "case_3.vtu")
+    grid.points[:, 0] *= 2
+    grid.save(cases / "case_3.vtu")
+    with pytest.raises(ps.ParasolError, match=r"case_3.vtu' has another mesh"):
+        ps.read_results(cases, {"a": A})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("runs.npz", "a,b\n1,2\n", "cannot be read as .npz"),
+        ("runs.csv", "1,2\n3,4\n", "must name the columns"),
+        ("runs.csv", "a,b\n", "has no rows"),
+        ("runs.csv", "a,a\n1,2\n", "two columns 'a'"),
+        ("runs.csv", "a,b\n1,2\n3\n", "row 2 .* has 1 cells"),
+        ("runs.csv", "a,b\n1,steel\n", "'b' is <U5, not real numbers"),
+        ("runs.csv", "b,c\n1,2\n", "has no 'a'"),
+        ("runs.docx", "a,b\n1,2\n", "cannot be read as results"),
+        ("other.csv", "a,b\n1,2\n", "there are no results at"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path, name, text, message):
+    (tmp_path / name.replace("other", "own")).write_text(text)
+    with pytest.raises(ps.ParasolError, match=message) as caught:
+        ps.read_results(tmp_path / name, ["a"])
+    assert "\n" not in str(caught.value)

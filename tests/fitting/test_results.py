@@ -1,0 +1,183 @@
+"""Other people's results: shapes, names and places; what is wrong with them; what a surrogate of them says."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import parasol as ps
+
+SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]])
+CELLS = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]]
+
+
+def runs(n=160, seed=0):
+    """Parameters, a displacement of two components in metres, a stress in pascals with a kink in its maximum."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.uniform(0.5, 2, n), rng.uniform(0, 1, n)
+    x, y = SQUARE.T
+    u = 1e-4 * np.stack([a[:, None] * (x + b[:, None] * y), np.exp(-np.outer(a, y)) * x], axis=2)
+    return a, b, u, 3e8 * (1 + a[:, None] * x - b[:, None] * y**2)
+
+
+@pytest.fixture(scope="module")
+def plate():
+    a, b, u, stress = runs()
+    results = ps.Results(
+        {"a": a, "b": b},
+        {"u": u, "stress": stress},
+        points=SQUARE,
+        cells=CELLS,
+        quantities={"largest": lambda run: run["stress"].max(), "mean x": np.r_[np.full(5, 0.2), np.zeros(10)]},
+    )
+    return results, ps.learn(data=results, tolerance=1e-2, recipe="gaussian process")
+
+
+def test_names_places_and_components(plate):
+    _, surrogate = plate
+    a, b, u, stress = runs(seed=1)
+    mus = np.column_stack([a, b]).clip(*np.transpose([(p.low, p.high) for p in surrogate.parameters.scalars]))
+    keep = np.all(mus == np.column_stack([a, b]), axis=1)
+    answer = surrogate({"b": b[keep], "a": a[keep]})
+    assert answer["u"].shape == (keep.sum(), 5, 2)
+    assert np.allclose(answer["u"], u[keep], rtol=0, atol=1e-6)
+    assert np.allclose(answer["u_y"], u[keep][:, :, 1], rtol=0, atol=1e-6)
+    assert np.allclose(answer["stress"], stress[keep], rtol=1e-2)
+    assert list(answer.fields) == ["u", "stress"]
+    assert surrogate.facts["learn"]["met"]
+    with pytest.raises(ps.ParasolError, match="u_x, u_y, stress, u"):
+        answer["v"]
+    # linear within a cell
+    assert np.allclose(
+        answer.at([[0.75, 0.5]])[:, 2, 0], (stress[keep][:, [1, 2]].mean(1) + stress[keep][:, 4]) / 2, rtol=1e-2
+    )
+
+
+def test_bounds_of_fields_and_of_quantities_of_any_kind(plate):
+    """Each at its level: of a maximum too, whose bound is far below what the norm of the field would give."""
+    _, surrogate = plate
+    a, b, u, stress = runs(400, seed=2)
+    inside = surrogate.parameters.inside(np.column_stack([a, b]))
+    a, b, u, stress = a[inside], b[inside], u[inside], stress[inside]
+    answer = surrogate({"a": a, "b": b})
+    gaps = {"largest": stress.max(axis=1), "mean x": u[:, :, 0].mean(axis=1)}
+    for name, truth in gaps.items():
+        off = np.abs(answer.quantities[name] - truth)
+        assert np.mean(off <= answer.quantity_bounds[name]) > 0.88, name
+        assert np.max(answer.quantity_bounds[name]) < 0.02 * np.max(np.abs(truth)), name
+    for name, truth in {"u": u, "stress": stress}.items():
+        gap = answer[name] - truth
+        size = np.linalg.norm(truth.reshape(len(a), -1), axis=1)
+        assert np.mean(np.linalg.norm(gap.reshape(len(a), -1), axis=1) / size <= answer.field_bounds[name]) > 0.88
+    assert answer.bound_kind[0] == "calibrated"
+
+
+def test_the_file_keeps_it_all(plate, tmp_path):
+    _, surrogate = plate
+    loaded = ps.load(ps.save(surrogate, tmp_path / "plate.parasol"))
+    one, other = surrogate(a=1.0, b=0.5), loaded(a=1.0, b=0.5)
+    assert other.quantities == one.quantities
+    assert other.quantity_bounds == one.quantity_bounds
+    assert other["u"].shape == (5, 2)
+    assert np.array_equal(other.at([[0.3, 0.4]]), one.at([[0.3, 0.4]]))
+    assert loaded.quantity_names == ("mean x", "largest")
+    assert "largest" in other.to_xarray(bounds=True)
+    assert loaded.restricted(nodes=[1])(a=1.0, b=0.5).quantities == one.quantities
+
+
+def test_in_time():
+    rng = np.random.default_rng(3)
+    k, times, x = rng.uniform(1, 2, 120), np.linspace(0, 1, 4), np.linspace(0, 1, 7)
+    u = np.exp(-k[:, None, None] * times[:, None]) * np.sin(np.pi * x)
+    results = ps.Results({"k": k}, {"u": u, "energy": np.sum(u**2, axis=2)}, points=x[:, None], times=times)
+    surrogate = ps.learn(data=results, tolerance=1e-2, recipe="polynomial")
+    answer = surrogate(k=1.5)
+    truth = np.exp(-1.5 * times)[:, None] * np.sin(np.pi * x)
+    assert np.allclose(answer["u"], truth, atol=1e-3)
+    assert np.allclose(answer.quantities["energy"], np.sum(truth**2, axis=1), atol=1e-2)
+    late = surrogate.restricted(times=[1.0])(k=1.5)
+    assert late.quantities["energy"] == pytest.approx([np.sum(truth[-1] ** 2)], abs=1e-2)
+
+
+def test_numbers_alone():
+    rng = np.random.default_rng(4)
+    v = rng.uniform(1, 2, 100)
+    surrogate = ps.learn(data=ps.Results({"v": v}, {"drag": v**2, "power": 1e6 * v**3}), recipe="polynomial")
+    answer = surrogate(v=1.5)
+    assert answer.quantities["drag"] == pytest.approx(2.25, abs=max(answer.quantity_bounds["drag"], 1e-9))
+    assert answer.quantities["power"] == pytest.approx(3.375e6, rel=1e-3)
+
+
+def test_weights_of_nodes_are_those_of_the_norm():
+    a, b, u, stress = runs(60)
+    volumes = np.array([1.0, 1, 1, 1, 4]) / 8
+    results = ps.Results({"a": a, "b": b}, {"u": u, "stress": stress}, points=SQUARE, weights=volumes)
+    assert results.weights.shape == (15,)
+    with pytest.warns(ps.ParasolWarning, match="tolerance"):
+        surrogate = ps.learn(data=results, tolerance=1e-6, recipe="linear")
+    weights = surrogate.basis.weights.reshape(3, 5)
+    assert np.allclose(weights / weights[:, :1], volumes / volumes[0])
+    assert weights[0, 0] == weights[1, 0] != weights[2, 0]  # one scale for a vector, another for another field
+
+
+def test_groups_are_kept_together():
+    a, b, u, _ = runs(60)
+    results = ps.Results({"a": a, "b": b}, {"u": u[:, :, 0]}, groups=np.repeat(np.arange(20), 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        surrogate = ps.learn(data=results, tolerance=1e-1, recipe="linear")
+    assert surrogate.conformal is not None
+    assert surrogate.conformal.n_calibration == 20  # not 60 rows
+
+
+def test_runs_that_failed_are_named_and_dropped_on_request():
+    a, b, u, stress = runs(20)
+    stress[7, 2] = np.nan
+    u[11, 0, 1] = np.inf
+    with pytest.raises(ps.ParasolError, match=r"run 7 \(stress\), 11 \(u\) has values that are not finite.*drop"):
+        ps.Results({"a": a, "b": b}, {"u": u, "stress": stress}, points=SQUARE)
+    results = ps.Results({"a": a, "b": b}, {"u": u, "stress": stress}, missing="drop", points=SQUARE)
+    assert len(results) == 18
+    assert results.dropped == (7, 11)
+    assert np.array_equal(results.mus[:, 0], np.delete(a, [7, 11]))
+    assert np.array_equal(results.fields["stress"], np.delete(stress, [7, 11], axis=0))
+
+
+def test_columns_are_matched_by_name():
+    a, b, _, stress = runs(40)
+    results = ps.Results({"a": a, "b": b}, {"stress": stress})
+    turned = results.of_parameters(ps.ParameterSpace(tuple(ps.parameters(b=(0, 1), a=(0.5, 2)))))
+    assert np.array_equal(turned.mus, np.column_stack([b, a]))
+    with pytest.raises(ps.ParasolError, match="Name each column once"):
+        results.of_parameters(ps.ParameterSpace(tuple(ps.parameters(c=(0, 1)))))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (({"a": np.ones(3)}, np.ones((2, 5))), {}, r"shape \(2, 5\) for 3 runs"),
+        (({"a": np.ones(3)}, np.ones((3, 5, 4))), {}, "nodes and components, or times and nodes"),
+        (({"a": np.ones(3)}, np.ones((3, 4))), {"points": SQUARE}, "there are 5 nodes"),
+        (({"a": np.ones(3)}, {"u": [["a"] * 5] * 3}), {}, "not real numbers"),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"cells": CELLS}, "cells need the points"),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"points": SQUARE, "cells": [[0, 1, 9]]}, "name the points 0 to 9"),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"times": [0.0, 1.0]}, "there are 2 times"),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"weights": np.ones(4)}, "4 weights for 5 nodes"),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"weights": -np.ones(5)}, "Weights are positive"),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"groups": [1, 2]}, "one label for each"),
+        (({"a": np.ones(3), "b": np.ones(2)}, np.ones((3, 5))), {}, "column 'b'"),
+        (({}, np.ones((3, 5))), {}, "no columns"),
+        (({"a": np.ones(3)}, {}), {}, "no fields"),
+        (
+            ({"a": np.ones(3)}, np.ones((3, 5))),
+            {"quantities": {"q": lambda run: run["v"]}},
+            "'q' cannot be computed of run 0",
+        ),
+        (({"a": np.ones(3)}, np.ones((3, 5))), {"missing": "keep"}, "missing"),
+        (({"a": np.ones(3)}, {"u": np.ones((3, 5, 2)), "u_x": np.ones((3, 5))}), {"points": SQUARE}, "another name"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(given, options, message):
+    with pytest.raises(ps.ParasolError, match=message) as caught:
+        ps.Results(*given, **options)
+    assert "\n" not in str(caught.value)
