@@ -69,10 +69,10 @@ def test_a_table_by_name(surrogates):
     assert steady(table).to_pandas()["a"].tolist() == [1.5, 1.1]
     rows = np.ones((1, 3, system.basis.n_modes)) * [[1.0], [2.0], [3.0]]
     known = Quantities(("force",), rows, np.array([[1.0, 2.0, 3.0]]))
-    answer = replace(system, quantities=known, conformal=ConformalBound(0.95, 40, 0.01))(table)
+    answer = replace(system, quantities=known, conformal=ConformalBound(0.95, 40, 0.01))(table[["a"]].to_numpy())
     found = answer.to_pandas(bounds=True)
     assert found.index.names == ["sample", "t"]
     assert found["force"].to_numpy().reshape(2, 3) == pytest.approx(answer.quantities["force"])
-    assert found.loc[(1, 0.5), "a"] == 1.1
+    assert found.loc[(1, 0.5), "p1"] == 1.1
     assert found.loc[(1, 0.5), "bound of force"] == pytest.approx(answer.quantity_bounds["force"][1, 1])
     assert found["bound_kind"].unique().tolist() == ["calibrated"]

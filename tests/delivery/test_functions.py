@@ -129,6 +129,14 @@ def test_outside_the_box_there_is_no_number(line):
     assert np.allclose(line.as_jax(extrapolate=True)([1.01]), [1.01, 2.02])
 
 
+def test_between_choices_there_is_no_number():
+    mus = np.tile([0.0, 1.0, 3.0], 6)[:, None]
+    line = ps.fit_snapshots(mus, mus * [1.0, 2.0], "linear", level=None, ranges={"a": ps.Choice(0, 1, 3)})
+    found = line.as_jax(extrapolate=True)(np.array([[1.0], [2.0], [3.0]]))
+    assert np.isnan(found).all(axis=1).tolist() == [False, True, False]
+    assert np.allclose(found[2], [3.0, 6.0])
+
+
 def test_a_restricted_surrogate_gives_its_values(line):
     assert np.allclose(line.restricted(nodes=[1]).as_jax()([0.5]), [1.0])
 

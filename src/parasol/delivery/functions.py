@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import Any
 
@@ -15,10 +15,12 @@ from parasol.errors import InputError
 from parasol.runtime.expansions import KERNELS, Radial, distances
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import Affine, Sum
+from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
 OUTPUTS = ("values", "quantities", "coefficients")
+_ROUNDING = 1e-9  # of a range, by which a value may miss a choice
 _APART = 1e-16  # added to squared distances: √s has no derivative at 0, where a point meets a centre
 
 
@@ -27,8 +29,8 @@ def as_jax(surrogate: Surrogate, output: str = "values", *, extrapolate: bool = 
 
     It gives the `output`: "values" (n_values,), "coefficients" (n_modes,), or "quantities", a dict of numbers (with an axis of
     times in time) by name; with an axis of samples first where there are several. It is compiled, may be differentiated, mapped
-    and compiled with more (grad, jacfwd, hessian, vmap, jit), and runs where JAX runs. A compiled function cannot refuse: outside the box
-    it gives NaN, in value and derivative, unless `extrapolate` is True.
+    and compiled with more (grad, jacfwd, hessian, vmap, jit), and runs where JAX runs. A compiled function cannot refuse: outside the box,
+    unless `extrapolate` is True, and between choices it gives NaN, in value and derivative.
 
     >>> import jax
     >>> from parasol.fitting.data import fit_snapshots
@@ -84,7 +86,6 @@ def _evaluation(
         raise InputError("this surrogate has no quantities. Name some in the problem, or ask for its values.")
     if surrogate.map is not None:
         check_dense(surrogate.program)
-    low, high = surrogate.parameters.answered.limits
 
     def evaluate(library: Library, mu: Any) -> Any:
         if mu.ndim not in (1, 2) or mu.shape[-1] != surrogate.n_parameters:
@@ -95,10 +96,8 @@ def _evaluation(
         mus = Traced(mu[None] if single else mu, library)
         c = coefficients(surrogate, mus)
         c = c if isinstance(c, Traced) else c + 0.0 * mus[:, :1]  # of a map that is constant
-        if not extrapolate:  # a factor, so that derivatives are not numbers either
-            scalars = mus[:, : len(low)]
-            inside = np.all((scalars >= low) & (scalars <= high), axis=1)
-            c = c * np.where(inside, 1.0, np.nan)[:, None]
+        for known in _known(surrogate.parameters, mus, extrapolate):
+            c = c * np.where(known, 1.0, np.nan)[:, None]  # a factor, so that derivatives are not numbers either
         if output == "quantities":
             found = _quantities(surrogate, mus, c)
             return {name: (q[0] if single else q).value for name, q in found.items()}
@@ -106,6 +105,15 @@ def _evaluation(
         return (out[0] if single else out).value
 
     return evaluate
+
+
+def _known(space: ParameterSpace, mus: Any, extrapolate: bool) -> Iterator[Any]:
+    """Which of the vectors a surrogate would not refuse, (n_samples,) bool, one reason after the other."""
+    if not extrapolate:
+        yield space.inside(mus)
+    for j, p in enumerate(space.scalars):
+        if p.choices:
+            yield np.min(np.abs(mus[:, j, None] - np.asarray(p.choices)), axis=1) <= _ROUNDING * (p.high - p.low)
 
 
 def coefficients(surrogate: Surrogate, mus: Traced) -> Any:

@@ -194,7 +194,7 @@ def _range_of_distribution(name: str, given: Any) -> ParameterRange:
 
     The scale is logarithmic for distributions of logarithms.
     """
-    family = getattr(given, "dist", None)
+    family: Any = getattr(given, "dist", None)
     if not hasattr(family, "pdf"):
         raise InputError(
             f"parameter {name!r} got a {type(given).__name__}. Write a continuous distribution of numbers, frozen as in "
@@ -202,14 +202,14 @@ def _range_of_distribution(name: str, given: Any) -> ParameterRange:
         )
     try:
         values = [*map(float, given.args)], {key: float(value) for key, value in given.kwds.items()}
-        ends = [float(end) for end in given.support()]
-        if not np.all(np.isfinite(ends)):
-            ends = [float(given.ppf(_TAILS / 2)), float(given.isf(_TAILS / 2))]
+        low, high = map(float, given.support())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            low, high = float(given.ppf(_TAILS / 2)), float(given.isf(_TAILS / 2))
     except (TypeError, ValueError):
         raise InputError(f"the distribution of parameter {name!r} has no numbers as ends. Give it numbers.") from None
     text = ", ".join([*map(repr, values[0]), *[f"{key}={value!r}" for key, value in values[1].items()]])
-    scale = "log" if family.name in _LOGARITHMIC and ends[0] > 0 else "linear"
-    return ParameterRange(name, *ends, scale, f"{family.name}({text})")
+    scale = "log" if family.name in _LOGARITHMIC and low > 0 else "linear"
+    return ParameterRange(name, low, high, scale, f"{family.name}({text})")
 
 
 @dataclass(frozen=True)
