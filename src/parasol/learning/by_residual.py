@@ -104,17 +104,15 @@ def reduce_by_residual(
     far from symmetric positive definite. Residuals are evaluated n_modes + 1 times in a row at each of some parameters: at
     up to 300, or where the factors θ of a model made `before` still do, at as many as there are of them and four more. `watch` is called at each.
     """
-    residual = _checked(unwrapped(solver).residual, train)
+    residual = checked_residual(unwrapped(solver).residual, train)
     size = np.linalg.norm(train.solutions, axis=1)[:, None]
     alike = as_snapshots(train.mus, train.solutions / np.where(size > 0, size, 1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)  # how good the modes are will be measured
         basis = pod(alike, tolerance=_MODES * tolerance)
     modes, tests = basis.modes, basis.modes
-    transposed = getattr(unwrapped(solver), "solve_transposed", None)
-    if callable(transposed):
-        at = train.mus[0]
-        tests = np.array([np.asarray(transposed(at.copy(), mode.copy()), dtype=float) for mode in modes.T]).T
+    if callable(getattr(unwrapped(solver), "solve_transposed", None)):
+        tests = transposed_solves(unwrapped(solver), train.mus[0], modes.T, watch).T
 
     def systems(mus: np.ndarray) -> np.ndarray:
         rows = []
@@ -137,14 +135,14 @@ def reduce_by_residual(
         if found.distance(few, systems(few)) <= _AS_GOOD * tolerance:
             return found
     exact = systems(held)
-    found = _interpolated(basis, space, seen, systems(seen), lambda model: model.distance(held, exact))
+    found = interpolated(basis, space, seen, systems(seen), lambda model: model.distance(held, exact))
     gap = found.distance(held, exact)
     if not gap <= _AS_GOOD * tolerance:
         raise NoCertificate(f"residual(mu, u) of the solver could be interpolated over the box to {gap:.1e} only")
     return found
 
 
-def _checked(residual: Callable[..., Any], train: Snapshots) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def checked_residual(residual: Callable[..., Any], train: Snapshots) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """The residual as an array, if it is one: of the right length, linear in u, and next to nothing at a solution."""
 
     def evaluated(mu: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -167,7 +165,23 @@ def _checked(residual: Callable[..., Any], train: Snapshots) -> Callable[[np.nda
     return evaluated
 
 
-def _interpolated(
+def transposed_solves(own: Any, mu: np.ndarray, vectors: np.ndarray, watch: Watch = None) -> np.ndarray:
+    """A(μ)⁻ᵀ z of vectors (n, n_unknowns), one after the other, by a user's solve_transposed(mu, z)."""
+    out = []
+    for z in vectors:
+        if watch is not None:
+            watch()
+        try:
+            out.append(np.asarray(own.solve_transposed(mu.copy(), z.copy()), dtype=float).reshape(-1))
+        except Exception as error:  # somebody's code
+            text = f"solve_transposed(mu, z) of the solver raises {type(error).__name__}: {error}"
+            raise NoCertificate(text) from error
+        if out[-1].shape != z.shape or not np.all(np.isfinite(out[-1])):
+            raise NoCertificate(f"solve_transposed(mu, z) of the solver has {len(out[-1])} values, or not finite ones")
+    return np.array(out)
+
+
+def interpolated(
     basis: Basis,
     space: ParameterSpace,
     mus: np.ndarray,

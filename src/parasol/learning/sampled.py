@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from parasol.errors import Exhausted, SolveFailed, TooFewSamples
+from parasol.errors import Exhausted, NoCertificate, ParasolWarning, SolveFailed, TooFewSamples
 from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels
 from parasol.fitting.gaussian_process import GaussianProcess
@@ -18,6 +19,7 @@ from parasol.learning.labels import Teacher, relative
 from parasol.learning.linear import TRAINING, maps_to_try, named
 from parasol.learning.region import marked
 from parasol.learning.report import LEVEL, Evidence, Outcome, Round, Step, measured_on
+from parasol.learning.residual_duals import offers_duals, with_duals
 from parasol.learning.samples import (
     FEWEST,
     ROUGH,
@@ -29,7 +31,7 @@ from parasol.learning.samples import (
     reserve,
     shrunk,
 )
-from parasol.learning.solves import SolveCache, Solver
+from parasol.learning.solves import SolveCache, Solver, used_up
 from parasol.pde.model import Model
 from parasol.reduction.snapshots import NothingSolved, Snapshots
 from parasol.runtime.conformal import conformal_bound, highest_level
@@ -309,6 +311,9 @@ def _bounded(state: State, surrogate: Surrogate, fresh: Snapshots, n_failed: int
         options = {"labels": labels, "weights": state.weights, "tested": state.tested}
         surrogate = with_parts(surrogate, fresh, rows, level=level, tries=tries, n_failed=n_failed, **options)
     evidence = Evidence(level or None, len(state.cache.failures()), n_failed, state.n_fresh_sets)
+    doubt = tries * (1 + n_failed) / (len(errors) + 1)  # that another parameter is worse than all of these
+    if level >= LEVEL and offers_duals(state.model) and not state.model.parameters.functions:
+        surrogate, evidence = _with_duals(state, surrogate, fresh, doubt, evidence)
     met = bound <= state.tolerance and level >= LEVEL
     limit = ""
     if not met and bound <= state.tolerance:
@@ -316,6 +321,28 @@ def _bounded(state: State, surrogate: Surrogate, fresh: Snapshots, n_failed: int
     elif not met:
         limit = "projection" if score.projection > 0.5 * score.mean else "map"
     return Outcome(surrogate, met, bound, limit, tuple(state.history), evidence, measured_on(score))
+
+
+def _with_duals(
+    state: State, surrogate: Surrogate, fresh: Snapshots, doubt: float, evidence: Evidence
+) -> tuple[Surrogate, Evidence]:
+    """Estimates by random duals where the solver offers what they take, with what they rest on; else a warning says why not."""
+    state.cache.stage("random duals, that estimate errors")
+
+    def watch() -> None:
+        if state.cache.limits.left <= 0:
+            raise used_up("seconds")
+
+    try:
+        found = with_duals(state.model, surrogate, state.train, fresh, doubt=doubt, rng=state.rng, watch=watch)
+    except NoCertificate as error:
+        warnings.warn(f"{error}.", ParasolWarning, stacklevel=2)
+        return surrogate, evidence
+    except (Exhausted, TooFewSamples):
+        return surrogate, evidence
+    duals = found.reduced.duals  # type: ignore[union-attr]
+    assert duals is not None
+    return found, replace(evidence, probability=duals.probability, ratio=duals.ratio, n_checked=duals.n_checked)
 
 
 def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:
