@@ -13,6 +13,7 @@ _ABOVE = {  # name: module, function, what it does
     "plot_answer": ("parasol.report.figures", "plot_answer", "drawing"),
     "to_xarray": ("parasol.delivery.datasets", "to_xarray", "an xarray dataset"),
     "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
+    "weights_by_region": ("parasol.space.interpolation", "weights_by_region", "answering between nodes"),
     "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
     **{
         name: ("parasol.space.kernels", name, "reading its stencils")
