@@ -45,6 +45,26 @@ def test_two_layers_with_a_source(method):
         assert found["mean"] == pytest.approx(model.quantities.rows[-1] @ model.solve(mu).values)
 
 
+@pytest.mark.parametrize("method", ["stencils", "elements"])
+def test_a_coefficient_with_parameters(method):
+    """With the conductivities as coefficients it is the equation's own flux; other functions of parameters go their way."""
+    k = ps.by_region(low=a, high=b)
+    given = {"own": ps.Flux("right", k), "all": ps.Flux(None, k), "square": ps.Flux("left", a * b**2 * (1 + y) + a)}
+    problem = layers(wanted=("left", "right"), **given)
+    model = ps.discretize(problem, ps.scatter(LAYERS, n_nodes=300), method=method)
+    for mu in MUS:
+        c = (1 + 0.125 / mu[0] + 0.375 / mu[1]) / (0.5 / mu[0] + 0.5 / mu[1])
+        wanted = {"left": -c, "own": c - 1, "all": -1, "square": -c * (1.5 * mu[1] ** 2 + 1)}
+        found = model.solve(mu).quantities
+        assert {name: found[name] for name in wanted} == pytest.approx(wanted, abs=1e-9)
+    for coefficient, message in ((exp(a * y**2), "not as a sum"), (u, "contains an unknown")):
+        with pytest.raises(InputError, match=message):
+            layers(q=ps.Flux("left", coefficient))
+    (other,) = ps.parameters(other=(0.0, 1.0))
+    with pytest.raises(InputError, match="depends on other, and the problem does not"):
+        layers(q=ps.Flux("left", other))
+
+
 @pytest.mark.parametrize(("method", "least"), [("stencils", 2.0), ("elements", 1.8)])
 def test_against_scikit_fem(method, least):
     """Layers with a source that varies; the flux by scikit-fem is the reaction, which converges twice as fast."""

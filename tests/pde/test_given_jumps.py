@@ -7,6 +7,9 @@ from sympy import Eq, cos, exp, sin, sqrt
 import parasol as ps
 from parasol.cache.content import content_hash
 from parasol.errors import InputError, UnsuitableNodes
+from parasol.fitting.fit import surrogate_without_map
+from parasol.reduction.by_estimate import ByEstimate
+from parasol.reduction.greedy import search
 
 x, y, z = ps.coordinates("x y z")
 u = ps.unknown("u", x, y)
@@ -122,8 +125,28 @@ def test_a_shell_in_space():
     assert errors[1] < 1.1 * errors[0] < 0.05
 
 
+@pytest.mark.parametrize("method", ["stencils", "elements"])
+def test_a_surrogate_answers_on_both_sides(method, tmp_path):
+    """Two layers on a line against their solution by hand; a jump of another sign would be off by all of it."""
+    w = ps.unknown("w", x)
+    low, high, g, q = ps.parameters(low=(0.5, 2.0), high=(0.5, 5.0), g=(-1.0, 1.0), q=(-1.0, 1.0))
+    domain = ps.Box(0, 1).regions(low=ps.Box(0, 0.4))
+    equation = Eq(-ps.divergence(ps.by_region(low=low, otherwise=high) * ps.gradient(w)), 1)
+    interfaces = {("low", "otherwise"): ps.Jump(g * (1 + x), q)}
+    problem = ps.Problem(domain, equation, ps.Dirichlet(0), interfaces=interfaces)
+    model = ps.discretize(problem, ps.scatter(domain, n_nodes=60), method=method)
+    growing = ByEstimate(model)
+    surrogate = surrogate_without_map(growing.reduced(search(growing, aim=1e-9, most=8).basis))
+    places = np.array([[0.39999], [0.40001], [0.4], [0.4 + 1e-11], [0.2], [0.9]])
+    mus = np.array([[0.7, 3.0, 0.6, -0.3], [2.0, 0.5, -1.0, 1.0]])
+    for known in (surrogate, ps.load(ps.save(surrogate, tmp_path / "s.parasol"))):
+        found = known(mus).at(places)
+        assert found == pytest.approx(np.array([layers(mu, places[:, 0]) for mu in mus]), abs=1e-7)
+        assert known(mus[1]).at(places) == pytest.approx(found[1])
+
+
 @pytest.mark.slow
-def test_a_surrogate_has_the_jump_and_says_nothing_between_nodes(tmp_path):
+def test_a_surrogate_has_the_jump_between_nodes_too(tmp_path):
     m, g = ps.parameters(m=(0.5, 5.0), g=(-1.0, 1.0))
     equation = Eq(-ps.divergence(ps.by_region(core=m, otherwise=1) * ps.gradient(u)), 1 + x)
     problem = ps.Problem(DISCS, equation, ps.Dirichlet(0), interfaces={("core", "otherwise"): ps.Jump(g * y)})
@@ -136,11 +159,14 @@ def test_a_surrogate_has_the_jump_and_says_nothing_between_nodes(tmp_path):
         answer = loaded(mu)
         assert np.linalg.norm(answer.values - full.values) < 1e-3 * np.linalg.norm(full.values)
         assert answer.discretisation == pytest.approx(full.discretisation, rel=0.5)
-        above, below = full.at(np.array([[0.0, 0.4999], [0.0, 0.5001]]))
-        assert above - below == pytest.approx(0.5 * mu[1], abs=1e-3)
-    for ask in (lambda: loaded(mu).at([[0.1, 0.1]]), lambda: loaded.restricted(points=[[0.1, 0.1]])):
-        with pytest.raises(InputError, match="cannot answer between nodes"):
-            ask()
+        places = np.array([[0.0, 0.4999], [0.0, 0.5001], [0.1, 0.1], [-0.6, 0.3]])
+        for found in (full.at(places), answer.at(places)):
+            assert found[0] - found[1] == pytest.approx(0.5 * mu[1], abs=1e-3)
+        assert answer.at(places) == pytest.approx(full.at(places), abs=2e-3)
+    with pytest.raises(InputError, match="its side is not known"):
+        loaded(mu).at([[0.5 * np.cos(0.3), 0.5 * np.sin(0.3) + 1e-9]])
+    with pytest.raises(InputError, match="cannot answer between nodes"):
+        loaded.restricted(points=[[0.1, 0.1]])
     assert np.max(ps.check(surrogate, n=3).errors) < 1e-3
 
 

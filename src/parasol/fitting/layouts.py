@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from parasol.expressions import as_formula, as_function
 from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
-from parasol.runtime.layout import AXES, Layout, RegionNodes
+from parasol.runtime.layout import AXES, GivenJumps, Layout, RegionNodes
+from parasol.runtime.theta import Theta
 from parasol.space.by_region import of_regions
 from parasol.space.outline import outline_of
 
@@ -41,4 +43,17 @@ def layout_of(model: Model) -> Layout:
         else tuple(RegionNodes(outline_of(own.domain), members) for members, own in of_regions(nodes)),
         cells=None if model.elements is None else model.elements.cell_nodes,
         jumps=bool(model.jumps),
+        given_jumps=_jumps(model) if model.jumps else None,
+    )
+
+
+def _jumps(model: Model) -> GivenJumps:
+    """The given jumps of a model, for values between its nodes."""
+    scalars = model.inputs.scalars
+    formulas = tuple(as_formula(as_function(jump.theta, scalars)) for jump in model.jumps)
+    return GivenJumps(
+        Theta(formulas, (), len(scalars)),
+        np.array([jump.region for jump in model.jumps]),
+        np.array([jump.unknown for jump in model.jumps]),
+        np.array([jump.values for jump in model.jumps]),
     )

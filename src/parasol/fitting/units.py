@@ -31,14 +31,16 @@ def field_labels(fields, n_values: int) -> np.ndarray | None:
 
 def unknown_labels(model) -> np.ndarray | None:
     """The labels of values by unknown function, (n_values,), as in `field_labels`; None where there is one function."""
-    if not isinstance(model, Model) or len(model.problem.names) < 2 or model.product is not None:
+    if not isinstance(model, Model) or len(model.problem.names) < 2:
+        return None
+    if model.elements is None and model.product is not None:  # somebody's own
         return None
     n_times = 1 if model.problem.times is None else len(model.problem.times)
     return np.tile(np.repeat(np.arange(len(model.problem.names)), model.n_nodes), n_times)
 
 
 def field_weights(
-    solutions: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None, *, least: float = 0.0
+    solutions: np.ndarray, labels: np.ndarray, weights: Weights | None = None, *, least: float = 0.0
 ) -> np.ndarray:
     """Weights (n_values,) of an inner product in which the root mean square of ||u|| over solutions is 1 for each field.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +13,14 @@ from scipy.spatial import KDTree
 
 from parasol.errors import SolveFailed
 from parasol.learning.solves import used_up
-from parasol.pde.discretisation import located_error
+from parasol.pde.discretisation import error_of, located_error
 from parasol.pde.model import Model
+from parasol.pde.steady import l2_root
 
 _SLOW, _VERY_SLOW = 1.0, 5.0  # seconds of a solve: fewer parameters are compared
 _N_RANDOM, _N_STEEPEST = 8, 2  # random parameters that are looked at, and how many of them are compared
+_N_SEARCHED = 24  # parameters in the box, and as many around the worst of them, from so far away to so many times less
+_WIDEST, _NARROWER = 0.4, 0.2
 _FINER_STEPS = 3e-6  # tolerance in time of the fine solution where steps adapt
 _COST = 3.0  # twice the nodes take about so many times as long, and finer steps in time twice that
 
@@ -62,6 +66,7 @@ def compare(
         steps = {"step": fine.step / 2, "integrator": fine.integrator} if fine.step else {"tolerance": _FINER_STEPS}
         options = {**steps, "times": coarse.problem.times}
     errors, local = [], np.zeros(coarse.n_nodes)
+    root = l2_root(coarse)
     pairs = list(zip(mus or probes(coarse, rng), mus or probes(fine, rng), strict=True))
     cost = _COST * (1 if coarse.problem.time is None else 2)
     until = left() / 2  # the first half is for a look with the coarse model, which says where to compare
@@ -92,9 +97,9 @@ def compare(
         else:
             found = (weights @ better.reshape(-1, fine.n_nodes).T).T
         fine_values = found.reshape(coarse_values.shape)
-        size = np.linalg.norm(fine_values) or 1.0
-        errors.append(np.linalg.norm(coarse_values - fine_values) / size)
-        local += np.sum((coarse_values - fine_values) ** 2, axis=(0, 1)) / size**2
+        size = np.linalg.norm(root * fine_values) or 1.0
+        errors.append(np.linalg.norm(root * (coarse_values - fine_values)) / size)
+        local += np.sum((root * (coarse_values - fine_values)) ** 2, axis=(0, 1)) / size**2
         if len(errors) >= _enough(seconds, 3, 2, len(pairs)):
             break
     if not errors:
@@ -103,13 +108,18 @@ def compare(
 
 
 def own_errors(
-    model: Model, *, rng: int = 0, left: Callable[[], float] = lambda: np.inf, only: Sequence[int] | None = None
+    model: Model,
+    *,
+    rng: int = 0,
+    left: Callable[[], float] = lambda: np.inf,
+    only: Sequence[int] | None = None,
+    more: Sequence[np.ndarray] = (),
 ) -> Difference:
     """What each solve at the `probes`, or `only` those of these numbers, says of its own error, and where that comes from.
 
-    After the first parameter it ends when no seconds are `left`.
+    Some `more` parameters come first. After the first parameter it ends when no seconds are `left`.
     """
-    errors, shares, reason, mus = [], np.zeros(model.n_nodes), "", probes(model, rng)
+    errors, shares, reason, mus = [], np.zeros(model.n_nodes), "", [*more, *probes(model, rng)]
     each, seconds, solved = np.inf, np.inf, {}
     for at in range(len(mus)) if only is None else only:
         if errors and (len(errors) >= _enough(seconds, 9, 5, len(mus)) or left() < each):
@@ -131,6 +141,31 @@ def own_errors(
         raise SolveFailed(f"no solution was found at any of {len(mus)} parameters: {reason}")
     short = len(errors) < _enough(seconds, 9, 5, len(mus)) and left() < each
     return Difference(np.array(errors), np.sqrt(shares / len(errors)), seconds, short, solved)
+
+
+def worst_parameter(model: Model, *, rng: int = 0, left: Callable[[], float] = lambda: np.inf) -> list[np.ndarray]:
+    """A parameter (n_parameters,) whose solve has about the largest error of all, or none; at the cost of some solves.
+
+    Half of them are anywhere in the box, the others around the worst so far, nearer and nearer. Where several materials
+    meet, the errors at random parameters and in corners are far below the largest.
+    """
+    n, space, generator = len(model.parameters.scalars), model.parameters, np.random.default_rng([rng, 17])
+    place, found, largest, each = np.full(n, 0.5), [], 0.0, 0.0
+    for i in range(2 * _N_SEARCHED if n else 0):
+        unit = generator.random(n)
+        if i >= _N_SEARCHED:
+            radius = _WIDEST * _NARROWER ** (i / _N_SEARCHED - 1)
+            unit = np.clip(place + radius * (2 * unit - 1), 0.0, 1.0)
+        start, mu = time.perf_counter(), model.vector()
+        mu[:n] = space.from_unit(unit[None])[0]
+        if left() < 2 * each or each > _SLOW:
+            break
+        with suppress(SolveFailed):
+            error = error_of(model, model.solve(mu, extrapolate=True).unknowns, mu)  # type: ignore[union-attr,arg-type]
+            if error is not None and largest < error < np.inf:
+                place, found, largest = unit, [mu], error
+        each = time.perf_counter() - start
+    return found
 
 
 def _looked_at(

@@ -12,7 +12,7 @@ from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.learning.solves import SolveCache
 from parasol.pde.discretisation import changed_by_degree, error_of
 from parasol.pde.model import Model
-from parasol.pde.steady import relative_error
+from parasol.pde.steady import l2_root, relative_error
 from parasol.runtime.defects import Defects
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, StoredMap
@@ -78,10 +78,11 @@ def _by_coefficients(surrogate: Surrogate, model: Model, cache: SolveCache) -> D
             errors.append(max(relative_error(model, values, values + change), _LEAST))
     if len(solutions) < max(2, basis.n_modes):
         return None
-    c, by_field = basis.project(np.array(solutions)), np.reshape(changes, (len(changes), n_fields, -1))
+    c, root = basis.project(np.array(solutions)), l2_root(model)
+    by_field = root * np.reshape(changes, (len(changes), n_fields, -1))
     # lengths are all that matters: as many numbers for each change as there are changes
     rows = _lengths(by_field.transpose(1, 2, 0)).transpose(0, 2, 1)  # (n_fields, n_solves, ·)
-    sizes = _lengths(basis.modes.reshape(n_fields, -1, basis.n_modes))
+    sizes = _lengths((root * basis.modes.T.reshape(-1, n_fields, model.n_nodes)).transpose(1, 2, 0))
 
     def fitted(some: np.ndarray) -> Defects:
         inverse = np.linalg.pinv(c[some], rcond=_RANK)  # (n_modes, n_some)

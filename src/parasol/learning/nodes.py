@@ -276,7 +276,7 @@ def estimate(
 
 
 def discretisation_error(model: Model, mu: ArrayLike | Mapping[str, Any] | None = None, *, rng: int = 0) -> float:
-    """How far `model.solve(mu)` is from the solution of the equation: an estimate of its relative l2 error.
+    """How far `model.solve(mu)` is from the solution of the equation: an estimate of its relative error, at the nodes.
 
     The problem is solved again with twice as many nodes, of the program's choice. The estimate has the size of the
     error, within a factor of about 3. It is what `learn` and `check` take, at one parameter.

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parasol.errors import ParasolWarning, SolveFailed, UnsuitableNodes
-from parasol.learning.comparing import Difference, own_errors, require
+from parasol.learning.comparing import Difference, own_errors, require, worst_parameter
 from parasol.learning.solves import Limits, Stage
 from parasol.pde.discretisation import gathered
 from parasol.pde.model import Model
@@ -131,11 +131,15 @@ class Refinement:
         twice the nodes, at 32 times the first number, and where a rough problem will not be good enough there.
         """
         first, spacing, slow, path, done = model, None, 0, [], []
+        more: list[np.ndarray] = []
+        if model.elements is not None and np.isfinite(self.aim):
+            self.stage("looking for the parameter with the largest error")
+            more = worst_parameter(model, rng=self.rng, left=self.left)
         most = _LAST * first.n_nodes
         while True:
             began = self.limits.spent
             self.stage(f"estimating the error of {model.n_nodes} nodes")
-            here = Level(model, own_errors(model, rng=self.rng, left=self.left), spacing)
+            here = Level(model, own_errors(model, rng=self.rng, left=self.left, more=more), spacing)
             yield here, ""
             sure = here.error <= self.aim / _SURE and np.isfinite(self.aim)
             if not (sure or self.rough or model.elements is not None):

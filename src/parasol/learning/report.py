@@ -114,14 +114,16 @@ class LearnReport:
     resonance: str | None = None  # where the solutions grow, if that is the limit
     measured: Measured | None = None
     stages: dict[str, float] = field(default_factory=dict)  # seconds of each stage
+    norm: str = ""  # that errors, bounds and estimates are relative in, in words
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what was not measured is left out. The measured errors have a place of their own in a file."""
         out = {
             f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("evidence", "resonance", "measured")
         }
-        if not self.stages:  # as in reports of version 0.1.0
-            del out["stages"]
+        for name in ("stages", "norm"):  # which reports of version 0.1.0 have not
+            if not out[name]:
+                del out[name]
         out |= {name: [_known(row) for row in out[name]] for name in ("comparisons", "history")}
         out |= {"notes": list(self.notes)} | _known(self.evidence)
         if self.evidence.proven is None:
@@ -151,9 +153,12 @@ class LearnReport:
             kind = f"with a probability of {self.evidence.probability or 0:.4f} each"
         elif self.certificate in ("proven", "estimated"):
             kind = self.certificate
+        norm = f" in {self.norm}" if self.norm.startswith("L2") else ""
         rows = {
             "tolerance": f"{self.tolerance:g}, {'met' if self.met else 'NOT met'}" + (", total" if self.total else ""),
-            "bound": f"{self.bound:.1e} relative, on fresh parameters, {kind}" if np.isfinite(self.bound) else "none",
+            "bound": f"{self.bound:.1e} relative{norm}, on fresh parameters, {kind}"
+            if np.isfinite(self.bound)
+            else "none",
         }
         if self.measured:
             errors = self.measured

@@ -67,10 +67,10 @@ class State:
     @property
     def weights(self) -> Weights | None:
         """Of the inner product, (n_values,): the model's own, or one in which every unknown function counts alike."""
+        product, labels = None, unknown_labels(self.model)
         if isinstance(self.model, Model) and self.model.product is not None:
-            return repeated(self.model.product, self.train.n_values // self.model.n_unknowns)
-        labels = unknown_labels(self.model)
-        return None if labels is None else field_weights(self.train.solutions, labels, least=_SMALLEST)
+            product = repeated(self.model.product, self.train.n_values // self.model.n_unknowns)
+        return product if labels is None else field_weights(self.train.solutions, labels, product, least=_SMALLEST)
 
     def labels(self) -> tuple[Basis, np.ndarray]:
         """Modes of the training set and the coefficients of its solutions."""

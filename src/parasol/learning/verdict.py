@@ -17,6 +17,7 @@ from parasol.learning.solves import SolveCache
 from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
+from parasol.pde.steady import norm_of
 from parasol.pde.text import problem_words
 from parasol.reduction.fingerprints import problem_fingerprint
 from parasol.runtime.surrogate import Surrogate
@@ -32,7 +33,7 @@ _ADVICE = {
     "level": f"A bound at the level {LEVEL:g} takes more fresh solves at parameters drawn at random: allow more.",
     "failed solves": "Too many of the fresh solves for the bound failed: narrow the ranges to where there are solutions.",
     "resonance": "Narrow the ranges to one side of it.",
-    "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or allow more solves.",
+    "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or give more solves or results.",
 }
 
 
@@ -71,6 +72,7 @@ def with_report(
         evidence=outcome.evidence,
         resonance=resonance if "resonance" in limit else None,
         measured=outcome.measured,
+        norm=norm_of(chosen.model) if chosen is not None and isinstance(chosen.model, Model) else "",
     )
     if failures:
         warnings.warn(failures, ParasolWarning, stacklevel=3)

@@ -23,7 +23,7 @@ from parasol.pde.placing import nodes_for
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.row_blocks import row_blocks
 from parasol.pde.sparse_direct import Factors, random_signs
-from parasol.pde.steady import Solution, relative_error
+from parasol.pde.steady import Solution, field_norms, relative_error
 from parasol.space.kernels import PHS, MultiIndex, n_monomials
 from parasol.space.neighbours import Cloud
 from parasol.space.nodes import Nodes, scatter
@@ -220,7 +220,7 @@ def _size(model: Model, unknowns: np.ndarray, found: np.ndarray) -> float:
 
 def _per_size(model: Model, values: np.ndarray) -> np.ndarray:
     """1 / ‖u‖² of each unknown function, (n_fields,), as in `relative_error`."""
-    sizes = np.array([np.linalg.norm(part) for part in model.layout.fields(values).values()])
+    sizes = field_norms(model, values)
     return np.where(sizes > 0, sizes, np.max(sizes) or 1.0) ** -2.0
 
 
@@ -314,7 +314,7 @@ def _located_by_degree(model: Model, values: np.ndarray, mu: np.ndarray) -> Loca
     n_fields, up = model.layout.n_fields, model.weights_at(other.nodes.points)
     start = model.interpolated(values, other.nodes.points, up, mu, other.first_regions).ravel()
     factors, right = _linearised(other, start, mu), -other.system(mu).residual(start)
-    weights = np.repeat(_per_size(other, start), other.n_nodes)
+    weights = other.product * np.repeat(_per_size(other, start), other.n_nodes)
     dual = factors.solve_transposed(weights * factors.solve(right)).reshape(n_fields, -1)
     inside = np.where(other.terms.pattern.stated.reshape(n_fields, -1), 0.0, dual)
     products = np.abs(right.reshape(n_fields, -1) * (dual - (up @ (down @ inside.T)).T)).sum(axis=0)

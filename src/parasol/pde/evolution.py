@@ -96,7 +96,7 @@ class Evolution:
 
     @property
     def error(self) -> float | None:
-        """Relative l2 error over all stored times and nodes against the exact solution; see `relative_error`."""
+        """Relative error over all stored times and nodes against the exact solution; see `relative_error`."""
         if self.model.problem.exact is None:
             return None
         exact = np.array([self.model.exact(self.mu, float(t)) for t in self.times])

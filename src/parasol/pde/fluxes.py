@@ -191,7 +191,7 @@ def _not_separated(what: str, form: Form) -> InputError:
     names = sorted({str(s) for s in form.symbols if isinstance(s, Parameter | FunctionParameter)})
     return InputError(
         f"{what} is the flux of the equation, which depends on {', '.join(names)} not as a sum of functions of numbers times "
-        f"functions of the coordinates: its weights cannot be kept. Instead, {FLUX_INSTEAD}."
+        f"functions of the coordinates, or has such a coefficient: its weights cannot be kept. Instead, {FLUX_INSTEAD}."
     )
 
 

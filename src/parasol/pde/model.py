@@ -94,8 +94,12 @@ class Model:
 
     @property
     def product(self) -> Weights | None:
-        """The inner product that errors are measured in unless another is asked for; None is Euclidean."""
-        return None
+        """The inner product that errors are measured in unless another is asked for, (n_fields * n_nodes,); None is Euclidean.
+
+        Elements have that of L2 on the domain, with the volumes of their nodes: these are graded to singular points, where
+        a plain sum over the nodes would see little else.
+        """
+        return None if self.elements is None else np.tile(self.elements.volumes, self.layout.n_fields)
 
     @property
     def inputs(self) -> Inputs:

@@ -234,15 +234,28 @@ class Problem:
 
     @cached_property
     def functionals(self) -> dict[str, Quantity]:
-        """The quantities of interest, where fluxes are those of the equations that have a divergence."""
+        """The quantities of interest; fluxes are those of the equations that have a divergence, or have their own coefficient."""
         own = {}
         for name, quantity in self.quantities.items():
             j = self.names.index(quantity.of) if isinstance(quantity, Flux) and quantity.of else 0
-            if isinstance(quantity, Flux) and quantity.coefficient is None and self.equations[j].has(Divergence):
+            if not isinstance(quantity, Flux):
+                continue
+            if quantity.coefficient is None and self.equations[j].has(Divergence):
                 flux = written_flux(self.balances[j], f"quantity {name!r}", FLUX_INSTEAD)
-                forms = {r: self._read(flux, f"quantity {name!r}", r, needs_unknown=False) for r in self._regions}
-                own[name] = EquationFlux(quantity.part, forms, self.coordinates, len(self.names))
-                own[name].check(self.domain, name)
+            elif used := quantity.factor.atoms(Parameter):
+                strange = sorted(str(p) for p in used - set(self.parameter_symbols[0]))
+                if strange:
+                    raise InputError(
+                        f"the coefficient of the quantity {name!r} depends on {strange[0]}, and the problem does not. "
+                        "Multiply afterwards."
+                    )
+                slopes = [self.unknowns[j].diff(v) for v in self.coordinates]
+                flux = quantity.factor * sum(n * s for n, s in zip(normal(*self.coordinates), slopes, strict=True))
+            else:
+                continue
+            forms = {r: self._read(flux, f"quantity {name!r}", r, needs_unknown=False) for r in self._regions}
+            own[name] = EquationFlux(quantity.part, forms, self.coordinates, len(self.names))
+            own[name].check(self.domain, name)
         return {**self.quantities, **own}
 
     def conditions_in(self, region: int | None) -> dict[str, tuple[Form, ...]]:

@@ -8,10 +8,12 @@ from typing import Protocol
 
 import numpy as np
 import sympy
+from sympy.core.function import AppliedUndef
 
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.expressions import as_formula, as_function, to_expression
+from parasol.pde.parameters import Parameter
 from parasol.pde.regions import check_regions, in_region
 from parasol.runtime.quantities import Mixing
 from parasol.runtime.theta import Theta
@@ -91,9 +93,9 @@ class Average(Integral):
 class Flux:
     """∫ coefficient · n·grad u over a named part of the boundary, n the outward normal; over all of it for None.
 
-    The coefficient is a number or an expression in the coordinates, by region too. It may not depend on parameters:
-    multiply afterwards. Without a coefficient it is the flux of the equation: ∫ n·F where the equation of the unknown has
-    `ps.divergence(F)`, ∫ n·grad u where it has no divergence. F may depend on parameters as a sum of products θ(μ) F_q(x).
+    The coefficient is a number or an expression in the coordinates and the problem's parameters, by region too. Without a
+    coefficient it is the flux of the equation: ∫ n·F where the equation of the unknown has `ps.divergence(F)`, ∫ n·grad u
+    where it has no divergence. Either may depend on parameters as a sum of products θ(μ) F_q(x).
     """
 
     part: str | None = None
@@ -101,17 +103,21 @@ class Flux:
     of: str | None = None
 
     def check(self, domain: Domain, name: str) -> None:
-        """Refuse parts that the domain does not have, and coefficients of more than the coordinates."""
+        """Refuse parts that the domain does not have, and coefficients of more than coordinates and parameters."""
         _check_part(self.part, domain, name)
         if not domain.part_names:
             raise InputError(f"the quantity {name!r} is a flux, but the domain has no boundary.")
-        check_regions([self._factor], domain.region_names)
+        check_regions([self.factor], domain.region_names)
+        what = f"the coefficient of the quantity {name!r}"
+        if self.factor.atoms(AppliedUndef):
+            raise InputError(f"{what} contains an unknown. A quantity is linear in the unknowns: leave it out there.")
         for region in domain.region_names or (None,):
-            factor = in_region(self._factor, region)
-            axis_symbols(factor, domain.dimension, f"the coefficient of the quantity {name!r}")
+            factor = in_region(self.factor, region)
+            axis_symbols(factor.xreplace(dict.fromkeys(factor.atoms(Parameter), sympy.S.One)), domain.dimension, what)
 
     @property
-    def _factor(self) -> sympy.Expr:
+    def factor(self) -> sympy.Expr:
+        """The coefficient, 1 where none is given."""
         return sympy.S.One if self.coefficient is None else to_expression(self.coefficient)
 
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
@@ -119,7 +125,7 @@ class Flux:
         surface = surface_points(nodes, self.part)
         factor = np.empty(len(surface.points))
         for region, here in _by_region(nodes, surface.points):
-            expression = in_region(self._factor, region)
+            expression = in_region(self.factor, region)
             symbols = axis_symbols(expression, nodes.dimension, "the coefficient of a flux")
             factor[here] = as_function(expression, symbols)(*surface.points[here].T)
         first = [tuple(axis) for axis in np.eye(nodes.dimension, dtype=int)]

@@ -96,13 +96,13 @@ class Solution:
 
     @property
     def error(self) -> float | None:
-        """Relative l2 error at the nodes against the exact solution where the problem knows it; see `relative_error`."""
+        """Relative error at the nodes against the exact solution where the problem knows it; see `relative_error`."""
         exact = self.exact
         return None if exact is None else relative_error(self.model, self.values, exact)
 
     @cached_property
     def discretisation(self) -> float | None:
-        """Estimate of the relative l2 error at the nodes against the equation's own solution, computed when asked for.
+        """Estimate of the relative error against the equation's own solution, in the norm of `error`, computed when asked for.
 
         The first one of a model costs about four assemblies, the others a matrix product and a triangular solve. It has
         the size of `error`, within a factor of 3 nine times in ten; see `parasol.pde.discretisation`. None where nothing is
@@ -116,11 +116,28 @@ class Solution:
 def relative_error(model: Model, values: np.ndarray, exact: np.ndarray) -> float:
     """The largest over the unknowns of ||u − exact|| / ||exact||; one that is 0 is measured against the largest other one.
 
-    One norm of all unknowns together would hide the error of a small one beside a large one.
+    Norms are those of `field_norms`. One of all unknowns together would hide the error of a small one beside a large one.
     """
-    gaps = [np.linalg.norm(part) for part in model.layout.fields(values - exact).values()]
-    sizes = np.array([np.linalg.norm(part) for part in model.layout.fields(exact).values()])
+    gaps, sizes = field_norms(model, values - exact), field_norms(model, exact)
     return float(np.max(gaps / np.where(sizes > 0, sizes, np.max(sizes) or 1.0)))
+
+
+def field_norms(model: Model, values: np.ndarray) -> np.ndarray:
+    """||u|| of each unknown function, (n_fields,): over the nodes, of elements in L2 on the domain (`model.product`)."""
+    root = l2_root(model)
+    return np.array([np.linalg.norm(root * part) for part in model.layout.fields(values).values()])
+
+
+def norm_of(model: Model) -> str:
+    """In words, the norm that errors of a model's solutions are measured in."""
+    if model.elements is not None:
+        return "L2 over the domain"
+    return "l2 at the nodes" if model.product is None else "that of the given inner product"
+
+
+def l2_root(model: Model) -> np.ndarray | float:
+    """What values at nodes are multiplied by before their squares are summed: of elements (n_nodes,), else 1."""
+    return 1.0 if model.elements is None else np.sqrt(model.elements.volumes)
 
 
 def solve_steady(model: Model, mu: np.ndarray) -> Solution:

@@ -38,8 +38,12 @@ class ByEstimate:
         n_vectors: int = N_VECTORS,
         tolerance: float = 1e-10,
         rng: int = 0,
+        attempt: int = 0,
     ):
-        """`weights` (n_values,) is the inner product; coefficients that do not separate are interpolated to `tolerance`."""
+        """`weights` (n_values,) is the inner product; coefficients that do not separate are interpolated to `tolerance`.
+
+        Another `attempt` chooses as the first did, and has sealed vectors of its own.
+        """
         check_count(n_vectors, "n_vectors")
         self.model, self.weights, self.n_factorizations = model, weights, 0
         self.form: AffineForm = affine_form(model, tolerance=tolerance)
@@ -50,7 +54,8 @@ class ByEstimate:
         if model.problem.quantities:
             rows, mixing = model.quantities.rows, model.quantities.mixing
             outputs = model.layout.unknowns(rows, np.zeros((len(rows), model.n_unknowns - rows.shape[1])))
-        self.duals = DualBuilder(self.form, seen, self.root.scale, generator, n_vectors, outputs, mixing)
+        sealed = np.random.default_rng([rng, 73, attempt]) if attempt else None
+        self.duals = DualBuilder(self.form, seen, self.root.scale, generator, n_vectors, outputs, mixing, sealed)
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(model)
         self._theta = self.form.operator_theta(self.candidates)

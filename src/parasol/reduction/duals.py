@@ -38,17 +38,20 @@ class DualBuilder:
         n_vectors: int = N_VECTORS,
         outputs: np.ndarray | None = None,
         mixing: Mixing | None = None,
+        sealed: np.random.Generator | None = None,
     ):
         """`root` is that of the inner product, 0 at unknowns that do not count; 1 / `scale` is their typical size.
 
         `outputs` (n_parts, n_unknowns) are quantities of interest, or parts that are mixed at each μ; their duals are
-        solved too.
+        solved too. Where earlier vectors have decided something, `sealed` draws others to certify.
         """
         if n_vectors < 4 or n_vectors % 2:
             raise InputError(f"an estimate takes an even number of at least 4 random vectors, got {n_vectors}.")
         self.form, self.root, self.scale = form, root, scale
         self.n_sealed, self.rng, self.mixing = n_vectors, rng, mixing
         normal = rng.standard_normal((n_vectors + _N_STEERING, len(scale)))
+        if sealed is not None:
+            normal[:n_vectors] = sealed.standard_normal((n_vectors, len(scale)))
         self.vectors = root.into_transposed(normal.T)  # (n_unknowns, n): the sealed ones, those that steer, quantities
         if outputs is not None:
             self.vectors = np.hstack([self.vectors, outputs.T])

@@ -11,7 +11,7 @@ import numpy as np
 from parasol import __version__
 from parasol.pde.evolution import Evolution
 from parasol.pde.matrices import MatrixProblem
-from parasol.pde.steady import Solution
+from parasol.pde.steady import Solution, norm_of
 from parasol.pde.text import equation_texts
 from parasol.report.render import Facts, field_rows
 from parasol.runtime.description import span
@@ -196,7 +196,8 @@ class SolveReport:
         rows["relative error"] = "exact solution not known"
         if self.error is not None:
             over = "" if self.evolution is None else " over all stored times"
-            rows["relative error"] = f"{self.error:.2e} (l2{over}, against the exact solution)"
+            norm = "l2" if solution.model.elements is None else norm_of(solution.model)
+            rows["relative error"] = f"{self.error:.2e} ({norm}{over}, against the exact solution)"
         if self.discretisation is not None:
             rows["discretisation error"] = f"about {self.discretisation:.1e} against the equation's solution, estimated"
         return rows

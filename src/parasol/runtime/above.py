@@ -18,6 +18,7 @@ _ABOVE = {  # name: module, function, what it does
     "updated": ("parasol.learning.adding", "updated", "learning again"),
     "interpolation_weights": ("parasol.space.interpolation", "interpolation_weights", "answering between nodes"),
     "fitted_sums": ("parasol.fitting.matrix_functions", "fitted_sums", "a reduced model of operator(mu)"),
+    "weights_by_region": ("parasol.space.interpolation", "weights_by_region", "answering between nodes"),
     "Scheme": ("parasol.space.stencils", "Scheme", "reading its stencils"),
     **{
         name: ("parasol.space.kernels", name, "reading its stencils")

@@ -76,10 +76,13 @@ class Answer:
         """
         if self.surrogate.readout is not None and self.surrogate.layout.cells is None:
             raise InputError("these are values at chosen places already. Ask the surrogate that was restricted.")
-        weights = borrowed("interpolation_weights")(self.surrogate.layout, points)
+        layout = self.surrogate.layout
+        weights, regions = borrowed("weights_by_region")(layout, points)
         fields = self._by_axes(self.values)
         out = (weights @ fields.reshape(-1, fields.shape[-1]).T).T.reshape(*fields.shape[:-1], -1)
-        return out[..., 0, :] if len(self.surrogate.layout.names) == 1 else out
+        if layout.given_jumps is not None:  # each point has the value of its own side
+            out = out + layout.given_jumps.seen(self.mus, weights, regions, len(layout.names)).reshape(out.shape)
+        return out[..., 0, :] if len(layout.names) == 1 else out
 
     def _by_axes(self, values: np.ndarray) -> np.ndarray:
         """([n_samples,] [n_times,] n_unknowns, n_nodes)."""

@@ -31,7 +31,7 @@ from parasol.runtime.expansions import Chebyshev, Radial
 from parasol.runtime.features import Features
 from parasol.runtime.formulas import Formula
 from parasol.runtime.jackknife import Jackknife
-from parasol.runtime.layout import Layout, RegionNodes
+from parasol.runtime.layout import GivenJumps, Layout, RegionNodes
 from parasol.runtime.min_theta import MinTheta
 from parasol.runtime.older_files import OLDER
 from parasol.runtime.operations import Activation, Affine, Log, Scale, Sum
@@ -87,7 +87,7 @@ _KINDS: dict[str, type] = {
                 Jackknife,
                 CalibratedParts,
             ),
-            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing, Defects),
+            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing, Defects, GivenJumps),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
         )
     },

@@ -12,6 +12,7 @@ from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import check_name
+from parasol.runtime.theta import Theta
 
 AXES = ("x", "y", "z")  # what the coordinates are called where nobody named them
 _HIGHEST = 40  # degree of polynomials in stencils: no local system of higher degree can be solved
@@ -23,6 +24,28 @@ class RegionNodes:
 
     outline: Outline
     members: np.ndarray  # (n_members,) numbers of the nodes
+
+
+@dataclass(frozen=True, eq=False)
+class GivenJumps:
+    """What unknowns in regions exceed the values of nodes by: Σ_p θ_p(μ) values_p, 0 but at nodes on interfaces."""
+
+    theta: Theta  # θ_p
+    regions: np.ndarray  # (n_parts,) that each part is of
+    unknowns: np.ndarray  # (n_parts,) likewise
+    values: np.ndarray  # (n_parts, n_nodes)
+
+    def __post_init__(self):
+        n = self.theta.n_terms
+        check_finite(check_shape(self.values, (n, None), "given jumps"), "given jumps")
+        check_shape(self.regions, (n,), "regions of given jumps")
+        check_shape(self.unknowns, (n,), "unknowns of given jumps")
+
+    def seen(self, mus: np.ndarray, weights: Any, regions: np.ndarray, n_unknowns: int) -> np.ndarray:
+        """What is added to interpolated values at points of these regions (n_points,): (n_samples, n_unknowns, n_points)."""
+        parts = (weights @ self.values.T).T * (regions == self.regions[:, None])
+        owners = np.arange(n_unknowns)[:, None] == self.unknowns
+        return np.einsum("np,fp,px->nfx", self.theta(mus), owners, parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +69,9 @@ class Layout:
     regions: tuple[RegionNodes, ...] = field(default=(), metadata={"optional": True})
     # (n_cells, n_nodes of each), corners first: values between nodes are those of elements, where the solver has them
     cells: np.ndarray | None = field(default=None, metadata={"optional": True})
-    # whether unknowns jump at interfaces, where nodes have the value of one side: between nodes nothing is known then
+    # whether unknowns jump at interfaces, where nodes have the value of one side, and by how much the other one differs
     jumps: bool = field(default=False, metadata={"optional": True})
+    given_jumps: GivenJumps | None = field(default=None, metadata={"optional": True})
     # fields of several components, and others, with their numbers of components, in the order of the names; (): one each
     vectors: tuple[tuple[str, int], ...] = field(default=(), metadata={"optional": True})
 
@@ -71,6 +95,8 @@ class Layout:
             check_shape(self.outline.bounds, (2, points.shape[1]), "bounds of the outline")
         for region in self.regions:
             check_nodes(region.members, len(points))
+        if self.given_jumps is not None:
+            check_shape(self.given_jumps.values, (None, len(points)), "given jumps")
         if self.cells is not None:
             known = {1: (2, 3), 2: (3, 6, 10, 15), 3: (4,)}.get(points.shape[1], ())
             if check_shape(self.cells, (None, None), "cells").shape[1] not in known:

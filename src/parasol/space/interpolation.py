@@ -22,16 +22,29 @@ _BESIDE = 1e-6  # by which it may lie outside of all, in barycentric coordinates
 
 def interpolation_weights(layout: Layout, points) -> csr_array:
     """Weights (n_points, n_nodes) that turn values at the nodes of a field into values at points in its domain."""
-    if layout.points is None or (layout.scheme is None and layout.cells is None):
-        raise InputError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
     if layout.jumps:
         raise InputError(
-            "the unknown of this surrogate jumps at interfaces, whose nodes have the value of one side: it cannot answer "
-            "between nodes. Ask at the nodes, or a full solve: surrogate.solver.solve(mu).at(points)."
+            "the unknown of this surrogate jumps at interfaces, whose nodes have the value of one side: weights of nodes "
+            "alone cannot answer between nodes. Ask the surrogate itself: surrogate(mu).at(points)."
+        )
+    return weights_by_region(layout, points)[0]
+
+
+def weights_by_region(layout: Layout, points) -> tuple[csr_array, np.ndarray]:
+    """Weights as in `interpolation_weights`, of nodes in the region of each point, and these regions (n_points,), −1 at nodes.
+
+    Where unknowns jump at interfaces, a point whose side is not known for sure is refused.
+    """
+    if layout.points is None or (layout.scheme is None and layout.cells is None):
+        raise InputError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
+    if layout.jumps and layout.given_jumps is None:
+        raise InputError(
+            "the unknown of this surrogate jumps at interfaces, and the file of an earlier version does not say by how much: "
+            "it cannot answer between nodes. Ask at the nodes, or learn it again."
         )
     points = check_finite(check_shape(np.atleast_2d(points), (None, layout.points.shape[1]), "points"), "points")
     if layout.scheme is None and layout.cells is not None:
-        return weights_in_cells(layout.points, layout.cells, points)
+        return weights_in_cells(layout.points, layout.cells, points), np.full(len(points), -1)
     # the domain is not part of a file, and answers must not change on the way through one
     known = layout.domain if layout.outline is None else OutlinedDomain(layout.outline)
     cloud = Cloud(layout.points, known)  # type: ignore[arg-type]
@@ -46,31 +59,43 @@ def interpolation_weights(layout: Layout, points) -> csr_array:
     at_nodes = np.flatnonzero(~between)  # a node has its own value, wherever its neighbours are
     shape = (len(points), len(layout.points))
     weights = csr_array((np.ones(len(at_nodes)), (at_nodes, node[at_nodes])), shape)
-    zero = (0,) * layout.points.shape[1]
-    for where, members, own in _by_region(layout, points, np.flatnonzero(between), cloud):
+    zero, regions = (0,) * layout.points.shape[1], np.full(len(points), -1)
+    for region, where, members, own in _by_region(layout, points, np.flatnonzero(between), cloud):
+        regions[where] = region
         if layout.cells is not None:
             rows = _in_cells(layout.points, layout.cells, points[where], members).tocoo()
             weights = weights + csr_array((rows.data, (where[rows.row], rows.col)), shape)
             continue
         rows = differentiate(own, points[where], [zero], layout.scheme)[zero].tocoo()  # type: ignore[arg-type]
         weights = weights + csr_array((rows.data, (where[rows.row], members[rows.col])), shape)
-    return weights
+    return weights, regions
 
 
 def _by_region(layout: Layout, points: np.ndarray, asked: np.ndarray, cloud: Cloud) -> Iterator:
     """Which of the points asked for are in which region, with its nodes as numbers and as a cloud of their own."""
     if not layout.regions:
         if len(asked):
-            yield asked, np.arange(len(cloud.points)), cloud
+            yield 0, asked, np.arange(len(cloud.points)), cloud
         return
-    left = asked
-    for k, region in enumerate(layout.regions):
-        domain = OutlinedDomain(region.outline)
-        # the whole domain contains them, so that the last region has what is left: within rounding of an interface
-        inside = domain.contains(points[left]) | (k + 1 == len(layout.regions))
-        if inside.any():
-            yield left[inside], region.members, Cloud(cloud.points[region.members], domain)  # type: ignore[arg-type]
-        left = left[~inside]
+    domains = [OutlinedDomain(region.outline) for region in layout.regions]
+    inside = np.array([domain.contains(points[asked]) for domain in domains])
+    if points.shape[1] == 1:  # of a line an outline knows the ends only: between two nodes is the region of both
+        order = np.argsort(cloud.points[:, 0])
+        above = np.clip(np.searchsorted(cloud.points[order, 0], points[asked, 0]), 1, len(order) - 1)
+        ends = order[above - 1], order[above]
+        inside &= [np.isin(ends[0], region.members) & np.isin(ends[1], region.members) for region in layout.regions]
+    unsure = np.flatnonzero(np.count_nonzero(inside, axis=0) != 1)
+    if layout.jumps and len(unsure):
+        place = ", ".join(f"{value:.6g}" for value in points[asked[unsure[0]]])
+        raise InputError(
+            f"({place}) lies so near to an interface where the unknown jumps that its side is not known. Ask farther from it, "
+            "at a node, or a full solve: surrogate.solver.solve(mu).at(points)."
+        )
+    inside[-1] |= ~np.any(inside, axis=0)  # the whole domain contains them: within rounding of an interface
+    first = np.argmax(inside, axis=0)
+    for k, (region, domain) in enumerate(zip(layout.regions, domains, strict=True)):
+        if np.any(first == k):
+            yield k, asked[first == k], region.members, Cloud(cloud.points[region.members], domain)  # type: ignore[arg-type]
 
 
 def weights_in_cells(nodes: np.ndarray, cells: np.ndarray, points: np.ndarray) -> csr_array:

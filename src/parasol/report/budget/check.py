@@ -19,6 +19,7 @@ from parasol.pde.by_elements import of_degree
 from parasol.pde.matrices import AffineModel
 from parasol.pde.model import Model
 from parasol.pde.problem import Problem, Settings
+from parasol.pde.steady import l2_root
 from parasol.reduction.snapshots import Snapshots, solve_many
 from parasol.reduction.solvers import Solvable
 from parasol.report.budget.solver import solver_of
@@ -33,7 +34,7 @@ _N_PROBES = 3  # parameters at which another kernel is tried
 
 @dataclass(frozen=True, eq=False)
 class Budget:
-    """Where the error of a surrogate comes from, at n fresh parameters: relative l2 errors, all values."""
+    """Where the error of a surrogate comes from, at n fresh parameters: relative errors of all values, in the basis' norm."""
 
     mus: np.ndarray  # (n, n_parameters)
     errors: np.ndarray  # (n,) of the answers
@@ -273,10 +274,11 @@ def other_kernel(model: Model) -> float | None:
         if model.elements is not None and (other := of_degree(model, model.elements.degree + 1)) is not None:
             return float(max(compare(model, other, mus=list(probes(model)[:_N_PROBES])).errors))
         other = discretize_on(model.problem, model.nodes, replace(chosen, **steps))
-        errors = []
+        errors, root = [], l2_root(model)
         for mu in probes(model)[:_N_PROBES]:
             ours, theirs = (m.solve(mu, extrapolate=True).values for m in (model, other))
-            errors.append(float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) or 1.0)))
+            gap, size = (np.linalg.norm(root * values.reshape(-1, model.n_nodes)) for values in (ours - theirs, theirs))
+            errors.append(float(gap / (size or 1.0)))
         return max(errors)
     except (UnsuitableNodes, SolveFailed):  # too few nodes for it, or no solution at a corner
         return None
