@@ -26,6 +26,7 @@ from parasol.reduction.greedy import Greedy, check_some_load, search
 from parasol.reduction.reduced import Preparation, candidates_for, prepare
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots
+from parasol.runtime.duals import miss_probability
 from parasol.runtime.products import Weights
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
@@ -82,12 +83,19 @@ class _Basis:
     n_triangular: int
     checks: Snapshots | None  # that the estimate was checked with
 
-    def after(self, before: _Basis | None) -> _Basis:
-        """The same, with what the attempt before it has cost."""
+    def after(self, before: _Basis | None, *, looked: bool) -> _Basis:
+        """The same, with what the attempt before it has cost.
+
+        Where its sealed vectors were `looked` at, and might have been taken, two sets may miss an error instead of one.
+        """
         if before is None:
             return self
         made = self.n_factorizations + before.n_factorizations, self.n_triangular + before.n_triangular
-        return replace(self, n_factorizations=made[0], n_triangular=made[1])
+        sealed, duals = self.sealed, self.sealed.duals
+        if looked and duals is not None and before.sealed.duals is not None:
+            doubt = duals.doubt + miss_probability(len(before.sealed.duals.blocks))
+            sealed = replace(sealed, duals=replace(duals, doubt=doubt))
+        return replace(self, n_factorizations=made[0], n_triangular=made[1], sealed=sealed)
 
 
 def learn_linear(
@@ -111,7 +119,7 @@ def learn_linear(
     prepared = _constants(model, cache, proof or model.terms.constant_operator)
     aim, itself, before = tolerance, False, None
     for attempt in range(_PROOF_TRIES):
-        basis = before = _basis(model, aim, cache, rng, attempt).after(before)
+        basis = before = _basis(model, aim, cache, rng, attempt).after(before, looked=prepared is None)
         surrogate = _best_map(basis, recipe, aim, fresh, cache, rng, itself=itself)
         cache.stage("the bound on fresh parameters")
         surrogate = replace(surrogate, reduced=basis.sealed)

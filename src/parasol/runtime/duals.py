@@ -82,7 +82,8 @@ class RandomDuals:
     output_tests: np.ndarray | None = None  # (n_quantities, n_snapshots, n_tests * Q_A): the same of random functions
     test_rows: np.ndarray | None = None  # (n_quantities, n_tests): the quantities of these functions
     output_ratio: float = 1.0  # error over the bound, of the worst quantity at these solves; at least 1
-    # the probability, over random parameters, that a matrix fitted to samples is further off than was allowed for
+    # probabilities besides: that a matrix fitted to samples is further off than was allowed for, over random parameters;
+    # that vectors looked at before these, which might have been taken, had missed the error
     doubt: float = field(default=0.0, metadata={"optional": True})
 
     def __post_init__(self):
