@@ -76,3 +76,24 @@ def test_a_table_by_name(surrogates):
     assert found.loc[(1, 0.5), "p1"] == 1.1
     assert found.loc[(1, 0.5), "bound of force"] == pytest.approx(answer.quantity_bounds["force"][1, 1])
     assert found["bound_kind"].unique().tolist() == ["calibrated"]
+
+
+def test_a_dataset_is_an_input_too():
+    """As answers give them, with parameters as coordinates; columns of different dimensions are no table."""
+    xarray = pytest.importorskip("xarray")
+    mus = np.random.default_rng(0).uniform(0, 1, (30, 2))
+    plane = ps.fit_snapshots(
+        mus,
+        mus @ [[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]],
+        "linear",
+        n_modes=2,
+        level=None,
+        ranges={"a": (0, 1), "b": (0, 1)},
+    )
+    answer = plane(mus[:5])
+    assert np.array_equal(plane(answer.to_xarray()).values, answer.values)
+    assert plane(xarray.Dataset({"b": ("i", [0.1, 0.2]), "a": 0.3})).mus.tolist() == [[0.3, 0.1], [0.3, 0.2]]
+    with pytest.raises(ps.errors.InputError, match="dimensions i and j"):
+        plane(xarray.Dataset({"a": ("i", [0.1, 0.2]), "b": ("j", [0.3, 0.4])}))
+    with pytest.raises(ps.errors.InputError, match=r"b in \[0, 1\] is missing"):
+        plane(xarray.Dataset({"a": ("i", [0.1, 0.2])}))

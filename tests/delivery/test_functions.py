@@ -12,6 +12,7 @@ from parasol.errors import InputError
 from parasol.fitting.fit import surrogate_without_map
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.greedy import search
+from parasol.runtime.quantities import Quantities
 
 jax = pytest.importorskip("jax")
 
@@ -103,6 +104,16 @@ def test_quantities_have_two_derivatives():
     for i, e in enumerate(step * np.eye(2)):
         assert slope[i] == pytest.approx((at(mu + e) - at(mu - e)) / (2 * step), rel=1e-5)
         assert bend[i, i] == pytest.approx((at(mu + e) - 2 * at(mu) + at(mu - e)) / step**2, rel=1e-4)
+
+
+def test_quantities_in_time(line):
+    layout = ps.runtime.Layout(("u",), times=np.array([0.0, 1.0]))
+    known = Quantities(("force",), np.ones((1, 2, line.basis.n_modes)) * [[1.0], [2.0]], np.ones((1, 2)))
+    surrogate, mus = replace(line, layout=layout, quantities=known), np.array([[0.25], [0.5], [1.0]])
+    function = surrogate.as_jax("quantities")
+    assert np.allclose(function(mus)["force"], surrogate(mus).quantities["force"])
+    assert np.allclose(function(mus[1])["force"], surrogate(mus[1]).quantities["force"])
+    assert function(mus[1])["force"].shape == (2,)
 
 
 @pytest.mark.parametrize("kernel", ["matern32", "matern52"])

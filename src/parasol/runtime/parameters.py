@@ -53,6 +53,18 @@ def named_columns(table: Any) -> dict[str, np.ndarray] | None:
     return {label: np.asarray(table[label]) for label in labels}
 
 
+def _along_one_dimension(dataset: Any, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The variables of an xarray dataset with these names; refused where they are not columns of one table."""
+    found = {name: dataset[name] for name in names if name in dataset.variables}
+    dims = sorted({variable.dims for variable in found.values() if variable.dims})
+    if len(dims) > 1 or any(len(each) > 1 for each in dims):
+        raise InputError(
+            f"the parameters in the dataset have the dimensions {' and '.join(', '.join(map(str, d)) for d in dims)}. Give "
+            "all of them on one: xarray's stack makes one of several."
+        )
+    return {name: np.asarray(variable) for name, variable in found.items()}
+
+
 def check_range(name: str, low: Any, high: Any, scale: str) -> tuple[float, float]:
     """Return the ends of a range as floats if they are one."""
     check_choice(scale, ("linear", "log"), f"scale of parameter {name!r}")
@@ -308,13 +320,16 @@ class ParameterSpace:
         """Parameters given by name, as an array with one column per parameter in this space's order; all else unchanged.
 
         Names come with a mapping (numbers, or columns of them), with the columns of a data frame, the index of a series,
-        the fields of a structured array. A table must have every parameter; its other columns are passed over.
+        the fields of a structured array, the variables and coordinates of an xarray dataset. A table must have every
+        parameter; its other columns are passed over.
 
         >>> space = ParameterSpace((ParameterRange("a", 0.1, 4.0), ParameterRange("k", 0.0, 2.0)))
         >>> space.ordered({"k": [1.0, 2.0], "a": 3.0})
         array([[3., 1.],
                [3., 2.]])
         """
+        if hasattr(given, "data_vars"):
+            given = _along_one_dimension(given, self.names)
         if isinstance(given, Mapping):
             return self._named(given)
         columns = named_columns(given)
