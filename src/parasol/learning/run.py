@@ -134,8 +134,11 @@ def learn(
     ranges by name, {"a": (0.1, 4.0), "k": (1, 10, "log")}. mu is a vector with one number per parameter, in that order. Where
     it raises `ps.errors.SolveFailed`, or an error as `solve_many` says, that parameter is recorded as failed. A linear solver
     that can evaluate `residual(mu, u)` = f(μ) − A(μ) u needs far fewer solves: its reduced model makes the labels (at the
-    same mu many times in a row: it should keep its matrix). `data` is `ps.Results`, (mus, solutions), a file that
-    `ps.read_results` reads, or a store of snapshots: then nothing is solved, and `parameters` are their ranges. With a `store` (a folder) every full solve is kept: a
+    same mu many times in a row: it should keep its matrix). One that also has `solve_transposed(mu, z)` = A(μ)⁻ᵀ z gets
+    estimates of every answer's error by random duals, and a probable bound from them.
+
+    `data` is `ps.Results`, (mus, solutions), a file that `ps.read_results` reads, or a store of snapshots: then nothing is
+    solved, and `parameters` are their ranges. With a `store` (a folder) every full solve is kept: a
     call that was stopped goes on, and one with a smaller tolerance uses what there is; with other ranges of the parameters,
     nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is the same; a solver of one's own whose attributes change while it works says by
     `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
