@@ -156,7 +156,9 @@ class LearnReport:
         norm = f" in {self.norm}" if self.norm.startswith("L2") else ""
         rows = {
             "tolerance": f"{self.tolerance:g}, {'met' if self.met else 'NOT met'}" + (", total" if self.total else ""),
-            "bound": f"{self.bound:.1e} relative{norm}, on fresh parameters, {kind}" if np.isfinite(self.bound) else "none",
+            "bound": f"{self.bound:.1e} relative{norm}, on fresh parameters, {kind}"
+            if np.isfinite(self.bound)
+            else "none",
         }
         if self.measured:
             errors = self.measured

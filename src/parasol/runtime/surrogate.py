@@ -32,7 +32,12 @@ from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import Bounds, ReducedModel
 
 _BATCH = 8192
-_PLACES: dict[str, Any] = {"n_interior": 0, "regions": (), "cells": None, "given_jumps": None}  # of a layout with values at chosen places
+_PLACES: dict[str, Any] = {
+    "n_interior": 0,
+    "regions": (),
+    "cells": None,
+    "given_jumps": None,
+}  # of a layout with values at chosen places
 _STEP = 1e-5  # of differences, in features
 
 
