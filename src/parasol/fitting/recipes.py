@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from parasol.errors import InputError
 from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.kernel_ridge import KernelRidge
 from parasol.fitting.linear import Linear
 from parasol.fitting.maps import Recipe
 from parasol.fitting.polynomial import Polynomial
@@ -15,6 +16,7 @@ RECIPES = {
     "paper": NetworkRecipe.paper,
     "polynomial": Polynomial,
     "gaussian process": GaussianProcess,
+    "kernel ridge": KernelRidge,
     "linear": Linear,
 }
 
