@@ -22,7 +22,7 @@ from parasol.fitting.maps import Recipe
 from parasol.fitting.results import Results
 from parasol.fitting.units import field_labels, field_weights, warn_of_units
 from parasol.reduction.pod import pod
-from parasol.reduction.snapshots import as_snapshots
+from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.layout import Layout
 from parasol.runtime.parameters import ParameterSpace, named_columns
@@ -116,20 +116,33 @@ def fit_snapshots(
         surrogate = replace(surrogate, quantities=quantities_of(tuple(quantities), rows, basis.modes, weights))
     if group is None or level is None:
         return surrogate
+    drawn = drawn_at_random(mus, parameters, group)
     if not aside.any():
-        drawn = drawn_at_random(mus, parameters, group)
         space = space_of if ranges is None else (lambda _: parameters)
         options = {"level": level, "drawn": drawn, "tolerance": tolerance, "n_modes": n_modes, "rng": rng}
         return with_jackknife(surrogate, Samples(mus, solutions, group, fields, space), recipe, **options)
     held_out = as_snapshots(mus[aside], solutions[aside])
-    errors = accuracy(surrogate, held_out, fields=fields).errors
-    worst = np.zeros(int(group.max()) + 1)
-    np.maximum.at(worst, group[aside], errors)
-    drawn = drawn_at_random(mus, parameters, group)
-    conformal = conformal_bound(worst[np.unique(group[aside])], level=level, drawn=drawn)
-    parts: dict[str, Any] = {"level": level, "group": group[aside]}
-    if fields is not None and len(layout.fields) == fields.max() + 1:
-        parts |= {"labels": fields, "weights": weights}
+    return _calibrated(surrogate, held_out, group[aside], fields, rows, level=level, drawn=drawn)
+
+
+def _calibrated(
+    surrogate: Surrogate,
+    held_out: Snapshots,
+    group: np.ndarray,
+    fields: np.ndarray | None,
+    rows: np.ndarray | None,
+    *,
+    level: float,
+    drawn: bool,
+) -> Surrogate:
+    """The surrogate with bounds from what was kept aside: of a group the worst row counts."""
+    labels, places = np.unique(group, return_inverse=True)
+    worst = np.zeros(len(labels))
+    np.maximum.at(worst, places, accuracy(surrogate, held_out, fields=fields).errors)
+    parts: dict[str, Any] = {"level": level, "group": group}
+    if fields is not None and len(surrogate.layout.fields) == fields.max() + 1:
+        parts |= {"labels": fields, "weights": surrogate.basis.weights}
+    conformal = conformal_bound(worst, level=level, drawn=drawn)
     return with_parts(replace(surrogate, conformal=conformal), held_out, rows, **parts)
 
 
