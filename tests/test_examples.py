@@ -7,7 +7,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SLOW, LONG = (
     pytest.mark.slow,
-    ("inverse", "certified", "chip", "surrogate", "composite_plate", "fem_heat", "fem_stokes_cavity"),
+    ("inverse", "certified", "chip", "surrogate", "composite_plate", "fem_heat", "fem_stokes_cavity", "vtu_results"),
 )  # others show most of what these do
 
 
