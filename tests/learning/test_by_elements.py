@@ -4,6 +4,12 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.learning.comparing import own_errors, worst_parameter
+from parasol.pde.by_elements import elements_for
+from parasol.pde.discretisation import error_of
+from parasol.pde.problem import Settings
+from parasol.reduction.by_estimate import ByEstimate
+from parasol.reduction.greedy import greedy
 from parasol.space.interpolation import _in_cells
 
 x, y = ps.coordinates("x y")
@@ -42,6 +48,8 @@ def test_singular_corners_are_learned_by_elements():
     surrogate = ps.learn(problem, tolerance=2e-2, n_nodes=300)
     assert surrogate.solver.elements is not None
     assert surrogate.solver.n_nodes == pytest.approx(300, rel=0.1)
+    assert surrogate.facts["learn"]["norm"] == "L2 over the domain"
+    np.testing.assert_array_equal(surrogate.basis.weights, surrogate.solver.product)
 
 
 @pytest.mark.parametrize("kind", ["block", "disc", "line"])
@@ -88,3 +96,50 @@ def test_a_large_cell_beside_many_small_ones_is_found():
     assert set(np.flatnonzero(found[0])) == {0, 1, 2}
     assert set(np.flatnonzero(found[1])) == {63, 64, 65}
     assert np.allclose(found @ nodes, points)
+
+
+def block(n_nodes):
+    """Four materials that meet in a point, which nodes are graded to."""
+    names = ("sw", "se", "nw", "ne")
+    low = zip(names, np.ndindex(2, 2), strict=True)
+    quarters = {name: ps.Box((i / 2, j / 2), ((i + 1) / 2, (j + 1) / 2)) for name, (i, j) in low}
+    materials = dict(zip(names, ps.parameters(**{name: (0.1, 10.0, "log") for name in names}), strict=True))
+    domain = ps.Box((0, 0), (1, 1)).regions(**quarters)
+    problem = ps.Problem(domain, ps.Eq(-ps.divergence(ps.by_region(**materials) * ps.gradient(u)), 1), ps.Dirichlet(0))
+    return elements_for(problem, Settings(n_nodes=n_nodes))
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+def test_volumes_of_nodes_integrate_squares(degree):
+    """∫ x² over the unit square is 1/3, however the nodes crowd at a corner; a plain mean sees the corner alone."""
+    domain = ps.Box((0, 0), (1, 1))
+    corners = ps.scatter(domain, n_nodes=200, spacing=lambda p: 0.1 + np.linalg.norm(p, axis=1))
+    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u), 1), ps.Dirichlet(0))
+    model = ps.discretize(problem, corners, method="elements", degree=degree)
+    weights, at = model.product, model.nodes.points[:, 0]
+    assert np.all(weights > 0)
+    assert np.sum(weights) == pytest.approx(1)
+    assert weights @ at**2 == pytest.approx(1 / 3, rel=0.01)
+    assert np.mean(at**2) < 0.28
+    assert not np.any(greedy(model, n_modes=1).basis.weights != weights)
+
+
+@pytest.mark.slow
+def test_the_worst_parameter_of_the_box_is_found():
+    """Errors are largest on a face of the box, where neither the corners nor a few random parameters look."""
+    model = block(400)
+    (mu,) = worst_parameter(model)
+    largest = error_of(model, model.solve(mu).unknowns, mu)
+    random = [error_of(model, model.solve(other).unknowns, other) for other in model.sample(40, rng=5)]
+    assert largest > own_errors(model).error
+    assert largest > max(random)
+
+
+def test_another_attempt_has_the_same_choices_and_other_sealed_vectors():
+    (a,) = ps.parameters(a=(0.5, 2.0))
+    disc = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u) + a * u, 1), ps.Dirichlet(0))
+    model = ps.discretize(disc, ps.scatter(disc.domain, n_nodes=100))
+    one, same, other = (ByEstimate(model, weights=model.product, attempt=k).duals for k in (0, 0, 1))
+    np.testing.assert_array_equal(one.certifying, same.certifying)
+    np.testing.assert_array_equal(one.deciding, other.deciding)
+    assert np.min(np.abs(one.certifying - other.certifying).max(axis=0)) > 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.learning.report import LearnReport
 from parasol.learning.run import learn
 
 N = 40
@@ -77,8 +78,10 @@ def test_estimates_follow_the_errors_and_bounds_hold(kind, rng, tmp_path):
     surrogate = quietly(solver, rng=rng)
     report = surrogate.facts["learn"]
     assert report["met"]
-    assert report["certificate"] == "probable"
+    assert (report["certificate"], report["level"]) == ("conformal", 0.95)  # the verdict is that of the fresh solves
     assert report["n_checked"] == 39
+    assert report["share"] > 0.9
+    assert "random duals" in LearnReport.of(surrogate).rows()["single bounds"]
     assert report["probability"] == pytest.approx(
         1 - 2.8e-4 - 2 / 40, abs=1e-4
     )  # two sets, the worst of 39 fresh solves

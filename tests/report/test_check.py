@@ -207,7 +207,7 @@ def test_learn_command(own, tmp_path):
         (["learn", "no-such-problem"], "unknown problem"),
         (["learn", "helmholtz", "--tolerance", "3"], "below 1"),
         (["learn", "helmholtz", "--out", "no/such/folder/m.parasol"], "no directory"),
-        (["learn", "--data", "none.npz"], "no data"),
+        (["learn", "--data", "none.npz"], "no results"),
         (["check", "none.parasol"], "no file"),
     ],
 )

@@ -11,13 +11,14 @@ import numpy as np
 
 from parasol.cache.disk import check_output, replacing
 from parasol.delivery.datasets import to_xarray, write_netcdf
-from parasol.delivery.files import FIELD_SUFFIXES, free_name, table_of, write_arrays, write_field
+from parasol.delivery.files import FIELD_SUFFIXES, GRID_SUFFIXES, free_name, table_of, write_arrays, write_field
 from parasol.delivery.hull import NodeHull, nearest_distances
 from parasol.errors import InputError
 from parasol.pde.evolution import Evolution
 from parasol.pde.layout import FieldLayout
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.steady import Solution
+from parasol.runtime.above import borrowed
 from parasol.runtime.answer import Answer
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.surrogate import Surrogate
@@ -25,11 +26,12 @@ from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
 ANSWER_SUFFIXES = (*FIELD_SUFFIXES, ".nc")
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".gif", ".mp4")
 MANY_SUFFIXES = (".csv", ".npy", ".npz", ".nc")
 
 
 def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> Path:
-    """Write an answer: `.csv`, `.npy`, `.npz`, `.nc` (NetCDF), and `.vtkhdf` where it is to one parameter.
+    """Write an answer: `.csv`, `.npy`, `.npz`, `.nc` (NetCDF); where it is to one parameter also `.vtkhdf`, `.vtu` and pictures.
 
     The answer to one parameter makes the files that `write_field` makes of a full solve. To several: `.npy` holds the
     values (n_samples, n_values); `.npz` mus, points, times and each unknown by its name (n_samples, [n_times,] n_nodes);
@@ -38,9 +40,11 @@ def write_answer(answer: Answer, path: str | Path, *, bounds: bool = False) -> P
     the bounds of the quantities and the kinds of the bounds too. These say as well which samples are `extrapolated`, where
     any is. The file appears complete or not at all.
     """
-    path = check_output(path, ANSWER_SUFFIXES if answer.single else MANY_SUFFIXES)
+    path = check_output(path, (*ANSWER_SUFFIXES, *PICTURE_SUFFIXES) if answer.single else MANY_SUFFIXES)
     suffix = path.suffix.lower()
-    if suffix == ".vtkhdf":
+    if suffix in PICTURE_SUFFIXES:
+        return borrowed("draw")(answer, path)
+    if suffix in GRID_SUFFIXES:
         check_fields(answer.surrogate, path)
     if suffix == ".nc":
         return write_netcdf(to_xarray(answer, bounds=bounds), path)
@@ -125,6 +129,11 @@ class Answering:
         surrogate, layout = self.surrogate, self.surrogate.layout
         n_nodes = surrogate.n_values // (layout.n_times * len(layout.names))
         return np.empty((n_nodes, 0)) if layout.points is None else layout.points
+
+    @property
+    def vectors(self) -> tuple[tuple[str, int], ...]:
+        """Fields and the numbers of their components; () where each is one number."""
+        return self.surrogate.layout.vectors
 
     @property
     def parameters(self) -> ParameterSpace:

@@ -1,11 +1,13 @@
-"""Fields at the nodes as a file, steady or in time: text, NumPy arrays, or VTKHDF for ParaView."""
+"""Fields at the nodes as a file, steady or in time: text, NumPy arrays, or VTK's grids for ParaView."""
 
 from __future__ import annotations
 
+import base64
 import io
 import zipfile
 from collections.abc import Container, Mapping
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from scipy.spatial import Delaunay, QhullError
@@ -18,23 +20,27 @@ from parasol.space.geometry.domain import Domain
 from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
-FIELD_SUFFIXES = (".csv", ".npy", ".npz", ".vtkhdf")
+FIELD_SUFFIXES = (".csv", ".npy", ".npz", ".vtkhdf", ".vtu")
+GRID_SUFFIXES = (".vtkhdf", ".vtu")  # of one parameter on a mesh
 _VTK_TYPES = {1: 3, 2: 5, 3: 10}  # VTK_LINE, VTK_TRIANGLE, VTK_TETRA
 _FLAT = 1e-4  # of the volume of the cube over the longest edge: thinner cells are rounding, not geometry
 _BULGE = 0.25  # of its length: how far the middle of an edge between boundary nodes may lie outside, curvature included
 
 
 def write_field(solution: Solution | Evolution, path: str | Path) -> Path:
-    """Write the values at the nodes: `.csv`, `.npy`, `.npz` or `.vtkhdf`, by the suffix of the path.
+    """Write the values at the nodes: `.csv`, `.npy`, `.npz`, `.vtkhdf` or `.vtu`, by the suffix of the path.
 
     `.csv` is a table with a header and 17 significant digits, one row per node: coordinates, then one column per unknown
     (x,y,p,q). In time one row per stored time and node, time first and slowest (t,x,y,u). `.npy` is the same table
     as an array. `.npz` repeats nothing: `points` (n_nodes, dimension), each unknown by its name (n_nodes,), and in time
     `times` (n_times,) and each unknown (n_times, n_nodes). `.vtkhdf` is an unstructured grid for ParaView, in time an
-    animated one. The file appears complete or not at all.
+    animated one; `.vtu` one of a single moment. Fields of several components are vectors there. The file appears complete
+    or not at all.
     """
     path = check_output(path, FIELD_SUFFIXES)
-    write = {".csv": _write_csv, ".npy": _write_npy, ".npz": _write_npz, ".vtkhdf": _write_vtkhdf}[path.suffix.lower()]
+    write = {".csv": _write_csv, ".npy": _write_npy, ".npz": _write_npz, ".vtkhdf": _write_vtkhdf, ".vtu": _write_vtu}[
+        path.suffix.lower()
+    ]
     with replacing(path) as temporary:
         write(solution, temporary)
     return path
@@ -112,7 +118,7 @@ def _write_vtkhdf(solution: Solution | Evolution, path: Path) -> None:
         "Offsets": np.arange(0, found.size + 1, nodes.dimension + 1, dtype=np.int64),
         "Types": np.full(len(found), _VTK_TYPES[nodes.dimension], dtype=np.uint8),
     }
-    arrays |= {f"PointData/{name}": values.ravel() for name, values in solution.fields.items()}
+    arrays |= {f"PointData/{name}": values for name, values in _point_data(solution).items()}
     for parameter, value in zip(solution.model.parameters.scalars, solution.mu, strict=False):
         arrays[f"FieldData/{parameter.name}"] = np.array([value])
     if isinstance(solution, Evolution):
@@ -142,11 +148,62 @@ def _vtkhdf_steps(solution: Evolution) -> dict[str, np.ndarray]:
         "CellOffsets": same[:, None],
         "ConnectivityIdOffsets": same[:, None],
     }
-    arrays |= {f"PointDataOffsets/{name}": each for name in solution.fields}
+    arrays |= {f"PointDataOffsets/{name}": each for name in _point_data(solution)}
     for parameter in solution.model.parameters.scalars:
         arrays[f"FieldDataOffsets/{parameter.name}"] = same
         arrays[f"FieldDataSizes/{parameter.name}"] = np.ones((n_times, 2), dtype=np.int64)  # components, tuples
     return {f"Steps/{name}": array for name, array in arrays.items()}
+
+
+def _point_data(solution: Solution | Evolution) -> dict[str, np.ndarray]:
+    """Values (n_times * n_nodes,) of each unknown; of a field of several components (n_times * n_nodes, components), at least three."""
+    parts = [values.ravel() for values in solution.fields.values()]
+    vectors = getattr(solution.model, "vectors", ()) or [(name, 1) for name in solution.fields]
+    out, start = {}, 0
+    for name, n in vectors:
+        own = np.column_stack(parts[start : start + n])
+        out[name] = parts[start] if n == 1 else np.pad(own, ((0, 0), (0, max(0, 3 - n))))
+        start += n
+    return out
+
+
+def _write_vtu(solution: Solution | Evolution, path: Path) -> None:
+    if isinstance(solution, Evolution):
+        raise InputError("a .vtu file holds one moment. Write .vtkhdf, which holds all, or take solution.at(t).")
+    nodes, found = solution.model.nodes, cells(solution.model.nodes)
+    points = np.pad(nodes.points, ((0, 0), (0, 3 - nodes.dimension)))
+    kinds = np.full(len(found), _VTK_TYPES[nodes.dimension], dtype=np.uint8)
+    scalars = zip(solution.model.parameters.scalars, solution.mu, strict=False)
+    grid = [
+        ("FieldData", [(p.name, np.array([value])) for p, value in scalars]),
+        (f'Piece NumberOfPoints="{len(points)}" NumberOfCells="{len(found)}"', []),
+        ("PointData", list(_point_data(solution).items())),
+        ("Points", [("Points", points)]),
+        (
+            "Cells",
+            [
+                ("connectivity", found.ravel()),
+                ("offsets", np.arange(1, len(found) + 1) * found.shape[1]),
+                ("types", kinds),
+            ],
+        ),
+    ]
+    head = '<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian" header_type="UInt64"><UnstructuredGrid>'
+    text = [head]
+    for tag, arrays in grid:
+        text += [f"<{tag}>", *[_data_array(name, values, tag == "FieldData") for name, values in arrays]]
+        text += [] if tag.startswith("Piece") else [f"</{tag}>"]
+    path.write_text("\n".join([*text, "</Piece>", "</UnstructuredGrid></VTKFile>", ""]), encoding="utf-8")
+
+
+def _data_array(name: str, values: np.ndarray, tuples: bool) -> str:
+    """An array in the words of VTK's XML: its length in bytes and its bytes, as base 64."""
+    plain = {"f": ("Float64", "<f8"), "i": ("Int64", "<i8"), "u": ("UInt8", "u1")}[values.dtype.kind]
+    raw = np.ascontiguousarray(values, dtype=plain[1]).tobytes()
+    counts = f' NumberOfComponents="{values.shape[1]}"' if values.ndim == 2 else ""
+    counts += f' NumberOfTuples="{len(values)}"' if tuples else ""
+    text = base64.b64encode(len(raw).to_bytes(8, "little") + raw).decode("ascii")
+    return f'<DataArray type="{plain[0]}" Name={quoteattr(name)}{counts} format="binary">{text}</DataArray>'
 
 
 # ---- cells ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from parasol.checks import check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import with_parts
+from parasol.fitting.choosing import fit_best
 from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
 from parasol.fitting.groups import drawn_at_random, group_labels
 from parasol.fitting.jackknife import Samples, with_jackknife
@@ -28,6 +29,7 @@ from parasol.runtime.parameters import ParameterSpace, named_columns
 from parasol.runtime.quantities import quantities_of
 from parasol.runtime.surrogate import Surrogate
 
+_MOST_ASIDE = 100  # samples for the bound, unless the level needs more: others are of more use to the map
 _CHANCE = 1e-3  # of a gap between the samples and the end of a range, below which it is not by chance
 
 
@@ -56,10 +58,11 @@ def fit_snapshots(
 ) -> Surrogate:
     """A surrogate of other people's data: solutions (n_samples, n_values) at parameters (n_samples, n_parameters).
 
-    `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
+    "best" is the map that errs least where samples are left out, from linear to network (see `fit_best`); it may leave out modes
+    that no map predicts, for noise or for want of samples. `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
     out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
     `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`, in the inner product with `weights` (n_values,).
-    A fifth of the samples, chosen at random, is kept aside for a conformal bound at the `level`, which holds for parameters
+    A fifth of the samples (100 at most, or what the level needs), chosen at random, is kept aside for a conformal bound at the `level`, which holds for parameters
     from the distribution of the samples, if these were drawn at random: of Sobol points or a Latin hypercube it is an
     estimate. None keeps none. Where too few would be left to learn from, all are, and fits that leave one out at a time give
     the bound: n samples allow a level of n / (n + 1) at most (see `Jackknife`). Rows that belong together, the times of one trajectory for instance, have equal labels in
@@ -83,9 +86,10 @@ def fit_snapshots(
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     parameters = _within_samples(parameters, mus)
-    group = (
-        None if level is None else group_labels(mus, about.get("groups"), [bool(p.choices) for p in parameters.scalars])
-    )
+    with warnings.catch_warnings():
+        if level is None:  # then only the choice of a map wants to know
+            warnings.simplefilter("ignore", ParasolWarning)
+        group = group_labels(mus, about.get("groups"), [bool(p.choices) for p in parameters.scalars])
     aside = np.zeros(len(mus), dtype=bool)
     if group is not None and level is not None:
         n_groups = int(group.max()) + 1
@@ -97,8 +101,13 @@ def fit_snapshots(
     if tolerance is None and n_modes is None:
         tolerance = 1e-4
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
-    labels = Labels(mus[~aside], basis.project(solutions[~aside]))
-    surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
+    if recipe == "best":
+        seen = (mus[~aside], solutions[~aside], None if group is None else group[~aside])
+        surrogate = fit_best(basis, parameters, *seen, fewer_modes=n_modes is None, rng=rng, progress=progress)
+        basis = surrogate.basis
+    else:
+        labels = Labels(mus[~aside], basis.project(solutions[~aside]))
+        surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
     surrogate = replace(surrogate, layout=(layout := about.get("layout", Layout())))
     rows = None
     if quantities:
@@ -220,6 +229,6 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
 
 
 def _n_aside(n: int, level: float) -> int:
-    """A fifth of the samples, or as many as the level needs; none where that would leave too few to learn from."""
-    needed = max(n // 5, int(np.ceil(level / (1 - level) - 1e-9)))
+    """A fifth of the samples up to 100, or as many as the level needs; none where that would leave too few to learn from."""
+    needed = max(min(n // 5, _MOST_ASIDE), int(np.ceil(level / (1 - level) - 1e-9)))
     return needed if 2 * needed <= n else 0

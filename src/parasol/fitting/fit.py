@@ -155,7 +155,7 @@ def surrogate_of(
             ParasolWarning,
             stacklevel=3,
         )
-    features = _features(parameters, labels)
+    features = features_for(parameters, labels)
     start = time.perf_counter()
     with threadpool_limits(1):  # several BLAS threads gain little here, and lose tenfold when the machine is busy
         fitted = _fitted(recipe, features, labels, unseen, rng, progress)
@@ -169,7 +169,7 @@ def surrogate_of(
     return Surrogate(basis, fitted, features, parameters, facts=facts)
 
 
-def _features(parameters: ParameterSpace, labels: Labels) -> Features:
+def features_for(parameters: ParameterSpace, labels: Labels) -> Features:
     """Logarithms where scales ask for them, and of other wide ranges if a polynomial then errs less on samples kept aside."""
     plain, wide = (features_of(parameters, labels.mus, wide=choice) for choice in (False, True))
     if np.array_equal(plain.logs, wide.logs) or len(labels.mus) < _FEWEST_FOR_LOGS:

@@ -6,6 +6,7 @@ import warnings
 
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.kernel_ridge import KernelRidge
 from parasol.fitting.linear import Linear
 from parasol.fitting.maps import Recipe
 from parasol.fitting.polynomial import Polynomial
@@ -17,6 +18,7 @@ RECIPES = {
     "paper": NetworkRecipe.paper,
     "polynomial": Polynomial,
     "gaussian process": GaussianProcess,
+    "kernel ridge": KernelRidge,
     "linear": Linear,
 }
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from parasol.checks import check_choice, check_finite, check_shape
 from parasol.errors import InputError
+from parasol.runtime.above import borrowed
 from parasol.runtime.layout import AXES, Layout
 from parasol.runtime.parameters import ParameterSpace, named_columns
 from parasol.space.mesh import check_cells
@@ -86,6 +87,9 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.mus)
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
 
     def __repr__(self) -> str:
         nodes = f"{', '.join(self.fields)} at {self.n_nodes} nodes" if self.fields else ""

@@ -205,6 +205,16 @@ class NetworkRecipe:
         seconds = time.perf_counter() - start
         return TrainedNetwork(network, tuple(history), seconds, device, watch.best_epoch, error, watch.interrupted)
 
+    def untrained(self, x: ArrayLike, y: ArrayLike, *, rng: int = 0) -> Network:
+        """The network before training: hidden layers drawn at random, the last one solved. It needs no JAX."""
+        x, y, _ = check_data(x, y)
+        scaling, generator = Scaling.of(x, y, self.output_scaling), np.random.default_rng(rng)
+        data = Data.of(scaling.inputs(x), scaling.outputs(y), None, generator)
+        layers = self._initial(data, generator)
+        last = self._last(layers, data.seen, data.aside)
+        layers = [*layers[:-1], (last.weights, last.bias)]
+        return scaling.network(layers, last.skip if self.skip else None, self.activation, self.dtype)
+
     def _shapes(self, x, y) -> list[tuple[int, int]]:
         widths = self.widths or (32, int(np.clip(len(x) // 8, 40, 200)))
         counts = (x.shape[1], *widths, y.shape[1])

@@ -160,6 +160,11 @@ class LearnReport:
             if np.isfinite(self.bound)
             else "none",
         }
+        if self.evidence.level and self.evidence.probability:
+            rows["single bounds"] = (
+                f"from random duals, with a probability of {self.evidence.probability:.2f} each; below the tolerance at "
+                f"{100 * (self.evidence.share or 0):.3g} % of {self.evidence.n_fresh} parameters"
+            )
         if self.measured:
             errors = self.measured
             rows["measured"] = f"mean {errors.mean:.1e}, max {errors.max:.1e} on {errors.n} fresh solves"

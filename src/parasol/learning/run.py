@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +37,7 @@ from parasol.pde.problem import Problem
 from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import NothingSolved
 from parasol.reduction.solvers import Solvable
+from parasol.runtime.above import borrowed
 from parasol.runtime.parameters import Ranges, parameter_space
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
@@ -132,8 +134,11 @@ def learn(
     ranges by name, {"a": (0.1, 4.0), "k": (1, 10, "log")}. mu is a vector with one number per parameter, in that order. Where
     it raises `ps.errors.SolveFailed`, or an error as `solve_many` says, that parameter is recorded as failed. A linear solver
     that can evaluate `residual(mu, u)` = f(μ) − A(μ) u needs far fewer solves: its reduced model makes the labels (at the
-    same mu many times in a row: it should keep its matrix). `data` is (mus, solutions), an .npz file with
-    these names, or a store of snapshots: then nothing is solved. With a `store` (a folder) every full solve is kept: a
+    same mu many times in a row: it should keep its matrix). One that also has `solve_transposed(mu, z)` = A(μ)⁻ᵀ z gets
+    estimates of every answer's error by random duals, and a probable bound from them.
+
+    `data` is `ps.Results`, (mus, solutions), a file that `ps.read_results` reads, or a store of snapshots: then nothing is
+    solved, and `parameters` are their ranges. With a `store` (a folder) every full solve is kept: a
     call that was stopped goes on, and one with a smaller tolerance uses what there is; with other ranges of the parameters,
     nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is the same; a solver of one's own whose attributes change while it works says by
     `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
@@ -147,6 +152,7 @@ def learn(
     (True, 1)
     """
     limits = Limits(solves, seconds)
+    progress = _in_a_notebook() if progress is None else progress
     request = Request(problem, tolerance, total, model, n_nodes, rng, store, fingerprint, limits, progress, parameters)
     if jobs is not None:
         check_count(jobs, "jobs")
@@ -245,6 +251,12 @@ def _coarse(model: Model) -> Model:
         return discretize(model.problem, scatter(model.problem.domain, n_nodes=few))
     except ParasolError:  # a thin part of the domain needs more
         return model
+
+
+def _in_a_notebook() -> Stage | None:
+    """Progress on a line of its own where this runs in a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return borrowed("notebook_progress")() if type(shell).__name__ == "ZMQInteractiveShell" else None
 
 
 def _usable(recipe: str | Recipe) -> Recipe:

@@ -42,6 +42,7 @@ from parasol.runtime.surrogate import Surrogate
 
 _N_DOUBTS, _N_DOUBTS_SLOW = 512, 64  # parameters at which the errors to be expected are looked at
 _MOST_NUMBERS = 2e7  # of their values at a time
+_N_SHARED = 2000  # parameters at which single bounds are compared with the tolerance
 _FOLDS = 5  # parts of the solves, each left out once to choose a map where none was tested
 _TRIES = 2  # sets of fresh solves that may be calibrated with, each at half of 1 − LEVEL
 _N_CALIBRATION = 39  # fresh solves in each, the fewest for that
@@ -342,7 +343,10 @@ def _with_duals(
         return surrogate, evidence
     duals = found.reduced.duals  # type: ignore[union-attr]
     assert duals is not None
-    return found, replace(evidence, probability=duals.probability, ratio=duals.ratio, n_checked=duals.n_checked)
+    bounds = found.certify(state.sample(_N_SHARED, "random", _STREAM - 2)).relative
+    share = {"n_fresh": len(bounds), "share": float(np.mean(bounds <= state.tolerance))}
+    known = {"probability": duals.probability, "ratio": duals.ratio, "n_checked": duals.n_checked}
+    return found, replace(evidence, **known, **share)
 
 
 def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:

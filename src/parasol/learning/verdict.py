@@ -105,7 +105,7 @@ def _stages(request: Request) -> dict[str, float]:
 
 def _certificate(surrogate: Surrogate, evidence: Evidence) -> str:
     """What kind of bound it is, as in `LearnReport`."""
-    if surrogate.reduced is None:
+    if surrogate.reduced is None or evidence.level is not None:  # duals of a solver come after the verdict
         return "conformal" if surrogate.conformal is None or surrogate.conformal.drawn else "estimated"
     if (evidence.proven or 0.0) >= PROVEN:
         return "proven"

@@ -28,6 +28,7 @@ from parasol.pde.steady import Solution, describe, solve_nonlinear, solve_steady
 from parasol.pde.system import System
 from parasol.pde.terms import Terms
 from parasol.pde.transient import spectrum
+from parasol.runtime.above import borrowed
 from parasol.runtime.products import Weights
 from parasol.space.by_region import derivatives_at
 from parasol.space.elements import Elements
@@ -78,6 +79,9 @@ class Model:
 
     def __getstate__(self) -> dict:  # factors stay behind; they are computed again where needed
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
 
     def __repr__(self) -> str:
         return (

@@ -39,14 +39,19 @@ _MOMENTS = 5  # of a solution in time
 _FINE = 6000  # points from which on a picture needs no refinement
 
 
-def draw(solution: Solution | Evolution, path: str | Path, *, progress: Callable[[float], None] | None = None) -> Path:
-    """Draw a solution as `.png`, `.svg` or `.pdf`; a solution in time also as `.gif` or `.mp4`, which move.
+def draw(
+    solution: Solution | Evolution | Answer, path: str | Path, *, progress: Callable[[float], None] | None = None
+) -> Path:
+    """Draw a solution, or the answer to one parameter, as `.png`, `.svg` or `.pdf`; a solution in time also as `.gif` or `.mp4`, which move.
 
     On a line curves, in the plane coloured maps, in space three cuts through the middle; one column per unknown, with
     the absolute error where the exact solution is known. In time five moments that share a scale, one row per unknown, on
     a line also a map over space and time. `progress` is called with the fraction of an animation that is done.
     """
     path = Path(path)
+    if isinstance(solution, Answer):
+        check_fields(solution.surrogate, path)
+        solution = as_solution(solution)
     in_time = isinstance(solution, Evolution)
     if in_time and path.suffix.lower() in ANIMATION_SUFFIXES:
         return animate(solution, path, progress=progress)

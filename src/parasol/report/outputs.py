@@ -9,7 +9,7 @@ from pathlib import Path
 
 from parasol.cache.disk import check_output, replacing
 from parasol.delivery.answers import ANSWER_SUFFIXES, MANY_SUFFIXES, as_solution, check_fields, write_answer
-from parasol.delivery.files import FIELD_SUFFIXES, write_field
+from parasol.delivery.files import FIELD_SUFFIXES, GRID_SUFFIXES, write_field
 from parasol.errors import InputError
 from parasol.pde.problem import Problem
 from parasol.report import figures
@@ -57,14 +57,21 @@ class Outputs:
         """Refuse what this problem's solution cannot be written as."""
         for path in self.animations if problem.time is None else ():
             raise InputError(f"{path.name!r} would be an animation, but the problem is steady. Write a .png instead.")
+        self._check_moments(problem.time is not None)
+
+    def _check_moments(self, many: bool) -> None:
+        for path in self.fields:
+            if many and path.suffix.lower() == ".vtu":
+                raise InputError(f"{path.name!r} would hold one moment of many. Write .vtkhdf, which holds all.")
 
     def check_surrogate(self, surrogate: Surrogate) -> None:
         """Refuse what this surrogate's answers cannot be written as."""
         for path in self.fields:
-            if path.suffix.lower() in (*_PICTURES, ".vtkhdf"):
+            if path.suffix.lower() in (*_PICTURES, *GRID_SUFFIXES):
                 check_fields(surrogate, path)
         for path in self.animations if surrogate.layout.n_times < 2 else ():
             raise InputError(f"{path.name!r} would be an animation of one moment. Write a .png instead.")
+        self._check_moments(surrogate.layout.n_times > 1)
 
 
 def solve_outputs(fields: Sequence[str], nodes: str | None, report: str | None) -> Outputs:
@@ -82,7 +89,7 @@ def solve_outputs(fields: Sequence[str], nodes: str | None, report: str | None) 
 def answer_outputs(fields: Sequence[str], report: str | None, *, many: bool) -> Outputs:
     """The same for the answer to one parameter, or to many."""
     for path in map(Path, fields):
-        if many and path.suffix.lower() in (*_PICTURES, ".vtkhdf"):
+        if many and path.suffix.lower() in (*_PICTURES, *GRID_SUFFIXES):
             raise InputError(f"{path.name!r} shows one parameter, not many. Use one of: {', '.join(MANY_SUFFIXES)}.")
     paths = [check_output(name, (*ANSWER_SUFFIXES, *_PICTURES)) for name in dict.fromkeys(fields)]
     return Outputs(tuple(paths), report=None if report is None else Path(report))

@@ -11,6 +11,8 @@ _ABOVE = {  # name: module, function, what it does
     "html": ("parasol.report.notebook", "html", "showing it in a notebook"),
     "problem_html": ("parasol.report.problems", "problem_html", "showing it in a notebook"),
     "plot_answer": ("parasol.report.figures", "plot_answer", "drawing"),
+    "draw": ("parasol.report.figures", "draw", "drawing"),
+    "notebook_progress": ("parasol.report.notebook", "notebook_progress", "showing progress"),
     "to_xarray": ("parasol.delivery.datasets", "to_xarray", "an xarray dataset"),
     "to_pandas": ("parasol.delivery.datasets", "to_pandas", "a pandas table"),
     "as_jax": ("parasol.delivery.functions", "as_jax", "a JAX function"),

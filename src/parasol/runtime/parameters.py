@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from parasol.checks import check_choice, check_count, check_finite, check_shape
 from parasol.errors import InputError, ParasolError
+from parasol.runtime.above import borrowed
 from parasol.runtime.random_fields import RandomField
 
 Ranges = Mapping[str, Any]  # {"a": (0.1, 4.0), "k": (1, 10, "log"), "n": Choice(1, 2, 4)}
@@ -287,6 +288,9 @@ class ParameterSpace:
         a in [0.1, 4] (log), k in [0, 2]
         """
         return ", ".join(map(str, (*self.scalars, *self.functions))) or "none"
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from parasol.checks import check_choice, check_positive
 from parasol.errors import InputError, ParasolWarning
+from parasol.runtime.above import borrowed
 from parasol.space.boundary import Boundary, describe
 from parasol.space.counting import Draft, Field, Plan, counted, spaced
 from parasol.space.geometry.domain import Domain
@@ -58,6 +59,9 @@ class Nodes:
             view = np.asarray(getattr(self, name)).view()
             view.setflags(write=False)
             object.__setattr__(self, name, view)
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
 
     def __repr__(self) -> str:
         return f"<Nodes {self.n_interior} interior + {self.n_boundary} boundary in {self.dimension}-D>"

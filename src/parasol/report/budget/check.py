@@ -24,6 +24,7 @@ from parasol.reduction.snapshots import Snapshots, solve_many
 from parasol.reduction.solvers import Solvable
 from parasol.report.budget.solver import solver_of
 from parasol.report.render import Facts
+from parasol.runtime.above import borrowed
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.kernels import PHS
 
@@ -52,6 +53,9 @@ class Budget:
     residual: float | None = None  # the discretisation error, by what solves leave of the equation between the nodes
     estimates: np.ndarray | None = None  # (n,) of the errors, where the surrogate has random duals
     probable: np.ndarray | None = None  # (n,) which of the bounds hold with the probability `level` each
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
 
     @property
     def map_errors(self) -> np.ndarray:

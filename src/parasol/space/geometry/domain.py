@@ -12,6 +12,7 @@ import sympy
 
 from parasol.checks import check_finite, check_positive, check_shape
 from parasol.errors import InputError
+from parasol.runtime.above import borrowed
 from parasol.space.geometry.conditions import Condition, Predicate, Test, compile_condition, read_condition
 from parasol.space.geometry.corners import look_around, of_first
 from parasol.space.wrap import Wrap
@@ -60,6 +61,9 @@ class Domain(ABC):
 
     dimension: int
     bounds: np.ndarray
+
+    def _repr_html_(self) -> str:
+        return borrowed("html")(self)
 
     @abstractmethod
     def contains(self, points) -> np.ndarray:

@@ -1,0 +1,264 @@
+"""Which map for data: cross-validated from cheap to dear, with as many modes as can be predicted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from parasol.errors import InputError, ParasolWarning
+from parasol.fitting.fit import Labels, features_for, surrogate_of
+from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.kernel_ridge import KernelRidge
+from parasol.fitting.linear import Linear
+from parasol.fitting.maps import Recipe, fit_map
+from parasol.fitting.polynomial import Polynomial
+from parasol.fitting.training import NetworkRecipe
+from parasol.runtime.basis import Basis
+from parasol.runtime.expansions import MOST_LENGTHS
+from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.surrogate import Surrogate
+
+_FOLDS = 5
+_FEW = 600  # samples up to which each part is left out once; of more, two parts tell as much
+_MOST_CENTRES = 4000  # samples above which kernels of all of them take minutes
+_FEWEST_FOR_NETWORKS = 80  # samples below which a network was never the best
+_HOPE = 100.0  # times that training may lower the error of a network (measured: 15 to 140)
+_BETTER = 0.9  # of the error that a dearer map must come below
+_AT_FLOOR = 1.2  # times the error of the projection: no map can do much better
+_AT_NOISE = 1.5  # times noise, by its median over modes: the mean of its squares is up to 1.5 times theirs
+_FEWEST_OF_NOISE = 10  # modes not predicted that tell how large noise is
+_SMALLEST = 1e-3  # of the usual size of a solution: relative to less no error is measured
+_AS_GOOD = 1.02  # of the least squared error: fewer modes may leave so much
+_NOT_PREDICTED = 0.8  # of the squared coefficients of modes left out, from which on they are not predicted
+_NETWORK = NetworkRecipe.best()
+
+
+@dataclass(frozen=True)
+class _Untrained:
+    def fit(self, x: np.ndarray, y: np.ndarray, *, rng: int = 0) -> _Untrained:
+        return replace(self, network=_NETWORK.untrained(x, y, rng=rng))
+
+    network: Any = None
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return self.network(x)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A map to try, on how many of the parts that are left out."""
+
+    name: str
+    recipe: Recipe
+    n_parts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a choice may see: coefficients and sizes of solutions, and which rows belong together."""
+
+    x: np.ndarray  # (n, p) features
+    coefficients: np.ndarray  # (n, n_modes)
+    rest: np.ndarray  # (n,) what the basis leaves of each solution
+    sizes: np.ndarray  # (n,)
+    part: np.ndarray  # (n,) whole numbers: rows of one part are left out together
+
+    @property
+    def floor(self) -> float:
+        """The mean relative error of the projection."""
+        return float(np.mean(self.rest / self.sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A map, its squared relative errors in each coefficient of rows left out, and how many modes it predicts."""
+
+    candidate: Candidate
+    left_out: np.ndarray  # (n,) bool: the rows it was tried on
+    squares: (
+        np.ndarray
+    )  # (n, n_modes to the tolerance): errors, or the coefficient itself of modes that are not predicted
+    n_modes: int
+    error: float  # mean relative error of these rows, with what the basis leaves of them
+
+    def beats(self, other: Tried, share: float = _BETTER) -> bool:
+        """Whether it errs clearly less on the rows both were tried on, in the modes one of them predicts: others are noise."""
+        rows, n = self.left_out & other.left_out, max(self.n_modes, other.n_modes)
+        mine, yours = (float(np.mean(np.sqrt(t.squares[rows, :n].sum(axis=1)))) for t in (self, other))
+        return mine < share * yours
+
+    @property
+    def at_noise(self) -> bool:
+        """Whether errors in the modes predicted are as large as the others are: noise is alike in all of them."""
+        squares = self.squares[self.left_out].mean(axis=0)
+        noise = squares[self.n_modes :]
+        if len(noise) < _FEWEST_OF_NOISE:
+            return False
+        return bool(squares[: self.n_modes].sum() <= _AT_NOISE**2 * self.n_modes * np.median(noise))
+
+
+def fit_best(
+    basis: Basis,
+    parameters: ParameterSpace,
+    mus: np.ndarray,
+    solutions: np.ndarray,
+    group: np.ndarray | None = None,
+    *,
+    fewer_modes: bool = True,
+    rng: int = 0,
+    progress: Callable[[float], Any] | None = None,
+) -> Surrogate:
+    """A surrogate of data by the map that errs least where a fifth of the groups is left out, and all its rows.
+
+    Maps are tried from cheap to dear: linear, polynomial, Gaussian processes (kernels in principal components of more than
+    12 inputs), network. A dearer one is taken if it errs a tenth less; none is tried once the error is that of the projection.
+    Modes are left out from where on coefficients are not predicted better than by zero, be it for noise or for want of samples,
+    unless `fewer_modes` is False. The choice is in `facts["choice"]`.
+    """
+    coefficients = basis.project(solutions)
+    labels = Labels(mus, coefficients)
+    x = features_for(parameters, labels)(mus)
+    sizes = basis.norm(solutions)
+    sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)
+    rest = basis.projection_errors(solutions) * basis.norm(solutions)
+    rows = Rows(x, coefficients, rest, sizes, _parts(group, len(x), rng))
+    heard = (lambda _: None) if progress is None else progress
+    best, scores, skipped = _choose(rows, fewer_modes, rng, lambda done: heard(0.5 * done))
+    facts = {"map": best.candidate.name, "errors": scores, "not_tried": skipped, "floor": rows.floor}
+    if best.n_modes < basis.n_modes:
+        facts["modes_to_tolerance"] = basis.n_modes
+        warnings.warn(
+            f"the tolerance needs {basis.n_modes} modes, of which these samples predict {best.n_modes}: the rest is noise, or "
+            f"more than so few samples tell, and is left out. Errors of about {best.error:.1e} remain.",
+            ParasolWarning,
+            stacklevel=3,
+        )
+        basis, labels = basis.truncated(best.n_modes), Labels(mus, coefficients[:, : best.n_modes])
+    recipe = best.candidate.recipe
+    surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, lambda done: heard(0.5 + 0.5 * done))
+    return replace(surrogate, facts={**surrogate.facts, "choice": facts})
+
+
+def _choose(rows: Rows, fewer_modes: bool, rng: int, heard) -> tuple[Tried, dict[str, float], dict[str, str]]:
+    """The best of the maps, the errors of all that were tried, and why others were not."""
+    best, scores, skipped = None, {}, {}
+    candidates = list(_candidates(*rows.x.shape))
+    for i, candidate in enumerate(candidates):
+        reason = _hopeless(candidate, rows, best, rng)
+        if reason is None:
+            try:
+                tried = _tried(candidate, rows, fewer_modes, rng)
+            except (InputError, np.linalg.LinAlgError) as error:  # too few samples, or too many
+                reason = str(error)
+            else:
+                scores[candidate.name] = tried.error
+                best = tried if best is None or tried.beats(best) else best
+        if reason is not None:
+            skipped[candidate.name] = reason
+        heard((i + 1) / len(candidates))
+    if best is None:
+        raise InputError("no map can be fitted to these samples: " + "; ".join(skipped.values()))
+    return best, scores, skipped
+
+
+def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, rng: int) -> str | None:
+    """Why a map need not be tried; None where it is worth it."""
+    if best is not None and best.error <= _AT_FLOOR * rows.floor:
+        return "errors are those of the projection already"
+    if candidate.recipe is not _NETWORK:
+        return None
+    if best is not None and best.at_noise:
+        return "errors are those of the noise already"
+    if not (find_spec("jax") and find_spec("optax")):
+        return "JAX is not installed: pip install 'parasol-pde[train]'"
+    if best is not None:
+        untrained = _tried(Candidate("untrained", _Untrained(), 1), rows, False, rng)
+        if best.beats(untrained, _BETTER / _HOPE):
+            return "before training it errs more than a hundred times as much"
+    return None
+
+
+def _candidates(n: int, n_inputs: int) -> Iterator[Candidate]:
+    """The maps worth trying on n samples, from cheap to dear."""
+    many, once = (_FOLDS, _FOLDS) if n <= _FEW else (2, 1)
+    yield Candidate("linear", Linear(), many)
+    if n_inputs > MOST_LENGTHS:
+        yield Candidate("kernel ridge", KernelRidge(), once)
+        return
+    yield Candidate("polynomial", Polynomial(), many)
+    if n <= _MOST_CENTRES:
+        yield Candidate("gaussian process", GaussianProcess(trend_degree=1), many)
+        yield Candidate("rough gaussian process", GaussianProcess("matern52", trend_degree=1), many)
+    if n <= _FEW:
+        yield Candidate("gaussian process and polynomial", GaussianProcess(), many)
+    if n >= _FEWEST_FOR_NETWORKS:
+        yield Candidate("network", _NETWORK, 1)
+
+
+def _tried(candidate: Candidate, rows: Rows, fewer_modes: bool, rng: int) -> Tried:
+    """Errors on the rows left out, with all modes, and again with those that are predicted where they are fewer."""
+    n_modes, best = rows.coefficients.shape[1], None
+    while True:
+        left_out, squares = _squares(candidate, rows, n_modes, rng)
+        left_out = left_out if left_out.any() else np.ones(len(left_out), dtype=bool)
+        energy = (rows.coefficients / rows.sizes[:, None]) ** 2
+        means = (v[left_out, :n_modes].mean(axis=0) for v in (squares, energy))
+        kept = _n_predicted(*means) if fewer_modes else n_modes
+        squares[:, kept:] = energy[:, kept:]
+        errors = np.sqrt(squares.sum(axis=1) + (rows.rest / rows.sizes) ** 2)
+        tried = Tried(candidate, left_out, squares, kept, float(np.mean(errors[left_out])))
+        if best is None or tried.error <= best.error:
+            best = tried
+        if kept == n_modes or tried is not best:
+            return best
+        n_modes = kept  # noise in the others no longer decides lengths and ridges
+
+
+def _squares(candidate: Candidate, rows: Rows, n_modes: int, rng: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows were left out, and the squared relative errors of the first coefficients there, the rest as it is."""
+    x, y = rows.x, rows.coefficients[:, :n_modes]
+    left_out, gaps = np.zeros(len(x), dtype=bool), rows.coefficients.copy()
+    for part in range(min(candidate.n_parts, int(rows.part.max()) + 1)):
+        out = rows.part == part
+        with threadpool_limits(1):
+            fitted = fit_map(candidate.recipe, x[~out], y[~out], rng=rng)
+        gaps[out, :n_modes] = fitted.predict(x[out]) - y[out]
+        left_out |= out & _within(x, x[~out])
+    return left_out, (gaps / rows.sizes[:, None]) ** 2
+
+
+def _within(x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Rows inside the box of those seen. No others are asked for, and one of them far out would decide everything."""
+    if x.shape[1] > MOST_LENGTHS:
+        return np.ones(len(x), dtype=bool)
+    return np.all((x >= seen.min(axis=0)) & (x <= seen.max(axis=0)), axis=1)
+
+
+def _n_predicted(squares: np.ndarray, energy: np.ndarray) -> int:
+    """The number of modes that leaves the least error, if what is beyond is not predicted; else all of them.
+
+    `squares` (n_modes,) are the mean squared errors of coefficients, `energy` their mean squares: what is left of a mode
+    that is predicted, and of one that is left out.
+
+    >>> _n_predicted(np.array([0.01, 0.01, 1.1, 0.9]), np.array([9.0, 4.0, 1.0, 1.0]))
+    2
+    >>> _n_predicted(np.array([1e-6, 1e-6, 1e-6]), np.array([9.0, 4.0, 1e-4]))
+    3
+    """
+    total = np.append(0.0, np.cumsum(squares)) + np.append(np.cumsum(energy[::-1])[::-1], 0.0)
+    kept = max(1, int(np.argmax(total <= _AS_GOOD * total.min())))
+    return kept if squares[kept:].sum() > _NOT_PREDICTED * energy[kept:].sum() else len(squares)
+
+
+def _parts(group: np.ndarray | None, n: int, rng: int) -> np.ndarray:
+    """A number 0 … 4 for each row, drawn at random, the same for rows of one group."""
+    group = np.arange(n) if group is None else np.unique(group, return_inverse=True)[1]
+    group = group if group.any() else np.arange(n)  # one group alone cannot be left out
+    n_groups = int(group.max()) + 1
+    return (np.random.default_rng(rng).permutation(n_groups) % min(_FOLDS, n_groups))[group]
