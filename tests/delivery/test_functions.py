@@ -8,6 +8,7 @@ from sympy import cos, exp
 
 import estimated
 import parasol as ps
+from parasol.delivery.traced import Traced, jax_library
 from parasol.errors import InputError
 from parasol.fitting.fit import surrogate_without_map
 from parasol.reduction.by_estimate import ByEstimate
@@ -69,10 +70,18 @@ def test_the_preconditioner_is_the_one_of_the_bounds(surrogate):
 
 def test_jax_solves_the_reduced_model(surrogate):
     mus, function = samples(surrogate), surrogate.as_jax()
-    slopes, values = jax.jit(jax.vmap(jax.jacfwd(lambda mu: 2 * (function(mu),), has_aux=True)))(mus)
-    wanted, rises = surrogate(mus).values, surrogate.gradient(mus)
+    ways = np.random.default_rng(3).standard_normal(mus.shape)
+    values, slopes = jax.jvp(function, (mus,), (ways,))
+    wanted, rises = surrogate(mus).values, np.einsum("nvp,np->nv", surrogate.gradient(mus), ways)
     assert np.abs(values - wanted).max() < 1e-11 * np.abs(wanted).max()
     assert np.abs(slopes - rises).max() < 1e-6 * np.abs(rises).max()  # NumPy's are differences
+
+
+def test_it_maps_and_differentiates_backwards():
+    surrogate = estimated.without_map()
+    mus = samples(surrogate, 3)
+    slopes = jax.jit(jax.vmap(jax.grad(lambda mu: surrogate.as_jax()(mu)[7])))(mus)
+    assert np.allclose(slopes, surrogate.gradient(mus)[:, 7], rtol=1e-5)
 
 
 def test_pytorch_solves_the_reduced_model(surrogate):
@@ -172,3 +181,20 @@ def test_what_cannot_be_done_is_said(line):
         line.as_jax()(np.ones(3))
     with jax.enable_x64(False), pytest.raises(InputError, match="jax_enable_x64"):
         line.as_jax()([0.5])
+
+
+def test_numpy_code_on_traced_arrays_writes_where_it_would():
+    given = jax.numpy.arange(6.0).reshape(3, 2)
+    x, plain = Traced(given, jax_library()), np.arange(6.0).reshape(3, 2)
+    for array in (x, plain):
+        other = array.copy()
+        np.exp(array[:, 1], out=other[:, 1])
+        other[0] += 1.0
+        other *= 2.0
+        array[1, 0] = other[2, 0]
+        array += other
+    assert np.allclose(x.value, plain, rtol=1e-14)
+    assert np.array_equal(given, np.arange(6.0).reshape(3, 2))
+    for lost in (np.asarray, float, bool):
+        with pytest.raises(TypeError):
+            lost(x)

@@ -63,11 +63,13 @@ def as_torch(surrogate: Surrogate, output: str = "values", *, extrapolate: bool 
     torch = required("torch")
     lifting, libraries = _lifting(surrogate), {}
     evaluate = _evaluation(surrogate, output, extrapolate, lifting)
+    layers = () if surrogate.map is None else surrogate.program.all_operations
+    large = (lifting, *[op._columns for op in layers if isinstance(op, Affine) and not op.is_sparse])
 
     def function(mu: Any) -> Any:
         mu = torch.as_tensor(mu).to(torch.float64)
         if mu.device not in libraries:
-            libraries[mu.device] = torch_library(mu.device, (lifting,))
+            libraries[mu.device] = torch_library(mu.device, large)
         return evaluate(libraries[mu.device], mu)
 
     return function
