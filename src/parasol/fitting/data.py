@@ -98,7 +98,7 @@ def fit_snapshots(
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
     if recipe == "best":
         seen = (mus[~aside], solutions[~aside], None if group is None else group[~aside])
-        surrogate = fit_best(basis, parameters, *seen, fewer_modes=n_modes is None, rng=rng, progress=progress)
+        surrogate = fit_best(basis, parameters, *seen, tolerance=tolerance, rng=rng, progress=progress)
         basis = surrogate.basis
     else:
         labels = Labels(mus[~aside], basis.project(solutions[~aside]))

@@ -13,6 +13,7 @@ import numpy as np
 
 from parasol.checks import check_count
 from parasol.errors import InputError, NoCertificate, ParasolError, ParasolWarning, SolveFailed
+from parasol.fitting.choosing import choice_words
 from parasol.fitting.data import fit_snapshots
 from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import Recipe, fit_map
@@ -153,7 +154,7 @@ def learn(
         data is not None or (isinstance(problem, Problem) and (problem.time is not None or not problem.linear))
     ):
         raise InputError("proof=True is for linear steady problems: nothing can be proven of this one. Leave it out.")
-    recipe = None if recipe is None else _usable(recipe)
+    recipe = None if recipe is None or (data is not None and recipe == "best") else _usable(recipe)
     chosen, cache = None, None
     with request.held():
         with _gathered() as notes:
@@ -294,7 +295,7 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
                 f"{', '.join(space.names)}."
             )
         ranges = {p.name: (p.low, p.high, p.scale) for p in space.scalars}
-    progress = request.stage("fitting a network to the data")
+    progress = request.stage("choosing a map for the data")
     options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
     surrogate = fit_snapshots(mus, solutions, recipe or "best", **options)
     conformal = surrogate.conformal
@@ -307,7 +308,9 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     met = bound <= request.tolerance and (level is None or level >= LEVEL)
     limit = "" if met else "level" if bound <= request.tolerance or conformal is None else "map"
     evidence = Evidence(level=level)
-    return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence)
+    choice = surrogate.facts.get("choice")
+    notes = () if choice is None else (choice_words(choice),)
+    return Outcome(surrogate, met, bound, limit, (Step(len(mus), error=bound),), evidence, notes=notes)
 
 
 # ---- the report -----------------------------------------------------------------------------------------------------
