@@ -105,7 +105,8 @@ class Tried:
         return bool(squares[: self.n_modes].sum() <= _AT_NOISE**2 * self.n_modes * np.median(noise))
 
 
-def fit_best(
+def fit_rows(
+    recipe: str | Recipe,
     basis: Basis,
     parameters: ParameterSpace,
     mus: np.ndarray,
@@ -116,7 +117,7 @@ def fit_best(
     rng: int = 0,
     progress: Callable[[float], Any] | None = None,
 ) -> Surrogate:
-    """A surrogate of data by the map that errs least where a fifth of the groups is left out, and all its rows.
+    """A surrogate of data by a recipe, or with "best" by the map that errs least where a fifth of the groups is left out.
 
     Maps are tried from cheap to dear: linear, polynomial, Gaussian processes (kernels in principal components of more than
     12 inputs), network. A dearer one is taken if it errs a tenth less; none is tried once the error is that of the projection.
@@ -126,6 +127,8 @@ def fit_best(
     """
     coefficients = basis.project(solutions)
     labels = Labels(mus, coefficients)
+    if recipe != "best":
+        return surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
     x = features_for(parameters, labels)(mus)
     sizes = basis.norm(solutions)
     sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)
