@@ -73,6 +73,7 @@ RECIPES = {
         for k in ("gaussian", "matern52", "matern32")
     },
     "process imq": ps.fitting.GaussianProcess("inverse multiquadric", nugget=1e-4, trend_degree=0),
+    "kernel ridge": ps.fitting.KernelRidge(ridge=1e-4),
     "hidden layer": HiddenLayer(8),
     "a new kind": BentRecipe(),
 }

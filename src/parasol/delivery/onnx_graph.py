@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parasol.errors import NotInstalled
-from parasol.runtime.expansions import MOST_LENGTHS, Chebyshev, Radial
+from parasol.runtime.expansions import FEW_COLUMNS, Chebyshev, Radial
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import GELU, Activation, Affine, Log, Scale, Sum
 
@@ -147,7 +147,7 @@ def _radial(graph: Graph, op: Radial, x: str, width: int) -> str:
 def _squared_distances(graph: Graph, a: str, centres: np.ndarray) -> str:
     """|a − z|², (n, m), of rows a (n, p) and centres (m, p); differences first where inputs are few."""
     p = centres.shape[1]
-    if p > MOST_LENGTHS:
+    if p > FEW_COLUMNS:
         mine = graph.add("MatMul", graph.add("Mul", a, a), np.ones((p, 1)))
         cross = graph.add("MatMul", a, -2.0 * centres.T)
         total = graph.add("Add", graph.add("Add", mine, cross), np.sum(centres**2, axis=1))

@@ -2,6 +2,7 @@
 
 from parasol.fitting import descent as descent
 from parasol.fitting.gaussian_process import GaussianProcess as GaussianProcess
+from parasol.fitting.kernel_ridge import KernelRidge as KernelRidge
 from parasol.fitting.last_layer import solve_last_layer as solve_last_layer
 from parasol.fitting.layouts import layout_of as layout_of
 from parasol.fitting.linear import FittedLinear as FittedLinear

@@ -13,14 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.fit import Labels, features_for, surrogate_of
-from parasol.fitting.gaussian_process import GaussianProcess
+from parasol.fitting.gaussian_process import MOST_LENGTHS, GaussianProcess
 from parasol.fitting.kernel_ridge import KernelRidge
 from parasol.fitting.linear import Linear
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.training import NetworkRecipe
 from parasol.runtime.basis import Basis
-from parasol.runtime.expansions import MOST_LENGTHS
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.surrogate import Surrogate
 
@@ -28,9 +27,12 @@ _FOLDS = 5
 _FEW = 600  # samples up to which each part is left out once; of more, two parts tell as much
 _MOST_CENTRES = 4000  # samples above which kernels of all of them take minutes
 _FEWEST_FOR_NETWORKS = 80  # samples below which a network was never the best
+_FEW_INPUTS = 12  # up to which a box holds most samples of a cloud, and components of the inputs gain nothing
 _HOPE = 100.0  # times that training may lower the error of a network (measured: 15 to 140)
 _BETTER = 0.9  # of the error that a dearer map must come below
 _AT_FLOOR = 1.2  # times the error of the projection: no map can do much better
+_ROUNDING = 1e-12
+_WELL_BELOW = 0.1  # of the tolerance of the basis
 _AT_NOISE = 1.5  # times noise, by its median over modes: the mean of its squares is up to 1.5 times theirs
 _FEWEST_OF_NOISE = 10  # modes not predicted that tell how large noise is
 _SMALLEST = 1e-3  # of the usual size of a solution: relative to less no error is measured
@@ -103,33 +105,37 @@ class Tried:
         return bool(squares[: self.n_modes].sum() <= _AT_NOISE**2 * self.n_modes * np.median(noise))
 
 
-def fit_best(
+def fit_rows(
+    recipe: str | Recipe,
     basis: Basis,
     parameters: ParameterSpace,
     mus: np.ndarray,
     solutions: np.ndarray,
     group: np.ndarray | None = None,
     *,
-    fewer_modes: bool = True,
+    tolerance: float | None = None,
     rng: int = 0,
     progress: Callable[[float], Any] | None = None,
 ) -> Surrogate:
-    """A surrogate of data by the map that errs least where a fifth of the groups is left out, and all its rows.
+    """A surrogate of data by a recipe, or with "best" by the map that errs least where a fifth of the groups is left out.
 
     Maps are tried from cheap to dear: linear, polynomial, Gaussian processes (kernels in principal components of more than
     12 inputs), network. A dearer one is taken if it errs a tenth less; none is tried once the error is that of the projection.
-    Modes are left out from where on coefficients are not predicted better than by zero, be it for noise or for want of samples,
-    unless `fewer_modes` is False. The choice is in `facts["choice"]`.
+    Where the basis was made to a `tolerance`, a network is not tried if a tenth of it is reached without, and modes are left out
+    from where on coefficients are not predicted better than by zero, for noise or for want of samples. The choice is in
+    `facts["choice"]`.
     """
     coefficients = basis.project(solutions)
     labels = Labels(mus, coefficients)
+    if recipe != "best":
+        return surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
     x = features_for(parameters, labels)(mus)
     sizes = basis.norm(solutions)
     sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)
     rest = basis.projection_errors(solutions) * basis.norm(solutions)
     rows = Rows(x, coefficients, rest, sizes, _parts(group, len(x), rng))
     heard = (lambda _: None) if progress is None else progress
-    best, scores, skipped = _choose(rows, fewer_modes, rng, lambda done: heard(0.5 * done))
+    best, scores, skipped = _choose(rows, tolerance, rng, lambda done: heard(0.5 * done))
     facts = {"map": best.candidate.name, "errors": scores, "not_tried": skipped, "floor": rows.floor}
     if best.n_modes < basis.n_modes:
         facts["modes_to_tolerance"] = basis.n_modes
@@ -145,15 +151,24 @@ def fit_best(
     return replace(surrogate, facts={**surrogate.facts, "choice": facts})
 
 
-def _choose(rows: Rows, fewer_modes: bool, rng: int, heard) -> tuple[Tried, dict[str, float], dict[str, str]]:
+def choice_words(choice: dict[str, Any]) -> str:
+    """The choice of a map as a sentence of the report."""
+    errors = dict(choice["errors"])
+    parts = [f"{choice['map']} ({errors.pop(choice['map']):.1e})"]
+    parts += [f"{name} ({error:.1e})" for name, error in errors.items()]
+    parts += [f"{name} (not tried: {reason})" for name, reason in choice["not_tried"].items()]
+    return f"the map was chosen by its errors on samples left out: {', '.join(parts)}."
+
+
+def _choose(rows: Rows, tolerance: float | None, rng: int, heard) -> tuple[Tried, dict[str, float], dict[str, str]]:
     """The best of the maps, the errors of all that were tried, and why others were not."""
     best, scores, skipped = None, {}, {}
     candidates = list(_candidates(*rows.x.shape))
     for i, candidate in enumerate(candidates):
-        reason = _hopeless(candidate, rows, best, rng)
+        reason = _hopeless(candidate, rows, best, tolerance, rng)
         if reason is None:
             try:
-                tried = _tried(candidate, rows, fewer_modes, rng)
+                tried = _tried(candidate, rows, tolerance is not None, rng)
             except (InputError, np.linalg.LinAlgError) as error:  # too few samples, or too many
                 reason = str(error)
             else:
@@ -167,12 +182,14 @@ def _choose(rows: Rows, fewer_modes: bool, rng: int, heard) -> tuple[Tried, dict
     return best, scores, skipped
 
 
-def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, rng: int) -> str | None:
+def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, tolerance: float | None, rng: int) -> str | None:
     """Why a map need not be tried; None where it is worth it."""
-    if best is not None and best.error <= _AT_FLOOR * rows.floor:
+    if best is not None and best.error <= _AT_FLOOR * max(rows.floor, _ROUNDING):
         return "errors are those of the projection already"
     if candidate.recipe is not _NETWORK:
         return None
+    if best is not None and tolerance is not None and best.error <= _WELL_BELOW * tolerance:
+        return "errors are well below the tolerance already"
     if best is not None and best.at_noise:
         return "errors are those of the noise already"
     if not (find_spec("jax") and find_spec("optax")):
@@ -188,8 +205,9 @@ def _candidates(n: int, n_inputs: int) -> Iterator[Candidate]:
     """The maps worth trying on n samples, from cheap to dear."""
     many, once = (_FOLDS, _FOLDS) if n <= _FEW else (2, 1)
     yield Candidate("linear", Linear(), many)
-    if n_inputs > MOST_LENGTHS:
+    if n_inputs > _FEW_INPUTS:
         yield Candidate("kernel ridge", KernelRidge(), once)
+    if n_inputs > MOST_LENGTHS:  # values of functions
         return
     yield Candidate("polynomial", Polynomial(), many)
     if n <= _MOST_CENTRES:
@@ -235,7 +253,7 @@ def _squares(candidate: Candidate, rows: Rows, n_modes: int, rng: int) -> tuple[
 
 def _within(x: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Rows inside the box of those seen. No others are asked for, and one of them far out would decide everything."""
-    if x.shape[1] > MOST_LENGTHS:
+    if x.shape[1] > _FEW_INPUTS:
         return np.ones(len(x), dtype=bool)
     return np.all((x >= seen.min(axis=0)) & (x <= seen.max(axis=0)), axis=1)
 

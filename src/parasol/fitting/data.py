@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from parasol.checks import check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import with_parts
-from parasol.fitting.choosing import fit_best
-from parasol.fitting.fit import Labels, accuracy, space_of, surrogate_of
+from parasol.fitting.choosing import fit_rows
+from parasol.fitting.fit import accuracy, space_of
 from parasol.fitting.groups import drawn_at_random, group_labels
 from parasol.fitting.jackknife import Samples, with_jackknife
 from parasol.fitting.maps import Recipe
@@ -58,7 +58,7 @@ def fit_snapshots(
 ) -> Surrogate:
     """A surrogate of other people's data: solutions (n_samples, n_values) at parameters (n_samples, n_parameters).
 
-    "best" is the map that errs least where samples are left out, from linear to network (see `fit_best`); it may leave out modes
+    "best" is the map that errs least where samples are left out, from linear to network (see `fit_rows`); it may leave out modes
     that no map predicts, for noise or for want of samples. `ranges` names the parameters and says where they may lie, as in `parameters`: a=(0.1, 4.0) or a=(0.1, 4.0, "log"); left
     out, they are those of the data. Columns of a data frame are matched by name, those of an array stand in the order of
     `ranges`. The basis is a POD to `tolerance` (default 1e-4) or of `n_modes`, in the inner product with `weights` (n_values,).
@@ -86,10 +86,8 @@ def fit_snapshots(
     parameters = space_of(mus, ranges)
     parameters.check(mus)
     parameters = _within_samples(parameters, mus)
-    with warnings.catch_warnings():
-        if level is None:  # then only the choice of a map wants to know
-            warnings.simplefilter("ignore", ParasolWarning)
-        group = group_labels(mus, about.get("groups"), [bool(p.choices) for p in parameters.scalars])
+    choices = [bool(p.choices) for p in parameters.scalars]
+    group = group_labels(mus, about.get("groups"), choices, quiet=level is None)
     aside = np.zeros(len(mus), dtype=bool)
     if group is not None and level is not None:
         n_groups = int(group.max()) + 1
@@ -101,13 +99,9 @@ def fit_snapshots(
     if tolerance is None and n_modes is None:
         tolerance = 1e-4
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
-    if recipe == "best":
-        seen = (mus[~aside], solutions[~aside], None if group is None else group[~aside])
-        surrogate = fit_best(basis, parameters, *seen, fewer_modes=n_modes is None, rng=rng, progress=progress)
-        basis = surrogate.basis
-    else:
-        labels = Labels(mus[~aside], basis.project(solutions[~aside]))
-        surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
+    seen = (mus[~aside], solutions[~aside], None if group is None else group[~aside])
+    surrogate = fit_rows(recipe, basis, parameters, *seen, tolerance=tolerance, rng=rng, progress=progress)
+    basis = surrogate.basis
     surrogate = replace(surrogate, layout=(layout := about.get("layout", Layout())))
     rows = None
     if quantities:

@@ -16,11 +16,12 @@ from parasol.checks import check_choice, check_count
 from parasol.errors import InputError, TooFewSamples
 from parasol.fitting.maps import check_data
 from parasol.fitting.polynomial import FittedPolynomial, Polynomial, terms
-from parasol.runtime.expansions import KERNELS, MOST_LENGTHS, Radial, RadialKernel, distances
+from parasol.runtime.expansions import KERNELS, Radial, RadialKernel, distances
 from parasol.runtime.operations import Affine, Sum
 from parasol.runtime.program import Program, ProgramMap, check_inputs
 
 _ENOUGH = 300  # samples that settle length scales; the weights use all
+MOST_LENGTHS = 40  # inputs that have a length scale each; more share one
 _LENGTHS = (0.03, 300.0)  # of inputs scaled to [−1, 1]
 _NUGGETS = (1e-15, 1e-2)  # of a kernel with k(x, x) = 1
 _LIGHT = 1e5  # sum of the weights of an output over the largest sample: what cancellation costs is then no matter

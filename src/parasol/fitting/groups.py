@@ -16,12 +16,15 @@ from parasol.runtime.parameters import ParameterSpace
 _CHANCE = 1e-6  # that random samples are taken for a design
 
 
-def group_labels(mus: np.ndarray, groups=None, choices: Sequence[bool] = ()) -> np.ndarray | None:
+def group_labels(
+    mus: np.ndarray, groups=None, choices: Sequence[bool] = (), *, quiet: bool = False
+) -> np.ndarray | None:
     """A whole number (n_samples,) for each row, equal in rows that belong together; None of a lattice.
 
     Without `groups` every row stands for itself, unless rows repeat in all but exactly one column (the times of one
     trajectory): these are groups. Where several columns can be left out so, the rows are a lattice, chosen by nobody at
-    random, and no level can be calibrated with them. Columns that are `choices` repeat by chance and tell nothing.
+    random, and no level can be calibrated with them. Both are said, unless `quiet`. Columns that are `choices` repeat by
+    chance and tell nothing.
 
     >>> group_labels(np.array([[1.0, 0.0], [1.0, 0.5], [2.0, 0.0], [2.0, 0.25]]), ["a", "a", "b", "b"])
     array([0, 0, 1, 1])
@@ -37,23 +40,26 @@ def group_labels(mus: np.ndarray, groups=None, choices: Sequence[bool] = ()) -> 
             labels = np.unique(np.delete(mus, column, axis=1), axis=0, return_inverse=True)[1].ravel()
             repeated.append((column, labels))
     if len(repeated) > 1:
-        warnings.warn(
+        _warn(
+            quiet,
             "the samples form a lattice, which nobody drew at random: no error bound can be calibrated with them. "
             "Give samples drawn at random, or groups=range(n) if each row was.",
-            ParasolWarning,
-            stacklevel=3,
         )
         return None
     if repeated:
         column, labels = repeated[0]
-        warnings.warn(
+        _warn(
+            quiet,
             f"{len(mus)} rows repeat in all columns but column {column}: they are taken for {labels.max() + 1} groups, and error "
             "bounds hold for whole new groups. Say otherwise with groups=, one label for each row.",
-            ParasolWarning,
-            stacklevel=3,
         )
         return labels
     return np.arange(len(mus))
+
+
+def _warn(quiet: bool, text: str) -> None:
+    if not quiet:
+        warnings.warn(text, ParasolWarning, stacklevel=4)
 
 
 def _different_without(mus: np.ndarray) -> list[int]:

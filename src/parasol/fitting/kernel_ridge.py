@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve, eigh
 
+from parasol.checks import check_count, check_positive
 from parasol.errors import InputError
 from parasol.fitting.maps import check_data
 from parasol.runtime.expansions import KERNELS, Radial, distances
@@ -27,6 +28,7 @@ _LENGTHS = (0.5, 2.0, 4.0)  # over the root of the median squared distance of sa
 _RIDGES = 10.0 ** np.array(
     [-9, -8, -7, -6, -5, -4, -3.5, -3, -2.5, -2, -1.5, -1, -0.5, 0]
 )  # of a kernel with k(x, x) = 1
+_NEARLY_BEST = 1.01
 _NO_BETTER = 1.02  # by which twice as many components may err more before the search ends
 _ROUNDING = 1e-10  # of the largest singular value: directions in which inputs do not vary
 _MOST_BYTES = 8e9
@@ -75,6 +77,7 @@ class KernelRidge:
     """
 
     n_components: int | None = None
+    ridge: float | None = None
 
     def fit(
         self,
@@ -86,6 +89,10 @@ class KernelRidge:
         rng: int = 0,
     ) -> FittedKernelRidge:
         """Fit inputs (n, p) to outputs (n, d)."""
+        if self.n_components is not None:
+            check_count(self.n_components, "n_components")
+        if self.ridge is not None:
+            check_positive(self.ridge, "ridge")
         x, y, _ = check_data(x, y, validation)
         if 8 * 3 * len(x) ** 2 > _MOST_BYTES:
             raise InputError(f"kernels of {len(x)} samples need {24e-9 * len(x) ** 2:.0f} GB. Use Linear.")
@@ -99,7 +106,7 @@ class KernelRidge:
             wanted = wanted @ np.linalg.svd(wanted, full_matrices=False)[2][:_OUTPUTS].T
         best = _Fit(np.inf, 1, 1.0, 1.0)
         for count in _doubling(rank) if self.n_components is None else [min(self.n_components, rank)]:
-            found = _left_out(z[few, :count], wanted, 1.0)
+            found = self._left_out(z[few, :count], wanted, 1.0)
             if found.error > _NO_BETTER * best.error:
                 break
             best = min([best, found], key=lambda fit: fit.error)
@@ -107,9 +114,9 @@ class KernelRidge:
                 progress(count / (count + rank))
         between = (1.0 / np.sqrt(2.0), np.sqrt(2.0)) if self.n_components is None else ()
         counts = [min(round(step * best.n_components), rank) for step in between]
-        others = [_left_out(z[few, :count], wanted, 1.0) for count in counts]
+        others = [self._left_out(z[few, :count], wanted, 1.0) for count in counts]
         best = min([best, *others], key=lambda fit: fit.error)
-        others = [_left_out(z[few, : best.n_components], wanted, factor) for factor in _LENGTHS]
+        others = [self._left_out(z[few, : best.n_components], wanted, factor) for factor in _LENGTHS]
         best = min([best, *others], key=lambda fit: fit.error)
         count, length = best.n_components, best.length
         scaled = z[:, :count] / length
@@ -118,6 +125,21 @@ class KernelRidge:
         if progress is not None:
             progress(1.0)
         return FittedKernelRidge(components[:count], mean, z[:, :count], length, best.ridge, weights, shift, best.error)
+
+    def _left_out(self, z: np.ndarray, y: np.ndarray, factor: float) -> _Fit:
+        """The best ridge by the errors of samples left out, for a length that many times the typical distance."""
+        s = distances(z, z)
+        typical = float(np.median(s[~np.eye(len(s), dtype=bool)])) or 1.0
+        values, vectors = eigh(KERNELS[_KERNEL].value(s / (factor**2 * typical)), check_finite=False)
+        turned, best = vectors.T @ y, (np.inf, 1.0)
+        for ridge in _RIDGES if self.ridge is None else (self.ridge,):
+            inverse = 1.0 / (np.maximum(values, 0.0) + ridge)
+            residuals = (vectors * inverse) @ turned / (vectors**2 @ inverse)[:, None]
+            error = float(np.mean(np.linalg.norm(residuals, axis=1)))
+            # of ridges as good as each other the largest: smaller weights, less cancellation
+            if error < best[0] / _NEARLY_BEST:
+                best = (error, float(ridge))
+        return _Fit(best[0], z.shape[1], factor * float(np.sqrt(typical)), best[1])
 
 
 def _doubling(rank: int) -> list[int]:
@@ -132,16 +154,3 @@ class _Fit:
     n_components: int
     length: float
     ridge: float
-
-
-def _left_out(z: np.ndarray, y: np.ndarray, factor: float) -> _Fit:
-    """The best ridge by the errors of samples left out, for a length that many times the typical distance."""
-    s = distances(z, z)
-    typical = float(np.median(s[~np.eye(len(s), dtype=bool)])) or 1.0
-    values, vectors = eigh(KERNELS[_KERNEL].value(s / (factor**2 * typical)), check_finite=False)
-    turned, best = vectors.T @ y, (np.inf, 1.0)
-    for ridge in _RIDGES:
-        inverse = 1.0 / (np.maximum(values, 0.0) + ridge)
-        residuals = (vectors * inverse) @ turned / (vectors**2 @ inverse)[:, None]
-        best = min(best, (float(np.mean(np.linalg.norm(residuals, axis=1))), float(ridge)))
-    return _Fit(best[0], z.shape[1], factor * float(np.sqrt(typical)), best[1])

@@ -14,6 +14,7 @@ import numpy as np
 
 from parasol.checks import check_count
 from parasol.errors import InputError, NoCertificate, ParasolError, ParasolWarning, SolveFailed
+from parasol.fitting.choosing import choice_words
 from parasol.fitting.data import fit_results
 from parasol.fitting.descent import require_jax
 from parasol.fitting.maps import Recipe, fit_map
@@ -160,7 +161,7 @@ def learn(
         data is not None or (isinstance(problem, Problem) and (problem.time is not None or not problem.linear))
     ):
         raise InputError("proof=True is for linear steady problems: nothing can be proven of this one. Leave it out.")
-    recipe = None if recipe is None else _usable(recipe)
+    recipe = None if recipe is None or (data is not None and recipe == "best") else _usable(recipe)
     chosen, cache = None, None
     with request.held():
         with _gathered() as notes:
@@ -302,7 +303,7 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     if isinstance(space, ParameterSpace) and not space.functions:
         results = results.of_parameters(space)
         ranges = {p.name: p for p in space.scalars}
-    progress = request.stage("fitting a network to the data")
+    progress = request.stage("choosing a map for the data")
     options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
     surrogate = fit_results(results, recipe or "best", **options)
     surrogate = replace(surrogate, origin=Origin(results, request.tolerance, recipe, request.rng))
@@ -312,7 +313,9 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     met = bound <= request.tolerance and (level is None or level >= LEVEL)
     limit = "" if met else "level" if bound <= request.tolerance or conformal is None else "map"
     evidence = Evidence(level=level)
-    return Outcome(surrogate, met, bound, limit, (Step(len(results), error=bound),), evidence)
+    choice = surrogate.facts.get("choice")
+    notes = () if choice is None else (choice_words(choice),)
+    return Outcome(surrogate, met, bound, limit, (Step(len(results), error=bound),), evidence, notes=notes)
 
 
 def _largest(surrogate: Surrogate, rng: int) -> float:

@@ -14,7 +14,7 @@ from parasol.checks import check_choice
 from parasol.errors import InputError
 from parasol.runtime.operation import Operation, Slopes, chained_slopes, check_array
 
-MOST_LENGTHS = 12  # more inputs than this share one length scale of a kernel
+FEW_COLUMNS = 12  # columns up to which squared distances are summed one by one
 _HIGHEST = 10_000  # degree of a polynomial
 _SQRT3, _SQRT5 = math.sqrt(3.0), math.sqrt(5.0)
 
@@ -192,7 +192,7 @@ class Radial(Operation):
 
 def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Squared distances (n, m), without the cancellation of |a|² − 2ab + |b|² where columns are few."""
-    if a.shape[1] > MOST_LENGTHS:
+    if a.shape[1] > FEW_COLUMNS:
         out = np.sum(a**2, axis=1)[:, None] - 2.0 * (a @ b.T) + np.sum(b**2, axis=1)
         return np.maximum(out, 0.0)
     out = a[:, :1] - b[:, 0]

@@ -1,0 +1,167 @@
+import warnings
+
+import numpy as np
+import pytest
+
+import parasol as ps
+from parasol.fitting import choosing
+from parasol.fitting.data import _n_aside
+from parasol.fitting.groups import _different_without
+from parasol.fitting.kernel_ridge import KernelRidge
+from parasol.fitting.linear import Linear
+from parasol.reduction.pod import pod
+
+X = np.linspace(0.0, 1.0, 60)
+
+
+def rod(mus):
+    """−(k u')' = 1 with log k = Σ_j μ_j cos(jπx) / j²: the flux is 1 − x, u its integral over k."""
+    j = 1 + np.arange(mus.shape[1])
+    return np.cumsum((1 - X) / np.exp(mus / j**2 @ np.cos(np.pi * j[:, None] * X)), axis=1) / len(X)
+
+
+def waves(mus):
+    """Three shapes."""
+    a, b = mus.T[:, :, None]
+    return 1 + a * np.sin(3 * X) + b**2 * np.cos(5 * X)
+
+
+def kink(mus):
+    """Two shapes whose coefficients bend."""
+    a, b = mus.T[:, :, None]
+    return 0.2 + np.sin(np.pi * X) * np.minimum(a, b) + X * np.maximum(a - b, 0)
+
+
+def drawn(solve, n, p, seed=0):
+    mus = np.random.default_rng(seed).uniform(0, 1, (n, p))
+    return mus, solve(mus)
+
+
+def error(surrogate, mus, truth):
+    gap = surrogate.basis.lift(surrogate.coefficients(mus, extrapolate=True)) - truth
+    return np.mean(np.linalg.norm(gap, axis=1) / np.linalg.norm(truth, axis=1))
+
+
+def quietly(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.ParasolWarning)
+        return ps.fit_snapshots(*args, **options)
+
+
+@pytest.fixture
+def no_jax(monkeypatch):
+    monkeypatch.setattr(choosing, "find_spec", lambda name: None)
+
+
+def test_ten_inputs_take_a_process_and_train_nothing():
+    mus, new = (np.random.default_rng(seed).uniform(-1, 1, (n, 10)) for seed, n in ((0, 160), (1, 100)))
+    surrogate = quietly(mus, rod(mus), level=None)
+    choice = surrogate.facts["choice"]
+    assert choice["map"].startswith("gaussian process")
+    assert "before training" in choice["not_tried"]["network"]
+    assert error(surrogate, new, rod(new)) < 0.5 * error(
+        quietly(mus, rod(mus), "polynomial", level=None), new, rod(new)
+    )
+    assert error(surrogate, new, rod(new)) < 1e-3
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_leaves_few_modes_and_clean_data_all_of_them(seed, no_jax):
+    mus, clean = drawn(waves, 120, 2, seed)
+    noisy = clean + 0.02 * np.random.default_rng(seed + 9).standard_normal(clean.shape)
+    with pytest.warns(ps.ParasolWarning, match="noise"):
+        surrogate = ps.fit_snapshots(mus, noisy, level=None)
+    new, all_modes = drawn(waves, 100, 2, seed + 5), quietly(mus, noisy, "gaussian process", level=None)
+    assert all_modes.basis.n_modes > 50
+    assert surrogate.basis.n_modes <= 4
+    assert surrogate.facts["choice"]["modes_to_tolerance"] == all_modes.basis.n_modes
+    assert error(surrogate, *new) < 0.9 * error(all_modes, *new)
+    assert error(surrogate, *new) < 0.006
+    same = quietly(mus, clean, level=None).basis
+    assert np.array_equal(same.modes, pod(clean, tolerance=1e-4).modes)
+    asked = quietly(mus, noisy, n_modes=20, level=None).basis
+    assert asked.n_modes == 20
+
+
+def test_groups_are_never_split(monkeypatch):
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(20), 4)
+    mus = np.column_stack([rng.uniform(0, 1, 20)[group], rng.uniform(0, 1, 80)])
+    seen, real = [], choosing.fit_map
+    monkeypatch.setattr(choosing, "fit_map", lambda recipe, x, y, rng: seen.append(x) or real(recipe, x, y, rng=rng))
+    surrogate = quietly(mus, waves(mus), groups=group, level=None)
+    features = surrogate.features(mus)
+    assert len(seen) >= 10
+    for x in seen:
+        used = np.array([np.any(np.all(x == row, axis=1)) for row in features])
+        whole = {bool(used[group == label].all()) for label in range(20)}
+        assert all(used[group == label].all() or not used[group == label].any() for label in range(20))
+        assert whole == {True, False}
+
+
+def test_rows_kept_aside_are_never_seen(no_jax):
+    mus, solutions = drawn(waves, 100, 2)
+    aside = np.random.default_rng(3).permutation(100)[: _n_aside(100, 0.95)]
+    other = solutions.copy()
+    other[aside] *= 3.0
+    first, second = (quietly(mus, u, rng=3) for u in (solutions, other))
+    new = drawn(waves, 10, 2, seed=1)[0]
+    assert np.array_equal(first.coefficients(new, extrapolate=True), second.coefficients(new, extrapolate=True))
+    assert first.facts["choice"] == second.facts["choice"]
+    assert second.conformal.quantile > 0.5
+    other[np.setdiff1d(np.arange(100), aside)[0]] *= 3.0
+    assert quietly(mus, other, rng=3).facts["choice"] != first.facts["choice"]
+
+
+def test_without_jax_no_network_is_tried_and_this_is_said(no_jax):
+    surrogate = quietly(*drawn(kink, 90, 2), level=None)
+    assert "JAX" in surrogate.facts["choice"]["not_tried"]["network"]
+    assert surrogate.facts["choice"]["map"] == "rough gaussian process"
+
+
+def test_the_report_names_the_choice():
+    mus, solutions = drawn(waves, 100, 2)
+    heard = []
+    surrogate = ps.learn(
+        data=(mus, solutions), tolerance=1e-2, recipe="best", progress=lambda stage: heard.append(stage)
+    )
+    notes = surrogate.facts["learn"]["notes"]
+    assert any(note.startswith("the map was chosen") and "linear" in note for note in notes)
+    again = ps.learn(data=(mus, solutions), tolerance=1e-2)
+    assert again.facts["choice"] == surrogate.facts["choice"]
+    new = drawn(waves, 10, 2, seed=1)[0]
+    assert np.array_equal(*(s.coefficients(new, extrapolate=True) for s in (surrogate, again)))
+
+
+def test_kernel_ridge_knows_its_errors_without_a_sample():
+    rng = np.random.default_rng(0)
+    z, y, ridge = rng.standard_normal((12, 3)), rng.standard_normal((12, 2)), 0.1
+    found = KernelRidge(ridge=ridge)._left_out(z, y, 1.0)
+    k = np.exp(-0.5 * np.sum((z[:, None] - z) ** 2, axis=2) / found.length**2)
+    gaps = []
+    for i in range(12):
+        rest = np.delete(np.arange(12), i)
+        weights = np.linalg.solve(k[np.ix_(rest, rest)] + ridge * np.eye(11), y[rest])
+        gaps.append(np.linalg.norm(y[i] - k[i, rest] @ weights))
+    assert found.error == pytest.approx(np.mean(gaps), rel=1e-10)
+
+
+def test_functions_as_inputs_are_reduced():
+    rng = np.random.default_rng(0)
+    amplitudes = rng.standard_normal((300, 4)) / [1, 2, 3, 4]
+    a = amplitudes @ np.sin(np.pi * np.arange(1, 5)[:, None] * np.linspace(0, 1, 80))
+    a += 0.1 * rng.standard_normal(a.shape)  # what no map needs
+    mus, solutions = a, rod(np.tanh(amplitudes))
+    surrogate = quietly(mus[:200], solutions[:200], level=None)
+    assert surrogate.facts["choice"]["map"] == "kernel ridge"
+    assert surrogate.map.n_components < 60
+    line = quietly(mus[:200], solutions[:200], Linear(), level=None)
+    assert error(surrogate, mus[200:], solutions[200:]) < 0.6 * error(line, mus[200:], solutions[200:])
+
+
+def test_rows_are_compared_without_each_column():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        mus = rng.integers(0, 3, (rng.integers(2, 30), rng.integers(2, 5))).astype(float)
+        exact = [len(np.unique(np.delete(mus, j, axis=1), axis=0)) for j in range(mus.shape[1])]
+        assert _different_without(mus) == exact
