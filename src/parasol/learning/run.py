@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
 from parasol.learning.estimates import with_discretisation
+from parasol.learning.in_time import learn_in_time
 from parasol.learning.linear import check_box, learn_linear, n_solves
 from parasol.learning.nodes import Discretised
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
@@ -38,6 +40,8 @@ from parasol.reduction.solvers import Solvable
 from parasol.runtime.parameters import Ranges, parameter_space
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
+
+log = logging.getLogger(__name__)
 
 _N_TIMED = 5  # random parameters at which solves are timed for a plan
 _N_LOOKED = 1024  # parameters at which a bound that differs is compared with the tolerance
@@ -261,12 +265,21 @@ def _linear(model: Solver) -> bool:
     return isinstance(model, Model) and model.problem.time is None and model.problem.linear
 
 
+def _linear_in_time(model: Solver) -> bool:
+    return isinstance(model, Model) and model.problem.time is not None and model.problem.linear
+
+
 def _from_solves(
     chosen: Discretised, request: Request, cache: SolveCache, recipe: Recipe | None, proof: bool
 ) -> Outcome:
     """Linear steady problems by their reduced model; others, and those without a solution somewhere, from samples."""
     model, tolerance, rng = chosen.model, request.share(chosen), request.rng
     reason = ""
+    if _linear_in_time(model):
+        try:
+            return learn_in_time(model, tolerance, cache, recipe=recipe, rng=rng)
+        except (NoCertificate, SolveFailed) as error:
+            log.info("%s", error)  # samples serve as well
     if _linear(model):
         check_box(model, rng)
         try:

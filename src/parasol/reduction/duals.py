@@ -96,6 +96,11 @@ class DualBuilder:
         applied = self._applied(mode[:, None])
         self.blocks = [np.hstack([b, y @ applied]) for b, y in zip(self.blocks, self.duals, strict=True)]
 
+    def set_modes(self, modes: np.ndarray) -> None:
+        """Other modes (n_unknowns, n) in place of those so far."""
+        self.modes, applied = modes, self._applied(modes)
+        self.blocks = [np.hstack([y @ self.form.loads.T, y @ applied]) for y in self.duals]
+
     def _applied(self, functions: np.ndarray) -> np.ndarray:
         """A_1 v_1, A_2 v_1 …, A_1 v_2 … of functions (n_unknowns, n): (n_unknowns, n * Q_A)."""
         return np.stack([a @ functions for a in self.form.operators], axis=2).reshape(len(functions), -1)

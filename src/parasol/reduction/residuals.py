@@ -45,10 +45,12 @@ class ResidualBuilder:
         """The columns so far in an orthonormal basis, (n_rows, n_columns)."""
         return self.kept[0].triangle
 
-    def add(self, mode: np.ndarray) -> None:
-        """Append the columns A_q v of one mode (n_unknowns,)."""
-        columns = np.column_stack([a @ mode for a in self.form.operators])
-        for kept, weighted in zip(self.kept, self._weighted(columns, self.form.operator_errors), strict=True):
+    def add(self, modes: np.ndarray) -> None:
+        """Append the columns A_q v of one mode (n_unknowns,), or of several (n_unknowns, n)."""
+        modes = modes.reshape(len(modes), -1)
+        columns = np.stack([a @ modes for a in self.form.operators], axis=2).reshape(len(modes), -1)
+        errors = np.tile(self.form.operator_errors, modes.shape[1])
+        for kept, weighted in zip(self.kept, self._weighted(columns, errors), strict=True):
             for column in weighted.T:
                 kept.append(column)
 
