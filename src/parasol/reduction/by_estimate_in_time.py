@@ -24,7 +24,7 @@ from parasol.runtime.basis import Basis, slices
 from parasol.runtime.products import Weights, repeated
 from parasol.runtime.reduced import ReducedModel
 
-_CLOSE = 0.03  # as in `by_estimate`
+_CLOSE = 0.1  # at every candidate P_μ S_μ should be as near as this to the identity on the modes: duals in time are dear
 _MOST_SNAPSHOTS, _MOST_PRECONDITIONERS, _ALIKE = 20, 6, 0.7
 _N_WATCHED = 256
 _BATCH = 64
@@ -176,7 +176,7 @@ class InTimeByEstimate(ByEstimate):
         blocks = few.reshape(n_modes, system.grid.n_blocks, -1) @ steps.columns.T
         modes = blocks.reshape(n_modes, -1)
         self.duals.set_modes(np.ascontiguousarray(modes.T))
-        self.complete()
+        self.complete(_CLOSE)
         self.builders = []
         for mu in self._preconditioners():
             builder = ResidualBuilder(self.form, mu, system.factors(mu), None, self.root)  # type: ignore[arg-type]

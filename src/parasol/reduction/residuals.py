@@ -62,8 +62,10 @@ class ResidualBuilder:
             out, changed = self.rows[:, None] * columns, np.zeros(columns.shape)
         else:
             found = self.factors.solve(columns)
-            change = self.factors.solve(columns - self.factors.matrix @ found)
-            self.n_triangular += 2 * columns.shape[1]
+            change = np.zeros(found.shape)
+            if self.factors.refines:
+                change = self.factors.solve(columns - self.factors.matrix @ found)
+            self.n_triangular += (1 + self.factors.refines) * columns.shape[1]
             out, changed = self.root.into(found + change), self.root.into(change)
         outs = [out] if self.stretch is None else [out, self.stretch(out)]
         for kept, some, lost in zip(

@@ -97,6 +97,8 @@ class BlockMatrix:
 class Marching:
     """The inverse of S(mu) by steps: forwards, and of its transpose backwards."""
 
+    refines = False  # the difference to the model's own steps is far above rounding
+
     def __init__(self, grid: Grid, model: Model, mu: np.ndarray):
         rows = Rows.of(model.system(mu))
         system = rows.system
