@@ -83,9 +83,9 @@ def _system(model: Model, tolerance: float, candidates: np.ndarray, middle: np.n
     mus = np.vstack([middle, candidates[: min(2 ** len(model.parameters.scalars), 4)]])
     coarse, before = None, None
     for per_interval in _PER_INTERVAL:
-        system = space_time(model, per_interval, _HALVINGS)
-        if system.n_unknowns > _MOST_UNKNOWNS:
+        if coarse is not None and coarse.n_unknowns > _MOST_UNKNOWNS:
             break
+        system = space_time(model, per_interval, _HALVINGS)
         values = system.values(np.array([system.solve(mu) for mu in mus]))
         if coarse is not None and np.max(relative(before, values)) <= _STEPS * tolerance:
             return coarse
