@@ -180,7 +180,7 @@ class InTimeByEstimate(ByEstimate):
         self.builders = []
         for mu in self._preconditioners():
             builder = ResidualBuilder(self.form, mu, system.factors(mu), None, self.root)  # type: ignore[arg-type]
-            builder.add(self.duals.modes)
+            builder.extend(self.duals.applied)
             self.builders.append(builder)
             self.n_factorizations += 1
         weights = repeated(self.weights, len(system.grid.stored))
