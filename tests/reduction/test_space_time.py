@@ -1,5 +1,7 @@
 """Steps in time as one affine system, and the estimate by backward duals, against solutions computed otherwise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy
@@ -99,7 +101,8 @@ def test_estimates_are_near_the_errors_and_bounds_above_them():
         c = reduced.coefficients(mus)
         ratios.append(reduced.estimate(mus, c).values / errors)
         assert np.all(reduced.certify(mus, c).values >= errors)
-    assert 0.4 < np.min(ratios) and np.max(ratios) < 2.5
+    assert np.min(ratios) > 0.4
+    assert np.max(ratios) < 2.5
 
 
 def test_what_is_no_affine_system_is_refused():
@@ -108,14 +111,24 @@ def test_what_is_no_affine_system_is_refused():
 
 
 @pytest.mark.slow
-def test_learning_takes_few_trajectories_and_meets_the_tolerance():
+def test_learning_takes_few_trajectories_and_meets_the_tolerance(tmp_path):
     model = rods()
     surrogate = ps.learn(model, 1e-3, recipe="polynomial")
     account = surrogate.facts["learn"]
-    assert account["met"] and account["certificate"] == "probable" and account["solves"] <= 12
+    assert account["met"]
+    assert account["certificate"] == "probable"
+    assert account["solves"] <= 12
     mus = fresh_parameters(model, 5)[:100]
     truth = np.array([exact(*mu).ravel() for mu in mus])
     answer = surrogate(mus)
     errors = np.linalg.norm(answer.values - truth, axis=1) / np.linalg.norm(truth, axis=1)
-    assert np.max(errors) <= 1e-3 and np.mean(answer.bound >= errors) >= 0.99
+    assert np.max(errors) <= 1e-3
+    assert np.mean(answer.bound >= errors) >= 0.99
     assert np.all((answer.estimate / errors > 0.2) & (answer.estimate / errors < 10))
+    # the reduced model by itself, from a file
+    ps.save(replace(surrogate, map=None), tmp_path / "rods.npz")
+    loaded = ps.load(tmp_path / "rods.npz")
+    by_reduced = loaded(mus)
+    assert set(by_reduced.method) == {"reduced model"}
+    assert set(by_reduced.bound_kind) == {"probable"}
+    assert np.max(np.linalg.norm(by_reduced.values - truth, axis=1) / np.linalg.norm(truth, axis=1)) <= 1e-3

@@ -29,11 +29,16 @@ from parasol.runtime.products import Weights, first_part, repeated
 _STEPS = 0.1  # part of the tolerance by which the steps of a grid may differ from those of a finer one
 _PER_INTERVAL, _HALVINGS = (1, 2, 4, 8, 16), 3
 _MOST_UNKNOWNS = 400_000  # of all blocks: the duals of one parameter then take 100 MB
-_REDUCED, _SPACE, _MODES = 0.1, 0.02, 0.07  # parts of the tolerance: of reduced steps, modes in space, modes of trajectories
+_REDUCED, _SPACE, _MODES = (
+    0.1,
+    0.02,
+    0.07,
+)  # parts of the tolerance: of reduced steps, modes in space, modes of trajectories
 _ENOUGH = 0.8  # of the tolerance, for the bound of the reduced model: the map adds to it
 _TIGHTER, _TRIES = 0.4, 3
 _N_WATCHED, _N_LABELS = 250, 600
 _FEWEST, _MOST, _CHECKS = 3, 40, 3
+_TIMES = 20  # what all of it takes, in trajectories with their duals
 
 
 def learn_in_time(
@@ -62,7 +67,10 @@ def _basis(model: Model, tolerance: float, cache: SolveCache, fresh: np.ndarray,
     system = _system(model, tolerance, candidates, first)
     train = cache.solve(first[None], "trajectories where the estimated error of reduced steps is largest")
     growing = InTimeByEstimate(system, weights=_weights(model, train), rng=rng)
+    spent = cache.limits.spent
     _compare(growing, train)
+    if cache.limits.left < _TIMES * (cache.limits.spent - spent):
+        raise NoCertificate("too few seconds are left for duals of whole trajectories.")
     history: list[float] = []
     share = 1.0
     for _ in range(_TRIES):

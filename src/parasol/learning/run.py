@@ -123,9 +123,9 @@ def learn(
     """From a problem to a surrogate whose relative error is below `tolerance` on parameters it has not seen.
 
     Nodes are chosen so that the estimated discretisation error is below the tolerance too; the tolerance itself is
-    against the discrete solution, and `total=True` asks that both errors together stay below it. Linear steady problems
-    get an estimate of every answer's error by random duals, and a probable bound from it, checked at 2000 fresh parameters;
-    with `proof=True` a bound from the residual, proven where its constants are. Others get a conformal bound that holds 95
+    against the discrete solution, and `total=True` asks that both errors together stay below it. Linear problems, steady
+    or with u' in time, get an estimate of every answer's error by random duals, and a probable bound from it, checked at 2000
+    fresh parameters; steady ones with `proof=True` a bound from the residual, proven where its constants are. Others get a conformal bound that holds 95
     times in 100. The report is `surrogate.facts["learn"]`. If the tolerance is not met
     within `solves` full solves or `seconds`, the best surrogate is returned with a warning that says how far it got and
     what limits it.
@@ -234,6 +234,9 @@ def _planned(chosen: Discretised, request: Request, method: str, work: float) ->
     # measured (decision 044): reduced models and maps take a third of the solves' time and a few seconds
     before = request.limits.spent
     whole = before + 0.9 * n[0] * cost, before + 1.5 * n[1] * cost + 5.0
+    if reduced and _linear_in_time(chosen.model):  # decision 048: duals take ten times as long as the trajectories
+        n, method = (6, int(6 + work)), "full trajectories where the estimated error of reduced steps is largest"
+        whole = before + 5 * n[0] * cost, before + 15 * n[1] * cost + 5.0
     return Plan(replace(chosen, seconds=cost), request.tolerance, method, n, whole)
 
 

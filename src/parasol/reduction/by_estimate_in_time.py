@@ -14,17 +14,19 @@ from parasol.reduction.constraints import Constraints
 from parasol.reduction.duals import N_VECTORS, DualBuilder
 from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, reduce_trajectories
 from parasol.reduction.pod_greedy import compressed_pod, with_ghosts
-from parasol.reduction.reduced import candidates_for, modes_on_unknowns
 from parasol.reduction.products import root_of_weights
+from parasol.reduction.reduced import candidates_for, modes_on_unknowns
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.snapshots import Snapshots
-from parasol.reduction.space_time import Grid, Marching, SpaceTime, StoredRoot
+from parasol.reduction.space_time import Marching, SpaceTime, StoredRoot
 from parasol.reduction.stepping import Inverses, Matrices
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.products import Weights, repeated
 from parasol.runtime.reduced import ReducedModel
 
-_CLOSE = 0.1  # at every candidate P_μ S_μ should be as near as this to the identity on the modes: duals in time are dear
+_CLOSE = (
+    0.1  # at every candidate P_μ S_μ should be as near as this to the identity on the modes: duals in time are dear
+)
 _MOST_SNAPSHOTS, _MOST_PRECONDITIONERS, _ALIKE = 20, 6, 0.7
 _N_WATCHED = 256
 _BATCH = 64
@@ -116,19 +118,15 @@ class InTimeByEstimate(ByEstimate):
 
     def reduce_steps(self, train: Snapshots, tolerance: float) -> None:
         """The reduced steps in the modes in space that leave `tolerance` of all trajectories so far."""
-        model, basis = self.model.model, compressed_pod(self.trajectories, tolerance, None, self.weights)
-        basis, found = with_ghosts(basis, self.constraints), None
         n_steps = (self.model.grid.n_blocks - 1) // (len(PLACES) - 1)
-        for kind in PROJECTIONS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ParasolWarning)  # how good they are is estimated
+            basis = with_ghosts(compressed_pod(self.trajectories, tolerance, None, self.weights), self.constraints)
+            options = {"tolerance": tolerance, "n_steps": n_steps}
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ParasolWarning)  # how good they are is estimated
-                    found = reduce_trajectories(model, basis, train, tolerance=tolerance, projection=kind, n_steps=n_steps)
-                break
-            except NoCertificate:
-                if kind == PROJECTIONS[-1]:
-                    raise
-        assert found is not None
+                found = reduce_trajectories(self.model.model, basis, train, projection=PROJECTIONS[0], **options)
+            except NoCertificate:  # the other one is dearer, and seldom better
+                found = reduce_trajectories(self.model.model, basis, train, projection=PROJECTIONS[1], **options)
         self.steps = Steps(self.model, found, self.constraints.lift, self.weights)
 
     def step_errors(self, mus: np.ndarray) -> np.ndarray:
@@ -171,7 +169,11 @@ class InTimeByEstimate(ByEstimate):
         x, stored = x / size[:, None, None], stored / size[:, None]
         left, values, _ = np.linalg.svd(stored, full_matrices=False)
         tails = np.sqrt(np.cumsum((left * values)[:, ::-1] ** 2, axis=1)[:, ::-1])  # what the first modes leave
-        n_modes = int(np.clip(np.count_nonzero(np.max(tails, axis=0) > tolerance), 1, np.count_nonzero(values > 1e-13 * values[0])))
+        n_modes = int(
+            np.clip(
+                np.count_nonzero(np.max(tails, axis=0) > tolerance), 1, np.count_nonzero(values > 1e-13 * values[0])
+            )
+        )
         few = (left[:, :n_modes] / values[:n_modes]).T @ x.reshape(len(x), -1)
         blocks = few.reshape(n_modes, system.grid.n_blocks, -1) @ steps.columns.T
         modes = blocks.reshape(n_modes, -1)

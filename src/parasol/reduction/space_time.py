@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import sympy
@@ -45,9 +46,7 @@ class Grid:
     @classmethod
     def of(cls, times: np.ndarray, per_interval: int, halvings: int) -> Grid:
         """`per_interval` steps between stored times, the first of all of them halved so many times."""
-        ends = np.concatenate(
-            [[times[0]], *[np.linspace(a, b, per_interval + 1)[1:] for a, b in zip(times, times[1:], strict=False)]]
-        )
+        ends = np.concatenate([[times[0]], *[np.linspace(a, b, per_interval + 1)[1:] for a, b in pairwise(times)]])
         first = ends[0] + (ends[1] - ends[0]) * 0.5 ** np.arange(halvings, 0, -1)
         ends = np.concatenate([ends[:1], first, ends[1:]])
         n_steps, n_stages = len(ends) - 1, len(PLACES) - 1
@@ -56,7 +55,9 @@ class Grid:
         in_time[0, 0], when = 1.0, [ends[0]]
         for k in range(n_steps):
             before, h = k * n_stages, float(ends[k + 1] - ends[k])
-            h = float(np.round(h, 12 - int(np.floor(np.log10(h)))))  # steps that are equal but for rounding share factors
+            h = float(
+                np.round(h, 12 - int(np.floor(np.log10(h))))
+            )  # steps that are equal but for rounding share factors
             for i in range(1, n_stages + 1):
                 in_time[before + i, before + i], in_time[before + i, before] = 1.0, -1.0
                 weights[before + i, before : before + i + 1] = h * STAGES[i, : i + 1]
@@ -86,7 +87,7 @@ class BlockMatrix:
         return out
 
     @property
-    def T(self) -> BlockMatrix:  # noqa: N802, as of other matrices
+    def T(self) -> BlockMatrix:
         """The transposed matrix."""
         return BlockMatrix([(time.T.tocsr(), space.T.tocsr()) for time, space in self.parts])
 
@@ -307,7 +308,9 @@ class SpaceTime:
             else:
                 found = interpolate(vectors, tolerance=_FINE)
                 points, n = model.terms.pattern.points, model.n_unknowns // len(states)
-                places = [dict(zip(model.problem.coordinates, map(float, points[i]), strict=True)) for i in found.points]
+                places = [
+                    dict(zip(model.problem.coordinates, map(float, points[i]), strict=True)) for i in found.points
+                ]
                 thetas = [states[i // n].subs(at) for i, at in zip(found.points, places, strict=True)]
                 vectors, error = found.cardinal.T, max(found.error, np.finfo(float).tiny)
         loads, formulas = [], []
