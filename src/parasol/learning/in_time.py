@@ -89,13 +89,14 @@ def _basis(model: Model, tolerance: float, cache: SolveCache, fresh: np.ndarray,
 def _system(model: Model, tolerance: float, candidates: np.ndarray, middle: np.ndarray) -> SpaceTime:
     """The coarsest steps that twice as many do not change by more than a part of the tolerance, at corners and middle."""
     mus = np.vstack([middle, candidates[: min(2 ** len(model.parameters.scalars), 4)]])
-    coarse, before = None, None
+    coarse, before = None, np.empty(0)
     for per_interval in _PER_INTERVAL:
-        if coarse is not None and coarse.n_unknowns > _MOST_UNKNOWNS:
-            break
         system = space_time(model, per_interval, _HALVINGS)
+        if (system if coarse is None else coarse).n_unknowns > _MOST_UNKNOWNS:
+            break
         values = system.values(np.array([system.solve(mu) for mu in mus]))
-        if coarse is not None and np.max(relative(before, values)) <= _STEPS * tolerance:
+        weights = repeated(model.product, len(system.grid.stored))
+        if coarse is not None and np.max(relative(before, values, weights)) <= _STEPS * tolerance:
             return coarse
         coarse, before = system, values
     raise NoCertificate(f"the steps in time that {tolerance:g} takes are too many unknowns to be one system.")

@@ -41,7 +41,7 @@ class Steps:
         self.columns = np.hstack([modes_on_unknowns(system.model, reduced.basis), lift])  # (n_unknowns, k): modes, lift
         values = system.model.layout.at_nodes(self.columns.T).T
         # lengths of coefficients in these columns are those of values at the nodes
-        self.lengths = np.linalg.qr(root_of_weights(weights, len(values)).into(values), mode="r")
+        self.lengths: np.ndarray = np.linalg.qr(root_of_weights(weights, len(values)).into(values), mode="r")
 
     def coefficients(self, mus: np.ndarray) -> np.ndarray:
         """(n_samples, n_blocks, k), boundary data last, with the same stages as the full steps."""
@@ -57,12 +57,13 @@ class Steps:
         out[:, 0, : c.shape[1]] = c
         for before in range(0, grid.n_blocks - 1, len(PLACES) - 1):
             h = float(hs[before + 1])
-            inverse = known.setdefault(h, Inverses(small.damping + 0.25 * h * small.stiffness))
+            if h not in known:
+                known[h] = Inverses(small.damping + STAGES[-1, -1] * h * small.stiffness)
             rates, start = [small.load(float(times[before])) - stiffness @ c], mass @ c
             for i in range(1, len(PLACES)):
                 load = small.load(float(times[before + i]))
                 right = start + h * (STAGES[i, i] * load + sum(a * r for a, r in zip(STAGES[i], rates, strict=False)))
-                c = inverse.solve(right)
+                c = np.asarray(known[h].solve(right))
                 rates.append(load - stiffness @ c)
                 out[:, before + i, : c.shape[1]] = c
         for b, t in enumerate(times):
@@ -83,7 +84,8 @@ class InTimeByEstimate(ByEstimate):
         self.model, self.weights, self.n_factorizations = system, weights, 0
         self.constraints = Constraints.of(system.model)
         self.form, self.root = system.form, StoredRoot(system, weights)
-        self.duals = DualBuilder(self.form, self.root, self.root.scale, np.random.default_rng([rng, 73]), n_vectors)
+        generator = np.random.default_rng([rng, 73])
+        self.duals = DualBuilder(self.form, self.root, self.root.scale, generator, n_vectors)  # type: ignore[arg-type]
         self.builders: list[ResidualBuilder] = []
         self.candidates = candidates_for(system.model)
         self._theta = self.form.operator_theta(self.candidates)
