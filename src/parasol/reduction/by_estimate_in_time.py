@@ -41,7 +41,7 @@ class Steps:
         self.columns = np.hstack([modes_on_unknowns(system.model, reduced.basis), lift])  # (n_unknowns, k): modes, lift
         values = system.model.layout.at_nodes(self.columns.T).T
         # lengths of coefficients in these columns are those of values at the nodes
-        self.lengths: np.ndarray = np.linalg.qr(root_of_weights(weights, len(values)).into(values), mode="r")
+        self.lengths = np.asarray(np.linalg.qr(root_of_weights(weights, len(values)).into(values), mode="r"))
 
     def coefficients(self, mus: np.ndarray) -> np.ndarray:
         """(n_samples, n_blocks, k), boundary data last, with the same stages as the full steps."""
