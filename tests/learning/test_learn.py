@@ -486,7 +486,8 @@ def test_no_fresh_solve_was_ever_chosen(monkeypatch):
         return out
 
     monkeypatch.setattr(sampled.State, "sample", spy)
-    learn(heated(), 1e-2, recipe="gaussian process")
+    model = heated()
+    learn_sampled(model, 1e-2, SolveCache(model, Limits()), recipe=GaussianProcess())
     assert len(drawn["fresh"]) == 39
     assert len(drawn["other"]) > 1000
     assert not set(drawn["fresh"]) & set(drawn["other"])

@@ -73,7 +73,7 @@ def named(recipe: str | Recipe) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Basis:
+class ReducedBasis:
     """What the search has found: reduced models with the duals that steer and with those that certify, and fresh solves."""
 
     found: Greedy
@@ -83,7 +83,7 @@ class _Basis:
     n_triangular: int
     checks: Snapshots | None  # that the estimate was checked with
 
-    def after(self, before: _Basis | None, *, looked: bool) -> _Basis:
+    def after(self, before: ReducedBasis | None, *, looked: bool) -> ReducedBasis:
         """The same, with what the attempt before it has cost.
 
         Where its sealed vectors were `looked` at, and might have been taken, two sets may miss an error instead of one.
@@ -120,7 +120,7 @@ def learn_linear(
     aim, itself, before = tolerance, False, None
     for attempt in range(_PROOF_TRIES):
         basis = before = _basis(model, aim, cache, rng, attempt).after(before, looked=prepared is None)
-        surrogate = _best_map(basis, recipe, aim, fresh, cache, rng, itself=itself)
+        surrogate = best_map(basis, recipe, aim, fresh, cache, rng, itself=itself)
         cache.stage("the bound on fresh parameters")
         surrogate = replace(surrogate, reduced=basis.sealed)
         if prepared is None:
@@ -141,7 +141,7 @@ def learn_linear(
         # a proven bound is larger than the error: the error has to be smaller
         itself = surrogate.map is None
         aim *= max(0.7 * tolerance / worst, 0.01)
-    return _outcome(surrogate, basis, prepared, tolerance, fresh)
+    return judged(surrogate, basis, prepared, tolerance, fresh)
 
 
 def _worst_proven(surrogate: Surrogate, mus: np.ndarray) -> float:
@@ -150,8 +150,8 @@ def _worst_proven(surrogate: Surrogate, mus: np.ndarray) -> float:
     return float(np.max(bounds.relative[bounds.rigorous], initial=0.0))
 
 
-def _outcome(
-    surrogate: Surrogate, basis: _Basis, prepared: Preparation | None, tolerance: float, fresh: np.ndarray
+def judged(
+    surrogate: Surrogate, basis: ReducedBasis, prepared: Preparation | None, tolerance: float, fresh: np.ndarray
 ) -> Outcome:
     """What was learned, judged at the fresh parameters."""
     bounds = surrogate.certify(fresh)
@@ -228,7 +228,7 @@ def fresh_parameters(model: Solver, rng: int) -> np.ndarray:
 
 
 # ---- the basis ------------------------------------------------------------------------------------------------------
-def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int, attempt: int = 0) -> _Basis:
+def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int, attempt: int = 0) -> ReducedBasis:
     """The greedy search, and the check of its estimate; where solves or seconds run out, what there is until then."""
     most = max(cache.affordable(_MOST_SOLVES, reserve=_FEWEST_CHECKS), 1)
     head, aim = "full solves where the estimated error is largest", _BASIS * tolerance
@@ -261,7 +261,7 @@ def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int, attempt:
     return _checked(growing, found, cache, rng)
 
 
-def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) -> _Basis:
+def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) -> ReducedBasis:
     """The estimate compared with true errors at a few fresh solves; more duals where it missed too much."""
     model, checks = growing.model, None
     n = cache.affordable(int(np.clip(found.n_solves // 5, _FEWEST_CHECKS, _MOST_CHECKS)))
@@ -279,7 +279,7 @@ def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) ->
         growing.complete(_CLOSER)
         steering = compared(growing.reduced(found.basis))
     sealed = compared(growing.sealed(found.basis))
-    return _Basis(found, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
+    return ReducedBasis(found, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
 
 
 def _weights(model: Model, cache: SolveCache) -> Weights | None:
@@ -295,7 +295,7 @@ def _weights(model: Model, cache: SolveCache) -> Weights | None:
     return field_weights(solution[None], labels, model.product, least=_LEAST)
 
 
-def _remarks(basis: _Basis, tolerance: float, fresh: np.ndarray) -> tuple[str, ...]:
+def _remarks(basis: ReducedBasis, tolerance: float, fresh: np.ndarray) -> tuple[str, ...]:
     """What a user would want to know about the problem: parameters without effect, modes that a tolerance would take."""
     reduced, found = basis.steering, basis.found
     some, out = fresh[:_N_COMPARED], []
@@ -323,8 +323,8 @@ def _remarks(basis: _Basis, tolerance: float, fresh: np.ndarray) -> tuple[str, .
 
 
 # ---- the map --------------------------------------------------------------------------------------------------------
-def _best_map(
-    basis: _Basis,
+def best_map(
+    basis: ReducedBasis,
     recipe: str | Recipe | None,
     tolerance: float,
     fresh: np.ndarray,

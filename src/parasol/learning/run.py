@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -22,6 +23,7 @@ from parasol.fitting.recipes import recipe_named
 from parasol.fitting.training import NetworkRecipe
 from parasol.learning.adding import Origin
 from parasol.learning.estimates import with_discretisation
+from parasol.learning.in_time import learn_in_time
 from parasol.learning.linear import check_box, learn_linear, n_solves
 from parasol.learning.nodes import Discretised
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
@@ -42,6 +44,8 @@ from parasol.runtime.above import borrowed
 from parasol.runtime.parameters import Ranges, parameter_space
 from parasol.runtime.surrogate import Surrogate
 from parasol.space.nodes import scatter
+
+log = logging.getLogger(__name__)
 
 _N_TIMED = 5  # random parameters at which solves are timed for a plan
 _N_LOOKED = 1024  # parameters at which a bound that differs is compared with the tolerance
@@ -123,9 +127,9 @@ def learn(
     """From a problem to a surrogate whose relative error is below `tolerance` on parameters it has not seen.
 
     Nodes are chosen so that the estimated discretisation error is below the tolerance too; the tolerance itself is
-    against the discrete solution, and `total=True` asks that both errors together stay below it. Linear steady problems
-    get an estimate of every answer's error by random duals, and a probable bound from it, checked at 2000 fresh parameters;
-    with `proof=True` a bound from the residual, proven where its constants are. Others get a conformal bound that holds 95
+    against the discrete solution, and `total=True` asks that both errors together stay below it. Linear problems, steady
+    or with u' in time, get an estimate of every answer's error by random duals, and a probable bound from it, checked at 2000
+    fresh parameters; steady ones with `proof=True` a bound from the residual, proven where its constants are. Others get a conformal bound that holds 95
     times in 100. The report is `surrogate.facts["learn"]`. If the tolerance is not met
     within `solves` full solves or `seconds`, the best surrogate is returned with a warning that says how far it got and
     what limits it.
@@ -238,6 +242,9 @@ def _planned(chosen: Discretised, request: Request, method: str, work: float) ->
     # measured (decision 044): reduced models and maps take a third of the solves' time and a few seconds
     before = request.limits.spent
     whole = before + 0.9 * n[0] * cost, before + 1.5 * n[1] * cost + 5.0
+    if reduced and _linear_in_time(chosen.model):  # decision 048: duals take ten times as long as the trajectories
+        n, method = (6, int(6 + work)), "full trajectories where the estimated error of reduced steps is largest"
+        whole = before + 5 * n[0] * cost, before + 15 * n[1] * cost + 5.0
     return Plan(replace(chosen, seconds=cost), request.tolerance, method, n, whole)
 
 
@@ -275,12 +282,21 @@ def _linear(model: Solver) -> bool:
     return isinstance(model, Model) and model.problem.time is None and model.problem.linear
 
 
+def _linear_in_time(model: Solver) -> bool:
+    return isinstance(model, Model) and model.problem.time is not None and model.problem.linear
+
+
 def _from_solves(
     chosen: Discretised, request: Request, cache: SolveCache, recipe: Recipe | None, proof: bool
 ) -> Outcome:
     """Linear steady problems by their reduced model; others, and those without a solution somewhere, from samples."""
     model, tolerance, rng = chosen.model, request.share(chosen), request.rng
     reason = ""
+    if _linear_in_time(model):
+        try:
+            return learn_in_time(model, tolerance, cache, recipe=recipe, rng=rng)
+        except (NoCertificate, SolveFailed) as error:
+            log.info("%s", error)  # samples serve as well
     if _linear(model):
         check_box(model, rng)
         try:

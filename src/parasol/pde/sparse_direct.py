@@ -11,7 +11,7 @@ import warnings
 import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -172,6 +172,8 @@ class Factors:
     What is factorised has its rows and columns scaled to entries of at most 1: unknowns of very different size, or
     equations in very different units, then cost no digits.
     """
+
+    refines: ClassVar[bool] = True  # whether a second solve, with what is left, is worth it
 
     pattern: Pattern
     matrix: sparse.csr_array

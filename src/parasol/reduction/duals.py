@@ -59,20 +59,21 @@ class DualBuilder:
         self.mus: list[np.ndarray] = []
         self.duals: list[np.ndarray] = []  # (n_vectors, n_unknowns) each
         self.blocks: list[np.ndarray] = []  # (n_vectors, n_columns) each
-        self.modes = np.empty((len(scale), 0))
-        self.tests = np.empty((len(scale), 0))
+        self.modes, self.applied = np.empty((len(scale), 0)), np.empty((len(scale), 0))  # v_l, and all A_q v_l
+        self.tests, self.applied_tests = np.empty((len(scale), 0)), np.empty((len(scale), 0))
         self.tested: list[np.ndarray] = []  # (n_vectors, n_tests * n_terms) each, of all vectors but the sealed ones
 
     def add_snapshot(self, mu: np.ndarray, factors: Factors) -> None:
         """Solve all duals with the factors of A(mu)."""
         y = factors.solve_transposed(self.vectors)
-        y += factors.solve_transposed(self.vectors - factors.matrix.T @ y)  # rounding, as far as it can be undone
+        if factors.refines:
+            y += factors.solve_transposed(self.vectors - factors.matrix.T @ y)  # rounding, as far as it can be undone
         y = np.ascontiguousarray(y.T)
-        self.n_triangular += 2 * len(y)
+        self.n_triangular += (1 + factors.refines) * len(y)
         self.mus.append(mu)
         self.duals.append(y)
-        self.blocks.append(np.hstack([y @ self.form.loads.T, y @ self._applied(self.modes)]))
-        self.tested.append(y[self.n_sealed :] @ self._applied(self.tests))
+        self.blocks.append(np.hstack([y @ self.form.loads.T, y @ self.applied]))
+        self.tested.append(y[self.n_sealed :] @ self.applied_tests)
         if self.tests.shape[1] < _MOST_TESTS:
             self._add_tests(factors)
 
@@ -86,6 +87,7 @@ class DualBuilder:
         self.n_triangular += _N_TESTS
         tests /= np.linalg.norm(self.root.into(tests), axis=0)
         self.tests, applied = np.hstack([self.tests, tests]), self._applied(tests)
+        self.applied_tests = np.hstack([self.applied_tests, applied])
         pairs = zip(self.tested, self.duals, strict=True)
         self.tested = [np.hstack([known, y[self.n_sealed :] @ applied]) for known, y in pairs]
 
@@ -97,7 +99,13 @@ class DualBuilder:
         """Append the columns of one mode (n_unknowns,)."""
         self.modes = np.column_stack([self.modes, mode])
         applied = self._applied(mode[:, None])
+        self.applied = np.hstack([self.applied, applied])
         self.blocks = [np.hstack([b, y @ applied]) for b, y in zip(self.blocks, self.duals, strict=True)]
+
+    def set_modes(self, modes: np.ndarray) -> None:
+        """Other modes (n_unknowns, n) in place of those so far."""
+        self.modes, self.applied = modes, self._applied(modes)
+        self.blocks = [np.hstack([y @ self.form.loads.T, y @ self.applied]) for y in self.duals]
 
     def _applied(self, functions: np.ndarray) -> np.ndarray:
         """A_1 v_1, A_2 v_1 …, A_1 v_2 … of functions (n_unknowns, n): (n_unknowns, n * Q_A)."""

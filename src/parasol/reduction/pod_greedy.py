@@ -51,7 +51,7 @@ def space_basis(
     """
     constraints = Constraints.of(model)
     found = (states for _, states, _ in constraints.trajectories(snapshots))
-    return _with_ghosts(compressed_pod(map(model.layout.at_nodes, found), tolerance, n_modes, weights), constraints)
+    return with_ghosts(compressed_pod(map(model.layout.at_nodes, found), tolerance, n_modes, weights), constraints)
 
 
 def compressed_pod(trajectories: Iterable[np.ndarray], tolerance, n_modes, weights=None) -> Basis:
@@ -118,7 +118,7 @@ def pod_greedy(
     if not chosen:
         raise InputError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
     basis = Basis(root.back(modes), weights=weights, n_snapshots=len(found), method="pod-greedy")
-    return PodGreedy(_with_ghosts(basis, constraints), tuple(chosen), tuple(history))
+    return PodGreedy(with_ghosts(basis, constraints), tuple(chosen), tuple(history))
 
 
 def _compressed(states: np.ndarray, tolerance: float | None, weights) -> tuple[np.ndarray, float, float]:
@@ -131,6 +131,7 @@ def _compressed(states: np.ndarray, tolerance: float | None, weights) -> tuple[n
     return root.back((s[:k, None] * modes[:k]).T).T, float(tail[k]), float(tail[0])
 
 
-def _with_ghosts(basis: Basis, constraints: Constraints) -> Basis:
+def with_ghosts(basis: Basis, constraints: Constraints) -> Basis:
+    """The basis with what belongs to its modes at ghosts."""
     model = constraints.model
     return replace(basis, hidden=model.layout.at_ghosts(constraints.homogeneous(basis.modes.T)).T)

@@ -80,6 +80,8 @@ class MatrixRoot:
     (18.0, array([1., 2.]))
     """
 
+    refines = True  # as of factors
+
     def __init__(self, product: MatrixProduct, points: np.ndarray | None = None):
         self.matrix, self.copies = product.matrix, product.copies
         self.scale = np.tile(np.sqrt(product.diagonal), self.copies)

@@ -47,8 +47,12 @@ class ResidualBuilder:
 
     def add(self, mode: np.ndarray) -> None:
         """Append the columns A_q v of one mode (n_unknowns,)."""
-        columns = np.column_stack([a @ mode for a in self.form.operators])
-        for kept, weighted in zip(self.kept, self._weighted(columns, self.form.operator_errors), strict=True):
+        self.extend(np.column_stack([a @ mode for a in self.form.operators]))
+
+    def extend(self, columns: np.ndarray) -> None:
+        """Append the columns A_1 v, A_2 v … of one mode v or of several, (n_unknowns, n * Q_A)."""
+        errors = np.tile(self.form.operator_errors, columns.shape[1] // len(self.form.operators))
+        for kept, weighted in zip(self.kept, self._weighted(columns, errors), strict=True):
             for column in weighted.T:
                 kept.append(column)
 
@@ -60,9 +64,13 @@ class ResidualBuilder:
             out, changed = self.rows[:, None] * columns, np.zeros(columns.shape)
         else:
             found = self.factors.solve(columns)
-            change = self.factors.solve(columns - self.factors.matrix @ found)
-            self.n_triangular += 2 * columns.shape[1]
-            out, changed = self.root.into(found + change), self.root.into(change)
+            self.n_triangular += (1 + self.factors.refines) * columns.shape[1]
+            if self.factors.refines:
+                change = self.factors.solve(columns - self.factors.matrix @ found)
+                out, changed = self.root.into(found + change), self.root.into(change)
+            else:
+                out = self.root.into(found)
+                changed = np.zeros(out.shape)
         outs = [out] if self.stretch is None else [out, self.stretch(out)]
         for kept, some, lost in zip(
             self.kept, outs, [changed] if self.stretch is None else [changed, self.stretch(changed)], strict=True
