@@ -79,4 +79,4 @@ def test_a_notebook_shows_progress_by_itself(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     mus = np.random.default_rng(0).random((60, 1))
     ps.learn(data=(mus, np.exp(-mus * [1.0, 2.0])), tolerance=0.1, recipe="polynomial")
-    assert any("fitting" in text for text in told)
+    assert any("choosing a map" in text for text in told)

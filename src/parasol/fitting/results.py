@@ -89,7 +89,7 @@ class Results:
         return len(self.mus)
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("view")(self)
 
     def __repr__(self) -> str:
         nodes = f"{', '.join(self.fields)} at {self.n_nodes} nodes" if self.fields else ""

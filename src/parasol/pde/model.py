@@ -81,7 +81,7 @@ class Model:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("view")(self)
 
     def __repr__(self) -> str:
         return (

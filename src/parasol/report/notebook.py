@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import time
-from collections.abc import Callable
 from functools import singledispatch
-from html import escape
-from typing import Any
 
 import numpy as np
 
-from parasol.fitting.results import Results
-from parasol.pde.model import Model
 from parasol.report.answers import AnswerReport
-from parasol.report.budget.check import Budget
 from parasol.report.render import card, field_rows
 from parasol.runtime.answer import Answer
 from parasol.runtime.basis import Basis
@@ -23,8 +16,6 @@ from parasol.runtime.description import SurrogateReport
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
-from parasol.space.geometry.domain import Domain
-from parasol.space.nodes import Nodes
 
 # commands that SymPy writes; others, which may come with a file from elsewhere, could make links or load what they like
 _COMMANDS = (
@@ -126,66 +117,6 @@ def _(space: ParameterSpace) -> str:
     rows = {p.name: str(p).removeprefix(p.name).strip() for p in space.scalars}
     rows |= {f.name: str(f).partition(": ")[2] for f in space.functions}
     return card(f"{len(rows)} parameter{'s' if len(rows) != 1 else ''}", rows)
-
-
-@html.register
-def _(domain: Domain) -> str:
-    lower, upper = domain.bounds
-    ends = " × ".join(f"[{a:g}, {b:g}]" for a, b in zip(lower, upper, strict=True))
-    rows = {"dimension": str(domain.dimension), "in": ends}
-    return card(type(domain).__name__.lower(), rows)
-
-
-@html.register
-def _(nodes: Nodes) -> str:
-    rows = {"interior": str(nodes.n_interior), "boundary": str(nodes.n_boundary), "dimension": str(nodes.dimension)}
-    rows["spacing"] = f"{nodes.spacing.min():.2g} to {nodes.spacing.max():.2g}"
-    return card(f"{nodes.n_nodes} nodes", rows)
-
-
-@html.register
-def _(model: Model) -> str:
-    problem = model.problem
-    rows = {"unknowns": f"{model.n_unknowns} of {', '.join(problem.names)}", "parameters": str(model.parameters)}
-    if model.nodes is not None:
-        rows["nodes"] = str(model.n_nodes)
-    if problem.quantities:
-        rows["quantities"] = ", ".join(problem.quantities)
-    return card(f"discretised {problem.name or 'problem'}", rows)
-
-
-@html.register
-def _(results: Results) -> str:
-    rows = {"runs": str(len(results)), "parameters": ", ".join(results.parameters) or str(results.mus.shape[1])}
-    rows |= {name: f"{' × '.join(map(str, values.shape[1:]))} values" for name, values in results.fields.items()}
-    if results.scalars:
-        rows["quantities"] = ", ".join(results.scalars)
-    return card("results", rows)
-
-
-@html.register
-def _(budget: Budget) -> str:
-    return card("error budget", budget.rows())
-
-
-def notebook_progress() -> Callable[[str], Callable[[float], None]]:
-    """Stages of long work on one line of a notebook, which each replaces."""
-    from IPython.display import HTML, display
-
-    shown: Any = display(HTML(""), display_id=True)
-    last = [0.0]
-
-    def stage(text: str) -> Callable[[float], None]:
-        shown.update(HTML(f"<code>{escape(text)}</code>"))
-
-        def share(done: float) -> None:
-            if time.monotonic() - last[0] > 0.2:
-                last[0] = time.monotonic()
-                shown.update(HTML(f"<code>{escape(text)} {100 * done:.0f} %</code>"))
-
-        return share
-
-    return stage
 
 
 @html.register

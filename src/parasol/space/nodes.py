@@ -61,7 +61,7 @@ class Nodes:
             object.__setattr__(self, name, view)
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("view")(self)
 
     def __repr__(self) -> str:
         return f"<Nodes {self.n_interior} interior + {self.n_boundary} boundary in {self.dimension}-D>"

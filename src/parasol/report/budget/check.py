@@ -55,7 +55,7 @@ class Budget:
     probable: np.ndarray | None = None  # (n,) which of the bounds hold with the probability `level` each
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("view")(self)
 
     @property
     def map_errors(self) -> np.ndarray:

@@ -63,7 +63,7 @@ class Domain(ABC):
     bounds: np.ndarray
 
     def _repr_html_(self) -> str:
-        return borrowed("html")(self)
+        return borrowed("view")(self)
 
     @abstractmethod
     def contains(self, points) -> np.ndarray:
