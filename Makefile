@@ -43,6 +43,7 @@ bench: setup
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/trajectories.py
+	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/pod.py
 	$(BIN)/python benchmarks/stores.py
 	$(BIN)/python benchmarks/page.py

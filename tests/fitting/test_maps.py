@@ -308,12 +308,15 @@ def test_many_samples_share_what_few_have_settled(data):
         GaussianProcess().fit(np.linspace(0, 1, 20_000)[:, None], many)
 
 
-def test_many_inputs_share_one_length():
+def test_forty_inputs_have_lengths_of_their_own_and_more_share_one():
     rng = np.random.default_rng(10)
-    x = rng.standard_normal((60, 40))
+    x, new = rng.standard_normal((60, 45)), rng.standard_normal((100, 45))
     fitted = GaussianProcess().fit(x, x[:, :2])
     assert np.ptp(fitted.lengths) == 0
     assert np.mean(np.abs(fitted.predict(x) - x[:, :2])) < 0.1
+    fitted = GaussianProcess().fit(x[:, :40], x[:, :2])
+    assert fitted.lengths[2:].min() > 30 * fitted.lengths[:2].max()
+    assert np.mean(np.abs(fitted.predict(new[:, :40]) - new[:, :2])) < 0.05
 
 
 # --- anybody's --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from parasol.runtime.surrogate import Surrogate
 
 _FOLDS = 5
 _FEW = 600  # samples up to which each part is left out once; of more, two parts tell as much
+_MOST_WITH_TREND = 1200  # samples above which a process with all terms of a polynomial takes half a minute
 _MOST_CENTRES = 4000  # samples above which kernels of all of them take minutes
 _FEWEST_FOR_NETWORKS = 80  # samples below which a network was never the best
 _FEW_INPUTS = 12  # up to which a box holds most samples of a cloud, and components of the inputs gain nothing
@@ -38,7 +39,7 @@ _FEWEST_OF_NOISE = 10  # modes not predicted that tell how large noise is
 _SMALLEST = 1e-3  # of the usual size of a solution: relative to less no error is measured
 _AS_GOOD = 1.02  # of the least squared error: fewer modes may leave so much
 _NOT_PREDICTED = 0.8  # of the squared coefficients of modes left out, from which on they are not predicted
-_NETWORK = NetworkRecipe.best()
+_PROCESS, _NETWORK = GaussianProcess(), NetworkRecipe.best()  # the dear ones
 
 
 @dataclass(frozen=True)
@@ -186,10 +187,11 @@ def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, tolerance: f
     """Why a map need not be tried; None where it is worth it."""
     if best is not None and best.error <= _AT_FLOOR * max(rows.floor, _ROUNDING):
         return "errors are those of the projection already"
+    dear = candidate.recipe is _NETWORK or candidate.recipe is _PROCESS
+    if dear and best is not None and tolerance is not None and best.error <= _WELL_BELOW * tolerance:
+        return "errors are well below the tolerance already"
     if candidate.recipe is not _NETWORK:
         return None
-    if best is not None and tolerance is not None and best.error <= _WELL_BELOW * tolerance:
-        return "errors are well below the tolerance already"
     if best is not None and best.at_noise:
         return "errors are those of the noise already"
     if not (find_spec("jax") and find_spec("optax")):
@@ -213,8 +215,8 @@ def _candidates(n: int, n_inputs: int) -> Iterator[Candidate]:
     if n <= _MOST_CENTRES:
         yield Candidate("gaussian process", GaussianProcess(trend_degree=1), many)
         yield Candidate("rough gaussian process", GaussianProcess("matern52", trend_degree=1), many)
-    if n <= _FEW:
-        yield Candidate("gaussian process and polynomial", GaussianProcess(), many)
+    if n <= _MOST_WITH_TREND:
+        yield Candidate("gaussian process and polynomial", _PROCESS, once)
     if n >= _FEWEST_FOR_NETWORKS:
         yield Candidate("network", _NETWORK, 1)
 
