@@ -7,7 +7,7 @@ import pytest
 
 import parasol as ps
 from parasol.errors import InputError
-from parasol.learning import sampled
+from parasol.fitting.calibration import following
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program, StoredMap
 
@@ -60,6 +60,6 @@ def test_the_level_holds_whatever_the_difficulties_say(learned):
     for _ in range(300):
         mus = learned.parameters.from_unit(rng.random((40, 2)))
         errors = rng.exponential(1e-3, 40) * mus[:, 0]
-        made = sampled._following(plain, wild, mus[:39], errors[:39], level=0.95, tries=2)
+        made = following(plain, wild, mus[:39], errors[:39], level=0.95, tries=2)
         hits.append(errors[39] <= made.certify(mus[39:]).relative[0])
     assert 0.95 < np.mean(hits) < 1  # 39 of 40 are expected

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from parasol.errors import TooFewSamples
+from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.units import field_errors
 from parasol.pde.model import Model
 from parasol.reduction.snapshots import Snapshots
 from parasol.runtime.conformal import conformal_bound
+from parasol.runtime.operations import Affine
 from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.products import MatrixProduct, Weights
+from parasol.runtime.program import Program, StoredMap
 from parasol.runtime.surrogate import Surrogate
 
 _FLAT = 1.0  # of the usual error, added everywhere: a few tested solves do not show where all others err
+_FEWEST, _MOST_INPUTS = 60, 12  # samples and inputs for which errors are worth a map
+_EXPLAINED = 0.9  # of the variance of logarithms of errors, that such a map may leave
 _ROUNDED = 1 + 1e-6  # what rounding to single precision may take away
 
 
@@ -62,6 +69,54 @@ def with_parts(
         factors.append(found if len(found) and np.all(np.isfinite(found)) else None)
     profile = None if factors[2] is None else (_ROUNDED * factors[2] * widths).astype(np.float32)
     return replace(surrogate, parts=CalibratedParts(factors[0], factors[1], profile))
+
+
+def following(
+    surrogate: Surrogate,
+    difficulty: StoredMap,
+    mus: np.ndarray,
+    errors: np.ndarray,
+    *,
+    level: float,
+    tries: int = 1,
+    drawn: bool = True,
+    group: np.ndarray | None = None,
+) -> Surrogate:
+    """The surrogate with a conformal bound that follows the difficulty; the errors of failed solves stand last.
+
+    The difficulty is brought to the size of the errors, which changes no bound: it is then an estimate of them. Of rows of
+    equal `group` the worst counts.
+    """
+    expected = np.exp(Program((*surrogate.features.operations, *difficulty.program.operations))(mus)[:, 0])
+    typical = float(np.median(errors[: len(mus)] / expected))
+    if not 0 < typical < np.inf:
+        return surrogate
+    shifted = Program((*difficulty.program.operations, Affine(np.ones((1, 1)), np.array([np.log(typical)]))))
+    ratios = errors / np.concatenate([typical * expected, np.ones(len(errors) - len(mus))])
+    if group is not None:
+        places = np.unique(group, return_inverse=True)[1]
+        worst = np.zeros(places.max() + 1)
+        np.maximum.at(worst, places, ratios)
+        ratios = worst
+    conformal = conformal_bound(ratios, level=level, difficulty=np.ones(len(ratios)), tries=tries, drawn=drawn)
+    return replace(surrogate, conformal=conformal, difficulty=StoredMap(shifted.folded(), difficulty.name))
+
+
+def difficulty_of(x: np.ndarray, errors: np.ndarray, part: np.ndarray) -> StoredMap | None:
+    """A map from features (n, p) to the logarithm of the errors (n,) that fits without the rows made; None where they do not follow x.
+
+    Rows of equal `part` are left out together to see whether they do: a tenth of the variance at least has to be explained.
+    """
+    if len(x) < _FEWEST or x.shape[1] > _MOST_INPUTS or not np.median(errors) > 0:
+        return None
+    logs = np.log(np.maximum(errors, 0.01 * np.median(errors)))
+    recipe, left = GaussianProcess("matern52", trend_degree=0), np.empty(len(x))
+    with suppress(TooFewSamples, np.linalg.LinAlgError):
+        for out in (part == k for k in np.unique(part)):
+            left[out] = logs[out] - recipe.fit(x[~out], logs[~out, None]).predict(x[out])[:, 0]
+        if np.var(left) < _EXPLAINED * np.var(logs):
+            return StoredMap.of(recipe.fit(x, logs[:, None]))
+    return None
 
 
 def quantity_weights(solver: Any) -> np.ndarray | None:

@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parasol.errors import InputError, ParasolWarning
+from parasol.fitting.calibration import difficulty_of
 from parasol.fitting.fit import Labels, features_for, surrogate_of
 from parasol.fitting.gaussian_process import MOST_LENGTHS, GaussianProcess
 from parasol.fitting.kernel_ridge import KernelRidge
@@ -124,7 +125,7 @@ def fit_rows(
     12 inputs), network. A dearer one is taken if it errs a tenth less; none is tried once the error is that of the projection.
     Where the basis was made to a `tolerance`, a network is not tried if a tenth of it is reached without, and modes are left out
     from where on coefficients are not predicted better than by zero, for noise or for want of samples. The choice is in
-    `facts["choice"]`.
+    `facts["choice"]`, the errors to be expected, by those of rows left out, in `difficulty`.
     """
     coefficients = basis.project(solutions)
     labels = Labels(mus, coefficients)
@@ -149,7 +150,10 @@ def fit_rows(
         basis, labels = basis.truncated(best.n_modes), Labels(mus, coefficients[:, : best.n_modes])
     recipe = best.candidate.recipe
     surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, lambda done: heard(0.5 + 0.5 * done))
-    return replace(surrogate, facts={**surrogate.facts, "choice": facts})
+    seen = best.left_out
+    errors = np.sqrt(best.squares[seen].sum(axis=1) + (rows.rest[seen] / rows.sizes[seen]) ** 2)
+    expected = difficulty_of(x[seen], errors, rows.part[seen])
+    return replace(surrogate, facts={**surrogate.facts, "choice": facts}, difficulty=expected)
 
 
 def choice_words(choice: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
-from parasol.fitting.calibration import with_parts
+from parasol.fitting.calibration import following, with_parts
 from parasol.fitting.choosing import fit_rows
 from parasol.fitting.fit import accuracy, space_of
 from parasol.fitting.groups import drawn_at_random, group_labels
@@ -101,8 +101,8 @@ def fit_snapshots(
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
     seen = (mus[~aside], solutions[~aside], None if group is None else group[~aside])
     surrogate = fit_rows(recipe, basis, parameters, *seen, tolerance=tolerance, rng=rng, progress=progress)
-    basis = surrogate.basis
-    surrogate = replace(surrogate, layout=(layout := about.get("layout", Layout())))
+    basis, difficulty = surrogate.basis, surrogate.difficulty
+    surrogate = replace(surrogate, layout=(layout := about.get("layout", Layout())), difficulty=None)
     rows = None
     if quantities:
         n_here = basis.n_values // layout.n_times
@@ -116,6 +116,7 @@ def fit_snapshots(
         options = {"level": level, "drawn": drawn, "tolerance": tolerance, "n_modes": n_modes, "rng": rng}
         return with_jackknife(surrogate, Samples(mus, solutions, group, fields, space), recipe, **options)
     held_out = as_snapshots(mus[aside], solutions[aside])
+    surrogate = replace(surrogate, difficulty=difficulty)
     return _calibrated(surrogate, held_out, group[aside], fields, rows, level=level, drawn=drawn)
 
 
@@ -129,15 +130,21 @@ def _calibrated(
     level: float,
     drawn: bool,
 ) -> Surrogate:
-    """The surrogate with bounds from what was kept aside: of a group the worst row counts."""
+    """The surrogate with bounds from what was kept aside, multiples of its difficulty: of a group the worst row counts."""
+    errors, difficulty = accuracy(surrogate, held_out, fields=fields).errors, surrogate.difficulty
+    surrogate = replace(surrogate, difficulty=None)
     labels, places = np.unique(group, return_inverse=True)
     worst = np.zeros(len(labels))
-    np.maximum.at(worst, places, accuracy(surrogate, held_out, fields=fields).errors)
+    np.maximum.at(worst, places, errors)
     parts: dict[str, Any] = {"level": level, "group": group}
     if fields is not None and len(surrogate.layout.fields) == fields.max() + 1:
         parts |= {"labels": fields, "weights": surrogate.basis.weights}
-    conformal = conformal_bound(worst, level=level, drawn=drawn)
-    return with_parts(replace(surrogate, conformal=conformal), held_out, rows, **parts)
+    plain = conformal_bound(worst, level=level, drawn=drawn)
+    surrogate = replace(surrogate, conformal=plain, facts={**surrogate.facts, "calibrated_bound": plain.quantile})
+    if difficulty is not None:
+        options = {"level": level, "drawn": drawn, "group": group}
+        surrogate = following(surrogate, difficulty, held_out.mus, errors, **options)
+    return with_parts(surrogate, held_out, rows, **parts)
 
 
 def fit_results(

@@ -335,10 +335,10 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
 
 
 def _largest(surrogate: Surrogate, rng: int) -> float:
-    """The bound of relative errors that a calibration gave; infinite without one."""
+    """The bound of relative errors that a calibration gave for all parameters alike; infinite without one."""
     if surrogate.jackknife is not None:  # it differs from parameter to parameter
         return float(np.max(surrogate.certify(sample(surrogate.parameters.answered, _N_LOOKED, rng=rng)).relative))
-    return float("inf") if surrogate.conformal is None else surrogate.conformal.quantile
+    return surrogate.facts.get("calibrated_bound", float("inf"))
 
 
 # ---- the report -----------------------------------------------------------------------------------------------------

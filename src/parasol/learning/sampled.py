@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from parasol.errors import Exhausted, NoCertificate, ParasolWarning, SolveFailed, TooFewSamples
-from parasol.fitting.calibration import quantity_weights, with_parts
+from parasol.fitting.calibration import following, quantity_weights, with_parts
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe
@@ -36,8 +36,7 @@ from parasol.pde.model import Model
 from parasol.reduction.snapshots import NothingSolved, Snapshots
 from parasol.runtime.conformal import conformal_bound, highest_level
 from parasol.runtime.features import features_of
-from parasol.runtime.operations import Affine
-from parasol.runtime.program import Program, StoredMap
+from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
 
 _N_DOUBTS, _N_DOUBTS_SLOW = 512, 64  # parameters at which the errors to be expected are looked at
@@ -307,7 +306,7 @@ def _bounded(state: State, surrogate: Surrogate, fresh: Snapshots, n_failed: int
         bound, difficulty = plain.quantile, _difficulty(state, surrogate)
         surrogate = replace(surrogate, conformal=plain)
         if difficulty is not None:
-            surrogate = _following(surrogate, difficulty, fresh.mus, errors, level=level, tries=tries)
+            surrogate = following(surrogate, difficulty, fresh.mus, errors, level=level, tries=tries)
         labels, rows = unknown_labels(state.model), quantity_weights(state.model)
         options = {"labels": labels, "weights": state.weights, "tested": state.tested}
         surrogate = with_parts(surrogate, fresh, rows, level=level, tries=tries, n_failed=n_failed, **options)
@@ -375,23 +374,6 @@ def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:
         x = surrogate.features(mus[known])
         return StoredMap.of(GaussianProcess("matern52", trend_degree=0).fit(x, logs[:, None]))
     return None
-
-
-def _following(
-    surrogate: Surrogate, difficulty: StoredMap, mus: np.ndarray, errors: np.ndarray, *, level: float, tries: int
-) -> Surrogate:
-    """The surrogate with a conformal bound that follows the difficulty; the errors of failed solves stand last.
-
-    The difficulty is brought to the size of the errors, which changes no bound: it is then an estimate of them.
-    """
-    expected = np.exp(Program((*surrogate.features.operations, *difficulty.program.operations))(mus)[:, 0])
-    typical = float(np.median(errors[: len(mus)] / expected))
-    if not 0 < typical < np.inf:
-        return surrogate
-    shifted = Program((*difficulty.program.operations, Affine(np.ones((1, 1)), np.array([np.log(typical)]))))
-    expected = np.concatenate([typical * expected, np.ones(len(errors) - len(mus))])
-    conformal = conformal_bound(errors, level=level, difficulty=expected, tries=tries)
-    return replace(surrogate, conformal=conformal, difficulty=StoredMap(shifted.folded(), difficulty.name))
 
 
 def _likeliest(state: State) -> str | Recipe:
