@@ -96,3 +96,14 @@ def test_what_a_file_does_not_say_is_asked_for(few, tmp_path):
     with pytest.raises(ps.ParasolError, match="data=results"):
         ps.suggest(loaded, 2)
     assert np.array_equal(ps.suggest(loaded, 2, data=runs(*drawn(60, 0))), ps.suggest(few, 2))
+
+
+def test_ranges_that_nobody_declared_grow_with_the_data():
+    """New runs lie beyond the old ones nearly always."""
+    a, b = drawn(60, 3)
+    inner = (a > 1.5) & (b > 1.3)
+    first = ps.learn(data=runs(a[inner], b[inner]), tolerance=1e-2, recipe="polynomial")
+    more = first.updated(runs(a[~inner], b[~inner]))
+    assert more.parameters.bounds.tolist() == [[a.min(), b.min()], [a.max(), b.max()]]
+    with pytest.raises(ps.ParasolError, match="data is a int"):
+        ps.suggest(first, 1, data=3)
