@@ -248,7 +248,7 @@ class Results:
             if len(weights) != n_names * self.n_nodes:
                 raise InputError(
                     f"the quantity {name!r} has {len(weights)} weights, a run has {n_names} x {self.n_nodes} values"
-                    f"{'' if self.times is None else ' at each time'}: {', '.join(self.layout.names)}."
+                    f"{'' if self.times is None else ' at each time'}: {', '.join(self.fields)}."
                 )
             out[name] = weights
         return out
@@ -256,7 +256,8 @@ class Results:
     def _all_weights(self, given: Any) -> np.ndarray:
         """Weights of all values (n_values,), from those of the nodes."""
         weights = check_finite(check_shape(given, (None,), "weights"), "weights")
-        n_values = self.layout.n_times * sum(map(len, self.components.values())) * self.n_nodes
+        n_times = 1 if self.times is None else len(self.times)
+        n_values = n_times * sum(map(len, self.components.values())) * self.n_nodes
         if len(weights) not in (self.n_nodes, n_values):
             raise InputError(f"there are {len(weights)} weights for {self.n_nodes} nodes. Give one for each.")
         if np.any(weights <= 0):
