@@ -53,7 +53,8 @@ def group_labels(
         _warn(
             quiet,
             f"{len(mus)} rows repeat in all columns but column {column}: they are taken for {labels.max() + 1} groups, and error "
-            "bounds hold for whole new groups. Say otherwise with groups=, one label for each row.",
+            "bounds hold for whole new groups. Say otherwise with groups=, one label for each row, or declare columns of few "
+            "values as ps.Choice.",
         )
         return labels
     if len(first) < len(mus) and not (choices and all(choices)):
