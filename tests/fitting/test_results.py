@@ -253,3 +253,21 @@ def test_functions_of_runs_in_time_and_of_runs_that_failed():
 def test_more_that_is_wrong_is_said_in_one_line(fields, options, message):
     with pytest.raises(ps.ParasolError, match=message):
         ps.Results({"a": [1.0, 2.0]}, fields, **options)
+
+
+def test_accuracy_goes_by_names_and_counts_quantities(plate):
+    """Fields in another order were measured against each other, quantities not at all."""
+    _, surrogate = plate
+    a, b, u, stress = runs(50, seed=5)
+    same = (a > 0.52) & (a < 1.98) & (b > 0.02) & (b < 0.98)
+    names = {"a": a[same], "b": b[same]}
+    fields = {"stress": stress[same], "u": u[same]}
+    assert np.max(ps.accuracy(surrogate, ps.Results(names, fields, points=SQUARE)).errors) < 1e-2
+    off = ps.Results(names, {**fields, "largest": 2 * stress[same].max(axis=1)}, points=SQUARE)
+    assert np.min(ps.accuracy(surrogate, off).errors) > 0.4
+    with pytest.raises(ps.ParasolError, match="have no 'stress'"):
+        ps.accuracy(surrogate, ps.Results(names, {"u": fields["u"]}, points=SQUARE))
+    with pytest.raises(ps.ParasolError, match="other points"):
+        ps.accuracy(surrogate, ps.Results(names, fields, points=SQUARE[::-1]))
+    numbers = ps.learn(data=ps.Results(names, {"q": names["a"], "r": names["b"]}), recipe="linear")
+    assert np.max(ps.accuracy(numbers, ps.Results(names, {"r": names["b"], "q": names["a"]})).errors) < 1e-9

@@ -167,9 +167,7 @@ def fit_results(
     scalars = None
     if results.scalars:
         layout = Layout(names=tuple(results.scalars), times=results.times)
-        # times slowest: (n, times, quantities)
-        values = np.stack(list(results.scalars.values()), axis=-1).reshape(len(results), -1)
-        units = np.tile(np.arange(len(layout.names)), layout.n_times) if len(layout.names) > 1 else None
+        values, units = results.scalar_rows
         wanted = dict(zip(layout.names, np.eye(len(layout.names)), strict=True))
         scalars = fit_snapshots(mus, values, recipe, **about, fields=units, quantities=wanted, layout=layout)
     if not results.fields:

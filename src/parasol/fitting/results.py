@@ -137,6 +137,14 @@ class Results:
                 raise InputError(f"the runs cannot be joined: they differ in their {name}.")
         if set(self.scalars) != set(other.scalars) or (self.groups is None) != (other.groups is None):
             raise InputError("the runs cannot be joined: they differ in their quantities or groups.")
+        if self.mus.shape[1] != other.mus.shape[1]:
+            raise InputError(f"the runs cannot be joined: {self.mus.shape[1]} and {other.mus.shape[1]} parameters.")
+        for name in self.quantities.keys() & other.quantities.keys():
+            mine, its = self.quantities[name], other.quantities[name]
+            if callable(mine):
+                mine, its = other._evaluated(name, mine), other.scalars[name]
+            if callable(its) or not np.array_equal(mine, its):
+                raise InputError(f"the runs cannot be joined: their quantities {name!r} are not the same.")
         same = copy(self)
         joined: dict[str, Any] = {"mus": np.concatenate([self.mus, other.mus])}
         for name in ("fields", "scalars"):
@@ -235,6 +243,13 @@ class Results:
             return None
         counts = [len(names) * self.n_nodes for names in self.components.values()]
         return np.tile(np.repeat(np.arange(len(counts)), counts), 1 if self.times is None else len(self.times))
+
+    @property
+    def scalar_rows(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """All numbers as rows (n, times x names), times slowest, and which value is of which; None where there is one."""
+        values, n = np.stack(list(self.scalars.values()), axis=-1), len(self.scalars)
+        n_times = 1 if self.times is None else len(self.times)
+        return values.reshape(len(self), -1), np.tile(np.arange(n), n_times) if n > 1 else None
 
     @property
     def functionals(self) -> dict[str, np.ndarray]:
