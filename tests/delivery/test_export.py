@@ -194,3 +194,13 @@ def test_what_cannot_be_exported_says_why_and_leaves_nothing(surrogate, tmp_path
     with pytest.raises(ps.ParasolError, match=r"pip install 'parasol-pde\[onnx\]'"):
         ps.export(surrogate, target)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_choices_are_exported(tmp_path):
+    """It was refused, for the parameters that the file is compared at lay between the choices."""
+    rng = np.random.default_rng(0)
+    mus = np.column_stack([rng.uniform(1, 2, 40), rng.choice([0.1, 0.2, 0.7], 40)])
+    ranges = {"a": (1, 2), "m": ps.Choice(0.1, 0.2, 0.7)}
+    surrogate = ps.fit_snapshots(mus, mus[:, :1] * mus[:, 1:] * [1.0, 2.0], "polynomial", ranges=ranges, level=None)
+    for dtype in ("float64", "float32"):
+        assert ps.export(surrogate, tmp_path / "m.onnx", dtype=dtype).difference < 1e-6

@@ -115,6 +115,17 @@ def test_quantities_have_two_derivatives():
         assert bend[i, i] == pytest.approx((at(mu + e) - 2 * at(mu) + at(mu - e)) / step**2, rel=1e-4)
 
 
+def test_quantities_with_a_map_of_their_own():
+    a = np.random.default_rng(0).uniform(1, 2, 40)
+    fields = {"u": np.outer(a, [1.0, 2.0]), "tip": a**2}
+    surrogate = ps.learn(data=ps.Results({"a": a}, fields, quantities={"sum": [1.0, 1.0]}), recipe="polynomial")
+    expected = surrogate([1.5]).quantities
+    found = surrogate.as_jax("quantities")([1.5])
+    assert found.keys() == expected.keys() == {"sum", "tip"}
+    assert all(float(found[name]) == pytest.approx(expected[name], rel=1e-11) for name in expected)
+    assert np.isnan(surrogate.as_jax("quantities")([3.0])["tip"])
+
+
 def test_quantities_in_time(line):
     layout = ps.runtime.Layout(("u",), times=np.array([0.0, 1.0]))
     known = Quantities(("force",), np.ones((1, 2, line.basis.n_modes)) * [[1.0], [2.0]], np.ones((1, 2)))

@@ -109,3 +109,30 @@ def test_kinks_have_no_second_derivative():
     surrogate = served.steady()
     assert has_hessian(replace(surrogate, map=FittedLinear(smooth, 0.0, 0.0)))
     assert not has_hessian(replace(surrogate, map=FittedLinear(replace(smooth, activation="relu"), 0.0, 0.0)))
+
+
+def test_choices_by_name_and_quantities_with_a_map_of_their_own():
+    """The model "quantities" has all of them, in the order of /v1/info: those of the field came alone before."""
+    rng = np.random.default_rng(0)
+    a, m = rng.uniform(1, 2, 80), rng.choice(["p", "q"], 80)
+    size = a * np.where(m == "q", 2.0, 1.0)
+    runs = ps.Results(
+        {"a": a, "m": m}, {"u": size[:, None] * [1.0, 2.0], "tip": size**2}, quantities={"sum": [1.0, 1.0]}
+    )
+    ranges = {"a": (1, 2), "m": ps.Choice("p", "q")}
+    surrogate = ps.learn(data=runs, parameters=ranges, tolerance=1e-2, recipe="gaussian process")
+    with ps.serve(surrogate, background=True, port=0) as server, httpx.Client(base_url=server.address) as client:
+        named = client.post("/v1/quantities", json={"mus": {"a": 1.5, "m": "q"}}).json()["quantities"]
+        assert named == pytest.approx(surrogate(a=1.5, m="q").quantities)
+        refused = client.post("/v1/quantities", json={"mus": {"a": 1.5, "m": "x"}})
+        assert (refused.status_code, "none of its choices" in refused.json()["error"]) == (422, True)
+        assert client.get("/v1/info").json()["quantities"] == ["sum", "tip"]
+        ask = {"name": "quantities", "input": [[1.5, 1.0]], "outWrt": 0, "inWrt": 0, "inWrt1": 0, "inWrt2": 0}
+        assert client.post("/Evaluate", json=ask).json()["output"][0] == pytest.approx([9.0, 9.0], rel=1e-2)
+        assert client.post("/OutputSizes", json={"name": "quantities"}).json() == {"outputSizes": [2]}
+        slopes = client.post("/ApplyJacobian", json=ask | {"vec": [1.0, 0.0]}).json()["output"]
+        assert slopes == pytest.approx([6.0, 12.0], rel=1e-2)
+        down = client.post("/Gradient", json=ask | {"sens": [1.0, 10.0]}).json()["output"]
+        assert down[0] == pytest.approx(slopes[0] + 10 * slopes[1])
+        bent = client.post("/ApplyHessian", json=ask | {"sens": [0.0, 1.0], "vec": [1.0, 0.0]}).json()["output"]
+        assert bent[0] == pytest.approx(8.0, rel=0.1)

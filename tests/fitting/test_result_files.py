@@ -92,6 +92,39 @@ def test_one_file_for_each_run(cases):
     assert np.allclose(turned.fields["T"], field(A[::-1]))
 
 
+def test_rows_find_their_files(cases):
+    """By numbers and by folders; a column of numbers was taken for a parameter, and the rows for the order of the files."""
+    turned = ps.read_results(cases, {"case": np.arange(12.0)[::-1], "a": A[::-1]}, fields=["T"])
+    assert turned.parameters == ("a",)
+    assert np.allclose(turned.fields["T"], field(A[::-1]))
+    with pytest.warns(ps.ParasolWarning, match="9 of 12 files are not in the table"):
+        ps.read_results(cases, {"run": [3, 1, 2], "a": A[[3, 1, 2]]})
+    with pytest.raises(ps.ParasolError, match=r"'case' .* names '66', which is none of the 12"):
+        ps.read_results(cases, {"case": np.arange(66, 78), "a": A})
+    with pytest.raises(ps.ParasolError, match=r"'case_1.vtu' twice"):
+        ps.read_results(cases, {"file": ["case_1.vtu", "case_1.vtu"], "a": [1.0, 2.0]})
+    for i in range(12):
+        (cases / f"run_{i}").mkdir()
+        (cases / f"case_{i}.vtu").rename(cases / f"run_{i}" / "end.vtu")
+    for table in ({"file": [f"run_{i}/end.vtu" for i in reversed(range(12))]}, {"id": np.arange(12)[::-1]}):
+        turned = ps.read_results(str(cases / "*" / "end.vtu"), {**table, "a": A[::-1]}, fields=["T"])
+        assert np.allclose(turned.fields["T"], field(A[::-1]))
+    with pytest.raises(ps.ParasolError, match=r"'end.vtu', which is several"):
+        ps.read_results(str(cases / "*" / "end.vtu"), {"file": ["end.vtu"] * 12, "a": A})
+
+
+def test_files_that_say_their_parameters(cases):
+    pyvista = pytest.importorskip("pyvista")
+    with pytest.raises(ps.ParasolError, match=r"case_0.vtu' does not say its parameter 'a'"):
+        ps.read_results(cases, ["a"])
+    for i, a in enumerate(A):
+        grid = pyvista.read(cases / f"case_{i}.vtu")
+        grid.field_data["a"], grid.field_data["number"], grid.field_data["by"] = [a], [i], ["me"]
+        grid.save(cases / f"case_{i}.vtu")
+    assert ps.read_results(cases, ["a"]).parameters == ("a",)
+    assert ps.read_results(cases).parameters == ("a", "number")
+
+
 def test_files_that_do_not_belong_together(cases):
     pyvista = pytest.importorskip("pyvista")
     with pytest.raises(ps.ParasolError, match="12 files and 11 rows"):

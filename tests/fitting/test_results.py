@@ -181,3 +181,93 @@ def test_what_is_wrong_is_said_in_one_line(given, options, message):
     with pytest.raises(ps.ParasolError, match=message) as caught:
         ps.Results(*given, **options)
     assert "\n" not in str(caught.value)
+
+
+LINE = np.linspace(0, 1, 5)
+
+
+def wave(a, m=1.0):
+    return np.sin(9 * np.asarray(a) * np.asarray(m))[:, None] * LINE + np.cos(25 * np.asarray(a))[:, None]
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_runs_given_twice_calibrate_nothing_by_themselves(times):
+    """Else a run is learned from and kept aside at once: the bound was 3e-15 where errors are 1e-1."""
+    a = np.random.default_rng(1).uniform(0, 1, 40)
+    surrogate = ps.fit_snapshots(np.tile(a, times)[:, None], np.tile(wave(a), (times, 1)), "polynomial")
+    new = np.random.default_rng(2).uniform(a.min(), a.max(), 400)
+    answer, exact = surrogate(new[:, None]), wave(new)
+    errors = np.linalg.norm(answer.values - exact, axis=1) / np.linalg.norm(exact, axis=1)
+    assert np.mean(errors <= answer.bound) > 0.85
+
+
+def test_a_choice_that_no_run_has_is_not_answered():
+    rng = np.random.default_rng(0)
+    a, m = rng.uniform(0, 1, 80), rng.choice([1.0, 4.0], 80)
+    declared = {"a": (0, 1), "m": ps.Choice(1, 2, 4)}
+    with pytest.warns(ps.ParasolWarning, match="no sample has m=2"):
+        surrogate = ps.fit_snapshots(np.column_stack([a, m]), wave(a, m), "polynomial", ranges=declared)
+    assert np.isfinite(surrogate(a=0.5, m=4).bound)
+    with pytest.raises(ps.ParasolError, match="m=2 is none of its choices: 1, 4"):
+        surrogate(a=0.5, m=2)
+    m[:] = 1.0
+    with pytest.raises(ps.ParasolError, match="all samples have m=1"):
+        ps.fit_snapshots(np.column_stack([a, m]), wave(a, m), "polynomial", ranges=declared)
+    m[3:5] = 4.0
+    with pytest.warns(ps.ParasolWarning, match="2 of 80 samples have m=4"):
+        ps.fit_snapshots(np.column_stack([a, m]), wave(a, m), "linear", ranges=declared)
+
+
+def test_functions_of_runs_in_time_and_of_runs_that_failed():
+    a = np.array([1.0, 2.0, 3.0])
+    u = np.stack([wave(a), 2 * wave(a)], axis=1)
+    found = ps.Results(
+        {"a": a}, u, times=[0, 1], quantities={"top": lambda run: run["u"].max(), "end": lambda run: run["u"][:, -1]}
+    )
+    assert np.array_equal(found.scalars["top"], np.repeat(u.max(axis=(1, 2))[:, None], 2, axis=1))
+    assert np.array_equal(found.scalars["end"], u[:, :, -1])
+    bad = wave(a)
+    bad[0] = np.nan
+    some = lambda run: np.log(run["u"][-1]) if run["u"][-1] > 0 else np.nan  # noqa: E731
+    expected = np.flatnonzero(~(bad[:, -1] > 0))
+    left = ps.Results({"a": a}, bad, quantities={"log": some}, missing="drop")
+    assert left.dropped == tuple(expected)
+    assert np.array_equal(left.mus[:, 0], np.delete(a, expected))
+    assert np.allclose(left.scalars["log"], np.log(left.fields["u"][:, -1]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "message"),
+    [
+        ({"u": [[1, 2], [3]]}, {}, "the field 'u' has rows of different lengths"),
+        ({"u": [[1, 2], [3, 4]], "q": [1, 2]}, {"quantities": {"q": [1, 1]}}, "two quantities 'q'"),
+        ({"u": [[1, 2], [3, 4]]}, {"quantities": {"q": [1, 1, 1]}}, "has 3 weights"),
+        ({"u": [[1, 2], [3, 4]]}, {"quantities": {"q": lambda run: run["u"]}}, "must give one number"),
+        ({"u": [[1, 2], [3, 4]]}, {"quantities": {"q": lambda run: 1j}}, "must give one number"),
+        ({"u": [[1, 2], [3, 4]]}, {"quantities": [1]}, "quantities are a list"),
+        ({"u": [[1, 2], [3, 4]]}, {"times": [1, 0]}, "times do not increase"),
+        ({"u": [[1, 2], [3, 4]]}, {"groups": [None, "a"]}, "labels that are missing"),
+        ({"tip": [1, 2]}, {"weights": [1.0]}, "1 weights for 0 nodes"),
+    ],
+)
+def test_more_that_is_wrong_is_said_in_one_line(fields, options, message):
+    with pytest.raises(ps.ParasolError, match=message):
+        ps.Results({"a": [1.0, 2.0]}, fields, **options)
+
+
+def test_accuracy_goes_by_names_and_counts_quantities(plate):
+    """Fields in another order were measured against each other, quantities not at all."""
+    _, surrogate = plate
+    a, b, u, stress = runs(50, seed=5)
+    same = (a > 0.52) & (a < 1.98) & (b > 0.02) & (b < 0.98)
+    names = {"a": a[same], "b": b[same]}
+    fields = {"stress": stress[same], "u": u[same]}
+    assert np.max(ps.accuracy(surrogate, ps.Results(names, fields, points=SQUARE)).errors) < 1e-2
+    off = ps.Results(names, {**fields, "largest": 2 * stress[same].max(axis=1)}, points=SQUARE)
+    assert np.min(ps.accuracy(surrogate, off).errors) > 0.4
+    with pytest.raises(ps.ParasolError, match="have no 'stress'"):
+        ps.accuracy(surrogate, ps.Results(names, {"u": fields["u"]}, points=SQUARE))
+    with pytest.raises(ps.ParasolError, match="other points"):
+        ps.accuracy(surrogate, ps.Results(names, fields, points=SQUARE[::-1]))
+    numbers = ps.learn(data=ps.Results(names, {"q": names["a"], "r": names["b"]}), recipe="linear")
+    assert np.max(ps.accuracy(numbers, ps.Results(names, {"r": names["b"], "q": names["a"]})).errors) < 1e-9

@@ -96,3 +96,29 @@ def test_what_a_file_does_not_say_is_asked_for(few, tmp_path):
     with pytest.raises(ps.ParasolError, match="data=results"):
         ps.suggest(loaded, 2)
     assert np.array_equal(ps.suggest(loaded, 2, data=runs(*drawn(60, 0))), ps.suggest(few, 2))
+
+
+def test_ranges_that_nobody_declared_grow_with_the_data():
+    """New runs lie beyond the old ones nearly always."""
+    a, b = drawn(60, 3)
+    inner = (a > 1.5) & (b > 1.3)
+    first = ps.learn(data=runs(a[inner], b[inner]), tolerance=1e-2, recipe="polynomial")
+    more = first.updated(runs(a[~inner], b[~inner]))
+    assert more.parameters.bounds.tolist() == [[a.min(), b.min()], [a.max(), b.max()]]
+    with pytest.raises(ps.ParasolError, match="data is a int"):
+        ps.suggest(first, 1, data=3)
+
+
+def test_quantities_of_one_name_are_the_same():
+    a, _ = drawn(3, 0)
+
+    def made(quantity):
+        return ps.Results({"a": a}, {"u": np.outer(a, X)}, quantities={"q": quantity})
+
+    one = made(lambda run: run["u"].max())
+    assert len(one + made(lambda run: run["u"].max())) == 6
+    for other in (made(lambda run: run["u"].mean()), made(np.ones(11))):
+        with pytest.raises(ps.ParasolError, match="cannot be joined"):
+            one + other
+    with pytest.raises(ps.ParasolError, match="2 and 1 parameters"):
+        ps.Results(np.ones((3, 2)), np.ones((3, 4))) + ps.Results(np.ones((3, 1)), np.ones((3, 4)))

@@ -108,6 +108,14 @@ def test_a_wrong_transpose_is_noticed_and_bounds_stay_calibrated():
     assert any("bounds stay calibrated" in note for note in surrogate.facts["learn"]["notes"])
 
 
+def test_a_transpose_that_is_a_little_wrong_is_noticed():
+    solver = Bars()
+    solver.solve_transposed = lambda mu, z: np.linalg.solve(solver.matrix(mu).T, 1.01 * z)
+    surrogate = quietly(solver)
+    assert surrogate.reduced is None
+    assert any("not of the matrix of its residual" in note for note in surrogate.facts["learn"]["notes"])
+
+
 def test_a_transposed_solve_of_another_length_is_said():
     solver = Bars()
     solver.solve_transposed = lambda mu, z: np.ones(3)

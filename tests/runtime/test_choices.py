@@ -102,3 +102,11 @@ def test_text_that_nobody_declared_is_refused_before_the_work():
         ps.learn(data=results, parameters={**BOX, "material": ps.Choice("steel", "brass")})
     with pytest.raises(ps.ParasolError, match="Name each column once"):
         ps.learn(data=results, parameters={"load": (1, 3)})
+
+
+def test_a_choice_is_no_symbol():
+    """It became a range without a word, with samples and answers between its values."""
+    with pytest.raises(ps.ParasolError, match="'n' is a choice: equations and matrices take ranges"):
+        ps.parameters(n=ps.Choice(1, 2, 9))
+    with pytest.raises(ps.ParasolError, match="'n' is a choice"):
+        ps.AffineModel(lambda mu: np.diag([mu[0], 1.0]), np.ones(2), parameters={"n": ps.Choice(1, 2, 9)})

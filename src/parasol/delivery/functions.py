@@ -84,10 +84,14 @@ def _evaluation(
     surrogate: Surrogate, output: str, extrapolate: bool, lifting: np.ndarray
 ) -> Callable[[Library, Any], Any]:
     """The function of an array of some library."""
-    if output == "quantities" and surrogate.quantities is None:
-        raise InputError("this surrogate has no quantities. Name some in the problem, or ask for its values.")
-    if surrogate.map is not None:
-        check_dense(surrogate.program)
+    parts = [surrogate]
+    if output == "quantities":  # those that are no functionals of the field have a map of their own
+        parts = [part for part in (surrogate, surrogate.scalars) if part is not None and part.quantities is not None]
+        if not parts:
+            raise InputError("this surrogate has no quantities. Name some in the problem, or ask for its values.")
+    for part in parts:
+        if part.map is not None:
+            check_dense(part.program)
 
     def evaluate(library: Library, mu: Any) -> Any:
         if mu.ndim not in (1, 2) or mu.shape[-1] != surrogate.n_parameters:
@@ -96,17 +100,24 @@ def _evaluation(
             )
         single = mu.ndim == 1
         mus = Traced(mu[None] if single else mu, library)
-        c = coefficients(surrogate, mus)
-        c = c if isinstance(c, Traced) else c + 0.0 * mus[:, :1]  # of a map that is constant
-        for known in _known(surrogate.parameters, mus, extrapolate):
-            c = c * np.where(known, 1.0, np.nan)[:, None]  # a factor, so that derivatives are not numbers either
+        of_parts = [_coefficients_or_nan(part, mus, extrapolate) for part in parts]
         if output == "quantities":
-            found = _quantities(surrogate, mus, c)
-            return {name: (q[0] if single else q).value for name, q in found.items()}
+            found = [_quantities(part, mus, c) for part, c in zip(parts, of_parts, strict=True)]
+            return {name: (q[0] if single else q).value for own in found for name, q in own.items()}
+        (c,) = of_parts
         out = c if output == "coefficients" else c @ lifting
         return (out[0] if single else out).value
 
     return evaluate
+
+
+def _coefficients_or_nan(surrogate: Surrogate, mus: Traced, extrapolate: bool) -> Any:
+    """c(μ), not a number where a surrogate would refuse to answer."""
+    c = coefficients(surrogate, mus)
+    c = c if isinstance(c, Traced) else c + 0.0 * mus[:, :1]  # of a map that is constant
+    for known in _known(surrogate.parameters, mus, extrapolate):
+        c = c * np.where(known, 1.0, np.nan)[:, None]  # a factor, so that derivatives are not numbers either
+    return c
 
 
 def _known(space: ParameterSpace, mus: Any, extrapolate: bool) -> Iterator[Any]:

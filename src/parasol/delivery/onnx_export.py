@@ -151,8 +151,9 @@ class _Trial:
         mus[:, features.logs] = np.exp(mus[:, features.logs])
         mus = mus.astype(dtype)
         exact = mus.astype(float)
-        values = surrogate(exact, extrapolate=True).values  # rounding to float32 may lead out of the box
-        moved = surrogate(exact * (1 + 4 * np.finfo(float).eps), extrapolate=True).values
+        # by its program: rounding to float32 may lead out of the box, and choices may be anything here
+        values = surrogate.lift(surrogate.program(exact))
+        moved = surrogate.lift(surrogate.program(exact * (1 + 4 * np.finfo(float).eps)))
         return cls(mus, values, _gap(moved, values))
 
     def difference(self, data: bytes) -> tuple[float, str]:

@@ -30,6 +30,7 @@ from parasol.runtime.quantities import quantities_of
 from parasol.runtime.surrogate import Surrogate
 
 _MOST_ASIDE = 100  # samples for the bound, unless the level needs more: others are of more use to the map
+_RARE = 20  # a choice that one sample in so many has can be wrong each time, at the usual level
 _CHANCE = 1e-3  # of a gap between the samples and the end of a range, below which it is not by chance
 
 
@@ -162,6 +163,9 @@ def fit_results(
     Quantities that are no functionals of the fields have a map and bounds of their own, from the same runs.
     """
     results.check_numbers()
+    for found in (results.fields, results.scalars):
+        if found and not any(np.any(values) for values in found.values()):
+            raise InputError(f"{', '.join(found)} is zero in all runs: there is nothing to learn. Leave it out.")
     mus: Any = results.mus
     if results.parameters:
         mus = unstructured_to_structured(results.mus, names=list(results.parameters))
@@ -170,9 +174,7 @@ def fit_results(
     scalars = None
     if results.scalars:
         layout = Layout(names=tuple(results.scalars), times=results.times)
-        # times slowest: (n, times, quantities)
-        values = np.stack(list(results.scalars.values()), axis=-1).reshape(len(results), -1)
-        units = np.tile(np.arange(len(layout.names)), layout.n_times) if len(layout.names) > 1 else None
+        values, units = results.scalar_rows
         wanted = dict(zip(layout.names, np.eye(len(layout.names)), strict=True))
         scalars = fit_snapshots(mus, values, recipe, **about, fields=units, quantities=wanted, layout=layout)
     if not results.fields:
@@ -220,15 +222,19 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
 
     A gap at the end of a range that n samples drawn from all of it would leave once in a thousand times is no chance.
     """
+    parameters = _without_unseen(parameters, mus)
     unit = parameters.to_unit(mus)
     ends, beyond = [], []
     for j, p in enumerate(parameters.scalars):
         low, high = float(mus[:, j].min()), float(mus[:, j].max())
         # a value that comes again, as those of one trajectory do, was drawn once
         largest = min(0.1, 1 - _CHANCE ** (1 / len(np.unique(mus[:, j]))))
+        if low == high:  # what answers at others would be, no sample says
+            raise InputError(
+                f"all samples have {p.name}={p.word(low)}, its declared values are {p}. Leave the column out, or give samples with others."
+            )
         short = (unit[:, j].min() > largest, unit[:, j].max() < 1 - largest)
-        cut = low < high  # one value alone leaves no range to answer in
-        ends.append((low if cut and short[0] else p.low, high if cut and short[1] else p.high))
+        ends.append((low if short[0] else p.low, high if short[1] else p.high))
         if any(short):
             beyond.append(f"from {low:g} to {high:g} in {p.name}, its range is [{p.low:g}, {p.high:g}]")
     if not beyond:
@@ -240,6 +246,32 @@ def _within_samples(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpa
         stacklevel=3,
     )
     return replace(parameters, solved=tuple(ends))
+
+
+def _without_unseen(parameters: ParameterSpace, mus: np.ndarray) -> ParameterSpace:
+    """The box without choices between others that no sample has: nothing is known of these."""
+    scalars = list(parameters.scalars)
+    for j, p in enumerate(scalars):
+        low, high = float(mus[:, j].min()), float(mus[:, j].max())
+        counts = {value: np.count_nonzero(p.nearest(mus[:, j]) == value) for value in p.choices}
+        unseen = tuple(value for value, n in counts.items() if n == 0 and low < value < high)
+        if unseen:
+            scalars[j] = replace(p, choices=tuple(value for value in p.choices if value not in unseen))
+            words = ", ".join(map(p.word, unseen))
+            _warn(
+                f"no sample has {p.name}={words}: the surrogate does not answer there. Give samples, or leave it out."
+            )
+        for value, n in counts.items():
+            if 0 < n * _RARE <= len(mus):
+                _warn(
+                    f"{n} of {len(mus)} samples have {p.name}={p.word(value)}: errors there are hardly seen, and bounds, which "
+                    "hold for choices as often as the samples have them, may not hold for this one. Give more of them."
+                )
+    return replace(parameters, scalars=tuple(scalars))
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, ParasolWarning, stacklevel=5)
 
 
 def _n_aside(n: int, level: float) -> int:

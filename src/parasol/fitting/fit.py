@@ -236,11 +236,22 @@ def accuracy(
 ) -> Accuracy:
     """Measure a surrogate on snapshots or results it has not seen; of several fields, `fields` as in `fit_snapshots`, the worst.
 
-    `weights` (n_values,) make all fields about 1 in size; left out, they are those of the basis.
+    `weights` (n_values,) make all fields about 1 in size; left out, they are those of the basis. Fields and quantities of results
+    go by their names; quantities with a map of their own count as fields do, where the results have them.
     """
     if isinstance(truth, Results):
         results = truth.of_parameters(replace(surrogate.parameters, solved=()))
-        truth, fields = as_snapshots(results.mus, results.values), results.units if fields is None else fields
+        values, units = _compared(surrogate, results)
+        options: dict[str, Any] = {"fields": units if fields is None else fields, "weights": weights}
+        own, further = accuracy(surrogate, as_snapshots(results.mus, values), **options), surrogate.scalars
+        if further is None or not any(name in results.scalars for name in further.layout.names):
+            return own
+        more = accuracy(
+            further,
+            Results(dict(zip(results.parameters, results.mus.T, strict=True)), results.scalars, times=results.times),
+        )
+        errors = np.maximum(own.errors, more.errors)
+        return Accuracy(errors, np.maximum(own.projection_errors, more.projection_errors))
     _check_snapshots(truth, "truth")
     labels = field_labels(fields, surrogate.basis.n_values)
     weights = surrogate.basis.weights if weights is None else weights
@@ -257,6 +268,33 @@ def accuracy(
         floors.append(surrogate.basis.projection_errors(block))
         start = stop
     return Accuracy(np.concatenate(errors), np.concatenate(floors))
+
+
+def _compared(surrogate: Surrogate, results: Results) -> tuple[np.ndarray, np.ndarray | None]:
+    """The values (n, n_values) of results that a surrogate answers, in its order, and their fields; refused if of another kind."""
+    layout = surrogate.layout
+    for name, mine in (("points", layout.points), ("times", layout.times)):
+        its = getattr(results, name)
+        both = mine is not None and its is not None
+        if both and (mine.shape != its.shape or np.max(np.abs(mine - its)) > 1e-6 * np.max(np.abs(mine))):
+            raise InputError(f"the results have other {name} than the surrogate. Give values at the same ones.")
+    numbers = not results.fields or all(name in results.scalars for name in layout.fields)
+    given = results.scalars if numbers else results.fields
+    if len(layout.fields) == len(given) == 1:  # a single one may have another name
+        given = dict.fromkeys(layout.fields, *given.values())
+    absent = [name for name in layout.fields if name not in given]
+    if absent:
+        raise InputError(
+            f"the results have no {absent[0]!r}, which the surrogate answers. They have: {', '.join(given)}."
+        )
+    chosen = {name: given[name] for name in layout.fields}
+    found = Results(results.mus, chosen, results.points, times=results.times)
+    values, units = (found.values, found.units) if found.fields else found.scalar_rows
+    if values.shape[1] != surrogate.basis.n_values:
+        raise InputError(
+            f"the results have {values.shape[1]} values in each run, the surrogate {surrogate.basis.n_values}."
+        )
+    return values, units
 
 
 def _check_snapshots(given, name: str) -> None:

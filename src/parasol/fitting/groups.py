@@ -21,8 +21,8 @@ def group_labels(
 ) -> np.ndarray | None:
     """A whole number (n_samples,) for each row, equal in rows that belong together; None of a lattice.
 
-    Without `groups` every row stands for itself, unless rows repeat in all but exactly one column (the times of one
-    trajectory): these are groups. Where several columns can be left out so, the rows are a lattice, chosen by nobody at
+    Without `groups` every row stands for itself, but those with equal parameters belong together: a run given twice must
+    not be learned from and kept aside. Rows that repeat in all but exactly one column (the times of one trajectory) are groups too. Where several columns can be left out so, the rows are a lattice, chosen by nobody at
     random, and no level can be calibrated with them. Both are said, unless `quiet`. Columns that are `choices` repeat by
     chance and tell nothing.
 
@@ -34,9 +34,11 @@ def group_labels(
         if groups.shape != (len(mus),):
             raise InputError(f"groups has shape {groups.shape}: give one label for each of the {len(mus)} samples.")
         return np.unique(groups, return_inverse=True)[1]
+    terms = _row_terms(mus)
+    _, first, again = np.unique(terms.sum(axis=1), return_index=True, return_inverse=True)
     repeated = []
-    for column, n_different in enumerate(_different_without(mus) if mus.shape[1] > 1 else ()):
-        if 2 * n_different <= len(mus) and not (choices and all(np.delete(choices, column))):
+    for column, n_different in enumerate(_different_without(terms) if mus.shape[1] > 1 else ()):
+        if 2 * n_different <= len(first) and not (choices and all(np.delete(choices, column))):
             labels = np.unique(np.delete(mus, column, axis=1), axis=0, return_inverse=True)[1].ravel()
             repeated.append((column, labels))
     if len(repeated) > 1:
@@ -51,9 +53,17 @@ def group_labels(
         _warn(
             quiet,
             f"{len(mus)} rows repeat in all columns but column {column}: they are taken for {labels.max() + 1} groups, and error "
-            "bounds hold for whole new groups. Say otherwise with groups=, one label for each row.",
+            "bounds hold for whole new groups. Say otherwise with groups=, one label for each row, or declare columns of few "
+            "values as ps.Choice.",
         )
         return labels
+    if len(first) < len(mus) and not (choices and all(choices)):
+        _warn(
+            quiet,
+            f"{len(mus)} rows have {len(first)} different parameters: rows with the same ones are kept together, and error "
+            "bounds hold for new parameters. Pass groups=range(n) if each row was drawn by itself.",
+        )
+        return again
     return np.arange(len(mus))
 
 
@@ -62,13 +72,17 @@ def _warn(quiet: bool, text: str) -> None:
         warnings.warn(text, ParasolWarning, stacklevel=4)
 
 
-def _different_without(mus: np.ndarray) -> list[int]:
-    """How many rows are different when each column in turn is left out.
+def _row_terms(mus: np.ndarray) -> np.ndarray:
+    """Whole numbers (n_samples, n_parameters) modulo 2⁶⁴ whose sums are equal in equal rows.
 
-    By sums of hashes: sorting the rows themselves takes a minute for 1000 rows of 841 columns.
+    Sorting the rows themselves takes a minute for 1000 rows of 841 columns.
     """
     codes = np.stack([np.unique(column, return_inverse=True)[1].ravel() for column in mus.T], axis=1).astype(np.uint64)
-    terms = codes * np.random.default_rng(0).integers(1, 2**64, mus.shape[1], dtype=np.uint64)  # modulo 2⁶⁴
+    return codes * np.random.default_rng(0).integers(1, 2**64, mus.shape[1], dtype=np.uint64)
+
+
+def _different_without(terms: np.ndarray) -> list[int]:
+    """How many rows are different when each column in turn is left out."""
     whole = terms.sum(axis=1)
     return [len(np.unique(whole - term)) for term in terms.T]
 

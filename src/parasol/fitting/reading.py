@@ -32,7 +32,8 @@ def read_results(source: Any, parameters: Any = None, *, fields: Sequence[str] |
     - `.nc`, `.zarr`, a dataset: the dimensions are sample (or run, case), time, and one or several of the nodes; the
       parameters are the coordinates of the samples. What `answer.to_xarray()` gives is one.
     - `.vtu`, `.vtk`, `.vtkhdf`, …: one file for each run, all on one mesh, read by pyvista; `parameters` is a table with a row
-      for each, in the order of the numbers in their names or matched by a column `file`.
+      for each, in the order of the numbers in their names, or matched by a column `file`, or one of numbers
+      called `case` or `run`. Where the files say them, as single numbers among their field data, names will do.
 
     `parameters` is a list of names, or a table: a `.csv` file, a data frame, a dict of columns. `fields` names those that are
     wanted; left out, all are. What else `Results` takes (`quantities`, `weights`, `groups`, `missing`) goes there.

@@ -33,7 +33,7 @@ class Results:
     `weights` (nodes,) are those of the inner product in which errors are measured, 1 where they are left out. Rows that belong
     together have equal labels in `groups` (n,). `quantities` names further numbers of each run: weights (nodes,) or
     (all values of the run,) of its values, or a function of its fields by name, such as
-    `lambda run: run["stress"].max()`. Runs with values that are not finite are refused, or left out with `missing="drop"`.
+    `lambda run: run["stress"].max()`; with `times` one number for all of them, or (times,). Runs with values that are not finite are refused, or left out with `missing="drop"`.
 
     >>> runs = Results({"load": [1.0, 2.0]}, {"u": [[0.0, 1.0], [0.0, 2.0]], "tip": [1.0, 2.0]}, points=[[0.0], [1.0]])
     >>> runs
@@ -65,6 +65,10 @@ class Results:
             points = check_finite(check_shape(points, (None, None), "points"), "points")
         if times is not None:
             times = check_finite(check_shape(times, (None,), "times"), "times")
+            if np.any(np.diff(times) <= 0):
+                raise InputError(
+                    "times do not increase from each to the next. Sort them and the fields, and give each once."
+                )
         if self.cells is not None and points is None:
             raise InputError("cells need the points they join. Give points=, (nodes, dimension).")
         cells = None if self.cells is None else check_cells(points, self.cells)  # type: ignore[arg-type]
@@ -81,9 +85,29 @@ class Results:
         _ = self.components  # of one name each
         if self.weights is not None:
             object.__setattr__(self, "weights", self._all_weights(self.weights))
-        for name, given in self.quantities.items():
-            if callable(given):
-                self.scalars[name] = self._evaluated(name, given)
+        self._add_quantities()
+
+    def _add_quantities(self) -> None:
+        """Evaluate those that are functions, and look at the weights of the others."""
+        if not isinstance(self.quantities, Mapping):
+            raise InputError(
+                f"quantities are a {type(self.quantities).__name__}. Give a dict of weights or functions by name."
+            )
+        twice = [name for name in self.quantities if name in self.scalars]
+        if twice:
+            raise InputError(f"there are two quantities {twice[0]!r}, one of them among the fields. Give another name.")
+        found = {name: self._evaluated(name, f) for name, f in self.quantities.items() if callable(f)}
+        bad = _bad_rows(self.mus, found, self.missing == "drop")
+        kept = np.delete(np.arange(len(self)), bad)
+        if bad:
+            before = np.delete(np.arange(len(self) + len(self.dropped)), self.dropped)
+            object.__setattr__(self, "dropped", tuple(sorted([*self.dropped, *before[bad].tolist()])))
+            object.__setattr__(self, "mus", self.mus[kept])
+            object.__setattr__(self, "groups", None if self.groups is None else self.groups[kept])
+            object.__setattr__(self, "fields", {name: values[kept] for name, values in self.fields.items()})
+            object.__setattr__(self, "scalars", {name: values[kept] for name, values in self.scalars.items()})
+        self.scalars.update({name: values[kept] for name, values in found.items()})
+        _ = self.functionals  # of the right length
 
     def __len__(self) -> int:
         return len(self.mus)
@@ -113,6 +137,14 @@ class Results:
                 raise InputError(f"the runs cannot be joined: they differ in their {name}.")
         if set(self.scalars) != set(other.scalars) or (self.groups is None) != (other.groups is None):
             raise InputError("the runs cannot be joined: they differ in their quantities or groups.")
+        if self.mus.shape[1] != other.mus.shape[1]:
+            raise InputError(f"the runs cannot be joined: {self.mus.shape[1]} and {other.mus.shape[1]} parameters.")
+        for name in self.quantities.keys() & other.quantities.keys():
+            mine, its = self.quantities[name], other.quantities[name]
+            if callable(mine):
+                mine, its = other._evaluated(name, mine), other.scalars[name]
+            if callable(its) or not np.array_equal(mine, its):
+                raise InputError(f"the runs cannot be joined: their quantities {name!r} are not the same.")
         same = copy(self)
         joined: dict[str, Any] = {"mus": np.concatenate([self.mus, other.mus])}
         for name in ("fields", "scalars"):
@@ -156,6 +188,8 @@ class Results:
     @property
     def n_nodes(self) -> int:
         """Number of places that the fields have values at."""
+        if not self.fields:
+            return 0
         first = next(iter(self.fields.values()))
         return first.shape[1 if self.times is None else 2]
 
@@ -211,6 +245,13 @@ class Results:
         return np.tile(np.repeat(np.arange(len(counts)), counts), 1 if self.times is None else len(self.times))
 
     @property
+    def scalar_rows(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """All numbers as rows (n, times x names), times slowest, and which value is of which; None where there is one."""
+        values, n = np.stack(list(self.scalars.values()), axis=-1), len(self.scalars)
+        n_times = 1 if self.times is None else len(self.times)
+        return values.reshape(len(self), -1), np.tile(np.arange(n), n_times) if n > 1 else None
+
+    @property
     def functionals(self) -> dict[str, np.ndarray]:
         """The quantities that are weights of the values at one time, by name: (n_values at one time,)."""
         n_names = sum(map(len, self.components.values()))
@@ -222,7 +263,7 @@ class Results:
             if len(weights) != n_names * self.n_nodes:
                 raise InputError(
                     f"the quantity {name!r} has {len(weights)} weights, a run has {n_names} x {self.n_nodes} values"
-                    f"{'' if self.times is None else ' at each time'}: {', '.join(self.layout.names)}."
+                    f"{'' if self.times is None else ' at each time'}: {', '.join(self.fields)}."
                 )
             out[name] = weights
         return out
@@ -230,7 +271,8 @@ class Results:
     def _all_weights(self, given: Any) -> np.ndarray:
         """Weights of all values (n_values,), from those of the nodes."""
         weights = check_finite(check_shape(given, (None,), "weights"), "weights")
-        n_values = self.layout.n_times * len(self.layout.names) * self.n_nodes
+        n_times = 1 if self.times is None else len(self.times)
+        n_values = n_times * sum(map(len, self.components.values())) * self.n_nodes
         if len(weights) not in (self.n_nodes, n_values):
             raise InputError(f"there are {len(weights)} weights for {self.n_nodes} nodes. Give one for each.")
         if np.any(weights <= 0):
@@ -238,20 +280,31 @@ class Results:
         return np.tile(weights, n_values // len(weights))
 
     def _evaluated(self, name: str, function: Callable[[dict[str, np.ndarray]], float]) -> np.ndarray:
-        """A quantity of every run by the user's function of its fields, (n,)."""
-        out = np.empty(len(self))
+        """A quantity of every run by the user's function of its fields, (n,), or (n, times)."""
+        shape = () if self.times is None else (len(self.times),)
+        out = np.empty((len(self), *shape))
         for i in range(len(self)):
             try:
-                out[i] = function({key: values[i] for key, values in self.fields.items()})
+                found = np.asarray(function({key: values[i] for key, values in self.fields.items()}))
             except Exception as error:
                 raise InputError(f"the quantity {name!r} cannot be computed of run {i}: {error!r}.") from error
-        return check_finite(out, f"the quantity {name!r}")
+            if found.dtype.kind not in "fiub" or found.shape not in ((), shape):
+                raise InputError(
+                    f"the quantity {name!r} of run {i} has shape {found.shape} of {found.dtype}. Its function must give one number."
+                )
+            out[i] = found
+        return out
 
 
 def _labels(groups: Any, n: int) -> np.ndarray:
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise InputError(f"groups has shape {labels.shape}: give one label for each of the {n} runs.")
+    if any(label is None or label != label for label in labels.tolist()):
+        raise InputError(
+            "groups has labels that are missing. Give one label for each run, the same in runs that belong together."
+        )
+    labels = labels.astype(str) if labels.dtype.kind == "O" else labels
     return labels
 
 
@@ -267,7 +320,7 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
     """Names and values (n, n_parameters) of a table of parameters; columns of text as places among their sorted texts."""
     columns = dict(mus) if isinstance(mus, Mapping) else named_columns(mus)
     if columns is None:
-        found = np.asarray(mus)
+        found = _array(mus, "the table of parameters")
         if found.dtype.kind not in "fiub":
             raise InputError(f"the parameters are {found.dtype}, not numbers. Give (n, n_parameters) of numbers.")
         return (), check_shape(found, (None, None), "mus"), {}
@@ -275,7 +328,7 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
         raise InputError("the table of parameters has no columns.")
     labels: dict[str, tuple[str, ...]] = {}
     for name, column in columns.items():
-        values = np.asarray(column)
+        values = _array(column, f"the column {name!r} of the parameters")
         if values.dtype.kind not in "fiub":
             known, places = np.unique(values.astype(str), return_inverse=True)
             labels[str(name)], columns[name] = tuple(known.tolist()), places.reshape(values.shape)
@@ -286,6 +339,13 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
     return tuple(map(str, columns)), np.column_stack([np.asarray(c, dtype=float) for c in columns.values()]), labels
 
 
+def _array(given: Any, what: str) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except ValueError:  # rows of different lengths
+        raise InputError(f"{what} has rows of different lengths. Each run needs the same number of values.") from None
+
+
 def _sorted(
     given: Any, n: int, points: np.ndarray | None, times: np.ndarray | None
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -294,7 +354,7 @@ def _sorted(
     first = 1 if times is None else 2  # the axis of the nodes
     fields, scalars, n_nodes = {}, {}, None if points is None else len(points)
     for name, values in given.items():
-        array = np.asarray(values)
+        array = _array(values, f"the field {name!r}")
         if array.dtype.kind not in "fiub":
             raise InputError(f"the field {name!r} is {array.dtype}, not real numbers.")
         if not array.ndim or len(array) != n:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parasol.errors import FileError, InputError, NotInstalled
-from parasol.fitting.tables import Read, chosen, table_of
+from parasol.errors import FileError, InputError, NotInstalled, ParasolWarning
+from parasol.fitting.tables import Read, chosen, is_names, table_of
 from parasol.runtime.layout import AXES
 
 SUFFIXES = (".vtu", ".vtk", ".vtp", ".vts", ".vti", ".vtkhdf")
 _FILES = ("file", "filename", "path")  # what a column with the names of files is called
+_NUMBERS = ("case", "run", "sample", "simulation", "id")  # and one with the numbers in their names
 
 
 def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) -> Read:
@@ -22,7 +25,8 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
         import pyvista
     except ImportError:
         raise NotInstalled('VTK files are read with pyvista: pip install "parasol-pde[vtk]".') from None
-    mus = None if parameters is None else table_of(parameters)
+    names_only = is_names(parameters)
+    mus = None if parameters is None or names_only else table_of(parameters)
     if isinstance(mus, dict):
         paths, mus = _matched(paths, mus)
     fields: dict[str, list[np.ndarray]] = {}
@@ -33,6 +37,8 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
         except Exception as error:
             raise FileError(f"{str(path)!r} cannot be read by pyvista: {error}.") from None
         if path is paths[0]:
+            if not len(mesh.points):
+                raise FileError(f"{str(path)!r} has no points, or is no VTK file.")
             points, cells = _mesh_of(mesh)
             names = list(chosen(dict(mesh.point_data), wanted))
             if not names:
@@ -46,7 +52,15 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
             raise FileError(f"{str(path)!r} has no field {absent[0]!r}, {str(paths[0])!r} has.")
         for name, rows in fields.items():
             rows.append(np.array(mesh.point_data[name], dtype=float))
-        inside.append({n: float(v[0]) for n, v in dict(mesh.field_data).items() if np.size(v) == 1 and np.isreal(v[0])})
+        inside.append({n: v for n, v in dict(mesh.field_data).items() if np.size(v) == 1})
+        inside[-1] = {n: float(np.ravel(v)[0]) for n, v in inside[-1].items() if np.asarray(v).dtype.kind in "fiub"}
+    if names_only:
+        absent = [(n, path) for path, own in zip(paths, inside, strict=True) for n in parameters if n not in own]
+        if absent:
+            raise InputError(
+                f"{str(absent[0][1])!r} does not say its parameter {absent[0][0]!r}. Give parameters=, a table with a row for each file."
+            )
+        mus = {n: [own[n] for own in inside] for n in parameters}
     if mus is None:
         shared = [n for n in inside[0] if all(n in other for other in inside)]
         mus = {n: [own[n] for own in inside] for n in shared if len({own[n] for own in inside}) > 1}
@@ -59,19 +73,47 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
 
 
 def _matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
-    """The files in the order of the rows of the table, by a column of their names where there is one."""
+    """The files in the order of the rows of the table, by a column of their names or numbers where there is one."""
     column = next((name for name in _FILES if name in table), None)
-    if column is None:
+    numbered = None if column is not None else next((name for name in table if name.lower() in _NUMBERS), None)
+    if column is None and numbered is None:
         n_rows = len(next(iter(table.values())))
         if n_rows != len(paths):
             raise InputError(f"there are {len(paths)} files and {n_rows} rows of parameters. Give a row for each file.")
         return paths, table
-    by_name = {path.name: path for path in paths} | {path.stem: path for path in paths}
-    wanted = [Path(str(name)).name for name in table[column]]
-    absent = [name for name in wanted if name not in by_name]
-    if absent:
-        raise FileError(f"the table of parameters names {absent[0]!r}, which is none of the {len(paths)} files.")
-    return [by_name[name] for name in wanted], {n: v for n, v in table.items() if n != column}
+    known: dict[str, list[Path]] = {}
+    for path in paths:
+        for key in [_number(path)] if column is None else _names(path):
+            known.setdefault(key, []).append(path)
+    rows = np.asarray(table[column or numbered]).tolist()
+    wanted = [f"{row:g}" if isinstance(row, float) else Path(str(row)).as_posix() for row in rows]
+    wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
+    wrong = [name for name in wanted if len(known.get(name, ())) != 1]
+    if wrong:
+        which = "several" if wrong[0] in known else "none"
+        raise FileError(
+            f"the column {column or numbered!r} of the table of parameters names {wrong[0]!r}, which is {which} of the {len(paths)} "
+            "files. Name each in a column file."
+        )
+    if len(set(wanted)) < len(wanted):
+        twice = next(name for name in wanted if wanted.count(name) > 1)
+        raise FileError(f"the table of parameters names {twice!r} twice. Give one row for each file.")
+    if len(wanted) < len(paths):
+        text = f"{len(paths) - len(wanted)} of {len(paths)} files are not in the table of parameters and left out."
+        warnings.warn(text, ParasolWarning, stacklevel=5)
+    left = {name: values for name, values in table.items() if name not in (column, numbered)}
+    return [known[name][0] for name in wanted], left
+
+
+def _names(path: Path) -> set[str]:
+    """The ends of a path that may name it, with and without its suffix: case_1.vtu, run/case_1.vtu, …"""
+    ends = [Path(*path.parts[-k:]) for k in range(1, len(path.parts) + 1)]
+    return {each.as_posix() for end in ends for each in (end, end.with_suffix(""))}
+
+
+def _number(path: Path) -> str:
+    """The last number in the name of a file, or of its folder; else its name."""
+    return str(int((re.findall(r"\d+", path.with_suffix("").as_posix()) or [-1])[-1]))
 
 
 def _mesh_of(mesh: Any) -> tuple[np.ndarray, np.ndarray | None]:

@@ -12,6 +12,7 @@ from parasol.errors import InputError
 from parasol.fitting.maps import Recipe
 from parasol.fitting.results import Results
 from parasol.reduction.sampling import sample
+from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.surrogate import Surrogate
 
 _N_CANDIDATES = 4096
@@ -25,6 +26,7 @@ class Origin:
     tolerance: float
     recipe: str | Recipe | None
     rng: int
+    parameters: ParameterSpace | None  # as declared; None: the ranges are those of the data
 
 
 def updated(surrogate: Surrogate, more: Results) -> Surrogate:
@@ -41,9 +43,11 @@ def updated(surrogate: Surrogate, more: Results) -> Surrogate:
         raise InputError(
             f"further data are a {type(more).__name__}. Give ps.Results, of the same fields and parameters."
         )
-    ranges = replace(surrogate.parameters, solved=())
-    both = origin.results + (more.of_parameters(ranges) if origin.results.parameters else more)
-    return learn(data=both, tolerance=origin.tolerance, parameters=ranges, recipe=origin.recipe, rng=origin.rng)
+    declared = origin.parameters
+    both = origin.results + (
+        more.of_parameters(declared or surrogate.parameters) if origin.results.parameters else more
+    )
+    return learn(data=both, tolerance=origin.tolerance, parameters=declared, recipe=origin.recipe, rng=origin.rng)
 
 
 def suggest(surrogate: Surrogate, n: int, *, data: Results | None = None, rng: int = 0) -> np.ndarray:
@@ -63,6 +67,8 @@ def suggest(surrogate: Surrogate, n: int, *, data: Results | None = None, rng: i
     space = surrogate.parameters
     if space.functions:
         raise InputError("where to sample next is suggested for numbers, not for functions among the parameters.")
+    if data is not None and not isinstance(data, Results):
+        raise InputError(f"data is a {type(data).__name__}. Give the runs there are, as ps.Results.")
     runs = data if data is not None else getattr(surrogate.origin, "results", None)
     candidates = sample(replace(space, solved=()), _N_CANDIDATES, rng=rng)
     expected = _expected(surrogate, candidates)

@@ -28,6 +28,7 @@ _N_TESTS = 4  # directions that the modes leave of solutions, by which inverses 
 _N_HELD = 12  # parameters that choose how factors are fitted
 _MOST_EVALUATED = 300  # parameters at which residuals are evaluated
 _ROUNDING = 1e-14
+_CONSISTENT = 1e-4  # relative: by how much solves with the transposed matrix may miss those with the matrix
 
 
 def offers_duals(solver: Any) -> bool:
@@ -82,6 +83,13 @@ class _Duals:
         self.tests = np.linalg.svd(left, full_matrices=False)[2][:_N_TESTS].T
         self.anchors = _far_apart(train.mus, self.space.to_unit(train.mus), n_anchors)
         rows = [transposed_solves(own, mu, self.vectors, watch) for mu in self.anchors]
+        solution = train.solutions[np.flatnonzero(np.all(train.mus == self.anchors[0], axis=1))[0]]
+        there = np.abs(self.vectors) @ np.abs(solution)
+        gap = np.abs(self.vectors @ solution - rows[0] @ residual(self.anchors[0], 0.0 * solution))
+        if np.any(gap > _CONSISTENT * there):  # zᵀ u = yᵀ f
+            raise NoCertificate(
+                "solve_transposed(mu, z) of the solver is not of the matrix of its residual: bounds stay calibrated"
+            )
         rows.append(
             transposed_solves(own, self.anchors[0], (weights[:, None] * self.modes).T, watch)
         )  # coordinates of A⁻¹ r

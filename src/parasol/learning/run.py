@@ -322,7 +322,7 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     progress = request.stage("choosing a map for the data")
     options = {"tolerance": request.tolerance / 10, "ranges": ranges, "rng": request.rng, "progress": progress}
     surrogate = fit_results(results, recipe or "best", **options)
-    surrogate = replace(surrogate, origin=Origin(results, request.tolerance, recipe, request.rng))
+    surrogate = replace(surrogate, origin=Origin(results, request.tolerance, recipe, request.rng, space))
     conformal = surrogate.conformal
     bound = max(_largest(part, request.rng) for part in (surrogate, surrogate.scalars) if part is not None)
     level = None if conformal is None or not conformal.drawn else conformal.level

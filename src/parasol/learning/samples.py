@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parasol.errors import Exhausted, ParasolWarning
+from parasol.errors import Exhausted, InputError, ParasolWarning
 from parasol.fitting.fit import project_all
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe, fit_map
@@ -259,6 +259,11 @@ def _spread(state: State, candidates: np.ndarray, gap: np.ndarray, n: int) -> li
 
 def joined(one: Snapshots, other: Snapshots) -> Snapshots:
     """Both sets of samples as one, a parameter of both once."""
+    if one.solutions.shape[1] != other.solutions.shape[1]:
+        raise InputError(
+            f"the solver returned {one.solutions.shape[1]} values at some parameters and {other.solutions.shape[1]} at others. "
+            "All solutions need the same length: the same mesh."
+        )
     known = {mu.tobytes() for mu in one.mus}
     new = np.array([mu.tobytes() not in known for mu in other.mus], dtype=bool)
     parts = [(one.mus, one.solutions, one.hidden), (other.mus[new], other.solutions[new], other.hidden[new])]

@@ -14,7 +14,7 @@ from parasol.errors import InputError, ParasolError, SolveFailed
 from parasol.pde.equation import Time
 from parasol.pde.inputs import Inputs
 from parasol.pde.matrix_terms import Given, as_matrix, as_vector, read_product, read_quantities
-from parasol.pde.parameters import Parameter, ParameterSpace
+from parasol.pde.parameters import Parameter, ParameterSpace, symbol_of
 from parasol.pde.sparse_direct import Pattern, distances
 from parasol.pde.terms import Terms
 from parasol.runtime.parameters import parameter_space
@@ -191,7 +191,7 @@ def _symbols(given: Any) -> tuple[Parameter, ...]:
         )
     if not space.scalars:
         raise InputError(f"operator(mu) has no parameters, so there is nothing to vary. Pass {_GIVE}.")
-    return tuple(Parameter(p.name, p.low, p.high, scale=p.scale) for p in space.scalars)
+    return tuple(map(symbol_of, space.scalars))
 
 
 def _keys(indices: np.ndarray, indptr: np.ndarray) -> np.ndarray:

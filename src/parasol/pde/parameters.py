@@ -143,6 +143,14 @@ def parameters(**ranges: Sequence[Any] | Any) -> tuple[Parameter, ...]:
     >>> k.name, k.high
     ('k', 2.0)
     """
-    declared = [range_of(name, given) for name, given in ranges.items()]
-    symbols = [Parameter(p.name, p.low, p.high, scale=p.scale, distribution=p.distribution) for p in declared]
-    return Symbols(symbols, "parameters")
+    return Symbols([symbol_of(range_of(name, given)) for name, given in ranges.items()], "parameters")
+
+
+def symbol_of(p: ParameterRange) -> Parameter:
+    """The symbol of a number that was declared; a choice has none, for symbols have values between any two."""
+    if p.choices:
+        raise InputError(
+            f"parameter {p.name!r} is a choice: equations and matrices take ranges. Give {p.name}=(low, high), or learn from "
+            f"a function or from results, parameters={{{p.name!r}: ps.Choice(…)}}."
+        )
+    return Parameter(p.name, p.low, p.high, scale=p.scale, distribution=p.distribution)

@@ -36,7 +36,10 @@ def weights_by_region(layout: Layout, points) -> tuple[csr_array, np.ndarray]:
     Where unknowns jump at interfaces, a point whose side is not known for sure is refused.
     """
     if layout.points is None or (layout.scheme is None and layout.cells is None):
-        raise InputError("this surrogate knows no nodes, so it cannot answer between them. Fit it from a model.")
+        what = "nodes" if layout.points is None else "cells between its nodes"
+        raise InputError(
+            f"this surrogate knows no {what}, so it cannot answer between them. Fit it from a model, or give cells."
+        )
     if layout.jumps and layout.given_jumps is None:
         raise InputError(
             "the unknown of this surrogate jumps at interfaces, and the file of an earlier version does not say by how much: "

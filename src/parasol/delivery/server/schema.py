@@ -179,7 +179,11 @@ def _options(service: Service) -> dict[str, Schema]:
     layout, most = surrogate.layout, limits.points
     forms = [_vector(service)]
     if surrogate.parameters.scalars and not surrogate.parameters.functions:
-        forms.append(_object(_ranges(service)))
+        words = {
+            p.name: [p.labels[int(v)] for v in p.choices] for p in surrogate.parameters.answered.scalars if p.labels
+        }
+        by_name = {n: {"enum": [*s["enum"], *words[n]]} if n in words else s for n, s in _ranges(service).items()}
+        forms.append(_object(by_name))
     out: dict[str, Schema] = {
         "mus": {"anyOf": [*forms, *(_array(form, 1, limits.batch) for form in forms)]},
         "bounds": _BOOLEAN if surrogate.has_bounds else {"const": False},

@@ -116,7 +116,9 @@ class Service:
         if set(values) != set(names):
             got = ", ".join(values) or "nothing"
             raise Refusal(422, f"named parameters must be {', '.join(names)}, got {got[:80]}.")
-        return numbers([values[name] for name in names], "mus", (1,))
+        scalars = self.surrogate.parameters.scalars
+        named = {p.name: p.numbers(values[p.name]).item() for p in scalars if p.labels and type(values[p.name]) is str}
+        return numbers([(values | named)[name] for name in names], "mus", (1,))
 
     def flag(self, given: Mapping[str, Any], name: str) -> bool:
         """Whether a request asks for bounds, quantities or extrapolation, which there may not be."""

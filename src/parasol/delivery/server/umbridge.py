@@ -1,7 +1,7 @@
 """The UM-Bridge protocol (1.0, which 0.9 clients speak too): a surrogate as a model for samplers in any language.
 
 Every model offered is y = R c(μ) with its own matrix R: the field, the quantities of interest, or the coefficients
-themselves. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed; where the weights of
+themselves. Quantities with a map of their own come after those of the field, as in `/v1/info`. So sensᵀ ∂y/∂μ = (sensᵀ R) ∂c/∂μ, and no derivative of a whole field is ever formed; where the weights of
 quantities depend on parameters, R does too, and its derivative joins in by differences. What the residual may add to a
 quantity (`Answer.quantities`) is left out here, so that values and slopes belong together.
 """
@@ -33,7 +33,14 @@ INDICES = ("outWrt", "inWrt", "inWrt1", "inWrt2")
 
 def model_names(surrogate: Surrogate) -> list[str]:
     """The models a surrogate offers: `field`, `quantities` where there are any, `coefficients`."""
-    return ["field", *([] if surrogate.quantities is None else ["quantities"]), "coefficients"]
+    return ["field", *(["quantities"] if surrogate.quantity_names else []), "coefficients"]
+
+
+def _parts(surrogate: Surrogate, name: str) -> list[Surrogate]:
+    """The surrogates whose outputs, one after the other, are those of a model."""
+    if name != "quantities":
+        return [surrogate]
+    return [part for part in (surrogate, surrogate.scalars) if part is not None and part.quantities is not None]
 
 
 def has_hessian(surrogate: Surrogate) -> bool:
@@ -51,15 +58,17 @@ def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, A
         message = f"Model {str(name)[:40]!r} not supported by server. There are: {known}."
         raise Refusal(400, message, "ModelNotFound")
     if verb == "ModelInfo":
-        return {"support": {**dict.fromkeys(COMPUTED, True), "ApplyHessian": has_hessian(surrogate)}}
+        twice = all(map(has_hessian, _parts(surrogate, name)))
+        return {"support": {**dict.fromkeys(COMPUTED, True), "ApplyHessian": twice}}
     if verb == "InputSizes":
         return {"inputSizes": [surrogate.n_parameters]}
     config = given.get("config", {})
     if not isinstance(config, dict) or not set(config) <= set(CONFIG):
         raise Refusal(422, f"config must be an object with some of: {', '.join(CONFIG)}, got {str(config)[:80]}.")
     extrapolate = service.flag(config, "extrapolate")
-    chosen = service.selected(config)
-    size = _size(chosen, given["name"])
+    parts = _parts(service.selected(config), name)
+    sizes = [_size(part, name) for part in parts]
+    size = sum(sizes)
     if verb == "OutputSizes":
         return {"outputSizes": [size]}
     mu = _parameter(surrogate, given)
@@ -69,20 +78,27 @@ def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, A
         raise Refusal(422, "a function among the parameters is unlike its distribution. Ask for one drawn from it.")
     if verb in ("Evaluate", "ApplyJacobian"):
         service.check_size(size)
-    c, matrix = surrogate.coefficients(mu, extrapolate=extrapolate), _matrix(chosen, given["name"], mu)
+    found = [part.coefficients(mu, extrapolate=extrapolate) for part in parts]
     if verb == "Evaluate":
-        return {"output": [_finite(matrix @ c)]}
+        values = [_matrix(part, name, mu) @ c for part, c in zip(parts, found, strict=True)]
+        return {"output": [_finite(np.concatenate(values))]}
     if verb == "ApplyJacobian":
-        slopes, vec = surrogate.jacobian(mu, extrapolate=extrapolate), _vector(given, "vec", len(mu))
-        return {"output": _finite(matrix @ (slopes @ vec) + _moving(chosen, given["name"], mu, c) @ vec)}
-    sens = _vector(given, "sens", size)
+        vec, along = _vector(given, "vec", len(mu)), []
+        for part, c in zip(parts, found, strict=True):
+            slopes = part.jacobian(mu, extrapolate=extrapolate)
+            along.append(_matrix(part, name, mu) @ (slopes @ vec) + _moving(part, name, mu, c) @ vec)
+        return {"output": _finite(np.concatenate(along))}
+    senses = np.split(_vector(given, "sens", size), np.cumsum(sizes)[:-1])
     if verb == "Gradient":
-        return {"output": _finite(_gradient(chosen, given["name"], mu, sens, extrapolate))}
-    if not has_hessian(surrogate):
+        slopes = [_gradient(part, name, mu, sens, extrapolate) for part, sens in zip(parts, senses, strict=True)]
+        return {"output": _finite(np.sum(slopes, axis=0))}
+    if not all(map(has_hessian, parts)):
         why = "its slopes jump" if surrogate.map is not None else "the slopes of a reduced model are differences"
         raise Refusal(400, f"ApplyHessian not supported by model: {why}.", "UnsupportedFeature")
     # the differences leave the box by a little; μ does not, for its coefficients were computed
-    return {"output": _finite(_hessian_action(chosen, given["name"], mu, sens, _vector(given, "vec", len(mu))))}
+    vec = _vector(given, "vec", len(mu))
+    actions = [_hessian_action(part, name, mu, sens, vec) for part, sens in zip(parts, senses, strict=True)]
+    return {"output": _finite(np.sum(actions, axis=0))}
 
 
 def _size(surrogate: Surrogate, name: str) -> int:
