@@ -1,5 +1,7 @@
 """Parameters with nothing between their values: declared, drawn, named, and refused between."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -102,3 +104,15 @@ def test_text_that_nobody_declared_is_refused_before_the_work():
         ps.learn(data=results, parameters={**BOX, "material": ps.Choice("steel", "brass")})
     with pytest.raises(ps.ParasolError, match="Name each column once"):
         ps.learn(data=results, parameters={"load": (1, 3)})
+
+
+def test_a_space_knows_its_choices():
+    space = parameter_space(BOX)
+    for extrapolate in (False, True):
+        with pytest.raises(ps.ParasolError, match=r"n=1\.6 is none of its choices"):
+            space.check([[2.0, 1.0, 1.6]], extrapolate=extrapolate)
+    count, material = space.scalars[2], space.scalars[1]
+    assert count.nearest(np.array([0.0, 1.4, 1.6, 2.9, 3.1, 9.0])).tolist() == [1, 1, 2, 2, 4, 4]
+    assert count.within(1.0, 2.0).choices == (1.0, 2.0)
+    with pytest.raises(ps.ParasolError, match="that have names"):
+        replace(material, high=3.0, choices=(0.0, 1.0, 2.0, 3.0))
