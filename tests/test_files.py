@@ -1,5 +1,8 @@
 import os
+from base64 import b64decode
 from math import factorial
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import h5py
 import numpy as np
@@ -193,3 +196,32 @@ def test_replacing_follows_links(tmp_path):
         temporary.write_text("new")
     assert link.is_symlink()
     assert real.read_text() == "new"
+
+
+def test_fields_of_several_components_are_vectors_in_their_order():
+    fields = {name: np.full(4, float(i)) for i, name in enumerate(("p", "u_x", "u_y", "s"))}
+    model = SimpleNamespace(vectors=(("p", 1), ("u", 2), ("s", 1)))
+    found = files._point_data(SimpleNamespace(fields=fields, model=model))
+    assert list(found) == ["p", "u", "s"]
+    assert found["u"].tolist() == [[1.0, 2.0, 0.0]] * 4  # three, as VTK wants
+    assert found["p"].tolist() == [0.0] * 4
+    assert found["s"].tolist() == [3.0] * 4
+
+
+def test_vtu_holds_points_cells_and_values(solution, tmp_path):
+    root = ElementTree.parse(write_field(solution, tmp_path / "u.vtu")).getroot()
+    kinds = {"Float64": "<f8", "Int64": "<i8", "UInt8": "u1"}
+    arrays = {}
+    for one in root.iter("DataArray"):
+        raw = b64decode(one.text)
+        assert int.from_bytes(raw[:8], "little") == len(raw) - 8
+        arrays[one.get("Name")] = np.frombuffer(raw[8:], kinds[one.get("type")])
+    nodes = solution.model.nodes
+    found = cells(nodes)
+    assert np.array_equal(arrays["u"], solution.values)
+    assert np.array_equal(arrays["biot"], [2.0])
+    assert np.array_equal(arrays["Points"].reshape(-1, 3), np.column_stack([nodes.points, np.zeros(400)]))
+    assert np.array_equal(arrays["connectivity"].reshape(-1, 3), found)
+    assert np.array_equal(arrays["offsets"], 3 * np.arange(1, len(found) + 1))  # where each cell ends
+    assert set(arrays["types"]) == {5}
+    assert root.find(".//Piece").attrib == {"NumberOfPoints": "400", "NumberOfCells": str(len(found))}

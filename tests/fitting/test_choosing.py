@@ -6,7 +6,7 @@ import pytest
 import parasol as ps
 from parasol.fitting import choosing
 from parasol.fitting.data import _n_aside
-from parasol.fitting.groups import _different_without
+from parasol.fitting.groups import _different_without, group_labels
 from parasol.fitting.kernel_ridge import KernelRidge
 from parasol.fitting.linear import Linear
 from parasol.reduction.pod import pod
@@ -165,3 +165,44 @@ def test_rows_are_compared_without_each_column():
         mus = rng.integers(0, 3, (rng.integers(2, 30), rng.integers(2, 5))).astype(float)
         exact = [len(np.unique(np.delete(mus, j, axis=1), axis=0)) for j in range(mus.shape[1])]
         assert _different_without(mus) == exact
+
+
+def test_scales_of_fields_are_those_of_the_rows_seen():
+    mus, solutions = drawn(waves, 100, 2)
+    aside = np.random.default_rng(3).permutation(100)[: _n_aside(100, 0.95)]
+    other = solutions.copy()
+    other[aside, :30] *= 50.0
+    fields = np.repeat([0, 1], 30)
+    first, second = (quietly(mus, u, "linear", rng=3, fields=fields).basis.weights for u in (solutions, other))
+    assert np.array_equal(first, second)
+
+
+def test_of_modes_left_out_the_whole_counts():
+    """A second mode of which a line tells a tenth is left out: what remains of it is all of it, not nine tenths."""
+    rng = np.random.default_rng(0)
+    x, noise = rng.uniform(-1, 1, (400, 1)), rng.standard_normal((400, 2))
+    coefficients = np.column_stack([20 * x[:, 0] + 4 * noise[:, 0], 0.5 * x[:, 0] + noise[:, 1]])
+    rows = choosing.Rows(x, coefficients, np.zeros(400), np.ones(400), np.arange(400) % 5)
+    tried = choosing._tried(choosing.Candidate("linear", Linear(), 5), rows, True, 0)
+    assert tried.n_modes == 1
+    assert np.allclose(tried.squares[:, 1], coefficients[:, 1] ** 2)
+
+
+def test_trajectories_with_a_choice_among_their_parameters_are_groups():
+    rng = np.random.default_rng(0)
+    draws = np.column_stack([rng.integers(0, 3, 10), rng.uniform(0, 1, 10)])
+    mus = np.column_stack([np.repeat(draws, 4, axis=0), rng.uniform(0, 1, 40)])
+    with pytest.warns(ps.ParasolWarning, match="10 groups"):
+        labels = group_labels(mus, choices=[True, False, False])
+    assert np.unique(labels, return_counts=True)[1].tolist() == [4] * 10
+
+
+def test_a_dearer_map_must_be_clearly_better_and_rows_far_out_do_not_count():
+    candidate, out = choosing.Candidate("linear", Linear(), 5), np.ones(10, dtype=bool)
+    cheap, same, good = (choosing.Tried(candidate, out, np.full((10, 1), e**2), 1, e) for e in (1.0, 0.95, 0.85))
+    assert not same.beats(cheap)
+    assert good.beats(cheap)
+    x = np.append(np.linspace(0, 1, 49), 9.0)[:, None]
+    rows = choosing.Rows(x, x, np.zeros(50), np.ones(50), np.arange(50) % 5)
+    left_out = choosing._squares(candidate, rows, 1, 0)[0]
+    assert np.flatnonzero(~left_out).tolist() == [0, 49]  # the ends: without them they are outside

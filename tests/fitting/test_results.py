@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.fitting.data import _calibrated
+from parasol.reduction.snapshots import as_snapshots
+from parasol.runtime.layout import Layout
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]])
 CELLS = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]]
@@ -271,3 +274,49 @@ def test_accuracy_goes_by_names_and_counts_quantities(plate):
         ps.accuracy(surrogate, ps.Results(names, fields, points=SQUARE[::-1]))
     numbers = ps.learn(data=ps.Results(names, {"q": names["a"], "r": names["b"]}), recipe="linear")
     assert np.max(ps.accuracy(numbers, ps.Results(names, {"r": names["b"], "q": names["a"]})).errors) < 1e-9
+
+
+def test_values_labels_and_numbers_of_several_times():
+    """Times slowest, then components, then nodes; numbers of different sizes count alike."""
+    rng = np.random.default_rng(0)
+    a, times = rng.uniform(1, 2, 60), np.linspace(0, 1, 3)
+    grown = a[:, None] * (1 + times)
+    fields = {"v": grown[:, :, None, None] * np.ones((4, 2)), "p": grown[:, :, None] * np.ones(4)}
+    results = ps.Results({"a": a}, fields | {"small": 1e-6 * grown, "large": 1e6 * grown}, times=times)
+    assert results.units.tolist() == 3 * (8 * [0] + 4 * [1])
+    numbers = ps.learn(data=results, tolerance=1e-2, recipe="linear").scalars
+    weights = numbers.basis.weights.reshape(3, 2)
+    assert np.all(weights == weights[0])
+    assert weights[0, 0] / weights[0, 1] == pytest.approx(1e24)
+    assert numbers(a=1.5).quantities["small"] == pytest.approx(1.5e-6 * (1 + times))
+
+
+def test_groups_and_numbers_of_dropped_runs_are_dropped_too():
+    table, drag = {"a": np.arange(4.0)}, np.array([1.0, np.nan, 3.0, 4.0])
+    with pytest.raises(ps.ParasolError, match=r"run 1 \(drag\)"):
+        ps.Results(table, {"drag": drag})
+    kept = ps.Results(table, {"drag": drag}, groups=["x", "y", "z", "z"], missing="drop")
+    assert kept.groups.tolist() == ["x", "z", "z"]
+    assert kept.scalars["drag"].tolist() == [1.0, 3.0, 4.0]
+
+
+def test_of_a_group_the_worst_row_counts_in_every_bound():
+    """Of three rows of a group one is off, whichever it is: the level is that of groups, most of whose rows are right."""
+    mus = np.random.default_rng(0).uniform(1, 2, (20, 1))
+    wanted = {"sum": np.ones(2)}
+    surrogate = ps.fit_snapshots(mus, mus * [1.0, 2.0], "linear", level=None, quantities=wanted)
+    truth = surrogate(mus).values
+    for place in range(3):
+        rows = np.repeat(truth, 3, axis=0)
+        rows[place::3] *= 1 + np.linspace(0.1, 0.2, 20)[:, None]
+        held_out, group = as_snapshots(np.repeat(mus, 3, axis=0), rows), np.repeat(np.arange(20), 3)
+        found = _calibrated(surrogate, held_out, group, None, np.ones((1, 2)), level=0.5, drawn=True)
+        assert found.conformal.n_calibration == 20
+        assert 0.09 < found.conformal.quantile < 0.2
+        assert found.parts.quantities[0] > 0.05
+        assert np.all(found.parts.profile > 0.05)
+
+
+def test_members_of_fields_are_found_by_the_counts_before_them():
+    layout = Layout(names=("u_x", "u_y", "T", "s_x", "s_y"), vectors=(("u", 2), ("T", 1), ("s", 2)))
+    assert [layout.members(name) for name in ("u", "T", "s", "s_y")] == [[0, 1], [2], [3, 4], [4]]

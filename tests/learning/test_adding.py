@@ -122,3 +122,38 @@ def test_quantities_of_one_name_are_the_same():
             one + other
     with pytest.raises(ps.ParasolError, match="2 and 1 parameters"):
         ps.Results(np.ones((3, 2)), np.ones((3, 4))) + ps.Results(np.ones((3, 1)), np.ones((3, 4)))
+
+
+def test_runs_of_other_times_cells_or_texts_are_not_joined_and_groups_are():
+    a, square = np.array([1.0, 2.0]), np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])
+
+    def made(u, table=None, **options):
+        return ps.Results(table or {"a": a}, {"u": u}, **options)
+
+    still, moving = np.ones((2, 4)), np.ones((2, 3, 4))
+    cells = [[0, 1, 2], [0, 2, 3]], [[0, 1, 3], [1, 2, 3]]
+    pairs = [
+        [made(moving, times=[0.0, 1.0, t]) for t in (2.0, 3.0)],
+        [made(still, points=square, cells=some) for some in cells],
+        [made(still, table={"a": ["steel", other]}) for other in ("brass", "wood")],
+        [made(still, weights=[1.0, 1, 1, w]) for w in (1.0, 2.0)],
+        [made(still), made(still, groups=[0, 1])],
+    ]
+    for one, other in pairs:
+        with pytest.raises(ps.ParasolError, match="cannot be joined"):
+            _ = one + other
+        assert len(one + one) == 4
+    grouped = made(still, groups=[0, 1]) + made(still, groups=[2, 2])
+    assert grouped.groups.tolist() == [0, 1, 2, 2]
+
+
+def test_learning_again_keeps_tolerance_ranges_and_seed():
+    box = {"a": (1, 3), "b": (1, 2)}
+    first, more = runs(*drawn(60, 0)), runs(*drawn(60, 1))
+    again = ps.learn(data=first, tolerance=0.3, parameters=box, recipe="polynomial", rng=7).updated(more)
+    whole = ps.learn(data=first + more, tolerance=0.3, parameters=box, recipe="polynomial", rng=7)
+    assert again.facts["learn"]["tolerance"] == 0.3
+    assert again.conformal.quantile == whole.conformal.quantile
+    mus = np.array([[2.0, 1.5], [1.1, 1.9]])
+    assert np.array_equal(again(mus).values, whole(mus).values)
+    assert np.all(np.isinf(again([5.0, 1.5], extrapolate=True).quantity_bounds["sum"]))  # of a map of their own too

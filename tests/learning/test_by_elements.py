@@ -1,13 +1,18 @@
 """A surrogate learned from elements, or from a problem for which the program chooses them: saved, asked, checked."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.learning.comparing import own_errors, worst_parameter
+from parasol.errors import SolveFailed
+from parasol.learning import comparing
+from parasol.learning.comparing import compare, own_errors, worst_parameter
 from parasol.pde.by_elements import elements_for
 from parasol.pde.discretisation import error_of
 from parasol.pde.problem import Settings
+from parasol.pde.steady import field_norms
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.greedy import greedy
 from parasol.space.interpolation import _in_cells
@@ -143,3 +148,49 @@ def test_another_attempt_has_the_same_choices_and_other_sealed_vectors():
     np.testing.assert_array_equal(one.certifying, same.certifying)
     np.testing.assert_array_equal(one.deciding, other.deciding)
     assert np.min(np.abs(one.certifying - other.certifying).max(axis=0)) > 0
+
+
+def test_norms_are_those_over_the_domain():
+    """||x|| over the unit square is 1/√3, and two discretisations are compared in that norm, however nodes crowd."""
+    domain = ps.Box((0, 0), (1, 1))
+    problem = ps.Problem(domain, ps.Eq(-ps.laplacian(u), 1), ps.Dirichlet(0))
+    coarse, fine = (
+        ps.discretize(
+            problem,
+            ps.scatter(domain, n_nodes=n, spacing=lambda p: 0.1 + np.linalg.norm(p, axis=1)),
+            method="elements",
+            degree=2,
+        )
+        for n in (60, 120)
+    )
+    assert field_norms(coarse, coarse.nodes.points[:, 0]) == pytest.approx([3**-0.5], rel=0.01)
+    mu = coarse.vector()
+    truth = fine.weights_at(coarse.nodes.points) @ fine.solve(mu).values
+    squares = coarse.product @ np.stack([coarse.solve(mu).values - truth, truth], axis=1) ** 2
+    assert compare(coarse, fine, mus=[mu]).error == pytest.approx(np.sqrt(squares[0] / squares[1]), rel=1e-6)
+
+
+def test_the_worst_parameter_is_looked_for_around_the_worst_so_far(monkeypatch):
+    """A steep peak on a face of the box; where nothing is solved or known, the search goes on."""
+    asked = []
+
+    def solve(mu, extrapolate):
+        asked.append(mu)
+        if len(asked) == 5:
+            raise SolveFailed("no solution")
+        return SimpleNamespace(unknowns=mu)
+
+    def error(model, unknowns, mu):
+        return np.inf if len(asked) == 7 else None if len(asked) == 9 else peak(mu)
+
+    def peak(mu):
+        return float(np.exp(-20 * ((mu[0] - 3.0) ** 2 + (mu[1] - 0.3) ** 2)))
+
+    monkeypatch.setattr(comparing, "error_of", error)
+    space = ps.ParameterSpace(tuple(ps.parameters(a=(1.0, 3.0), b=(0.0, 1.0))))
+    model = SimpleNamespace(parameters=space, vector=lambda: np.zeros(2), solve=solve)
+    (mu,) = worst_parameter(model)
+    known = [peak(mu) for i, mu in enumerate(asked) if i + 1 not in (5, 7, 9)]
+    assert peak(mu) == max(known)
+    assert peak(mu) > max(0.8, 1.1 * max(known[: len(asked) // 2 - 3]))
+    assert worst_parameter(model, left=lambda: -1.0) == []

@@ -8,8 +8,12 @@ import pytest
 from sympy import cos, exp, sin
 
 import parasol as ps
+from parasol.fitting.fit import surrogate_without_map
+from parasol.learning import linear
 from parasol.learning.linear import fresh_parameters, singular_between
 from parasol.learning.report import LearnReport
+from parasol.learning.solves import Limits, SolveCache
+from parasol.runtime.duals import miss_probability
 
 x, y = ps.coordinates("x y")
 u = ps.unknown("u", x, y)
@@ -234,3 +238,47 @@ def test_the_verdict_looks_at_the_corners_of_the_box():
     fresh = fresh_parameters(model, 0)
     assert len(fresh) == 2000
     assert {tuple(mu) for mu in model.parameters.grid(2, 2)} <= {tuple(mu) for mu in fresh}
+
+
+def small():
+    """(A + a B) u = f, not symmetric: nothing is proven for nothing."""
+    (a,) = ps.parameters(a=(0.5, 4.0))
+    line = np.diag([2.0] * 12) - np.diag([1.0] * 11, 1) - np.diag([0.3] * 11, -1)
+    return ps.AffineModel({1: line, a: np.diag(np.linspace(0, 3, 12)) + np.diag([0.5] * 11, 1)}, {1: np.ones(12)})
+
+
+def test_sealed_vectors_that_were_looked_at_count_in_the_probability():
+    model = small()
+    cache = SolveCache(model, Limits())
+    first, second = (linear._basis(model, 1e-2, cache, 0, attempt) for attempt in (0, 1))
+    miss = miss_probability(len(first.sealed.duals.blocks))
+    assert second.after(None, looked=True) is second
+    for looked, doubt in ((True, 2 * miss), (False, miss)):
+        both = second.after(first, looked=looked)
+        assert both.sealed.duals.probability == pytest.approx(1 - doubt, abs=1e-12)
+        assert both.n_factorizations == first.n_factorizations + second.n_factorizations
+        assert both.n_triangular == first.n_triangular + second.n_triangular
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_the_search_goes_on_once_with_other_sealed_vectors(better, monkeypatch):
+    """Whether the second look is good enough or not, there is no third, and the probability is that of two."""
+    attempts, real, sealed = [], linear._basis, []
+
+    def rough(model, aim, cache, rng, attempt=0):
+        attempts.append((attempt, aim))
+        sealed.append(real(model, 1e-6 if better and attempt else 0.5, cache, rng, attempt))
+        return sealed[-1]
+
+    monkeypatch.setattr(linear, "_basis", rough)
+    monkeypatch.setattr(linear, "best_map", lambda basis, *_, **__: surrogate_without_map(basis.steering))
+    monkeypatch.setattr(linear, "_LITTLE", 1e9)
+    model = small()
+    outcome = linear.learn_linear(model, 1e-5, SolveCache(model, Limits()))
+    assert [attempt for attempt, _ in attempts] == [0, 1]
+    assert attempts[1][1] < attempts[0][1]
+    assert outcome.met == better
+    duals = outcome.surrogate.reduced.duals
+    assert duals.blocks is sealed[1].sealed.duals.blocks
+    assert duals.probability == outcome.evidence.probability
+    assert duals.probability == pytest.approx(1 - 2 * miss_probability(len(duals.blocks)), abs=1e-12)

@@ -7,7 +7,10 @@ import pytest
 
 import parasol as ps
 from parasol.learning.report import LearnReport
+from parasol.learning.residual_duals import with_duals
 from parasol.learning.run import learn
+from parasol.reduction.snapshots import as_snapshots
+from parasol.runtime.duals import WIDTH
 
 N = 40
 X = (np.arange(N) + 0.5) / N
@@ -128,3 +131,47 @@ def test_residuals_alone_keep_calibrated_bounds():
     solver = Bars()
     solver.solve_transposed = None
     assert set(quietly(solver)([[0.5, 0.5]]).bound_kind) == {"calibrated"}
+
+
+def fitted(solver, weights=None):
+    """A surrogate of forty solves, and these; parameters of ten more."""
+    mus = np.random.default_rng(0).uniform(0.1, 1.0, (50, 2))
+    train = as_snapshots(mus[:40], [solver.solve(mu) for mu in mus[:40]])
+    options = {"ranges": BOX, "n_modes": 4, "level": None, "weights": weights}
+    return ps.fit_snapshots(train.mus, train.solutions, "polynomial", **options), train, mus[40:]
+
+
+def test_what_estimates_miss_at_fresh_solves_is_their_factor():
+    """Fresh solves ten times as far away as they are: the random vectors see them just inside the factor."""
+    solver = Bars()
+    surrogate, train, mus = fitted(solver)
+    c = surrogate.coefficients(mus)
+    answers = surrogate.basis.lift(c)
+    errors = 10 * (np.array([solver.solve(mu) for mu in mus]) - answers)
+    found = with_duals(solver, surrogate, train, as_snapshots(mus, answers + errors), doubt=0.1).reduced
+    assert found.duals.ratio > 5
+    assert found.duals.probability == pytest.approx(0.9, abs=1e-3)
+    vectors = np.random.default_rng([0, 73]).standard_normal((30, N))[:20]
+    seen = np.linalg.norm(errors @ vectors.T, axis=1) / np.sqrt(20)
+    estimates = found.estimate(mus, c)
+    assert np.max(seen / (estimates.values * estimates.factor / WIDTH)) == pytest.approx(1.0)
+
+
+def test_estimates_are_in_the_norm_of_the_weights():
+    solver, weights = Bars(), np.where(X < 0.1, 1.0, 1e-6)
+    surrogate, train, mus = fitted(solver, weights)
+    truth = np.array([solver.solve(mu) for mu in mus])
+    found = with_duals(solver, surrogate, train, as_snapshots(mus, truth), doubt=0.1).reduced
+    c = surrogate.coefficients(mus)
+    ratios = found.estimate(mus, c).values / np.sqrt((truth - surrogate.basis.lift(c)) ** 2 @ weights)
+    assert 0.5 < np.median(ratios) < 2.0
+
+
+def test_residuals_that_cannot_be_interpolated_are_refused():
+    class Wild(Bars):
+        def matrix(self, mu):
+            return (2 + np.sin(300 * mu[0])) * np.eye(N) + mu[1] * D.T @ D / N**2
+
+    surrogate, train, _ = fitted(Wild())
+    with pytest.raises(ps.errors.NoCertificate, match="could be interpolated"):
+        with_duals(Wild(), surrogate, train, train, doubt=0.1)

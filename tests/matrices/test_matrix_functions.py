@@ -8,6 +8,7 @@ import parasol as ps
 from parasol.fitting.fit import surrogate_without_map
 from parasol.pde.parameters import FunctionParameter
 from parasol.reduction.affine import affine_form
+from parasol.reduction.sampling import sample
 
 N = 10
 X, Y = (c.ravel() for c in np.meshgrid(np.linspace(0, 1, N + 1), np.linspace(0, 1, N + 1), indexing="ij"))
@@ -121,6 +122,48 @@ def test_files_answer_without_the_functions(learned, model, tmp_path):
     assert np.array_equal(again(mus).bound, learned(mus).bound)
     bare = ps.load(ps.save(surrogate_without_map(learned.reduced), tmp_path / "bare.parasol"))  # θ and all, NumPy alone
     assert np.all(errors(bare(mus), mus) <= bare(mus).bound)
+
+
+def one(operator, **options):
+    return ps.AffineModel(operator, np.ones(3), parameters={"a": (0.0, 1.0)}, **options)
+
+
+def test_twice_the_error_at_fresh_parameters_is_allowed_for():
+    """A = g(a) I: the one factor is off by what an entry is, over that of its matrix."""
+    model = one(lambda mu: np.eye(3) / (0.4 + mu[0]))
+    form = affine_form(model)
+    mus = sample(model.parameters, 100, design="random", rng=2)
+    gaps = [form.operator(mu).diagonal()[0] - 1 / (0.4 + mu[0]) for mu in mus]
+    assert form.error == pytest.approx(2 * np.max(np.abs(gaps)) / abs(form.operators[1].diagonal()[0]), rel=1e-3)
+    assert 1e-12 < form.error < 1e-5
+    fixed = affine_form(one(lambda mu: 2 * np.eye(3)))
+    assert not fixed.exact  # nobody knows that it is
+    assert fixed.doubt == 1 / 101
+
+
+@pytest.mark.parametrize("seeds", [(2,), (1, 2)])
+def test_what_the_samples_of_the_fit_have_not_is_noticed_at_fresh_parameters(seeds):
+    """Another matrix at some parameters only: neither its size nor that it is no multiple of the others is overlooked."""
+    space = one(lambda mu: np.eye(3)).parameters
+    some = {float(mu[0]) for seed in seeds for mu in sample(space, 100, design="random", rng=seed)}
+    model = one(lambda mu: (1 + mu[0]) * np.eye(3) + (1e-3 if float(mu[0]) in some else 0.0) * np.diag([0.0, 1, -1]))
+    with pytest.raises(ps.errors.NoCertificate, match="could be fitted over the box to"):
+        affine_form(model)
+
+
+def test_functions_get_a_copy_one_shape_and_the_corners():
+    def careless(mu):
+        out = (1 + mu[0]) * np.eye(3)
+        mu[:] = 99.0
+        return out
+
+    mu = np.array([0.5])
+    assert one(careless).solve(mu).values == pytest.approx(1 / 1.5)
+    assert mu == [0.5]
+    with pytest.raises(ps.ParasolError, match="for 3 unknowns"):
+        one(lambda mu: np.eye(3 if mu[0] == 0.5 else 4)).solve([0.3])
+    at_corner = one(lambda mu: np.eye(3) + (mu[0] == 1.0) * np.eye(3, k=1))
+    assert at_corner.solve([1.0]).values == pytest.approx([1.0, 0.0, 1.0])
 
 
 @pytest.mark.parametrize("kind", ["kink", "jump"])

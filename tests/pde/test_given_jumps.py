@@ -7,9 +7,14 @@ from sympy import Eq, cos, exp, sin, sqrt
 import parasol as ps
 from parasol.cache.content import content_hash
 from parasol.errors import InputError, UnsuitableNodes
+from parasol.expressions import as_formula, as_function
 from parasol.fitting.fit import surrogate_without_map
+from parasol.fitting.layouts import layout_of
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.greedy import search
+from parasol.runtime.layout import GivenJumps
+from parasol.runtime.theta import Theta
+from parasol.space.interpolation import weights_by_region
 
 x, y, z = ps.coordinates("x y z")
 u = ps.unknown("u", x, y)
@@ -203,3 +208,24 @@ def test_what_is_not_understood_is_refused():
     )
     assert np.array_equal(plain, same)
     assert len({content_hash(problem(j)) for j in (ps.Jump(1), ps.Jump(2), ps.Jump(1, 1))}) == 3
+
+
+def test_each_unknown_has_its_own_jump_in_its_own_region():
+    a, b = ps.parameters(a=(0.0, 5.0), b=(0.0, 5.0))
+    theta = Theta(tuple(as_formula(as_function(one, (a, b))) for one in (a, b)), (), 2)
+    jumps = GivenJumps(theta, np.array([0, 1]), np.array([0, 1]), np.array([[1.0, 10.0], [100.0, 1000.0]]))
+    found = jumps.seen(np.array([[2.0, 3.0]]), np.eye(2), np.array([0, 1]), 2)
+    assert found.tolist() == [[[2.0, 0.0], [0.0, 3000.0]]]
+
+
+def test_a_place_whose_side_is_not_known_is_refused():
+    (g,) = ps.parameters(g=(-1.0, 1.0))
+    jump = {("core", "otherwise"): ps.Jump(g)}
+    problem = ps.Problem(DISCS, Eq(-ps.laplacian(u), 1), ps.Dirichlet(0), interfaces=jump)
+    layout = layout_of(ps.discretize(problem, ps.scatter(DISCS, n_nodes=200), degree=2))
+    near = 0.5 * np.array([[np.cos(0.3), np.sin(0.3)]])
+    with pytest.raises(InputError, match="its side is not known"):
+        weights_by_region(layout, near * (1 + 1e-9))
+    weights, regions = weights_by_region(layout, np.concatenate([0.9 * near, 1.1 * near]))
+    assert regions.tolist() == [0, 1]
+    assert weights.sum(axis=1) == pytest.approx(1.0)

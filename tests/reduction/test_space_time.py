@@ -9,7 +9,11 @@ from scipy import linalg
 
 import parasol as ps
 from parasol.errors import NoCertificate
+from parasol.fitting.fit import surrogate_without_map
+from parasol.learning import in_time
+from parasol.learning.labels import relative
 from parasol.learning.linear import fresh_parameters
+from parasol.learning.solves import Limits, SolveCache
 from parasol.reduction.by_estimate_in_time import InTimeByEstimate
 from parasol.reduction.space_time import space_time
 
@@ -103,6 +107,69 @@ def test_estimates_are_near_the_errors_and_bounds_above_them():
         assert np.all(reduced.certify(mus, c).values >= errors)
     assert np.min(ratios) > 0.4
     assert np.max(ratios) < 2.5
+
+
+def test_the_sums_are_the_steps_also_where_equations_have_no_time_derivative():
+    """What is interpolated says so: of a matrix, a load and a start that no formula separates."""
+    (x,), t, (k, a) = ps.coordinates("x"), ps.time(), ps.parameters(k=(0.1, 1.0), a=(1.0, 3.0))
+    u = ps.unknown("u", x, t)
+    conditions = {"left": ps.Dirichlet(a * sympy.sin(t)), "right": ps.Neumann(0)}
+    options = {"initial": sympy.sin(a * x) * x, "times": np.linspace(0, 1, 3)}
+
+    def system(equation, options):
+        rod = ps.Problem(ps.Box((0,), (1,)), equation, conditions, **options)
+        return space_time(ps.discretize(rod, ps.scatter(rod.domain, n_nodes=41)), 1, 1)
+
+    found = system(ps.Eq(u.diff(t), k * u.diff(x, 2) + a * sympy.exp(-t)), options)
+    mu = np.array([0.4, 2.2])
+    solved, form = found.solve(mu), found.form
+    assert np.any(found.held)
+    theta, phi = form.operator_theta(mu[None])[0], form.load_theta(mu[None])[0]
+    left = sum(c * (s @ solved) for c, s in zip(theta, form.operators, strict=True)) - phi @ form.loads
+    assert np.max(np.abs(left)) < 1e-8
+    assert not np.any(form.operator_errors)
+    assert np.any(form.load_errors)  # the start
+    plain = options | {"initial": x}
+    other = system(ps.Eq(u.diff(t), k * u.diff(x, 2) + sympy.exp(-a * t * x)), plain).form
+    assert np.any(other.load_errors)  # the source
+    steep = system(ps.Eq(u.diff(t), sympy.exp(k * a * x) * u.diff(x, 2) + 1), plain).form
+    assert np.any(steep.operator_errors)
+    assert not np.any(steep.operator_errors[: len(steep.operators) - np.count_nonzero(steep.operator_errors)])
+    for moving in ((k + t) * u.diff(x, 2), k * u.diff(x, 2) + sympy.cos(t) * u):
+        with pytest.raises(NoCertificate, match="no affine system"):
+            system(ps.Eq(u.diff(t), moving), plain)
+    conditions["right"] = ps.Robin(1 + t, 1, 0)
+    with pytest.raises(NoCertificate, match="no affine system"):
+        system(ps.Eq(u.diff(t), k * u.diff(x, 2)), plain)
+
+
+def test_what_the_steps_of_the_grid_miss_is_in_every_bound(monkeypatch):
+    """One step between stored times is too few: errors are against the model's own steps, and the bound is above them."""
+    model, train = rods(), np.array([[0.5, 1.0], [4.0, 5.0]])
+    growing = InTimeByEstimate(space_time(model, 1, 0))
+    snapshots = ps.solve_many(model, train)
+    apart = relative(in_time._compare(growing, snapshots), snapshots.solutions, None)
+    assert growing.drift == pytest.approx(np.max(apart))
+    assert growing.drift > 1e-4
+    growing.reduce_steps(snapshots, 1e-8)
+    basis = growing.finish(model.sample(60, rng=0), 1e-8)
+    growing.drift = 0.0
+    cache = SolveCache(model, Limits())
+    found = in_time._checked(growing, basis, snapshots, [1.0], model.sample(20, rng=1), cache, 0)
+    gaps = growing.model.values(np.array([growing.model.solve(mu) for mu in found.checks.mus]))
+    assert growing.drift == pytest.approx(np.max(relative(gaps, found.checks.solutions, None)))
+    mus = found.checks.mus
+    truth = np.array([exact(*mu).ravel() for mu in mus])
+    for reduced in (found.sealed, found.steering):
+        c = reduced.coefficients(mus)
+        errors = np.linalg.norm(truth - basis.lift(c), axis=1)
+        assert np.all(reduced.certify(mus, c).values >= errors)
+        assert np.all(reduced.estimate(mus, c).values >= growing.drift * np.linalg.norm(c, axis=1))
+    # the answers are certified by vectors that decided nothing
+    monkeypatch.setattr(in_time, "_basis", lambda *_: found)
+    monkeypatch.setattr(in_time, "best_map", lambda basis, *_: surrogate_without_map(basis.steering))
+    monkeypatch.setattr(in_time, "judged", lambda surrogate, *_: surrogate)
+    assert in_time.learn_in_time(model, 1e-3, cache).reduced is found.sealed
 
 
 def test_what_is_no_affine_system_is_refused():

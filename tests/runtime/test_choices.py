@@ -1,5 +1,7 @@
 """Parameters with nothing between their values: declared, drawn, named, and refused between."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -110,3 +112,15 @@ def test_a_choice_is_no_symbol():
         ps.parameters(n=ps.Choice(1, 2, 9))
     with pytest.raises(ps.ParasolError, match="'n' is a choice"):
         ps.AffineModel(lambda mu: np.diag([mu[0], 1.0]), np.ones(2), parameters={"n": ps.Choice(1, 2, 9)})
+
+
+def test_a_space_knows_its_choices():
+    space = parameter_space(BOX)
+    for extrapolate in (False, True):
+        with pytest.raises(ps.ParasolError, match=r"n=1\.6 is none of its choices"):
+            space.check([[2.0, 1.0, 1.6]], extrapolate=extrapolate)
+    count, material = space.scalars[2], space.scalars[1]
+    assert count.nearest(np.array([0.0, 1.4, 1.6, 2.9, 3.1, 9.0])).tolist() == [1, 1, 2, 2, 4, 4]
+    assert count.within(1.0, 2.0).choices == (1.0, 2.0)
+    with pytest.raises(ps.ParasolError, match="that have names"):
+        replace(material, high=3.0, choices=(0.0, 1.0, 2.0, 3.0))

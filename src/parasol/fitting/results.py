@@ -369,7 +369,7 @@ def _sorted(
             scalars[str(name)] = array.astype(float)
             continue
         if array.ndim > first and n_nodes is None:
-            if array.ndim > first + 1:
+            if array.ndim > first + 1 and times is None:
                 raise InputError(
                     f"the field {name!r} has shape {array.shape}: are axes 1 and 2 nodes and components, or times and "
                     "nodes? Give points= (nodes, dimension), or times=."
