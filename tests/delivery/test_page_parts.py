@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import parasol as ps
 from parasol.cli import app
+from parasol.delivery.page.contents import _vector
 from parasol.delivery.page.equations import equation_html
 from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
@@ -134,3 +135,10 @@ def test_the_command(line, tmp_path, monkeypatch):
         ran = CliRunner().invoke(app, ["explore", *words])
         assert ran.exit_code == 2
         assert message in ran.output
+
+
+def test_pictures_are_moved_as_far_as_the_largest_component_allows():
+    points = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 1.0]])
+    layout = Layout(names=("p", "u_x", "u_y"), points=points, n_interior=3, vectors=(("p", 1), ("u", 2)))
+    fields = np.array([9.0, 1e-3, -3e-2])[:, None] * np.ones((2, 1, 3, 3))
+    assert _vector(layout, fields) == {"name": "u", "first": 1, "factor": 5.0}

@@ -181,7 +181,7 @@ def test_of_modes_left_out_the_whole_counts():
     """A second mode of which a line tells a tenth is left out: what remains of it is all of it, not nine tenths."""
     rng = np.random.default_rng(0)
     x, noise = rng.uniform(-1, 1, (400, 1)), rng.standard_normal((400, 2))
-    coefficients = np.column_stack([20 * x[:, 0] + 4 * noise[:, 0], 0.5 * x[:, 0] + noise[:, 1]])
+    coefficients = np.column_stack([20 * x[:, 0] + 4 * noise[:, 0], 0.7 * x[:, 0] + noise[:, 1]])
     rows = choosing.Rows(x, coefficients, np.zeros(400), np.ones(400), np.arange(400) % 5)
     tried = choosing._tried(choosing.Candidate("linear", Linear(), 5), rows, True, 0)
     assert tried.n_modes == 1

@@ -136,7 +136,7 @@ def test_twice_the_error_at_fresh_parameters_is_allowed_for():
     gaps = [form.operator(mu).diagonal()[0] - 1 / (0.4 + mu[0]) for mu in mus]
     assert form.error == pytest.approx(2 * np.max(np.abs(gaps)) / abs(form.operators[1].diagonal()[0]), rel=1e-3)
     assert 1e-12 < form.error < 1e-5
-    fixed = affine_form(one(lambda mu: 2 * np.eye(3)))
+    fixed = affine_form(ps.AffineModel(lambda mu: 2 * np.eye(4), np.ones(4), parameters={"a": (0.0, 1.0)}))
     assert not fixed.exact  # nobody knows that it is
     assert fixed.doubt == 1 / 101
 
@@ -158,7 +158,9 @@ def test_functions_get_a_copy_one_shape_and_the_corners():
         return out
 
     mu = np.array([0.5])
-    assert one(careless).solve(mu).values == pytest.approx(1 / 1.5)
+    model = one(careless)
+    assert model.solve(mu).values == pytest.approx(1 / 1.5)
+    model.terms.operator_entries(mu)
     assert mu == [0.5]
     with pytest.raises(ps.ParasolError, match="for 3 unknowns"):
         one(lambda mu: np.eye(3 if mu[0] == 0.5 else 4)).solve([0.3])
