@@ -158,8 +158,16 @@ def test_what_the_steps_of_the_grid_miss_is_in_every_bound(monkeypatch):
     cache = SolveCache(model, Limits())
     found = in_time._checked(growing, basis, snapshots, [1.0], model.sample(20, rng=1), cache, 0)
     gaps = growing.model.values(np.array([growing.model.solve(mu) for mu in found.checks.mus]))
-    assert growing.drift == pytest.approx(np.max(relative(gaps, found.checks.solutions, None)))
-    mus = found.checks.mus
+    seen = np.max(relative(gaps, found.checks.solutions, None))
+    # steps are looked at at 200 random parameters besides, by reduced steps of two grids
+    assert growing.drift > seen
+    assert found.sealed.duals.doubt == pytest.approx(1 / 201)
+    corner = np.array([[4.0, 5.0]])
+    at_corner = relative(
+        growing.model.values(growing.model.solve(corner[0]))[None], exact(*corner[0]).ravel()[None], None
+    )
+    assert growing.steps.drifts(corner) == pytest.approx(at_corner, rel=0.2)
+    mus = np.vstack([found.checks.mus, corner])
     truth = np.array([exact(*mu).ravel() for mu in mus])
     for reduced in (found.sealed, found.steering):
         c = reduced.coefficients(mus)

@@ -38,6 +38,7 @@ _ENOUGH = 0.8  # of the tolerance, for the bound of the reduced model: the map a
 _TIGHTER, _TRIES = 0.4, 3
 _N_WATCHED, _N_LABELS = 250, 600
 _FEWEST, _MOST, _CHECKS = 3, 40, 3
+_N_STEPS = 200  # random parameters at which steps are compared with finer ones
 _TIMES = 20  # what all of it takes, in trajectories with their duals
 
 
@@ -158,6 +159,8 @@ def _checked(
     weights = repeated(growing.weights, len(growing.model.grid.stored))
     gap = relative(growing.model.values(truth), checks.solutions, weights)
     growing.drift = max(growing.drift, float(np.max(gap)))
+    random = np.random.default_rng([rng, 75])
+    growing.look_at_steps(sample(growing.model.model, _N_STEPS, design="random", rng=random))
     steering, sealed = (
         growing.duals.checked(reduced, checks.mus, truth) for reduced in (growing.reduced(basis), growing.sealed(basis))
     )

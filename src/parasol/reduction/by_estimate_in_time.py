@@ -18,7 +18,7 @@ from parasol.reduction.products import root_of_weights
 from parasol.reduction.reduced import candidates_for, modes_on_unknowns
 from parasol.reduction.residuals import ResidualBuilder
 from parasol.reduction.snapshots import Snapshots
-from parasol.reduction.space_time import Marching, SpaceTime, StoredRoot
+from parasol.reduction.space_time import Grid, Marching, SpaceTime, StoredRoot
 from parasol.reduction.stepping import Inverses, Matrices
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.products import Weights, repeated
@@ -43,12 +43,20 @@ class Steps:
         # lengths of coefficients in these columns are those of values at the nodes
         self.lengths = np.asarray(np.linalg.qr(root_of_weights(weights, len(values)).into(values), mode="r"))
 
-    def coefficients(self, mus: np.ndarray) -> np.ndarray:
-        """(n_samples, n_blocks, k), boundary data last, with the same stages as the full steps."""
-        return np.concatenate([self._of_few(mus[rows]) for rows in slices(len(mus), _BATCH)])
+    def coefficients(self, mus: np.ndarray, grid: Grid | None = None) -> np.ndarray:
+        """(n_samples, n_blocks, k), boundary data last, with the same stages as the full steps, or on another grid."""
+        grid = self.system.grid if grid is None else grid
+        return np.concatenate([self._of_few(mus[rows], grid) for rows in slices(len(mus), _BATCH)])
 
-    def _of_few(self, mus: np.ndarray) -> np.ndarray:
-        grid, small = self.system.grid, self.reduced.system.systems(mus)
+    def drifts(self, mus: np.ndarray) -> np.ndarray:
+        """How far the steps of the grid are from twice as many, relative, (n_samples,): by the reduced steps of both."""
+        grid = self.system.grid.finer()
+        fine = (self.coefficients(mus, grid)[:, grid.stored] @ self.lengths.T).reshape(len(mus), -1)
+        gap, size = np.linalg.norm(self.stored(self.coefficients(mus)) - fine, axis=1), np.linalg.norm(fine, axis=1)
+        return np.divide(gap, size, out=np.zeros(len(mus)), where=size > 0)
+
+    def _of_few(self, mus: np.ndarray, grid: Grid) -> np.ndarray:
+        small = self.reduced.system.systems(mus)
         times, hs = grid.times, grid.weights.diagonal() / STAGES[-1, -1]
         mass, stiffness = Matrices(small.damping), Matrices(small.stiffness)
         known: dict[float, Inverses] = {}
@@ -94,6 +102,7 @@ class InTimeByEstimate(ByEstimate):
         self.trajectories: list[np.ndarray] = []  # states without boundary data at the nodes, (n_blocks, n_values) each
         self.steps: Steps | None = None
         self.drift = 0.0  # how far steps of the grid and the model's own are apart, relative
+        self.doubt = 0.0  # the probability that they are further apart at a random parameter
 
     def add_trajectory(self, mu: np.ndarray) -> np.ndarray:
         """Solve in full at mu, with duals if inverses are not interpolated well yet; the values at nodes and stored times."""
@@ -130,6 +139,16 @@ class InTimeByEstimate(ByEstimate):
             except NoCertificate:  # the other one is dearer, and seldom better
                 found = reduce_trajectories(self.model.model, basis, train, projection=PROJECTIONS[1], **options)
         self.steps = Steps(self.model, found, self.constraints.lift, self.weights)
+
+    def look_at_steps(self, mus: np.ndarray) -> None:
+        """Compare steps with finer ones at parameters (n, n_parameters) drawn at random, by the reduced steps of both.
+
+        Twice the largest difference counts, for reduced steps are not the full ones. A new parameter is worse than all n of
+        these with a probability of 1 / (n + 1).
+        """
+        assert self.steps is not None
+        self.drift = max(self.drift, 2.0 * float(np.max(self.steps.drifts(mus))))
+        self.doubt = 1.0 / (len(mus) + 1)
 
     def step_errors(self, mus: np.ndarray) -> np.ndarray:
         """Estimates of the relative errors of the reduced steps by the steering vectors, (n_samples,)."""
@@ -212,6 +231,7 @@ class InTimeByEstimate(ByEstimate):
         return self._of_model(super().sealed(basis))
 
     def _of_model(self, reduced: ReducedModel) -> ReducedModel:
-        """Errors are against the model's own steps, from which those of the grid differ by `drift`."""
+        """Errors are against the model's own steps, from which those of the grid differ by `drift`, as far as was seen."""
         some = [replace(one, precision=max(one.precision, self.drift)) for one in reduced.residuals]
-        return replace(reduced, model=self.model.model, residuals=tuple(some))
+        duals = None if reduced.duals is None else replace(reduced.duals, doubt=reduced.duals.doubt + self.doubt)
+        return replace(reduced, model=self.model.model, residuals=tuple(some), duals=duals)

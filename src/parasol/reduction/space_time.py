@@ -48,7 +48,11 @@ class Grid:
         """`per_interval` steps between stored times, the first of all of them halved so many times."""
         ends = np.concatenate([[times[0]], *[np.linspace(a, b, per_interval + 1)[1:] for a, b in pairwise(times)]])
         first = ends[0] + (ends[1] - ends[0]) * 0.5 ** np.arange(halvings, 0, -1)
-        ends = np.concatenate([ends[:1], first, ends[1:]])
+        return cls.between(np.concatenate([ends[:1], first, ends[1:]]), times)
+
+    @classmethod
+    def between(cls, ends: np.ndarray, times: np.ndarray) -> Grid:
+        """The steps between `ends`, among which all stored `times` are."""
         n_steps, n_stages = len(ends) - 1, len(PLACES) - 1
         n = 1 + n_steps * n_stages
         in_time, weights = sparse.lil_array((n, n)), sparse.lil_array((n, n))
@@ -62,13 +66,19 @@ class Grid:
                 in_time[before + i, before + i], in_time[before + i, before] = 1.0, -1.0
                 weights[before + i, before : before + i + 1] = h * STAGES[i, : i + 1]
             when.extend(ends[k] + h * PLACES[1:])
-        stored = np.append(0, n_stages * (halvings + per_interval * np.arange(1, len(times))))
+        stored = n_stages * np.argmin(np.abs(ends[None, :] - np.asarray(times)[:, None]), axis=1)
         return cls(np.array(when), in_time.tocsr(), weights.tocsr(), stored)
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks."""
         return len(self.times)
+
+    def finer(self) -> Grid:
+        """Two steps for each."""
+        ends = self.times[:: len(PLACES) - 1]
+        both = np.sort(np.concatenate([ends, (ends[1:] + ends[:-1]) / 2]))
+        return Grid.between(both, self.times[self.stored])
 
 
 class BlockMatrix:
