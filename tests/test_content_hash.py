@@ -27,7 +27,7 @@ from parasol.fitting.polynomial import Polynomial
 from parasol.pde.parameters import FunctionParameter, Parameter
 from parasol.reduction.fingerprints import fingerprint
 from parasol.runtime.basis import Basis
-from parasol.runtime.random_fields import RandomField, SphereField
+from parasol.runtime.random_fields import GaussianField, RandomField, SphereField
 from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 
@@ -91,7 +91,7 @@ def examples():
             ps.space.Matern(3, 2.0),
             ps.space.Wendland(2, 2.0),
         ],
-        *[GaussianProcess(), Linear(), Polynomial()],
+        *[GaussianProcess(), Linear(), Polynomial(), GaussianField(0.3)],
         Basis(np.eye(4)[:, :2]),
     ]
     try:

@@ -52,6 +52,11 @@ _known: WeakKeyDictionary[FunctionTerms, tuple[FittedSum, FittedSum]] = WeakKeyD
 
 def fitted_sums(model: Model, terms: FunctionTerms) -> tuple[FittedSum, FittedSum]:
     """The entries of A(μ) and f(μ) as sums, fitted once for each model; `NoCertificate` where they cannot be."""
+    if model.parameters.functions:
+        raise NoCertificate(
+            f"operator(mu) depends on a function, {model.parameters.functions[0].name}: no sum of fixed matrices is fitted to "
+            "that. Use ps.learn, which takes full solves."
+        )
     if terms not in _known:
         rows = np.repeat(np.arange(model.n_unknowns), np.diff(terms.pattern.indptr))
         load = terms.functions.load

@@ -209,20 +209,18 @@ def plan(
     work = max(len(chosen.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
     if chosen.model.parameters.functions:
         work *= 8
-    linear = _linear(chosen.model)
-    method = (
-        "full solves where the estimated error is largest" if linear else "batches of full solves, a conformal bound"
-    )
-    if not linear:
-        return _planned(chosen, request, method, work)
-    request.stage("trying with few nodes")
-    with _gathered():
-        n = n_solves(_coarse(chosen.model), request.share(chosen), rng)
+    n = None
+    if _linear(chosen.model):
+        request.stage("trying with few nodes")
+        with _gathered(), suppress(NoCertificate):  # `learn` goes on with samples then
+            n = n_solves(_coarse(chosen.model), request.share(chosen), rng)
+    if n is None:
+        return _planned(chosen, request, "batches of full solves, a conformal bound", work)
     guess = int(0.8 * n), int(np.ceil(1.25 * n))
     # measured: duals, reduced models and the estimate of each solve's own error take about four times a solve; a map a second
     before = request.limits.spent
     whole = before + 0.7 * (5 * guess[0] * chosen.seconds), before + 1.5 * (5 * guess[1] * chosen.seconds + 2.0)
-    return Plan(chosen, tolerance, method, guess, whole, tried=True)
+    return Plan(chosen, tolerance, "full solves where the estimated error is largest", guess, whole, tried=True)
 
 
 def _planned(chosen: Discretised, request: Request, method: str, work: float) -> Plan:

@@ -10,6 +10,7 @@ import numpy as np
 
 from parasol.errors import Exhausted, NoCertificate, ParasolWarning, SolveFailed, TooFewSamples
 from parasol.fitting.calibration import following, quantity_weights, with_parts
+from parasol.fitting.directions import FewDirections
 from parasol.fitting.fit import Accuracy, accuracy, fit_labels
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.maps import Recipe
@@ -50,7 +51,7 @@ _MOST_ROUNDS, _SMALL_ROUNDS = 12, 6  # the small ones before maps of full solves
 _GIVEN_UP = 3  # times the usual number of first samples: a reduced model that cannot be trusted then is left alone
 _PATIENCE = 3  # rounds without progress after which a map that was asked for is taken as it is
 _LONGEST = 120  # characters of the reason of a failure
-_FEW_FUNCTIONS = 200  # samples, below which only a matrix can be fitted to functions
+_MOST_DIRECTIONS, _PER_DIRECTION = 40, 3  # of functions, each a length of a Gaussian process, and samples for each
 _TRUSTED = 0.3  # of the tolerance: a reduced model this good is what maps are fitted to
 _USABLE = 0.7  # of the tolerance: one this good may do so where many solves did not make it better
 _MOST, _NEARLY_ALL = 5 / 6, 0.98  # of a batch, and of the parameters at which two reduced models are compared
@@ -199,9 +200,12 @@ def _worst(trial: tuple[Surrogate, Accuracy]) -> float:
 def _direct(state: State, batch: Snapshots) -> list[tuple[Surrogate, Accuracy]]:
     """Maps fitted to the full solves, with their errors on the batch."""
     recipes = (state.recipe,) if state.chosen else (GaussianProcess(), ROUGH)
+    if state.model.parameters.functions and not state.chosen:
+        recipes = _of_functions(state)
     direct = [_fitted(state, state.train.mus, None, recipe, "full solves") for recipe in recipes]
     trials = [(one, _score(state, one, batch)) for one in direct]
     least = min(map(_worst, trials))
+    state.likeliest = recipes[[_worst(trial) for trial in trials].index(least)]
     if least > state.tolerance or state.chosen or state.model.parameters.functions:
         return trials
     if state.cache.limits.left > TRAINING:
@@ -212,12 +216,17 @@ def _direct(state: State, batch: Snapshots) -> list[tuple[Surrogate, Accuracy]]:
     return trials
 
 
+def _of_functions(state: State) -> tuple[str | Recipe, ...]:
+    """Maps of functions: a matrix, and others of the directions in which they differ most, as many as the samples allow."""
+    k = len(state.space.scalars)
+    n = min(_MOST_DIRECTIONS, len(state.train) // _PER_DIRECTION - 1) - k
+    return ("linear", *[FewDirections(recipe, k, n) for recipe in (GaussianProcess(), ROUGH) if n > 0])
+
+
 def _fitted(state: State, mus: np.ndarray, teacher: Teacher | None, recipe: str | Recipe, origin: str) -> Surrogate:
     progress = state.cache.stage(f"fitting {named(recipe)} to {len(mus)} labels")
     layout = state.model if isinstance(state.model, Model) else None  # others may have nodes of their own kind
     basis, coefficients = state.labels() if teacher is None else (teacher.basis, teacher.coefficients)
-    if state.model.parameters.functions and len(mus) < _FEW_FUNCTIONS and not state.chosen:
-        recipe = "linear"
     options = {"model": layout, "origin": origin, "rng": state.rng, "progress": progress}
     return replace(fit_labels(mus, coefficients, basis, state.space, recipe, **options), solver=state.model)
 
@@ -378,7 +387,9 @@ def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:
 
 def _likeliest(state: State) -> str | Recipe:
     """The map that was asked for, or of a smooth and a rough one that which errs less where a fifth of the solves is left out."""
-    if state.chosen or state.model.parameters.functions or len(state.train) < 2 * _FOLDS:
+    if state.model.parameters.functions and not state.chosen:
+        return state.likeliest or "linear"
+    if state.chosen or len(state.train) < 2 * _FOLDS:
         return state.recipe if state.chosen else "gaussian process"
     _, y = state.labels()
     x = features_of(state.space, state.train.mus, wide=True)(state.train.mus)

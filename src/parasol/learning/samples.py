@@ -55,6 +55,7 @@ class State:
     train: Snapshots
     history: list[Round | Step] = field(default_factory=list)
     best: Surrogate | None = None
+    likeliest: str | Recipe | None = None  # the map that erred least on the last batch, of those fitted to full solves
     tested: Snapshots | None = None  # what `best` was tested on, not used for it
     reduced: LabelSource | None = None  # made from the training set, where a reduced model is possible
     renewed: LabelSource | None = None  # the same with the last batch

@@ -15,13 +15,20 @@ from parasol.space.nodes import Nodes
 
 
 @dataclass(frozen=True, eq=False)
+class Points:
+    """Points of a model of which nobody knows whether they are on the boundary."""
+
+    points: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Inputs:
     """Where the parameters stand in a vector, which vectors are allowed, and how they are drawn at random."""
 
     space: ParameterSpace
     scalars: tuple[Parameter, ...]  # its symbols
     functions: tuple[FunctionParameter, ...]
-    nodes: Nodes
+    nodes: Nodes | Points | None  # where functions are given; None where there are none
 
     @cached_property
     def slices(self) -> dict[FunctionParameter, slice]:
@@ -44,13 +51,13 @@ class Inputs:
 
     def points(self, function: FunctionParameter) -> np.ndarray:
         """The nodes at which a function parameter is given."""
-        return self.nodes.boundary if function.on == "boundary" else self.nodes.points
+        return self.nodes.boundary if function.on == "boundary" else self.nodes.points  # type: ignore[union-attr]
 
     def places(self, function: FunctionParameter | None, nodes: np.ndarray) -> np.ndarray | None:
         """Where in a parameter vector the values of a function at these nodes stand."""
         if function is None:
             return None
-        first = self.nodes.n_interior if function.on == "boundary" else 0
+        first = self.nodes.n_interior if function.on == "boundary" else 0  # type: ignore[union-attr]
         return self.slices[function].start + nodes - first
 
     def check(self, mus, *, extrapolate: bool = False) -> np.ndarray:

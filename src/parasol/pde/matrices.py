@@ -15,9 +15,8 @@ from scipy import sparse
 from parasol.checks import check_choice, check_positive
 from parasol.errors import InputError
 from parasol.pde.equation import Time
-from parasol.pde.inputs import Inputs
 from parasol.pde.layout import FieldLayout
-from parasol.pde.matrix_functions import GivenFunctions
+from parasol.pde.matrix_functions import GivenFunctions, read_inputs
 from parasol.pde.matrix_terms import AffineState, Given, nodes_of, placing, read_mesh, read_places, read_times
 from parasol.pde.model import Model
 from parasol.pde.moments import Moments
@@ -36,6 +35,7 @@ class MatrixProblem:
 
     parameters: ParameterSpace
     symbols: tuple[Parameter, ...]
+    functions: tuple[FunctionParameter, ...]
     names: tuple[str, ...]
     name: str = ""
     equation: str = ""
@@ -66,8 +66,8 @@ class MatrixProblem:
 
     @property
     def parameter_symbols(self) -> tuple[tuple[Parameter, ...], tuple[FunctionParameter, ...]]:
-        """The numbers, and no functions."""
-        return self.symbols, ()
+        """The numbers, and the functions."""
+        return self.symbols, self.functions
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ class AffineModel(Model):
     Where A depends on μ in other ways, give functions: `operator(mu)` returns the matrix, `load(mu)` the vector (or one vector
     for all μ), and `parameters` are ranges by name in the order of mu, {"a": (0.1, 4.0), "k": (1, 10, "log")}. Full solves use
     the functions as they are; for reduced models a sum Σ θ_q(μ) A_q is fitted to samples, so that nothing is proven then.
+    `parameters` may also be a tuple, or a `ParameterSpace`, with functions on the domain: mu is then the numbers followed by the
+    values of each function at the `points`. No sum is fitted for these: they are learned from full solves.
 
     In time, M u' + A u = f with `mass`, or M u'' + C u' + A u = f with `damping` (or `order=2`): matrices, or mappings from
     θ to matrices. `times` are those to store, the first is that of the `initial` state: a vector, a mapping from θ to
@@ -147,8 +149,8 @@ class AffineModel(Model):
         solver: str = "superlu",
     ):
         moving = {"mass": mass, "damping": damping, "order": order, "initial": initial}
-        given = _read(operators, loads, parameters, product, quantities or {}, times=times, **moving)
         where, found = read_mesh(points, cells)
+        given = _read(operators, loads, (parameters, where), product, quantities or {}, times=times, **moving)
         names = _names(fields)
         places, equation = None, given.equation
         if isinstance(fields, Mapping):
@@ -160,15 +162,16 @@ class AffineModel(Model):
                 f"{given.n} unknowns are not {len(names)} value{'s' * (len(names) > 1)} at each of {len(where)} points. Say "
                 "with free= which are left, or with fields={name: places} where they stand."
             )
-        space, when = ParameterSpace(given.symbols), read_times(times, bool(given.in_time))
+        inputs, when = given.inputs, read_times(times, bool(given.in_time))
         given.check_thetas(when)
         for option, value in (("step", step), ("integrator", integrator)):
             if value is not None and when is None:
                 raise InputError(f"{option}= is for problems in time. Give mass= too, or leave it out.")
         own = (names[0],) if places is not None else names
         problem = MatrixProblem(
-            parameters=space,
-            symbols=given.symbols,
+            parameters=inputs.space,
+            symbols=inputs.scalars,
+            functions=inputs.functions,
             names=own,
             name=name,
             equation=equation,
@@ -185,7 +188,7 @@ class AffineModel(Model):
             "nodes": None if where is None or found is None else nodes_of(where, found),
             "scheme": None,
             "report": None,
-            "terms": given.terms(positions, Inputs(space, given.symbols, (), None), problem.time),  # type: ignore[arg-type]
+            "terms": given.terms(positions, inputs, problem.time),
             "solver": check_choice(solver, BACKENDS, "solver"),
             "step": None if step is None else check_positive(step, "step"),
             "integrator": None if integrator is None else check_choice(integrator, INTEGRATORS, "integrator"),
@@ -257,9 +260,17 @@ class AffineModel(Model):
 
 
 def _read(
-    operators: Any, loads: Any, parameters: Any, product: Any, quantities: Any, *, times: Any, **moving: Any
+    operators: Any,
+    loads: Any,
+    declared: tuple[Any, np.ndarray | None],
+    product: Any,
+    quantities: Any,
+    *,
+    times: Any,
+    **moving: Any,
 ) -> Given:
-    """Matrices with their θ, or functions of mu; `moving` is what is for problems in time."""
+    """Matrices with their θ, or functions of mu, `declared` by parameters and points; `moving` is what is for problems in time."""
+    parameters, where = declared
     if not callable(operators):
         if parameters is not None:
             raise InputError(
@@ -268,7 +279,7 @@ def _read(
         return Given.read(operators, loads, **moving, product=product, quantities=quantities)
     if times is not None or any(part is not None for part in moving.values()):
         raise InputError("operator(mu) is for steady problems. In time, give matrices with their theta.")
-    return GivenFunctions.of(operators, loads, parameters, product, quantities)
+    return GivenFunctions.of(operators, loads, read_inputs(parameters, where), product, quantities)
 
 
 def _names(fields: Any) -> tuple[str, ...]:

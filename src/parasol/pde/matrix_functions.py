@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,9 @@ from scipy import sparse
 
 from parasol.errors import InputError, ParasolError, SolveFailed
 from parasol.pde.equation import Time
-from parasol.pde.inputs import Inputs
+from parasol.pde.inputs import Inputs, Points
 from parasol.pde.matrix_terms import Given, as_matrix, as_vector, read_product, read_quantities
-from parasol.pde.parameters import Parameter, ParameterSpace, symbol_of
+from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace, symbol_of
 from parasol.pde.sparse_direct import Pattern, distances
 from parasol.pde.terms import Terms
 from parasol.runtime.parameters import parameter_space
@@ -33,6 +33,7 @@ class MatrixFunctions:
     operator: Callable[[np.ndarray], Any]
     load: Any  # a function of μ, or a vector that does not depend on it
     names: tuple[str, ...]  # of the parameters
+    n_scalars: int  # of them that are numbers, which stand first
     n: int  # unknowns of the user
     put: sparse.csr_array | None = None
 
@@ -67,7 +68,8 @@ class MatrixFunctions:
             raise SolveFailed(f"{name}(mu) raises {type(error).__name__} at {self._at(mu)}: {error}") from error
 
     def _at(self, mu: np.ndarray) -> str:
-        return ", ".join(f"{name}={value:.6g}" for name, value in zip(self.names, mu, strict=False))
+        numbers = [f"{name}={value:.6g}" for name, value in zip(self.names[: self.n_scalars], mu, strict=False)]
+        return ", ".join([*numbers, *[f"{name}=..." for name in self.names[self.n_scalars :]]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,26 +112,27 @@ class FunctionTerms(Terms):
 class GivenFunctions(Given):
     """Functions in place of matrices with their θ."""
 
-    parameters: tuple[Parameter, ...]
+    declared: Inputs
     functions: MatrixFunctions
 
     @classmethod
-    def of(cls, operator: Callable, load: Any, parameters: Any, product: Any, quantities: Any) -> GivenFunctions:
+    def of(cls, operator: Callable, load: Any, inputs: Inputs, product: Any, quantities: Any) -> GivenFunctions:
         """What a user gave, tried once in the middle of the box, or a clear error."""
-        symbols = _symbols(parameters)
-        middle = ParameterSpace(symbols).vector({})
+        middle = inputs.vector()
         try:
             n = as_matrix(operator(middle.copy()), "operator(mu)").shape[0]
-            given = MatrixFunctions(operator, load, tuple(p.name for p in symbols), n)
+            names = tuple(p.name for p in (*inputs.scalars, *inputs.functions))
+            given = MatrixFunctions(operator, load, names, inputs.n_scalars, n)
             if isinstance(load, Mapping):
                 raise InputError("loads with theta belong to operators with theta. Give load(mu), or one vector.")
             given.vector(middle)
         except ParasolError as error:
             raise InputError(str(error)) from error
         except Exception as error:  # somebody's code
-            raise InputError(f"operator(mu) raises {type(error).__name__} at mu={middle}: {error}") from error
+            at = f"mu={middle}" if not inputs.functions else f"mu with shape {middle.shape}"
+            raise InputError(f"operator(mu) raises {type(error).__name__} at {at}: {error}") from error
         weights = None if product is None else read_product(product, n)
-        return cls([], [], [], [], weights, read_quantities(quantities, n), symbols, given)
+        return cls([], [], [], [], weights, read_quantities(quantities, n), inputs, given)
 
     @property
     def n(self) -> int:
@@ -138,8 +141,13 @@ class GivenFunctions(Given):
 
     @property
     def symbols(self) -> tuple[Parameter, ...]:
-        """All parameters, in the order of mu."""
-        return self.parameters
+        """All parameters that are numbers, in the order of mu."""
+        return self.declared.scalars
+
+    @property
+    def inputs(self) -> Inputs:
+        """What a parameter vector holds."""
+        return self.declared
 
     @property
     def time(self) -> Time:
@@ -158,18 +166,15 @@ class GivenFunctions(Given):
     def on_all(self, put: sparse.csr_array) -> GivenFunctions:
         """The same for all values: those that were eliminated have rows that say that they are zero."""
         rest = super().on_all(put)
-        functions = MatrixFunctions(self.functions.operator, self.functions.load, self.functions.names, self.n, put)
-        return GivenFunctions([], [], [], [], rest.weights, rest.rows, self.parameters, functions)
+        return replace(self, weights=rest.weights, rows=rest.rows, functions=replace(self.functions, put=put))
 
     def terms(self, positions: np.ndarray | None, inputs: Inputs, time: Time | None) -> Terms:
         """The union of some matrices' patterns."""
-        space, n = inputs.space, self.n
-        tried = np.random.default_rng(0).random((_N_LOOKED, inputs.n_scalars))
-        corners = (
-            space.grid(*[2] * inputs.n_scalars) if inputs.n_scalars <= _MOST_CORNERS else np.empty((0, tried.shape[1]))
-        )
+        space, n, p = inputs.space, self.n, inputs.n_scalars
+        tried = inputs.sample(_N_LOOKED)
+        corners = space.grid(*[2] * p) if 0 < p <= _MOST_CORNERS else np.empty((0, p))
         union = sparse.csr_array(sparse.eye_array(n))
-        for mu in [space.vector({}), *corners, *space.from_unit(tried)]:
+        for mu in [*[np.append(few, tried[0, p:]) for few in (space.vector({}), *corners)], *tried]:
             found = self.functions.matrix(mu)
             found.data = np.ones(len(found.data))
             union = sparse.csr_array(union + found)
@@ -179,19 +184,25 @@ class GivenFunctions(Given):
         return FunctionTerms(inputs, pattern, (), none, (), empty, (), (), (), (), self.functions)
 
 
-def _symbols(given: Any) -> tuple[Parameter, ...]:
-    """Parameters from ranges by name, from `ps.parameters`, or from a space."""
+def read_inputs(given: Any, points: np.ndarray | None) -> Inputs:
+    """What mu holds, from ranges by name, from parameters, or from a space: numbers, then functions at the points."""
     if given is None:
         raise InputError(f"the parameters of operator(mu) are not known. Pass {_GIVE}, in the order of mu.")
     space = parameter_space(given)
-    if space.functions:
-        name = space.functions[0].name
-        raise InputError(
-            f"operator(mu) takes numbers, but {name} is a function. Give its values, or coefficients, as numbers."
-        )
-    if not space.scalars:
+    if not (space.scalars or space.functions):
         raise InputError(f"operator(mu) has no parameters, so there is nothing to vary. Pass {_GIVE}.")
-    return tuple(map(symbol_of, space.scalars))
+    for function in space.functions:
+        if function.on == "boundary":
+            raise InputError(
+                f"{function.name} is a function on the boundary, but which points are on it is not known. Declare it with "
+                'on="domain": its values at all points are then in mu.'
+            )
+        if points is None:
+            raise InputError(f"{function.name} is a function: mu holds its values at the points. Give points= too.")
+    scalars = tuple(map(symbol_of, space.scalars))
+    functions = tuple(FunctionParameter(f.name, f.distribution, on=f.on) for f in space.functions)
+    where = None if points is None else Points(points)
+    return Inputs(ParameterSpace(scalars, functions), scalars, functions, where if functions else None)
 
 
 def _keys(indices: np.ndarray, indptr: np.ndarray) -> np.ndarray:

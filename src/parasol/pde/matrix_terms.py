@@ -108,6 +108,11 @@ class Given:
         return tuple(sorted(found, key=lambda p: p.rank))
 
     @property
+    def inputs(self) -> Inputs:
+        """What a parameter vector holds."""
+        return Inputs(ParameterSpace(self.symbols), self.symbols, (), None)
+
+    @property
     def time(self) -> Time:
         """The symbol of time in the loads, or one of its own."""
         found = {s for theta, _ in self.vectors for s in theta.free_symbols if isinstance(s, Time)}

@@ -93,7 +93,7 @@ class FunctionParameter(sympy.Symbol):
         """Declare a function-valued parameter; `rank` is for copies only."""
         if not isinstance(distribution, RandomField):
             raise InputError(
-                f"the function parameter {name!r} needs a random field to be drawn from, got {distribution!r}. Use ps.SphereField(8)."
+                f"the function parameter {name!r} needs a random field to be drawn from, got {distribution!r}. Use ps.SphereField(8), or ps.GaussianField(0.3)."
             )
         ParameterFunction(name, distribution, on)  # which checks the rest
         self = sympy.Symbol.__xnew__(cls, name, real=True)

@@ -41,7 +41,7 @@ from parasol.runtime.parts import CalibratedParts
 from parasol.runtime.products import MatrixProduct
 from parasol.runtime.program import Program, StoredMap, program_of
 from parasol.runtime.quantities import Mixing, Quantities
-from parasol.runtime.random_fields import SphereField
+from parasol.runtime.random_fields import GaussianField, SphereField
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.residuals import WeightedResidual
 from parasol.runtime.rows import RowFunction
@@ -87,7 +87,7 @@ _KINDS: dict[str, type] = {
                 Jackknife,
                 CalibratedParts,
             ),
-            *(RowFunction, Formula, ParameterSpace, SphereField, Mixing, Defects, GivenJumps),
+            *(RowFunction, Formula, ParameterSpace, SphereField, GaussianField, Mixing, Defects, GivenJumps),
             *(StoredMap, Program, Log, Scale, Affine, Activation, Sum, Chebyshev, Radial),
         )
     },

@@ -474,7 +474,8 @@ def parameter_space(given: Any) -> ParameterSpace:
     if isinstance(given, Mapping):
         return ParameterSpace(tuple(range_of(name, ends) for name, ends in given.items()))
     if isinstance(given, tuple | list):
-        return ParameterSpace(tuple(given))
+        functions = [p for p in given if isinstance(getattr(p, "declared", p), ParameterFunction)]
+        return ParameterSpace(tuple(p for p in given if p not in functions), tuple(functions))
     raise InputError(
         f'parameters must be ranges by name, like {{"a": (0.1, 4.0), "k": (1, 10, "log")}}, got a {type(given).__name__}.'
     )

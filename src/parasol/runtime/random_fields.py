@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import check_shape
+from parasol.checks import check_positive, check_shape
 from parasol.errors import InputError
 
 _LARGEST = 128  # degree of spherical harmonics: 16641 of them
+_LEFT = 1e-6  # part of the variance that modes of a GaussianField may leave at a point
+_MOST_MODES = 2000
 
 
 class RandomField(ABC):
@@ -82,3 +84,43 @@ class SphereField(RandomField):
     def modes(self, points: np.ndarray) -> np.ndarray:  # noqa: D102
         l = np.repeat(np.arange(self.degree + 1), 2 * np.arange(self.degree + 1) + 1)  # noqa: E741
         return spherical_harmonics(points, self.degree) / (l * (l + 1) + 1.0)[:, None]
+
+
+@dataclass(frozen=True)
+class GaussianField(RandomField):
+    """A smooth field at points of any dimension, with covariance  deviation² exp(−|x − y|² / (2 length²)).
+
+    The modes are the columns of a Cholesky factor with pivots, cut off where a millionth of the variance is left. They depend
+    on all the points: the same seed draws other functions at other points.
+
+    >>> field = GaussianField(length=0.5, deviation=2.0)
+    >>> modes = field.modes(np.array([[0.0], [0.5]]))
+    >>> bool(np.allclose(modes.T @ modes, [[4.0, 4 * np.exp(-0.5)], [4 * np.exp(-0.5), 4.0]]))
+    True
+    """
+
+    length: float
+    deviation: float = 1.0
+
+    def __post_init__(self):
+        for name in ("length", "deviation"):
+            object.__setattr__(self, name, check_positive(getattr(self, name), f"{name} of GaussianField"))
+
+    def modes(self, points: np.ndarray) -> np.ndarray:  # noqa: D102
+        points = check_shape(points, (None, None), "points")
+        modes = np.empty((min(len(points), _MOST_MODES), len(points)))
+        left = np.ones(len(points))
+        for k in range(len(modes)):
+            pivot = int(np.argmax(left))
+            if left[pivot] <= _LEFT:
+                return self.deviation * modes[:k]
+            squares = np.sum(((points - points[pivot]) / self.length) ** 2, axis=1)
+            row = np.exp(-0.5 * squares) - modes[:k, pivot] @ modes[:k]
+            modes[k] = row / np.sqrt(left[pivot])
+            left = np.maximum(left - modes[k] ** 2, 0.0)
+        if np.max(left, initial=0.0) > _LEFT:
+            raise InputError(
+                f"a GaussianField of length {self.length:g} has more than {_MOST_MODES} modes at these {len(points)} points. "
+                "Take a larger length."
+            )
+        return self.deviation * modes
