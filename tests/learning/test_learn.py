@@ -807,6 +807,21 @@ def test_a_recipe_is_obeyed_for_functions_too_or_refused_before_the_first_solve(
     assert outcome.surrogate.facts["recipe"] == "GaussianProcess"
 
 
+def test_what_depends_on_functions_in_a_curved_way_is_learned():
+    """Δu = u³ with random boundary values: a matrix is no map of these, and their values at nodes depend on each other."""
+    x, y, z = ps.coordinates("x y z")
+    u, g = ps.unknown("u", x, y, z), ps.FunctionParameter("g", ps.SphereField(1))
+    problem = ps.Problem(ps.Ball((0, 0, 0), 1.0), ps.Eq(ps.laplacian(u), u**3), ps.Dirichlet(g))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=120), degree=2, stencil_size=30)
+    outcome = learn_sampled(model, 1e-2, SolveCache(model, Limits(solves=100)))
+    assert outcome.met
+    assert {row.map for row in outcome.history} == {"FewDirections"}
+    mus = model.sample(40, rng=3)
+    truth = np.array([model.solve(mu).values for mu in mus])
+    errors = np.linalg.norm(outcome.surrogate(mus).values - truth, axis=1) / np.linalg.norm(truth, axis=1)
+    assert np.mean(errors <= outcome.bound) >= 0.9
+
+
 def test_a_recipe_is_obeyed_when_there_is_no_time_for_a_round():
     with pytest.warns(ps.ParasolWarning, match="not met"):
         surrogate = learn(Wave(), 1e-9, solves=16, **quick)
