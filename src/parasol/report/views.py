@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import singledispatch
 from html import escape
+from importlib import import_module
 from typing import Any
 
 from parasol.fitting.results import Results
@@ -64,18 +65,17 @@ def _(budget: Budget) -> str:
 
 def notebook_progress() -> Callable[[str], Callable[[float], None]]:
     """Stages of long work on one line of a notebook, which each replaces."""
-    from IPython.display import HTML, display
-
-    shown: Any = display(HTML(""), display_id=True)
+    shell: Any = import_module("IPython.display")  # which is there, for this runs in it
+    shown = shell.display(shell.HTML(""), display_id=True)
     last = [0.0]
 
     def stage(text: str) -> Callable[[float], None]:
-        shown.update(HTML(f"<code>{escape(text)}</code>"))
+        shown.update(shell.HTML(f"<code>{escape(text)}</code>"))
 
         def share(done: float) -> None:
             if time.monotonic() - last[0] > 0.2:
                 last[0] = time.monotonic()
-                shown.update(HTML(f"<code>{escape(text)} {100 * done:.0f} %</code>"))
+                shown.update(shell.HTML(f"<code>{escape(text)} {100 * done:.0f} %</code>"))
 
         return share
 
