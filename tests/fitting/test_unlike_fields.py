@@ -123,6 +123,7 @@ def test_wrong_fields():
         ps.accuracy(flat, ps.reduction.as_snapshots(mus, plate(mus).reshape(60, -1)[:, ::2]), fields=np.arange(40))
 
 
+@pytest.mark.slow
 def test_unknowns_of_a_system_are_learned_each_in_its_own_unit():
     """−p″ = 1e-6 sin(5 a x), −q″ + q³ = a + b: the first is small, and of another shape."""
     (x,) = ps.coordinates("x")

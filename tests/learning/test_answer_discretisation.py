@@ -125,6 +125,7 @@ def block_by_triangles(mu, points):
     return basis.probes(np.clip(points, 1e-12, 1 - 1e-12).T) @ values
 
 
+@pytest.mark.slow
 def test_a_singular_corner_by_elements():
     """a r^(2/3) sin(2φ/3) + b (x² − y²) on the L-shape: the first is solved worse, the second exactly."""
     a, b = ps.parameters(a=(0.0, 1.0), b=(0.5, 2.0))

@@ -46,6 +46,7 @@ def test_a_surrogate_of_elements_is_certified_saved_and_checked(tmp_path):
     assert np.max(ps.check(loaded, problem=problem, n=5).errors) < 1e-3
 
 
+@pytest.mark.slow
 def test_singular_corners_are_learned_by_elements():
     (h,) = ps.parameters(h=(0.5, 3.0))
     ell = ps.Box((-1, -1), (1, 1)) - ps.Box((0, -1), (1, 0))

@@ -611,6 +611,7 @@ def block(hole):
     return {"domain": domain, "boundary": ps.Dirichlet(ps.coordinates("x y")[0]), "order": ("a",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

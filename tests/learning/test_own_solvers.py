@@ -56,6 +56,7 @@ def test_an_object_whose_parameters_are_a_dict_learns_the_same(tmp_path):
         learn(Wave(0.1), 1e-3, store=tmp_path, **quick)
 
 
+@pytest.mark.slow
 def test_a_function_keeps_its_solves_and_is_checked_after_loading(tmp_path):
     options = {"parameters": RANGES, "store": tmp_path / "runs", **quick}
     first, second = (learn(wave, 1e-3, **options).facts["learn"] for _ in range(2))
@@ -134,6 +135,7 @@ def test_the_budget_is_spent_exactly_and_all_but_the_calibration_is_learned_from
     assert len(surrogate.map.centres) == n - kept  # none was only a test
 
 
+@pytest.mark.slow
 def test_more_solves_err_less():
     mus = np.random.default_rng(5).uniform(0.1, 1.0, (200, 4))
     truth = np.array([_four(mu) for mu in mus])

@@ -55,6 +55,7 @@ def test_a_reduced_model_ends_when_the_time_is_up(problem):
             ask(train.mus)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3])
 def test_without_time_for_reduced_models_there_is_a_surrogate_with_a_bound(monkeypatch, n):
     clock = Clock(n)

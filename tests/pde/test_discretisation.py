@@ -124,6 +124,7 @@ def test_between_the_nodes_no_equation_is_held_against_the_row_of_an_interface()
     assert np.all(np.isin(np.flatnonzero(regions[: nodes.n_interior] == 1), rows))  # and of the others all are sampled
 
 
+@pytest.mark.slow
 def test_shares_of_the_error_say_where_it_comes_from():
     """The corner spoils the solution everywhere: the error far from it is as large as near it, but comes from there."""
     problem = corner(natural=True)

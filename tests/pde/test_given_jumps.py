@@ -80,7 +80,9 @@ def layers(mu, at, s=0.4):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize(("method", "sizes"), [("stencils", (400, 1600)), ("elements", (60, 240))])
+@pytest.mark.parametrize(
+    ("method", "sizes"), [pytest.param("stencils", (400, 1600), marks=pytest.mark.slow), ("elements", (60, 240))]
+)
 def test_in_the_plane_the_order_is_that_of_smooth_problems(name, method, sizes):
     problem = CASES[name]()
     places = ps.scatter(problem.domain, n_nodes=300, rng=5).interior

@@ -116,6 +116,7 @@ def block():
     return ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
 
 
+@pytest.mark.slow
 def test_the_thermal_block_is_affine_with_one_term_per_material():
     problem = block()
     assert problem.domain.region_names == ("a", "b", "c", "d")

@@ -95,6 +95,7 @@ IN_SPACE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", IN_SPACE)
 def test_edges_in_space_are_seen_and_said(case):
     domain, given, words = IN_SPACE[case]

@@ -261,6 +261,7 @@ def test_function_parameter_in_the_load():
     assert np.all((answers.bounds.values >= error) & (answers.bounds.values < 1.2 * error))
 
 
+@pytest.mark.slow
 def test_coefficient_that_mixes_space_and_parameter_is_interpolated():
     x, y = ps.coordinates("x y")
     u = ps.unknown("u", x, y)

@@ -123,6 +123,7 @@ def test_a_surrogate_says_what_its_estimates_are_made_of(surrogate, path):
     assert "about" in surrogate(MUS[0])._repr_html_()
 
 
+@pytest.mark.slow
 def test_the_budget_compares_it_with_errors(surrogate, tmp_path):
     found = check(surrogate, n=5)
     assert found.holds

@@ -76,13 +76,22 @@ def serve(
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     name, port = listener.getsockname()[:2]
     running = Server(f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}", server, thread)
-    if announce is not None:
-        announce(running.address)
     if background:
+        if announce is not None:
+            announce(running.address)
         thread.start()
         return running
     from threadpoolctl import threadpool_limits
 
+    begin = server.startup
+
+    async def startup(sockets=None) -> None:
+        """Announced when signals are listened to already: an interrupt that follows at once is not lost."""
+        await begin(sockets=sockets)
+        if announce is not None:
+            announce(running.address)
+
+    server.startup = startup  # type: ignore[method-assign]
     with listener, threadpool_limits(1):  # requests run side by side: more threads of BLAS would only compete
         server.run(sockets=[listener])
     return running
