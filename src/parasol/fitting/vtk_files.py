@@ -25,8 +25,8 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
         import pyvista
     except ImportError:
         raise NotInstalled('VTK files are read with pyvista: pip install "parasol-pde[vtk]".') from None
-    names_only = is_names(parameters)
-    mus = None if parameters is None or names_only else table_of(parameters)
+    declared: list[str] = list(parameters) if is_names(parameters) else []
+    mus = None if parameters is None or declared else table_of(parameters)
     if isinstance(mus, dict):
         paths, mus = _matched(paths, mus)
     fields: dict[str, list[np.ndarray]] = {}
@@ -54,13 +54,13 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
             rows.append(np.array(mesh.point_data[name], dtype=float))
         inside.append({n: v for n, v in dict(mesh.field_data).items() if np.size(v) == 1})
         inside[-1] = {n: float(np.ravel(v)[0]) for n, v in inside[-1].items() if np.asarray(v).dtype.kind in "fiub"}
-    if names_only:
-        absent = [(n, path) for path, own in zip(paths, inside, strict=True) for n in parameters if n not in own]
-        if absent:
+    if declared:
+        silent = [(n, path) for path, own in zip(paths, inside, strict=True) for n in declared if n not in own]
+        if silent:
             raise InputError(
-                f"{str(absent[0][1])!r} does not say its parameter {absent[0][0]!r}. Give parameters=, a table with a row for each file."
+                f"{str(silent[0][1])!r} does not say its parameter {silent[0][0]!r}. Give parameters=, a table with a row for each file."
             )
-        mus = {n: [own[n] for own in inside] for n in parameters}
+        mus = {n: [own[n] for own in inside] for n in declared}
     if mus is None:
         shared = [n for n in inside[0] if all(n in other for other in inside)]
         mus = {n: [own[n] for own in inside] for n in shared if len({own[n] for own in inside}) > 1}
@@ -76,23 +76,24 @@ def _matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict
     """The files in the order of the rows of the table, by a column of their names or numbers where there is one."""
     column = next((name for name in _FILES if name in table), None)
     numbered = None if column is not None else next((name for name in table if name.lower() in _NUMBERS), None)
-    if column is None and numbered is None:
+    key = column or numbered
+    if key is None:
         n_rows = len(next(iter(table.values())))
         if n_rows != len(paths):
             raise InputError(f"there are {len(paths)} files and {n_rows} rows of parameters. Give a row for each file.")
         return paths, table
     known: dict[str, list[Path]] = {}
     for path in paths:
-        for key in [_number(path)] if column is None else _names(path):
-            known.setdefault(key, []).append(path)
-    rows = np.asarray(table[column or numbered]).tolist()
+        for name in [_number(path)] if column is None else _names(path):
+            known.setdefault(name, []).append(path)
+    rows = np.asarray(table[key]).tolist()
     wanted = [f"{row:g}" if isinstance(row, float) else Path(str(row)).as_posix() for row in rows]
     wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
     wrong = [name for name in wanted if len(known.get(name, ())) != 1]
     if wrong:
         which = "several" if wrong[0] in known else "none"
         raise FileError(
-            f"the column {column or numbered!r} of the table of parameters names {wrong[0]!r}, which is {which} of the {len(paths)} "
+            f"the column {key!r} of the table of parameters names {wrong[0]!r}, which is {which} of the {len(paths)} "
             "files. Name each in a column file."
         )
     if len(set(wanted)) < len(wanted):
