@@ -148,7 +148,7 @@ def test_files_that_do_not_belong_together(cases):
         ("runs.csv", "a,b\n", "has no rows"),
         ("runs.csv", "a,a\n1,2\n", "two columns 'a'"),
         ("runs.csv", "a,b\n1,2\n3\n", "row 2 .* has 1 cells"),
-        ("runs.csv", "a,b\n1,steel\n", "'b' is <U5, not real numbers"),
+        ("runs.csv", "a,b\n1,steel\n", "'b' is text, not real numbers"),
         ("runs.csv", "b,c\n1,2\n", "has no 'a'"),
         ("runs.docx", "a,b\n1,2\n", "cannot be read as results"),
         ("other.csv", "a,b\n1,2\n", "there are no results at"),

@@ -356,7 +356,9 @@ def _sorted(
     for name, values in given.items():
         array = _array(values, f"the field {name!r}")
         if array.dtype.kind not in "fiub":
-            raise InputError(f"the field {name!r} is {array.dtype}, not real numbers.")
+            raise InputError(
+                f"the field {name!r} is {'complex' if array.dtype.kind == 'c' else 'text'}, not real numbers."
+            )
         if not array.ndim or len(array) != n:
             raise InputError(
                 f"the field {name!r} has shape {array.shape} for {n} runs: the first axis is that of the runs."
