@@ -159,3 +159,12 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path, name, text, mes
     with pytest.raises(ps.ParasolError, match=message) as caught:
         ps.read_results(tmp_path / name, ["a"])
     assert "\n" not in str(caught.value)
+
+
+def test_names_of_the_columns_of_mus(tmp_path):
+    np.savez(tmp_path / "runs.npz", mus=np.column_stack([A, -A]), solutions=field(A))
+    results = ps.read_results(tmp_path / "runs.npz", ["a", "b"])
+    assert results.parameters == ("a", "b")
+    assert np.array_equal(results.mus[:, 1], -A)
+    with pytest.raises(ps.ParasolError, match=r"mus in .* has shape \(12, 2\), parameters names a\."):
+        ps.read_results(tmp_path / "runs.npz", ["a"])  # the names were passed over without a word

@@ -9,6 +9,7 @@ import numpy as np
 
 from parasol.checks import check_finite
 from parasol.errors import FileError, InputError
+from parasol.fitting.tables import read_table as read_columns
 from parasol.runtime.surrogate import Surrogate
 
 INPUT_SUFFIXES = (".csv", ".npy")
@@ -71,16 +72,14 @@ def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:
     first = [word.strip() for word in lines[0].split(",")]
     if all(_is_number(word) for word in first):
         return np.loadtxt(lines, delimiter=",", ndmin=2)
-    twice = [name for name in names if first.count(name) > 1]
-    if twice:
-        raise FileError(f"{str(path)!r} has two columns {twice[0]!r}. Name each column once.")
     missing = [name for name in names if name not in first]
     if missing or len(names) != width:
         wanted = f"it has no column {missing[0]!r}" if missing else f"give {width} columns without names"
         raise FileError(f"{str(path)!r} begins with the names {', '.join(first)}: {wanted}.")
     if len(lines) < 2:
         raise FileError(f"{str(path)!r} has names but no rows. Give one row of numbers for each.")
-    return np.loadtxt(lines[1:], delimiter=",", ndmin=2, usecols=[first.index(name) for name in names])
+    columns = read_columns(path)
+    return np.column_stack([columns[name].astype(float) for name in names])
 
 
 def _is_number(word: str) -> bool:

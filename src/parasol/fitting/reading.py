@@ -114,18 +114,17 @@ def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
 def _of_arrays(arrays: dict[str, np.ndarray], parameters: Any, wanted: Sequence[str] | None, path: Path) -> Read:
     about: dict[str, Any] = {name: arrays.pop(name) for name in _ABOUT if name in arrays and arrays[name].ndim}
     mus = arrays.pop("mus", None)
-    if is_names(parameters):
-        absent = [name for name in parameters if name not in arrays]
-        if mus is not None and absent:
-            mus = (
-                dict(zip(parameters, np.atleast_2d(mus.T), strict=False))
-                if mus.ndim == 2 and mus.shape[1] == len(parameters)
-                else mus
+    if is_names(parameters) and mus is not None:
+        if np.shape(mus)[1:] != (len(parameters),):
+            raise InputError(
+                f"mus in {str(path)!r} has shape {np.shape(mus)}, parameters names {', '.join(parameters)}."
             )
-        elif absent:
+        mus = dict(zip(parameters, mus.T, strict=True))
+    elif is_names(parameters):
+        absent = [name for name in parameters if name not in arrays]
+        if absent:
             raise InputError(f"{str(path)!r} has no {absent[0]!r}. It has: {', '.join(arrays)}.")
-        else:
-            mus = {name: arrays.pop(name) for name in parameters}
+        mus = {name: arrays.pop(name) for name in parameters}
     elif parameters is not None:
         mus = table_of(parameters)
     if mus is None:

@@ -313,7 +313,7 @@ class SpaceTime:
         else:
             vectors = np.nan_to_num(np.array([model.initial(mu)[0] for mu in mus]))
             states = [model.problem.initial_states[name][0] for name in model.problem.names]
-            if not any(set(scalars) & sympy.sympify(state).free_symbols for state in states):
+            if not any(set(scalars) & state.free_symbols for state in states):
                 vectors, thetas = vectors[:1], [sympy.Integer(1)]
             else:
                 found = interpolate(vectors, tolerance=_FINE)
