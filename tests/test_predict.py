@@ -347,3 +347,10 @@ def test_export(model, here):
     assert run("export", model, "--to", "model.onnx", "--dtype", "float32", "--quiet").stdout == ""
     assert (here / "model.onnx").stat().st_size < whole
     assert "the suffix '.pt' is unknown" in refused("export", model, "--to", "model.pt")
+
+
+def test_columns_of_a_table_come_in_the_order_asked_for(tmp_path):
+    from parasol.delivery.inputs import read_table
+
+    (tmp_path / "mus.csv").write_text("a,note,k\n1,x,2\n3,y,4\n")
+    assert read_table(tmp_path / "mus.csv", ("k", "a"), 2).tolist() == [[2.0, 1.0], [4.0, 3.0]]

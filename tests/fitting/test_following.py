@@ -73,3 +73,17 @@ def test_where_errors_do_not_follow_there_is_one_number():
         surrogate = ps.fit_snapshots(mus, noisy)
     assert surrogate.difficulty is None
     assert np.ptp(surrogate(mus[:20]).bound) == 0
+
+
+def test_learning_compares_the_bound_for_all_parameters_and_groups_count_once(monkeypatch):
+    """Three rows for each parameter drawn: the calibration counts the drawn ones, and `learn` reports a relative error."""
+    monkeypatch.setattr("parasol.fitting.choosing.find_spec", lambda name: None)
+    mus = np.repeat(drawn(120, 5), 3, axis=0)
+    mus[:, 0] += np.tile([0.0, 1e-3, 2e-3], 120)  # beside each other
+    group = np.repeat(np.arange(120), 3)
+    results = ps.Results({"a": mus[:, 0], "b": mus[:, 1]}, field(mus), groups=group)
+    with pytest.warns(ps.ParasolWarning, match="tolerance"):
+        surrogate = ps.learn(data=results, tolerance=1e-2, parameters={"a": (1, 3.01), "b": (0, 1)})
+    assert surrogate.difficulty is not None
+    assert surrogate.conformal.n_calibration == 24  # groups, not rows
+    assert surrogate.facts["learn"]["bound"] == surrogate.facts["calibrated_bound"] != surrogate.conformal.quantile
