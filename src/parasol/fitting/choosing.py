@@ -21,7 +21,9 @@ from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.training import NetworkRecipe
 from parasol.runtime.basis import Basis
+from parasol.runtime.features import Features
 from parasol.runtime.parameters import ParameterSpace
+from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
 
 _FOLDS = 5
@@ -31,7 +33,7 @@ _MOST_CENTRES = 4000  # samples above which kernels of all of them take minutes
 _FEWEST_FOR_NETWORKS = 80  # samples below which a network was never the best
 _FEW_INPUTS = 12  # up to which a box holds most samples of a cloud, and components of the inputs gain nothing
 _HOPE = 100.0  # times that training may lower the error of a network (measured: 15 to 140)
-_BETTER = 0.9  # of the error that a dearer map must come below
+BETTER = 0.9  # of the error that a dearer map must come below
 _AT_FLOOR = 1.2  # times the error of the projection: no map can do much better
 _ROUNDING = 1e-12
 _WELL_BELOW = 0.1  # of the tolerance of the basis
@@ -91,11 +93,15 @@ class Tried:
     n_modes: int
     error: float  # mean relative error of these rows, with what the basis leaves of them
 
-    def beats(self, other: Tried, share: float = _BETTER) -> bool:
+    def beats(self, other: Tried, share: float = BETTER) -> bool:
         """Whether it errs clearly less on the rows both were tried on, in the modes one of them predicts: others are noise."""
         rows, n = self.left_out & other.left_out, max(self.n_modes, other.n_modes)
         mine, yours = (float(np.mean(np.sqrt(t.squares[rows, :n].sum(axis=1)))) for t in (self, other))
         return mine < share * yours
+
+    def at_floor(self, rows: Rows) -> bool:
+        """Whether it errs as the projection does."""
+        return self.error <= _AT_FLOOR * max(rows.floor, _ROUNDING)
 
     @property
     def at_noise(self) -> bool:
@@ -127,42 +133,92 @@ def fit_rows(
     from where on coefficients are not predicted better than by zero, for noise or for want of samples. The choice is in
     `facts["choice"]`, the errors to be expected, by those of rows left out, in `difficulty`.
     """
-    coefficients = basis.project(solutions)
-    labels = Labels(mus, coefficients)
     if recipe != "best":
+        labels = Labels(mus, basis.project(solutions))
         return surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress)
-    x = features_for(parameters, labels)(mus)
-    sizes = basis.norm(solutions)
-    sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)
-    rest = basis.projection_errors(solutions) * basis.norm(solutions)
-    rows = Rows(x, coefficients, rest, sizes, _parts(group, len(x), rng))
     heard = (lambda _: None) if progress is None else progress
-    best, scores, skipped = _choose(rows, tolerance, rng, lambda done: heard(0.5 * done))
+    samples = (mus, solutions, group)
+    chosen = choose(basis, parameters, *samples, tolerance=tolerance, rng=rng, progress=lambda done: heard(0.5 * done))
+    surrogate = chosen.fit(parameters, mus, rng=rng, progress=lambda done: heard(0.5 + 0.5 * done))
+    return replace(surrogate, difficulty=chosen.difficulty)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The map that errs least on rows left out, what it saw, and what was tried besides."""
+
+    basis: Basis
+    rows: Rows
+    features: Features
+    best: Tried
+    facts: dict[str, Any]
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Relative errors (n,) of the rows, those that were left out with the map; what the basis leaves included."""
+        return np.sqrt(self.best.squares.sum(axis=1) + (self.rows.rest / self.rows.sizes) ** 2)
+
+    @property
+    def difficulty(self) -> StoredMap | None:
+        """The map from features to errors, where those of the rows left out follow them."""
+        seen = self.best.left_out
+        return difficulty_of(self.rows.x[seen], self.errors[seen], self.rows.part[seen])
+
+    def fit(self, parameters: ParameterSpace, mus: np.ndarray, *, rng: int, progress: Callable | None) -> Surrogate:
+        """The map fitted to all rows, with the modes that it predicts."""
+        n = self.best.n_modes
+        if n < self.basis.n_modes:
+            warnings.warn(
+                f"the tolerance needs {self.basis.n_modes} modes, of which these samples predict {n}: the rest is noise, or "
+                f"more than so few samples tell, and is left out. Errors of about {self.best.error:.1e} remain.",
+                ParasolWarning,
+                stacklevel=4,
+            )
+        basis, labels = self.basis.truncated(n), Labels(mus, self.rows.coefficients[:, :n])
+        recipe = self.best.candidate.recipe
+        options = {"features": self.features}
+        surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, progress, **options)
+        return replace(surrogate, facts={**surrogate.facts, "choice": self.facts})
+
+
+def choose(
+    basis: Basis,
+    parameters: ParameterSpace,
+    mus: np.ndarray,
+    solutions: np.ndarray,
+    group: np.ndarray | None = None,
+    *,
+    tolerance: float | None = None,
+    rng: int = 0,
+    progress: Callable[[float], Any] | None = None,
+) -> Choice:
+    """The choice that `fit_rows` makes with "best"."""
+    coefficients = basis.project(solutions)
+    features = features_for(parameters, Labels(mus, coefficients))
+    sizes = basis.norm(solutions)
+    rest = basis.projection_errors(solutions) * sizes
+    sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)
+    rows = Rows(features(mus), coefficients, rest, sizes, _parts(group, len(mus), rng))
+    best, scores, skipped = _choose(rows, tolerance, rng, (lambda _: None) if progress is None else progress)
     facts = {"map": best.candidate.name, "errors": scores, "not_tried": skipped, "floor": rows.floor}
     if best.n_modes < basis.n_modes:
         facts["modes_to_tolerance"] = basis.n_modes
-        warnings.warn(
-            f"the tolerance needs {basis.n_modes} modes, of which these samples predict {best.n_modes}: the rest is noise, or "
-            f"more than so few samples tell, and is left out. Errors of about {best.error:.1e} remain.",
-            ParasolWarning,
-            stacklevel=3,
-        )
-        basis, labels = basis.truncated(best.n_modes), Labels(mus, coefficients[:, : best.n_modes])
-    recipe = best.candidate.recipe
-    surrogate = surrogate_of(recipe, basis, parameters, labels, None, "data", rng, lambda done: heard(0.5 + 0.5 * done))
-    seen = best.left_out
-    errors = np.sqrt(best.squares[seen].sum(axis=1) + (rows.rest[seen] / rows.sizes[seen]) ** 2)
-    expected = difficulty_of(x[seen], errors, rows.part[seen])
-    return replace(surrogate, facts={**surrogate.facts, "choice": facts}, difficulty=expected)
+    return Choice(basis, rows, features, best, facts)
 
 
-def choice_words(choice: dict[str, Any]) -> str:
-    """The choice of a map as a sentence of the report."""
+def choice_words(choice: dict[str, Any], names: tuple[str, ...] = ()) -> str:
+    """The choice of a map as a sentence of the report; of several fields with a map each, by their `names`."""
+    if "fields" in choice:
+        said = [f"{name} {_scores(part)}" for name, part in zip(names, choice["fields"], strict=False)]
+        return f"each field has a basis and a map of its own, chosen by errors on samples left out: {'; '.join(said)}."
+    return f"the map was chosen by its errors on samples left out: {_scores(choice)}."
+
+
+def _scores(choice: dict[str, Any]) -> str:
     errors = dict(choice["errors"])
     parts = [f"{choice['map']} ({errors.pop(choice['map']):.1e})"]
     parts += [f"{name} ({error:.1e})" for name, error in errors.items()]
-    parts += [f"{name} (not tried: {reason})" for name, reason in choice["not_tried"].items()]
-    return f"the map was chosen by its errors on samples left out: {', '.join(parts)}."
+    return ", ".join(parts + [f"{name} (not tried: {reason})" for name, reason in choice["not_tried"].items()])
 
 
 def _choose(rows: Rows, tolerance: float | None, rng: int, heard) -> tuple[Tried, dict[str, float], dict[str, str]]:
@@ -189,7 +245,7 @@ def _choose(rows: Rows, tolerance: float | None, rng: int, heard) -> tuple[Tried
 
 def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, tolerance: float | None, rng: int) -> str | None:
     """Why a map need not be tried; None where it is worth it."""
-    if best is not None and best.error <= _AT_FLOOR * max(rows.floor, _ROUNDING):
+    if best is not None and best.at_floor(rows):
         return "errors are those of the projection already"
     dear = candidate.recipe is _NETWORK or candidate.recipe is _PROCESS
     if dear and best is not None and tolerance is not None and best.error <= _WELL_BELOW * tolerance:
@@ -202,7 +258,7 @@ def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, tolerance: f
         return "JAX is not installed: pip install 'parasol-pde[train]'"
     if best is not None:
         untrained = _tried(Candidate("untrained", _Untrained(), 1), rows, False, rng)
-        if best.beats(untrained, _BETTER / _HOPE):
+        if best.beats(untrained, BETTER / _HOPE):
             return "before training it errs more than a hundred times as much"
     return None
 

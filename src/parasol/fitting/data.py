@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning
+from parasol.fitting.by_field import fit_fields
 from parasol.fitting.calibration import following, with_parts
 from parasol.fitting.choosing import fit_rows
 from parasol.fitting.fit import accuracy, space_of
@@ -101,7 +102,11 @@ def fit_snapshots(
         tolerance = 1e-4
     basis = pod(solutions[~aside], tolerance=tolerance, n_modes=n_modes, weights=weights)
     seen = (mus[~aside], solutions[~aside], None if group is None else group[~aside])
-    surrogate = fit_rows(recipe, basis, parameters, *seen, tolerance=tolerance, rng=rng, progress=progress)
+    options: dict[str, Any] = {"tolerance": tolerance, "rng": rng, "progress": progress}
+    if recipe == "best" and fields is not None and tolerance is not None and fields.max() > 0:
+        surrogate = fit_fields(basis, fields, parameters, *seen, **options)
+    else:
+        surrogate = fit_rows(recipe, basis, parameters, *seen, **options)
     basis, difficulty = surrogate.basis, surrogate.difficulty
     surrogate = replace(surrogate, layout=(layout := about.get("layout", Layout())), difficulty=None)
     rows = None
@@ -114,8 +119,8 @@ def fit_snapshots(
     drawn = drawn_at_random(mus, parameters, group)
     if not aside.any():
         space = space_of if ranges is None else (lambda _: parameters)
-        options = {"level": level, "drawn": drawn, "tolerance": tolerance, "n_modes": n_modes, "rng": rng}
-        return with_jackknife(surrogate, Samples(mus, solutions, group, fields, space), recipe, **options)
+        allowed = {"level": level, "drawn": drawn, "tolerance": tolerance, "n_modes": n_modes, "rng": rng}
+        return with_jackknife(surrogate, Samples(mus, solutions, group, fields, space), recipe, **allowed)
     held_out = as_snapshots(mus[aside], solutions[aside])
     surrogate = replace(surrogate, difficulty=difficulty)
     return _calibrated(surrogate, held_out, group[aside], fields, rows, level=level, drawn=drawn)

@@ -144,7 +144,16 @@ def fit_labels(
 
 
 def surrogate_of(
-    recipe, basis, parameters, labels: Labels, unseen: Labels | None, origin: str, rng, progress
+    recipe,
+    basis,
+    parameters,
+    labels: Labels,
+    unseen: Labels | None,
+    origin: str,
+    rng,
+    progress,
+    *,
+    features: Features | None = None,
 ) -> Surrogate:
     """Fit a recipe to labels of that origin, those `unseen` decide when training has gone far enough."""
     recipe = recipe_named(recipe)
@@ -155,7 +164,7 @@ def surrogate_of(
             ParasolWarning,
             stacklevel=3,
         )
-    features = features_for(parameters, labels)
+    features = features_for(parameters, labels) if features is None else features
     start = time.perf_counter()
     with threadpool_limits(1):  # several BLAS threads gain little here, and lose tenfold when the machine is busy
         fitted = _fitted(recipe, features, labels, unseen, rng, progress)

@@ -328,7 +328,7 @@ def _from_data(data: Data, request: Request, recipe: Recipe | None) -> Outcome:
     limit = "" if met else "level" if bound <= request.tolerance or conformal is None else "map"
     evidence = Evidence(level=level)
     choice = surrogate.facts.get("choice")
-    notes = () if choice is None else (choice_words(choice),)
+    notes = () if choice is None else (choice_words(choice, surrogate.layout.fields),)
     return Outcome(surrogate, met, bound, limit, (Step(len(results), error=bound),), evidence, notes=notes)
 
 
