@@ -203,6 +203,9 @@ def test_numpy_code_on_traced_arrays_writes_where_it_would():
         other[0] += 1.0
         other *= 2.0
         array[1, 0] = other[2, 0]
+        chosen = array[np.array([0, 2])]  # a copy
+        chosen *= 3.0
+        other[:2] += chosen
         array += other
     assert np.allclose(x.value, plain, rtol=1e-14)
     assert np.array_equal(given, np.arange(6.0).reshape(3, 2))

@@ -21,7 +21,8 @@ from parasol.fitting.polynomial import lower_set
 from parasol.fitting.training import TrainedNetwork
 from parasol.runtime import Activation, Affine, Chebyshev, Program, ProgramMap, Scale, Sum, container
 from parasol.runtime.description import description
-from parasol.runtime.operations import OPERATIONS
+from parasol.runtime.operations import OPERATIONS, Log
+from parasol.runtime.program import StoredMap
 from parasol_lab.theorem.construction.construct import ConstructedNetwork
 
 NUMBERS = (Path(page.__file__).parent / "numbers.js").read_text()
@@ -56,12 +57,12 @@ class BentRecipe:
 # ---- all maps --------------------------------------------------------------------------------------------------------
 def some_network(activation, *, thin=False, dtype=float):
     rng = np.random.default_rng(1)
-    w = [rng.standard_normal(shape) / np.sqrt(shape[1]) for shape in ((9, 2), (7, 9), (4, 7))]
+    w = [rng.standard_normal(shape) / np.sqrt(shape[1]) for shape in ((9, 3), (7, 9), (4, 7))]
     b = [rng.standard_normal(n) for n in (9, 7, 4)]
     if thin:
         w[1] = sparse.csr_array(w[1] * (w[1] > 0))
-    skip = None if thin else rng.standard_normal((4, 2))
-    return Network(tuple(w), tuple(b), activation, skip, b[0][:2], 1 + w[0][0] ** 2, b[2], 1 + b[2] ** 2).astype(dtype)
+    skip = None if thin else rng.standard_normal((4, 3))
+    return Network(tuple(w), tuple(b), activation, skip, b[0][:3], 1 + w[0][0] ** 2, b[2], 1 + b[2] ** 2).astype(dtype)
 
 
 RECIPES = {
@@ -69,33 +70,52 @@ RECIPES = {
     "polynomial": ps.fitting.Polynomial(),
     "constant": ps.fitting.Polynomial(0),
     **{
-        f"process {k}": ps.fitting.GaussianProcess(k, nugget=1e-4, trend_degree=1)
+        f"process {k}": ps.fitting.GaussianProcess(k, nugget=1e-2, trend_degree=1)
         for k in ("gaussian", "matern52", "matern32")
     },
-    "process imq": ps.fitting.GaussianProcess("inverse multiquadric", nugget=1e-4, trend_degree=0),
-    "kernel ridge": ps.fitting.KernelRidge(ridge=1e-4),
+    "process imq": ps.fitting.GaussianProcess("inverse multiquadric", nugget=1e-2, trend_degree=0),
+    "kernel ridge": ps.fitting.KernelRidge(ridge=1e-2),
     "hidden layer": HiddenLayer(8),
     "a new kind": BentRecipe(),
 }
+
+
+def map_for_each_field():
+    """As `fit_fields` joins maps: one with a logarithm of its own, each in its place among the coefficients."""
+    rng = np.random.default_rng(2)
+    logarithm = (Scale(np.ones(3), offset=np.array([0.0, 2.0, 0.0])), Log(np.array([1])), Scale(np.ones(3), np.ones(3)))
+    place = [np.zeros((4, 2)), np.zeros((4, 2))]
+    place[0][[0, 3], [0, 1]] = place[1][[2, 1], [0, 1]] = 1.0
+    first = (*logarithm, Affine(rng.standard_normal((2, 3))), Activation("tanh"), Affine(place[0]))
+    second = (Chebyshev(lower_set(np.ones(3), 1000, 2)[0]), Affine(place[1] @ rng.standard_normal((2, 10))))
+    return StoredMap(Program((Sum((first, second)),)))
+
+
 MADE = {
+    "a map for each field": map_for_each_field(),
     **{a: FittedLinear(some_network(a), 0.0, 0.0) for a in ("relu", "tanh", "silu", "gelu")},
     "trained in float32": TrainedNetwork(some_network("tanh", dtype="float32"), (), 0.0, "cpu", 0, 0.1),
     "constructed": ConstructedNetwork(some_network("relu", thin=True), 0.1, 1.0, "", 1, 1.0, 0.0),
 }
 
 
+def drawn(n, seed, share=1.0):
+    """Parameters in the middle `share` of the box, the first on a logarithmic scale."""
+    low, high = np.array([[np.log(0.1), 2.0, -1.0], [np.log(10.0), 3.0, 1.0]])
+    mus = (low + high) / 2 + share * (high - low) * np.random.default_rng(seed).uniform(-0.5, 0.5, (n, 3))
+    return np.column_stack([np.exp(mus[:, 0]), mus[:, 1:]])
+
+
 @pytest.fixture(scope="module")
 def data():
-    """Fields of two parameters, one of them on a logarithmic scale."""
-    rng = np.random.default_rng(0)
-    mus = np.column_stack([np.exp(rng.uniform(np.log(0.1), np.log(10.0), 90)), rng.uniform(2.0, 3.0, 90)])
-    x = np.linspace(0, 1, 25)
-    return mus, np.array([np.cos(x * b) * np.log1p(a) + x**2 * b for a, b in mus])
+    """Fields of three parameters: with two, a mistake in products of more of them would not show."""
+    mus, x = drawn(90, 0), np.linspace(0, 1, 25)
+    return mus, np.array([np.cos(x * b) * np.log1p(a) + x**2 * b + c * b * np.sin(2 * x) * a**0.3 for a, b, c in mus])
 
 
 @pytest.fixture(scope="module", params=[*RECIPES, *MADE])
 def surrogate(request, data):
-    ranges = {"a": (0.1, 10.0, "log"), "b": (2.0, 3.0)}
+    ranges = {"a": (0.1, 10.0, "log"), "b": (2.0, 3.0), "c": (-1.0, 1.0)}
     name, options = request.param, {"ranges": ranges, "n_modes": 4, "level": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.ParasolWarning)  # few modes, and samples that do not reach the corners
@@ -106,8 +126,7 @@ def surrogate(request, data):
 
 @pytest.fixture(scope="module")
 def mus():
-    rng = np.random.default_rng(7)
-    return np.column_stack([np.exp(rng.uniform(np.log(0.2), np.log(9.0), 20)), rng.uniform(2.1, 2.9, 20)])
+    return drawn(20, 7, 0.9)
 
 
 def gap(found, wanted):
@@ -132,12 +151,12 @@ def test_derivatives_are_those_of_a_complex_step(surrogate, mus):
     program = Program(tuple(op.astype(np.float64) for op in surrogate.operations))
 
     def slopes(j):
-        x = mus + 1e-30j * np.eye(2)[j]
+        x = mus + 1e-30j * np.eye(3)[j]
         for op in program.operations:
             x = op(x)
         return x.imag / 1e-30
 
-    wanted = np.stack([slopes(0), slopes(1)], axis=-1)
+    wanted = np.stack([slopes(j) for j in range(3)], axis=-1)
     for found in (program.jacobian(mus), surrogate.jacobian(mus)):
         assert np.abs(found - wanted).max() <= 1e-12 * np.abs(wanted).max()
     assert np.allclose(surrogate.jacobian(mus[3]), wanted[3], rtol=1e-11, atol=1e-11 * np.abs(wanted).max())

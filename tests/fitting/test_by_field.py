@@ -51,7 +51,9 @@ def test_each_answers_as_if_it_were_alone(fitted):
 
 def test_logarithms_are_those_of_each_field(fitted):
     joined, own = fitted
-    assert own[1].features.logs[2] and not own[0].features.logs.any() and not joined.features.logs.any()
+    assert own[1].features.logs[2]
+    assert not own[0].features.logs.any()
+    assert not joined.features.logs.any()
     assert joined.facts["logarithms"] == ["e"]
 
 
@@ -91,11 +93,13 @@ def test_learn_says_it_of_each_field_by_its_name():
     results = ps.Results(table, {"u": smooth[:, :40], "v": other}, points=X[:40, None])
     surrogate = ps.learn(data=results, tolerance=1e-3, parameters=BOX)
     note = next(note for note in surrogate.facts["learn"]["notes"] if "each field has a basis" in note)
-    assert ": u gaussian process" in note and "; v " in note
+    assert ": u gaussian process" in note
+    assert "; v " in note
 
 
 def test_one_basis_where_fields_have_the_same_coefficients():
     mus = drawn(40)
     values = np.hstack([np.outer(np.exp(mus[:, 0] * mus[:, 1]), shape(np.pi * X)) for shape in (np.sin, np.cos)])
     surrogate = fit_snapshots(mus, values, tolerance=1e-3, ranges=BOX, fields=np.repeat([0, 1], 60))
-    assert surrogate.basis.n_modes == 1 and "fields" not in surrogate.facts["choice"]
+    assert surrogate.basis.n_modes == 1
+    assert "fields" not in surrogate.facts["choice"]

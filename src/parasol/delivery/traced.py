@@ -89,8 +89,8 @@ def required(name: str) -> Any:
 class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of another library that NumPy's functions take, give, and write into.
 
-    Writing replaces the array behind it: what was computed from the old one keeps it. A part that was taken by an index
-    writes into what it was taken from, as NumPy's views do.
+    Writing replaces the array behind it: what was computed from the old one keeps it. A part that was taken by numbers and slices
+    writes into what it was taken from, as NumPy's views do; one that was taken by an array of places is a copy.
     """
 
     def __init__(self, value: Any, library: Library, source: tuple[Traced, Any] | None = None):
@@ -148,7 +148,9 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         return self
 
     def __getitem__(self, key: Any) -> Traced:
-        return Traced(self.value[key], self.library, (self, key))
+        keys = key if isinstance(key, tuple) else (key,)
+        copied = any(isinstance(k, np.ndarray | list | Traced) for k in keys)  # as NumPy does: no view
+        return Traced(self.value[key], self.library, None if copied else (self, key))
 
     def __setitem__(self, key: Any, given: Any) -> None:
         self._assign(self.library.put(self.value, key, self._raw(given)))
