@@ -183,7 +183,16 @@ class DeepONet:
         net = run.scaling.network(layers, None, self.activation, self.dtype, outputs=False)
         scale = run.scaling.output_scale[:, None]
         shift = (run.scaling.output_shift + run.scaling.output_scale * bias).astype(self.dtype)
-        fitted = (net, (scale * values).astype(self.dtype), shift, trunk, run.history, run.seconds, run.device, run.best_epoch)
+        fitted = (
+            net,
+            (scale * values).astype(self.dtype),
+            shift,
+            trunk,
+            run.history,
+            run.seconds,
+            run.device,
+            run.best_epoch,
+        )
         error = _error(TrainedOperator(*fitted, 0.0).predict, run.aside)
         return TrainedOperator(*fitted, error)
 

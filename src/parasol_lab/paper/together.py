@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,16 @@ class Reading:
 OURS = Reading("box", "one scale", "He")
 
 
+def readings_from(base: Reading, *, logs: bool) -> list[Reading]:
+    """Readings that differ from a base in one thing, and the one with all scalings; `logs`: parameters have such a scale."""
+    changes: list[dict[str, str]] = [{"initial": "He"}, {"inputs": "box"}]
+    if logs:
+        changes.append({"inputs": "log"})
+    changes += [{"outputs": outputs} for outputs in ("raw", "one scale", "z-score") if outputs != base.outputs]
+    changes.append({"loss": "relative squares"})
+    return [*(replace(base, **change) for change in changes), OURS]
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """Weights after training: those of the smallest validation error, and the last ones."""
@@ -132,7 +142,9 @@ def train(
     else:
         rows = np.arange(len(y))
     scalings = [r.reading.scaling(x, y) for r, x in zip(recipes, xs, strict=True)]
-    first = [r.initial(np.random.default_rng(s), xs[0].shape[1], y.shape[1]) for r, s in zip(recipes, seeds, strict=True)]
+    first = [
+        r.initial(np.random.default_rng(s), xs[0].shape[1], y.shape[1]) for r, s in zip(recipes, seeds, strict=True)
+    ]
     with descent.computing(recipe.dtype, recipe.device) as device:
         jax = descent.require_jax()
         if not scalings[0].varies:  # constant outputs: nothing to train
@@ -218,7 +230,10 @@ class _Loop:
                 best = better(kept["best"], moved[0][0], jnp.asarray(improved))
                 history.append((done, np.sqrt(np.asarray(moved[2], dtype=float)), errors))
                 epoch = np.where(improved, done, kept["epoch"])
-                carry, kept = moved, {"best": best, "errors": np.fmin(errors, kept["errors"]), "epoch": epoch, "done": done}
+                carry, kept = (
+                    moved,
+                    {"best": best, "errors": np.fmin(errors, kept["errors"]), "epoch": epoch, "done": done},
+                )
                 if progress is not None:
                     progress(done / stage.epochs)
         except KeyboardInterrupt:
@@ -231,7 +246,9 @@ class _Loop:
         out = []
         for i in range(len(first)):
             told = tuple({"epoch": done, "training": float(a[i]), "validation": float(b[i])} for done, a, b in history)
-            out.append((*(jax.tree.map(lambda a, i=i: a[i], tree) for tree in (best, last)), told, int(kept["epoch"][i])))
+            out.append(
+                (*(jax.tree.map(lambda a, i=i: a[i], tree) for tree in (best, last)), told, int(kept["epoch"][i]))
+            )
         return out
 
     def _data(self, xs, y, rows):
