@@ -27,7 +27,7 @@ def field_recipes(model: Model, *, epochs: int, batch_size: int, paper: bool) ->
     """
     in_time = model.problem.time is not None
     out: dict[str, Any] = {
-        "DNN without POD": DirectNetwork(stage=_stage(epochs // 4 if in_time else epochs, batch_size)),
+        "DNN without POD": DirectNetwork(stage=_stage(epochs // 8 if in_time else epochs, batch_size)),
     }
     if not in_time:
         out["DeepONet"] = DeepONet(_places(model), stage=_stage(epochs, batch_size))

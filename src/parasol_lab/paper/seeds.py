@@ -80,6 +80,7 @@ class Samples:
             coefficients, size, floor = self._projected
             gap = np.linalg.norm(predict(self.truth.mus) - coefficients, axis=1) / size
             error = np.sqrt(gap**2 + floor**2)  # modes are orthonormal
+            return {"error": float(np.mean(error)), "max_error": float(np.max(error)), "map_error": float(np.mean(gap))}
         return {"error": float(np.mean(error)), "max_error": float(np.max(error))}
 
     @property
@@ -161,6 +162,7 @@ def train_seeds(
                 "best_epoch": best.best_epoch,
             }
             facts |= {"at_once": len(some), **({"last_error": judged["last"]["error"]} if "last" in judged else {})}
+            facts |= {"training": name, "reading": str(jobs[i][0]), "seed": jobs[i][1], "epochs": recipe.stage.epochs}
             first = best if i == 0 else first
             _keep(run, keys[i], facts, best if i == 0 else None)
     kept = [_kept(run, key, i == 0, n_weights) for i, key in enumerate(keys)]
@@ -168,7 +170,7 @@ def train_seeds(
     n = len(seeds)
     groups = [over_seeds(facts[i : i + n]) for i in range(0, len(facts), n)]
     rows = [
-        {"solver": name, "reading": str(reading), **group}
+        {"solver": name, **group, "reading": str(reading)}
         for reading, group in zip((base, *others), groups, strict=True)
     ]
     shown = first if first is not None else kept[0][1]  # type: ignore[index]

@@ -14,7 +14,7 @@ from parasol.reduction import Snapshots, TimeReducedModel, fingerprint, space_ba
 from parasol.report import Facts
 from parasol_lab.paper.baselines import field_network
 from parasol_lab.paper.growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
-from parasol_lab.paper.run import RICH, Outcome, Run, measure, measure_full, measure_surrogate
+from parasol_lab.paper.run import PARTS, RICH, Outcome, Run, measure, measure_full, measure_surrogate
 from parasol_lab.paper.seeds import Samples, fit_seeds, seeded_fields, seeded_surrogate, train_seeds
 from parasol_lab.paper.together import Reading
 
@@ -26,11 +26,10 @@ _N_CALIBRATION = 19  # the fewest that a bound at this level takes
 
 def run_sine_gordon(run: Run) -> Outcome:
     """All of it: solvers, error budget, hypotheses, errors by number of trajectories."""
-    model = discretize_with(load_problem(run.problem), _settings(run, "default" if run.ours else "paper"))
-    mus = sample(model, sum(run.sizes[1:]), design="random", rng=run.rng(20))
-    truth = run.part(model, mus, "test", _prefix(run))
+    model, data = solve_all(run)
+    truth = data["test"]
     solvers = {"RBF-FD": measure_full(model, truth, most=2 if run.quick else 4)}
-    found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, mus, truth, solvers)
+    found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, data, solvers)
     key = (fingerprint(model), truth.mus, run.quick)
     facts = {
         "discretisation": run.memory.facts(("discretisation", *key), lambda: _discretisation(run, model, truth)),
@@ -45,8 +44,16 @@ def _settings(run: Run, preset: str) -> Settings:
     return replace(settings, n_nodes=15**2, step=0.1) if run.quick else settings
 
 
-def _prefix(run: Run) -> str:
-    return "" if run.ours else "paper-"
+def solve_all(run: Run) -> tuple[Model, dict[str, Snapshots]]:
+    """The model and its full solves by name: for the basis, training, validation and test."""
+    model = discretize_with(load_problem(run.problem), _settings(run, "default" if run.ours else "paper"))
+    prefix = "" if run.ours else "paper-"
+    mus = sample(model, sum(run.sizes[1:]), design="random", rng=run.rng(20))
+    data = {name: run.part(model, mus, name, prefix) for name in (("test",) if run.few else PARTS)}
+    if not run.few:
+        drawn = sample(model, run.sizes[0], design="random", rng=run.rng(21))
+        data["snapshots"] = run.solve(model, drawn, f"{prefix}snapshots")
+    return model, data
 
 
 def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
@@ -78,11 +85,9 @@ def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) ->
     return Outcome(model, basis, surrogate, solvers, n_solves, truth, predictors, facts, spectra)
 
 
-def _paper_data(run: Run, model: Model, mus: np.ndarray, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
+def _paper_data(run: Run, model: Model, data: dict[str, Snapshots], solvers: dict[str, Facts]) -> Outcome:
     """As many trajectories as the paper: 100 for the basis, 896 for the map; its stencils and recipe, or ours."""
-    drawn = sample(model, run.sizes[0], design="random", rng=run.rng(21))
-    basis_set = run.solve(model, drawn, f"{_prefix(run)}snapshots")
-    train, validation = (run.part(model, mus, name, _prefix(run)) for name in ("train", "validation"))
+    basis_set, train, validation, truth = (data[name] for name in ("snapshots", *PARTS))
     n_fields = len(train) + len(validation)
     n_solves = len(basis_set) + n_fields
     run.progress("bases")

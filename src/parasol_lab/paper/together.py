@@ -5,7 +5,6 @@ On a GPU a small network leaves the device idle, and thirty of them cost little 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -283,8 +282,6 @@ def _save(path: Path, carry, kept: dict, history: list) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays, errors=kept["errors"], epoch=kept["epoch"], done=kept["done"], history=told)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _load(path: Path, carry, kept: dict) -> tuple[Any, dict, list]:
