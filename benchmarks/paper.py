@@ -28,9 +28,11 @@ for preset in ("paper", "best"):
     store = Path({store!r})
     solve_all(Run("sine-gordon", preset, store, store, lambda text: print(text, flush=True), quick={quick}))
 """
-# networks for the GPU one after the other; beside them what computes on the CPU for most of its time
-FIRST = (("helmholtz", "paper"), ("schrodinger", "paper"), ("sine-gordon", "paper"), ("sine-gordon", "best"))
-BESIDE = (("sine-gordon", "solve"), ("helmholtz", "best"), ("schrodinger", "best"))
+# two lanes side by side: while one computes on the CPU, the other has the GPU
+LANES = (
+    (("helmholtz", "paper"), ("schrodinger", "paper"), ("helmholtz", "best"), ("schrodinger", "best")),
+    (("sine-gordon", "solve"), ("sine-gordon", "paper"), ("sine-gordon", "best")),
+)
 
 
 def main() -> None:
@@ -47,8 +49,8 @@ def main() -> None:
         time.monotonic() + given.seconds - 30,
     )  # half-done trainings take a while to write
     store.mkdir(parents=True, exist_ok=True)
-    lanes = [Lane(list(FIRST), store, given.quick), Lane(list(BESIDE), store, given.quick)]
-    while time.monotonic() < end and any([lane.go_on(lanes) for lane in lanes]):
+    lanes = [Lane(runs, store, given.quick) for runs in LANES]
+    while time.monotonic() < end and any([lane.go_on() for lane in lanes]):
         time.sleep(1)
     running = [lane for lane in lanes if lane.process is not None and lane.process.poll() is None]
     for lane in running:
@@ -61,12 +63,12 @@ def main() -> None:
 class Lane:
     """Runs that follow each other; those that were finished in an earlier call are left out."""
 
-    def __init__(self, runs: list[tuple[str, str]], store: Path, quick: bool):
+    def __init__(self, runs: tuple[tuple[str, str], ...], store: Path, quick: bool):
         self.store, self.quick, self.now = store, quick, ("", "")
         self.process: Any = None
         self.runs = [run for run in runs if not self._marker(run).exists()]
 
-    def go_on(self, lanes: list[Lane]) -> bool:
+    def go_on(self) -> bool:
         """Start the next run where one has ended; whether there is anything left."""
         if self.process is not None:
             if self.process.poll() is None:
@@ -77,9 +79,6 @@ class Lane:
             self.process = None
         if not self.runs:
             return False
-        solving = any(lane.now == ("sine-gordon", "solve") and lane.process is not None for lane in lanes)
-        if self.runs[0][0] == "sine-gordon" and solving:
-            return True  # its full solves are on their way
         self.now = self.runs.pop(0)
         print(f"{' '.join(self.now)}: begins", flush=True)
         environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -120,6 +120,8 @@ class DeepONet:
     All samples share the nodes, so the trunk is evaluated once per step. `points` are the nodes' coordinates
     (n_values, dim), with the time as one more where the fields are trajectories.
     """
+
+    rounded: ClassVar[bool] = True  # the trunk at all nodes in every step is too much for a GPU's full precision
 
     points: np.ndarray
     n_terms: int = 128

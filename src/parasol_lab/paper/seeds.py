@@ -25,7 +25,7 @@ from parasol_lab.paper.together import Reading
 
 _AT_ONCE = 2 * 10**8  # weights trained at once on a GPU
 _BIG = 10**8  # weights of a network of which few seeds are trained
-_BIG_SEEDS = 3
+_FEW_SEEDS = 3  # of those, and of readings beside the simplest one
 
 
 def over_seeds(measured: Sequence[Facts]) -> Facts:
@@ -130,8 +130,8 @@ def train_seeds(
         samples.train.n_values if samples.basis is None else samples.basis.n_modes,
     )
     n_weights = sum(a * b for a, b in pairwise(counts))
-    seeds = range(run.seed, run.seed + (min(run.seeds, _BIG_SEEDS) if n_weights > _BIG else run.seeds))
-    jobs = [(reading, seed) for reading in (base, *others) for seed in seeds]
+    seeds = range(run.seed, run.seed + (min(run.seeds, _FEW_SEEDS) if n_weights > _BIG else run.seeds))
+    jobs = [(base, seed) for seed in seeds] + [(reading, seed) for reading in others for seed in seeds[:_FEW_SEEDS]]
     y, unseen = samples.outputs(samples.train), samples.outputs(samples.validation)
     common = digest(y, unseen, samples.train.mus, samples.validation.mus, samples.truth.mus)
     keys = [digest(common, make(reading), seed) for reading, seed in jobs]
@@ -167,14 +167,12 @@ def train_seeds(
             _keep(run, keys[i], facts, best if i == 0 else None)
     kept = [_kept(run, key, i == 0, n_weights) for i, key in enumerate(keys)]
     facts: list[Facts] = [{**found[0], "fitted_earlier": i not in missing} for i, found in enumerate(kept) if found]
-    n = len(seeds)
-    groups = [over_seeds(facts[i : i + n]) for i in range(0, len(facts), n)]
-    rows = [
-        {"solver": name, **group, "reading": str(reading)}
-        for reading, group in zip((base, *others), groups, strict=True)
-    ]
+    rows = []
+    for reading in (base, *others):
+        own = [found for (used, _), found in zip(jobs, facts, strict=True) if used == reading]
+        rows.append({"solver": name, **over_seeds(own), "reading": str(reading)})
     shown = first if first is not None else kept[0][1]  # type: ignore[index]
-    return Training(shown, samples.features(base), groups[0], rows if others else [])
+    return Training(shown, samples.features(base), over_seeds(facts[: len(seeds)]), rows if others else [])
 
 
 def seeded_surrogate(training: Training, samples: Samples, n_solves: int, *, gpu: bool) -> tuple[Surrogate, Facts]:

@@ -128,7 +128,7 @@ def train(
     """Train recipes that differ in their `reading` only, each with its inputs (n, p) and seed, on the same outputs (n, d).
 
     A recipe has `reading`, `stage`, `dtype`, `device`, `initial(generator, n_inputs, n_outputs)` and
-    `forward(descent, weights, inputs)`. Ctrl-C leaves what was done in the file `state`, from which the next call goes on.
+    `forward(descent, weights, inputs)`; `rounded` lets a GPU round the factors of its products (TF32). Ctrl-C leaves what was done in the file `state`, from which the next call goes on.
     """
     from parasol.fitting import descent
 
@@ -151,7 +151,8 @@ def train(
             found = [(nothing, nothing, (), 0)] * len(recipes)
         else:
             n_weights = sum(a.size for a in jax.tree.leaves(first[0]))
-            with jax.default_matmul_precision("highest" if n_weights < _LARGE else "default"):
+            rounded = n_weights >= _LARGE or getattr(recipe, "rounded", False)
+            with jax.default_matmul_precision("default" if rounded else "highest"):
                 loop = _Loop(recipe, scalings, y, rows, validation[1], [r.reading.loss for r in recipes])
                 found = loop.run(first, xs, validation[0], seeds, progress, state)
     seconds = (time.perf_counter() - start) / len(recipes)

@@ -157,8 +157,8 @@ def readings_table(run: Run, results: Facts) -> Table:
             rows.append((name, row["reading"], with_scatter(row), last, "–" if theirs is None else f"{theirs:.3g}"))
     seeds = tried[0]["n_seeds"]
     caption = (
-        f"Mean and standard deviation over {seeds} seeds (first weights and order of the batches), with the weights of the "
-        "smallest validation error, and with the last ones. The first reading of each network is the simplest one, used "
+        f"Mean and standard deviation over {seeds} seeds of the first reading and {min(seeds, 3)} of the others (first weights "
+        "and order of the batches), with the weights of the smallest validation error, and with the last ones. The first reading of each network is the simplest one, used "
         "everywhere else in this report; the one nearest to the paper's number is set off."
     )
     return Table(("network", "reading", "error", "last weights", "paper"), tuple(rows), caption, tuple(emphasis))
@@ -277,7 +277,7 @@ def settings_rows(run: Run, results: Facts) -> list[tuple[str, str, str]]:
         ("its loss", "mean squares", unsaid),
         ("weights kept", _kept(run), unsaid),
         ("seeds", _seeds(run, solvers), unsaid),
-        ("arithmetic", "single precision" if not run.ours else "double precision", unsaid),
+        ("arithmetic", _arithmetic(run), unsaid),
         ("full solves in all", str(results["pde_solves"]), str(s.pde_solves)),
     ]
     for name in ("DNN", "DeepONet"):
@@ -331,6 +331,13 @@ def _seeds(run: Run, solvers: Facts) -> str:
     if len(set(counts.values())) <= 1:
         return str(run.seeds)
     return ", ".join(f"{name}: {n}" for name, n in counts.items())
+
+
+def _arithmetic(run: Run) -> str:
+    if run.ours:
+        return "double precision; networks without a basis in single precision"
+    rounded = {"sine-gordon": "the DNN", "schrodinger": "the DeepONet"}.get(run.problem)
+    return "single precision" + (f"; products of {rounded} in TF32 on a GPU" if rounded and run.has_gpu else "")
 
 
 def _field_words(run: Run, name: str, facts: Facts) -> str:
