@@ -26,8 +26,9 @@ from parasol_lab.paper.run import Run
 from parasol_lab.paper.sine_gordon import solve_all
 for preset in ("paper", "best"):
     store = Path({store!r})
-    solve_all(Run("sine-gordon", preset, store, store, lambda text: print(text, flush=True), quick={quick}))
+    solve_all(Run("sine-gordon", preset, store, store, lambda text: print(text, flush=True), jobs={jobs}, quick={quick}))
 """
+JOBS = max(1, (os.cpu_count() or 2) - 1)
 # two lanes side by side: while one computes on the CPU, the other has the GPU
 LANES = (
     (("helmholtz", "paper"), ("schrodinger", "paper"), ("helmholtz", "best"), ("schrodinger", "best")),
@@ -97,9 +98,26 @@ class Lane:
     def _command(self) -> list[str]:
         problem, preset = self.now
         if preset == "solve":
-            return [sys.executable, "-c", SOLVE.format(store=str(self.store / "snapshots"), quick=self.quick)]
+            return [
+                sys.executable,
+                "-c",
+                SOLVE.format(store=str(self.store / "snapshots"), jobs=JOBS, quick=self.quick),
+            ]
         out = str(self.store / f"{problem}-{preset}")
-        words = [sys.executable, "-m", "parasol_lab", "paper", problem, "--preset", preset, "--out", out]
+        jobs = "1" if problem == "schrodinger" else str(JOBS)  # its solves take a millisecond
+        words = [
+            sys.executable,
+            "-m",
+            "parasol_lab",
+            "paper",
+            problem,
+            "--preset",
+            preset,
+            "--out",
+            out,
+            "--jobs",
+            jobs,
+        ]
         return [*words, *(["--readings"] if preset == "paper" else []), *(["--quick"] if self.quick else [])]
 
     def _marker(self, run: tuple[str, str]) -> Path:

@@ -32,6 +32,7 @@ def run_sine_gordon(run: Run) -> Outcome:
     found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, data, solvers)
     key = (fingerprint(model), truth.mus, run.quick)
     facts = {
+        "step": model.step,
         "discretisation": run.memory.facts(("discretisation", *key), lambda: _discretisation(run, model, truth)),
         "hypotheses": run.memory.facts(("hypotheses", *key), lambda: _step_constants(run, model, truth)),
     }

@@ -123,7 +123,10 @@ def _numbers(run: Run, results: Facts) -> Table:
         rows.append(("modes, d", str(theirs), str(found), met))
     for name, stated in run.stated.solvers.items():
         theirs, facts = stated.get("error"), results["solvers"].get(name, {})
-        if theirs is None or facts.get("error") is None:
+        if theirs is None:
+            continue
+        if facts.get("error") is None:
+            rows.append((f"error of {name}", f"{theirs:.3g}", "–", "not run"))
             continue
         near = abs(facts["error"] - theirs) <= max(2 * (facts.get("scatter") or 0.0), 0.1 * theirs)
         ratio = facts["error"] / theirs
@@ -171,7 +174,7 @@ _INDEPENDENCE = (
 )
 _SAMPLES = {
     "helmholtz": "a lattice of parameters for the basis, uniform random ones for training, validation and test",
-    "sine-gordon": "uniform random parameters throughout, and steps of 0.05 in time",
+    "sine-gordon": "uniform random parameters throughout",
     "schrodinger": "independent draws of f throughout, its series cut at degree 8 unless `--degree` says otherwise",
 }
 _NODES = {
@@ -267,6 +270,7 @@ def settings_rows(run: Run, results: Facts) -> list[tuple[str, str, str]]:
         ("values of a solution, N", str(results["n_values"]), str(s.n_values)),
         ("nodes", _GENERATORS[run.problem][0], _GENERATORS[run.problem][1]),
         ("stencils", results["scheme"], f"{s.kernel}, no polynomials, {s.stencil_size} nodes"),
+        *_in_time(run, results),
         ("snapshots of the basis", str(sizes["snapshots"]), str(s.n_snapshots)),
         ("tolerance of the basis", results["basis"], f"{s.tolerance:g}"),
         ("modes, d", str(results["n_modes"]), str(s.n_modes)),
@@ -297,6 +301,15 @@ _GENERATORS = {
     "sine-gordon": ("lattice of the square", "lattice of 57 × 57, from N"),
     "schrodinger": ("Poisson-disc filling, then repulsion", "the algorithm of Shankar, Kirby and Fogelson"),
 }
+
+
+def _in_time(run: Run, results: Facts) -> list[tuple[str, str, str]]:
+    if run.problem != "sine-gordon":
+        return []
+    return [
+        ("walls", "ghost nodes", "not stated; its appendix recommends ghost nodes"),
+        ("step in time", f"{results['step']:g}, stored every 0.1", "not stated; 101 stored times, from N"),
+    ]
 
 
 def _three(sizes: Facts) -> str:
