@@ -162,7 +162,14 @@ def train_seeds(
                 "best_epoch": best.best_epoch,
             }
             facts |= {"at_once": len(some), **({"last_error": judged["last"]["error"]} if "last" in judged else {})}
-            facts |= {"training": name, "reading": str(jobs[i][0]), "seed": jobs[i][1], "epochs": recipe.stage.epochs}
+            facts |= {
+                "problem": run.problem,
+                "preset": run.preset,
+                "training": name,
+                "reading": str(jobs[i][0]),
+                "seed": jobs[i][1],
+                "epochs": recipe.stage.epochs,
+            }
             first = best if i == 0 else first
             _keep(run, keys[i], facts, best if i == 0 else None)
     kept = [_kept(run, key, i == 0, n_weights) for i, key in enumerate(keys)]
