@@ -119,7 +119,7 @@ def _numbers(run: Run, results: Facts) -> Table:
     rows = []
     if not run.few:
         found, theirs = results["n_modes"], run.stated.n_modes
-        met = "met" if found == theirs else f"{found - theirs:+d}"
+        met = "met" if found == theirs else f"{abs(found - theirs)} {'more' if found > theirs else 'fewer'}"
         rows.append(("modes, d", str(theirs), str(found), met))
     for name, stated in run.stated.solvers.items():
         theirs, facts = stated.get("error"), results["solvers"].get(name, {})
@@ -135,7 +135,11 @@ def _numbers(run: Run, results: Facts) -> Table:
                 f"error of {name}",
                 f"{theirs:.3g}",
                 with_scatter(facts),
-                "met" if near else f"{ratio:.2g} times the paper's",
+                "met"
+                if near
+                else f"{ratio:.0f} times the paper's"
+                if ratio >= 10
+                else f"{ratio:.2g} times the paper's",
             )
         )
     caption = (
@@ -336,7 +340,8 @@ def _stated_scales(run: Run) -> str:
 def _kept(run: Run) -> str:
     if run.ours:
         return "of the smallest validation error"
-    return f"of the smallest validation error, taken every {max(1, run.epochs // 100)} epochs"
+    every = max(1, run.epochs // 100)
+    return f"of the smallest validation error, taken after every {'epoch' if every == 1 else f'{every} epochs'}"
 
 
 def _seeds(run: Run, solvers: Facts) -> str:
