@@ -155,14 +155,14 @@ def train_seeds(
         for i, of_kinds, f in zip(some, maps, features, strict=True):
             judged = {kind: samples.judge(lambda mus, m=m, f=f: m.predict(f(mus))) for kind, m in of_kinds.items()}
             best = of_kinds["best"]
-            facts = {
+            found = {
                 **judged["best"],
                 "fit_seconds": best.seconds,
                 "device": best.device,
                 "best_epoch": best.best_epoch,
             }
-            facts |= {"at_once": len(some), **({"last_error": judged["last"]["error"]} if "last" in judged else {})}
-            facts |= {
+            found |= {"at_once": len(some), **({"last_error": judged["last"]["error"]} if "last" in judged else {})}
+            found |= {
                 "problem": run.problem,
                 "preset": run.preset,
                 "training": name,
@@ -171,7 +171,7 @@ def train_seeds(
                 "epochs": recipe.stage.epochs,
             }
             first = best if i == 0 else first
-            _keep(run, keys[i], facts, best if i == 0 else None)
+            _keep(run, keys[i], found, best if i == 0 else None)
     kept = [_kept(run, key, i == 0, n_weights) for i, key in enumerate(keys)]
     facts: list[Facts] = [{**found[0], "fitted_earlier": i not in missing} for i, found in enumerate(kept) if found]
     rows = []
@@ -209,9 +209,7 @@ def seeded_fields(training: Training, samples: Samples, n_solves: int) -> Facts:
     return {**own, **facts, "inference_seconds": own["inference_seconds"], "n_weights": network.n_weights}  # type: ignore[union-attr]
 
 
-def fit_seeds(
-    run: Run, name: str, source: Snapshots, recipe: Any, truth: Snapshots, n_solves: int, *, gpu=False, **options
-):
+def fit_seeds(run: Run, name: str, source: Any, recipe: Any, truth: Snapshots, n_solves: int, *, gpu=False, **options):
     """A map of our own to coefficients, fitted with every seed: the surrogate of the first, and what all measure."""
     first, measured = None, []
     for seed in range(run.seed, run.seed + run.seeds):

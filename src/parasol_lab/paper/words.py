@@ -130,18 +130,8 @@ def _numbers(run: Run, results: Facts) -> Table:
             continue
         near = abs(facts["error"] - theirs) <= max(2 * (facts.get("scatter") or 0.0), 0.1 * theirs)
         ratio = facts["error"] / theirs
-        rows.append(
-            (
-                f"error of {name}",
-                f"{theirs:.3g}",
-                with_scatter(facts),
-                "met"
-                if near
-                else f"{ratio:.0f} times the paper's"
-                if ratio >= 10
-                else f"{ratio:.2g} times the paper's",
-            )
-        )
+        told = "met" if near else f"{ratio:.{3 if ratio >= 10 else 2}g} times the paper's"
+        rows.append((f"error of {name}", f"{theirs:.3g}", with_scatter(facts), told))
     caption = (
         "Met: within twice the scatter over seeds, or within a tenth. Times are of other machines: the paper's are of a laptop "
         "(Intel i7-11800H, RTX 3060), and none is expected to be met."
