@@ -131,7 +131,8 @@ class NetworkRecipe:
     def paper(
         cls, *, epochs: int = 2000, batch_size: int = 100, z_score: bool = False, device: str = "auto"
     ) -> NetworkRecipe:
-        """The paper's: two hidden layers of 500 ReLU, Adam at 1e-4, mean squares, single precision."""
+        """The paper's network and Adam (two hidden layers of 500 ReLU, rate 1e-4, mean squares, single precision), on scaled data
+        and from He's weights. It states neither; `parasol paper --preset paper` trains on raw data."""
         stage = Adam(epochs, batch_size, 1e-4, "constant")
         scaling = "z-score" if z_score else "global"
         options = {"skip": False, "output_scaling": scaling, "last_layer": "trained", "device": device}

@@ -23,7 +23,7 @@ def paper(
     preset: Annotated[
         str,
         typer.Option(
-            help="paper: its data and recipe. best: its data, our training. few: our way, with few full solves."
+            help="paper: its scheme and training. best: as many samples, our training. few: our way, with few full solves."
         ),
     ] = "best",
     quick: Annotated[bool, typer.Option("--quick", help="A small version, to see that everything runs.")] = False,
@@ -37,6 +37,14 @@ def paper(
     degree: Annotated[
         int, typer.Option(min=1, metavar="L", help="schrodinger: where the random series of f is cut.")
     ] = 8,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Seeds of every training: 5, at most 3 for the largest network."),
+    ] = None,
+    readings: Annotated[
+        bool,
+        typer.Option("--readings", help="With --preset paper: try what it leaves open (scales, first weights, loss)."),
+    ] = False,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the results there too; - is stdout.")
     ] = None,
@@ -63,6 +71,8 @@ def paper(
             device=device,
             seed=seed,
             degree=degree,
+            seeds=seeds,
+            readings=readings,
             command=shlex.join(["parasol", *sys.argv[1:]]),
             progress=stage,
         )

@@ -15,7 +15,9 @@ from parasol.reduction import Preparation, Snapshots, fingerprint, modes_on_unkn
 from parasol.report import Facts
 from parasol.runtime import Basis, ReducedModel
 from parasol_lab.paper.memory import Made
-from parasol_lab.paper.run import Run, measure, measure_surrogate
+from parasol_lab.paper.run import Run, measure
+from parasol_lab.paper.seeds import Samples, fit_seeds, train_seeds
+from parasol_lab.paper.together import Reading
 
 PAPER, OURS, REDUCED = "POD-DNN, the paper's recipe", "POD-DNN, ours", "reduced model, ours"
 
@@ -28,7 +30,7 @@ def network_points(
     counts: Iterable[int],
     *,
     most: int,
-    z_score: bool = False,
+    base: Reading,
 ) -> list[Facts]:
     """The paper's network and ours from n full solves in all, for several n.
 
@@ -42,17 +44,25 @@ def network_points(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # that so few snapshots do not resolve it is what is shown
             small = pod(seen, tolerance=run.stated.tolerance)
-        recipe = run.paper_recipe(z_score=z_score)
-        theirs = run.fit(f"{PAPER}, {n} full solves", seen, recipe, basis=small, model=model, validation=unseen)
-        ours = run.fit(f"{OURS}, {n} full solves", data.between(0, n), run.our_recipe(), basis=rich, model=model)
-        for series, surrogate in ((PAPER, theirs), (OURS, ours)):
-            out.append(point(series, n, measure_surrogate(surrogate, truth, n_solves=n)))
+        samples = Samples(model, seen, unseen, truth, small)
+        theirs = train_seeds(run, f"{PAPER}, {n} full solves", run.paper_network, base, samples, tried=False)
+        out.append(point(PAPER, n, {**theirs.facts, "projection_error": samples.floor}))
+        name, some = f"{OURS}, {n} full solves", data.between(0, n)
+        ours = fit_seeds(run, name, some, run.our_recipe(), truth, n, basis=rich, model=model)[1]
+        out.append(point(OURS, n, ours))
     return out
 
 
 def point(series: str, n_solves: int, facts: Facts) -> Facts:
     """One point of a curve."""
-    return {"series": series, "n_solves": n_solves, "error": facts["error"], "floor": facts.get("projection_error")}
+    kept = {key: facts.get(key) for key in ("scatter", "n_seeds")}
+    return {
+        "series": series,
+        "n_solves": n_solves,
+        "error": facts["error"],
+        "floor": facts.get("projection_error"),
+        **kept,
+    }
 
 
 # ---- reduced models -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from parasol import Model, Settings, Surrogate, greedy, load_problem, pod, sampl
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots, fingerprint
 from parasol.report import Facts
-from parasol_lab.paper.baselines import field_recipes
+from parasol_lab.paper.baselines import field_network
 from parasol_lab.paper.growth import (
     OURS,
     PAPER,
@@ -23,9 +23,10 @@ from parasol_lab.paper.growth import (
     reduced_fields,
     reduced_points,
 )
-from parasol_lab.paper.operator_nets import DirectNetwork
-from parasol_lab.paper.run import RICH, Outcome, Run, measure_fields, measure_full, measure_surrogate
+from parasol_lab.paper.run import RICH, Outcome, Run, measure_full
+from parasol_lab.paper.seeds import Samples, fit_seeds, seeded_fields, seeded_surrogate, train_seeds
 from parasol_lab.paper.theory import hypotheses
+from parasol_lab.paper.together import Reading
 
 SHOWN = np.array([0.927, 1.697])  # the parameter of the paper's figure
 _MANY = 60  # modes, where the error of the basis should not be the limit
@@ -33,7 +34,7 @@ _MANY = 60  # modes, where the error of the basis should not be the limit
 
 def run_helmholtz(run: Run) -> Outcome:
     """All of it: solvers, error budget, hypotheses, errors by number of full solves."""
-    model = run.model("paper", Settings(n_nodes=300))
+    model = run.model("paper", n_nodes=300, n_boundary=95)
     mus = sample(model, sum(run.sizes[1:]), design="random", scale="linear", rng=run.rng(10))
     truth = run.part(model, mus, "test")
     reducer = Reducer(run, model, 20 if run.quick else 100)
@@ -61,13 +62,14 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     made = reducer(basis)
     solvers["LS-RRBFM"], predictors = _greedy(run, model, truth, basis.n_modes)
     solvers["DNN"] = {"skipped": f"{count} full solves are too few for a network without a basis; see --preset best"}
-    surrogate = run.fit("POD-DNN", made.reduced, run.our_recipe())
-    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=count, gpu=run.has_gpu)
+    surrogate, solvers["POD-DNN"] = fit_seeds(
+        run, "POD-DNN", made.reduced, run.our_recipe(), truth, count, gpu=run.has_gpu
+    )
     solvers["reduced model"] = measure_reduced(made, truth, count)
     predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(made.reduced)}
     counts = (10, count) if run.quick else (10, 15, 20, count)
     growth = reduced_points(reducer, snapshots, truth, counts, most=_MANY)
-    growth += network_points(run, model, snapshots, truth, (count,), most=_MANY)
+    growth += network_points(run, model, snapshots, truth, (count,), most=_MANY, base=Reading())
     facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
     spectra = {f"{count} full solves, towards the edges": basis}
     return Outcome(model, basis, surrogate, solvers, count, truth, predictors, facts, spectra)
@@ -84,31 +86,32 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
     basis = pod(lattice, tolerance=run.stated.tolerance)
     rich = pod(train, n_modes=min(_MANY, len(train) // 2))
     solvers["LS-RRBFM"], predictors = _greedy(run, model, truth, basis.n_modes)
-    batch = run.stated.batch_size
-    recipe = DirectNetwork.paper(epochs=run.epochs, batch_size=batch, device=run.device)
-    if run.ours:
-        epochs = run.epochs if run.quick or run.has_gpu else run.epochs // 4  # minutes, not an hour, on a CPU
-        recipe = field_recipes(model, epochs=epochs, batch_size=batch, paper=False)["DNN without POD"]
-        recipe = replace(recipe, device=run.device)
-    direct = run.fit_fields("DNN without POD", recipe, model, train, validation)
-    solvers["DNN"] = measure_fields(direct, truth, n_solves=n_rich)
-    options = {"model": model, "validation": validation}
-    recipe = run.our_recipe() if run.ours else run.paper_recipe()
+    whole, reduced = (Samples(model, train, validation, truth, of) for of in (None, basis))
+    direct = train_seeds(run, "DNN", *field_network(run, model, "DNN"), whole)
+    solvers["DNN"] = seeded_fields(direct, whole, n_rich)
     made = reducer(basis)
-    surrogate = replace(run.fit("POD-DNN", train, recipe, basis=basis, **options), reduced=made.reduced)
-    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
-    predictors |= {"DNN": direct.predict, "POD-DNN": _predict(surrogate)}
+    facts: Facts = {"readings": direct.readings}
     if run.ours:
-        more = run.fit(RICH, train, recipe, basis=rich, **options)
-        solvers[RICH] = measure_surrogate(more, truth, n_solves=n_rich)
+        options = {"model": model, "validation": validation, "recipe": run.our_recipe(), "truth": truth}
+        surrogate, solvers["POD-DNN"] = fit_seeds(
+            run, "POD-DNN", train, n_solves=n_solves, gpu=run.has_gpu, basis=basis, **options
+        )
+        _, solvers[RICH] = fit_seeds(run, RICH, train, n_solves=n_rich, basis=rich, **options)
         solvers["reduced model"] = measure_reduced(made, truth, len(lattice))
+    else:
+        base = Reading()
+        trained = train_seeds(run, "POD-DNN", run.paper_network, base, reduced)
+        surrogate, solvers["POD-DNN"] = seeded_surrogate(trained, reduced, n_solves, gpu=run.has_gpu)
+        facts["readings"] += trained.readings
+    surrogate = replace(surrogate, reduced=made.reduced)
+    predictors |= {"DNN": direct.predict, "POD-DNN": _predict(surrogate)}
     counts = (40,) if run.quick else (100, 300, 1000)
-    growth = network_points(run, model, train, truth, counts, most=_MANY)
+    growth = network_points(run, model, train, truth, counts, most=_MANY, base=Reading())
     growth.append(point(PAPER, n_solves, solvers["POD-DNN"]) if not run.ours else point(OURS, n_rich, solvers[RICH]))
     counts = (10, 20) if run.quick else (10, 15, 20, 30, 50, 100)
     edges = run.solve(model, sample(model, counts[-1], design="edges", rng=run.rng(0)), f"edges-{counts[-1]}")
     growth += reduced_points(reducer, edges, truth, counts, most=45)
-    facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
+    facts |= {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
     spectra = {f"{len(lattice)} on a lattice": basis, f"{len(train)} at random": rich}
     return Outcome(model, basis, surrogate, solvers, n_solves, truth, predictors, facts, spectra)
 

@@ -9,12 +9,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from parasol import __version__
 from parasol.cache import content_hash
 from parasol.errors import FileError
-from parasol.fitting import Adam, FittedLinear, Network, TrainedNetwork
+from parasol.fitting import FittedLinear, Network, TrainedNetwork
 from parasol.report import Facts, write_json
 from parasol.runtime import ReducedModel, pack, unpack
 from parasol_lab.paper.operator_nets import TrainedOperator
@@ -35,7 +33,7 @@ class Memory:
 
     def facts(self, key: tuple, make: Callable[[], Facts]) -> Facts:
         """Facts made by `make`, or those of an earlier run."""
-        path = self.folder / f"{_digest(*key)}.json"
+        path = self.folder / f"{digest(*key)}.json"
         if path.exists():
             try:
                 return json.loads(path.read_text())
@@ -48,7 +46,7 @@ class Memory:
 
     def reduced(self, key: tuple, make: Callable[[], ReducedModel]) -> Made:
         """A reduced model made by `make`, or that of an earlier run, with the seconds it took."""
-        path = self.folder / f"{_digest(*key)}.parasol"
+        path = self.folder / f"{digest(*key)}.parasol"
         if path.exists():
             try:
                 return unpack(path, lambda reduced, facts: Made(reduced, facts["seconds"]), form=_FORM)
@@ -95,7 +93,7 @@ class Remembered:
         path = self.folder / f"{self._key(x, y, validation, rng)}.parasol"
         if path.exists():
             try:
-                fitted, fitting = _read(path)
+                fitted, fitting = read_map(path)
             except FileError:  # damaged, or of another version: it is fitted again
                 path.unlink()
             else:
@@ -103,31 +101,25 @@ class Remembered:
                 return fitted
         start = time.perf_counter()
         fitted = self.recipe.fit(x, y, validation=validation, progress=progress, rng=rng)
-        if _interrupted(self.recipe, fitted):
+        if getattr(fitted, "interrupted", False):
             raise KeyboardInterrupt
         fitting = Fitting(time.perf_counter() - start, getattr(fitted, "device", "cpu"), False)
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write(path, fitted, fitting)
+        write_map(path, fitted, fitting)
         self.note(fitting)
         return fitted
 
     def _key(self, x, y, validation, rng: int) -> str:
-        return _digest(self.recipe, rng, x, y, validation)
+        return digest(self.recipe, rng, x, y, validation)
 
 
-def _digest(*parts) -> str:
+def digest(*parts) -> str:
     """One name for everything a result depends on, and for the version that computes with it."""
     return content_hash([__version__, *parts])[:32]
 
 
-def _interrupted(recipe, fitted) -> bool:
-    stage = getattr(recipe, "stage", None)
-    if isinstance(fitted, TrainedOperator) and isinstance(stage, Adam) and recipe.patience is None and fitted.history:
-        return fitted.history[-1]["epoch"] < stage.epochs and np.isfinite(fitted.history[-1]["training"])
-    return getattr(fitted, "interrupted", False)
-
-
-def _write(path: Path, fitted, fitting: Fitting) -> None:
+def write_map(path: Path, fitted, fitting: Fitting) -> None:
+    """Keep a fitted map, unless it is too large."""
     network = getattr(fitted, "network", getattr(fitted, "branch", None))
     if network is not None and network.dtype.itemsize * sum(w.size for w in network.weights) > _MOST_BYTES:
         return
@@ -138,7 +130,9 @@ def _write(path: Path, fitted, fitting: Fitting) -> None:
     pack(kept, path, form=_FORM, facts={"seconds": fitting.seconds, "device": fitting.device})
 
 
-def _read(path: Path) -> tuple[Any, Fitting]:
+def read_map(path: Path) -> tuple[Any, Fitting]:
+    """A map kept by `write_map`."""
+
     def made(kept: Any, facts: Facts) -> tuple[Any, Fitting]:
         fitting = Fitting(facts["seconds"], facts["device"], True)
         if isinstance(kept, dict):

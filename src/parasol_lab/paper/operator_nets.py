@@ -1,16 +1,15 @@
 """Networks that learn whole fields: without a reduced basis (DNN), and DeepONets; baselines to compare POD-DNN with.
 
 Fair: one scale for all outputs around their mean, smooth activations, Adam with a rate that falls along a cosine, and
-the last linear layer solved at the end where its size allows. Fields stay where they are, in whatever precision: they
-travel to the device once if small, else a batch at a time.
+the last linear layer solved at the end where its size allows; or as the paper has it, in one of several readings.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -28,10 +27,10 @@ from parasol.fitting import (
     solve_last_layer,
 )
 from parasol.runtime import check_inputs
+from parasol_lab.paper.together import OURS, Reading, Trained, mean_of, train
 
 _SOLVABLE = 2 * 10**7  # values in the fields, above which the last layer is left as trained
 _CHUNK = 2**24  # values handled at a time
-_HELD_OUT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +60,8 @@ class TrainedOperator:
 
 @dataclass(frozen=True)
 class DirectNetwork:
-    """A network from features straight to nodal values, without POD; as large as the mesh: 165 million weights for the
-    sine-Gordon trajectories, which is work for a GPU.
+    """A network from features straight to outputs: to nodal values without POD, as large as the mesh (165 million weights for
+    the sine-Gordon trajectories, which is work for a GPU), or to the coefficients of a basis, as the paper's POD-DNN.
 
     >>> x = np.linspace(-1, 1, 40)[:, None]
     >>> fields = x * np.array([1.0, 2.0, 3.0])
@@ -76,25 +75,32 @@ class DirectNetwork:
     activation: str = "silu"
     dtype: str = "float32"
     last_layer: str = "auto"  # "auto": solved where the fields are small enough; "trained"; "solved"
-    patience: int | None = None
     device: str = "auto"
+    reading: Reading = OURS
 
     @classmethod
-    def paper(cls, *, epochs: int = 2000, batch_size: int = 100, device: str = "auto") -> DirectNetwork:
-        """The paper's: 500-500 ReLU, Adam at 1e-4."""
-        return cls((500, 500), Adam(epochs, batch_size, 1e-4, "constant"), "relu", last_layer="trained", device=device)
+    def paper(
+        cls, *, epochs: int = 2000, batch_size: int = 100, reading: Reading | None = None, device: str = "auto"
+    ) -> DirectNetwork:
+        """The paper's: 500-500 ReLU, Adam at 1e-4; what it leaves open is in `reading`."""
+        stage = Adam(epochs, batch_size, 1e-4, "constant")
+        return cls((500, 500), stage, "relu", last_layer="trained", device=device, reading=reading or Reading())
 
     def fit(self, x, y, *, validation=None, progress=None, rng: int = 0) -> TrainedNetwork:
         """Train on features (n, p) and fields (n, n_values), any float type or a memory map."""
-        start = time.perf_counter()
-        x, y, validation = _check_fields(x, y, validation)
-        counts = (x.shape[1], *self.widths, y.shape[1])
+        return _fit_one(self, x, y, validation, progress, rng)
 
-        def forward(descent, weights, t):
-            return descent.perceptron(weights, t, self.activation)
+    def initial(self, generator, n_inputs: int, n_outputs: int):
+        """The first weights."""
+        return self.reading.layers(generator, (n_inputs, *self.widths, n_outputs))
 
-        run = _train(self, forward, lambda g: _layers(g, counts), x, y, validation, progress, rng)
-        layers = [(np.asarray(w), np.asarray(b)) for w, b in run.weights]
+    def forward(self, descent, weights, t):
+        """Scaled outputs of scaled inputs."""
+        return descent.perceptron(weights, t, self.activation)
+
+    def mapped(self, run: Trained, weights, x, y) -> TrainedNetwork:
+        """The map with these weights; the last layer solved on the samples (x, y) where it is to be."""
+        layers = [(np.asarray(w), np.asarray(b)) for w, b in weights]
         if _solves(self, y):
             hidden = _hidden(layers, run.scaling, self.activation)
             last = solve_last_layer(
@@ -104,9 +110,7 @@ class DirectNetwork:
             layers[-1] = (last.weights, last.bias)
         network = run.scaling.network(layers, None, self.activation, self.dtype)
         error = _error(network, run.aside)
-        return TrainedNetwork(
-            network, run.history, time.perf_counter() - start, run.device, run.best_epoch, error, run.interrupted
-        )
+        return TrainedNetwork(network, run.history, run.seconds, run.device, run.best_epoch, error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +121,8 @@ class DeepONet:
     (n_values, dim), with the time as one more where the fields are trajectories.
     """
 
+    rounded: ClassVar[bool] = True  # the trunk at all nodes in every step is too much for a GPU's full precision
+
     points: np.ndarray
     n_terms: int = 128
     widths: tuple[int, ...] = (500, 500)
@@ -124,35 +130,46 @@ class DeepONet:
     activation: str = "silu"
     dtype: str = "float32"
     last_layer: str = "auto"
-    patience: int | None = None
     device: str = "auto"
+    reading: Reading = OURS
+    scale_points: bool = True  # coordinates to [−1, 1]
+
+    def __post_init__(self):
+        check_count(self.n_terms, "n_terms")
+        check_shape(self.points, (None, None), "points")
 
     def fit(self, x, y, *, validation=None, progress=None, rng: int = 0) -> TrainedOperator:
         """Train on features (n, p) and fields (n, n_values)."""
-        start = time.perf_counter()
-        x, y, validation = _check_fields(x, y, validation)
-        points = check_shape(self.points, (y.shape[1], None), "points")
-        check_count(self.n_terms, "n_terms")
-        places = Scaling.of(points, np.zeros((len(points), 1)), "global")
-        z = places.inputs(points).astype(self.dtype)
-        branch, trunk = (x.shape[1], *self.widths, self.n_terms), (points.shape[1], *self.widths, self.n_terms)
+        return _fit_one(self, x, y, validation, progress, rng)
 
-        def initial(generator):
-            layers = _layers(generator, branch)
+    @cached_property
+    def _places(self) -> Scaling:
+        """The scale of the coordinates."""
+        reading = OURS if self.scale_points else Reading()
+        return reading.scaling(np.asarray(self.points, dtype=float), np.zeros((len(self.points), 1)))
+
+    def initial(self, generator, n_inputs: int, n_outputs: int):
+        """The first weights."""
+        check_shape(self.points, (n_outputs, None), "points")
+        layers = self.reading.layers(generator, (n_inputs, *self.widths, self.n_terms))
+        if self.reading.initial == "He":  # else the sum of all terms begins at √n_terms
             layers[-1] = (layers[-1][0] / np.sqrt(self.n_terms), layers[-1][1] * 0)
-            return {"branch": layers, "trunk": _layers(generator, trunk), "bias": np.zeros(1)}
+        trunk = self.reading.layers(generator, (np.shape(self.points)[1], *self.widths, self.n_terms))
+        return {"branch": layers, "trunk": trunk, "bias": np.zeros(1)}
 
-        def forward(descent, weights, t):
-            modes = descent.perceptron(weights["trunk"], z, self.activation, last_active=True)
-            return descent.perceptron(weights["branch"], t, self.activation) @ modes.T + weights["bias"]
+    def forward(self, descent, weights, t):
+        """Scaled fields of scaled inputs."""
+        z = self._places.inputs(np.asarray(self.points, dtype=float)).astype(self.dtype)
+        modes = descent.perceptron(weights["trunk"], z, self.activation, last_active=True)
+        return descent.perceptron(weights["branch"], t, self.activation) @ modes.T + weights["bias"]
 
-        run = _train(self, forward, initial, x, y, validation, progress, rng)
-        trained = {k: [tuple(np.asarray(a) for a in layer) for layer in run.weights[k]] for k in ("branch", "trunk")}
+    def mapped(self, run: Trained, weights, x, y) -> TrainedOperator:
+        """The map with these weights; the last layer of the branch solved on the samples (x, y) where it is to be."""
+        trained = {k: [tuple(np.asarray(a) for a in layer) for layer in weights[k]] for k in ("branch", "trunk")}
         active = [*trained["trunk"], (np.eye(self.n_terms), np.zeros(self.n_terms))]  # its last layer is active as well
-        trunk_net = places.network(active, None, self.activation, "float64", outputs=False)
-        values = np.concatenate([trunk_net(points[i : i + 20000]) for i in range(0, len(points), 20000)])
-        scale, bias = float(run.scaling.output_scale[0]), float(np.asarray(run.weights["bias"])[0])
-        layers = trained["branch"]
+        trunk = self._places.network(active, None, self.activation, "float64", outputs=False)
+        values = np.concatenate([trunk(self.points[i : i + 20000]) for i in range(0, len(self.points), 20000)])
+        bias, layers = float(np.asarray(weights["bias"])[0]), trained["branch"]
         if _solves(self, y):
             hidden = _hidden(layers, run.scaling, self.activation)
             q = np.linalg.qr(values)[0]
@@ -166,10 +183,20 @@ class DeepONet:
             )  # fmt: skip
             layers, values = [*layers[:-1], (last.weights, last.bias)], q
         net = run.scaling.network(layers, None, self.activation, self.dtype, outputs=False)
-        shift = (run.scaling.output_shift + scale * bias).astype(self.dtype)
-        fitted = (net, (scale * values).astype(self.dtype), shift, trunk_net, run.history)
-        error = _error(TrainedOperator(*fitted, 0.0, run.device, run.best_epoch, 0.0).predict, run.aside)
-        return TrainedOperator(*fitted, time.perf_counter() - start, run.device, run.best_epoch, error)
+        scale = run.scaling.output_scale[:, None]
+        shift = (run.scaling.output_shift + run.scaling.output_scale * bias).astype(self.dtype)
+        fitted = (
+            net,
+            (scale * values).astype(self.dtype),
+            shift,
+            trunk,
+            run.history,
+            run.seconds,
+            run.device,
+            run.best_epoch,
+        )
+        error = _error(TrainedOperator(*fitted, 0.0).predict, run.aside)
+        return TrainedOperator(*fitted, error)
 
 
 @dataclass(frozen=True)
@@ -190,7 +217,7 @@ class PodDeepONet:
         """Train on features (n, p) and fields (n, n_values)."""
         start = time.perf_counter()
         x, y, validation = _check_fields(x, y, validation)
-        mean = _mean(y)
+        mean = mean_of(y)
         modes = _modes(y, mean, check_count(self.n_terms, "n_terms"))
 
         def project(fields):
@@ -206,55 +233,31 @@ class PodDeepONet:
         return TrainedOperator(*fitted, time.perf_counter() - start, net.device, net.best_epoch, error)
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    weights: Any
-    scaling: Scaling
-    rows: np.ndarray
-    aside: tuple[np.ndarray, np.ndarray]
-    history: tuple[dict[str, float], ...]
-    device: str
-    best_epoch: int
-    interrupted: bool
+def fit_together(recipes, xs, y, validation, seeds, *, progress=None, state=None) -> list[dict[str, Any]]:
+    """Maps of recipes that differ in their readings and seeds, trained at once on the same outputs y (n, d).
+
+    `xs` are the inputs (n, p) of each, `validation` = (inputs of each, outputs). For each recipe there are two maps: "best" by
+    validation error, and "last".
+    """
+    for recipe in recipes:
+        check_choice(recipe.dtype, ("float32", "float64"), "dtype")
+        check_choice(recipe.last_layer, ("auto", "trained", "solved"), "last_layer")
+        check_choice(recipe.device, ("auto", "cpu", "gpu"), "device")
+    runs = train(recipes, xs, y, validation, seeds, progress=progress, state=state)
+    return [
+        {
+            name: recipe.mapped(run, getattr(run, name), x, y)
+            for name in (("best", "last") if recipe.last_layer == "trained" and y.size <= _SOLVABLE else ("best",))
+        }
+        for recipe, run, x in zip(recipes, runs, xs, strict=True)
+    ]
 
 
-def _train(recipe, forward, initial, x, y, validation, progress, rng) -> _Run:
-    """Adam on whole fields; `forward(descent, weights, inputs)` predicts them scaled."""
-    from parasol.fitting import descent
-
-    check_choice(recipe.dtype, ("float32", "float64"), "dtype")
-    check_choice(recipe.last_layer, ("auto", "trained", "solved"), "last_layer")
-    check_choice(recipe.device, ("auto", "cpu", "gpu"), "device")
-    generator = np.random.default_rng(rng)
-    mean = _mean(y)
-    variance = sum(float(np.sum((np.asarray(y[i : i + 16], dtype=float) - mean) ** 2)) for i in range(0, len(y), 16))
-    scale = np.sqrt(variance / y.size)
-    low, high = x.min(axis=0), x.max(axis=0)
-    half = np.where(high > low, (high - low) / 2, 1.0)
-    varies = scale > 1e-15 * np.max(np.abs(mean), initial=0.0)
-    scaling = Scaling((low + high) / 2, 1 / half, mean, np.full(y.shape[1], scale if varies else 1.0), bool(varies))
-    order = generator.permutation(len(x))
-    if validation is None:
-        n = int(np.clip(round(_HELD_OUT * len(x)), 1, max(16, 2 * 10**7 // y.shape[1])))
-        rows, validation = order[n:], (x[order[:n]], y[order[:n]])
-    else:
-        rows = order
-    with descent.computing(recipe.dtype, recipe.device) as device:
-        jax = descent.require_jax()
-        if not varies:  # constant fields: nothing to train
-            nothing = jax.tree.map(np.zeros_like, initial(generator))
-            return _Run(nothing, scaling, rows, validation, (), device.platform, 0, False)
-        weights = jax.tree.map(lambda a: jax.numpy.asarray(a, recipe.dtype), initial(generator))
-        watch = descent.Watch(recipe.patience, progress, recipe.stage.epochs)
-        samples = descent.Samples(scaling.inputs(x), y, mean, scaling.output_scale[0], rows)
-        best = descent.adam(
-            lambda weights, t: forward(descent, weights, t), weights, samples, recipe.stage,
-            validation=(scaling.inputs(validation[0]), validation[1]), seed=rng, device=device, watch=watch,
-        )  # fmt: skip
-        best = jax.tree.map(np.asarray, best)
-        device = device.platform
-    history = tuple(watch.history)
-    return _Run(best, scaling, rows, validation, history, device, watch.best_epoch, watch.interrupted)
+def _fit_one(recipe, x, y, validation, progress, rng: int) -> Any:
+    """One recipe, one seed, the best weights."""
+    x, y, validation = _check_fields(x, y, validation)
+    unseen = None if validation is None else ([validation[0]], validation[1])
+    return fit_together([recipe], [x], y, unseen, [rng], progress=progress)[0]["best"]
 
 
 def _check_fields(x, y, validation):
@@ -314,14 +317,6 @@ def _leading(gram, n_modes: int) -> tuple[np.ndarray, np.ndarray]:
     return energy[::-1], vectors[:, ::-1]
 
 
-def _layers(generator, counts) -> list[tuple[np.ndarray, np.ndarray]]:
-    """He's initial weights, biases zero."""
-    return [
-        (generator.standard_normal((a, b), dtype=np.float32) * np.float32(np.sqrt(2 / a)), np.zeros(b, np.float32))
-        for a, b in pairwise(counts)
-    ]
-
-
 def _hidden(layers, scaling: Scaling, activation: str) -> Network:
     """The network up to its last hidden layer, in double precision."""
     n = layers[-1][0].shape[0]
@@ -330,11 +325,6 @@ def _hidden(layers, scaling: Scaling, activation: str) -> Network:
 
 def _solves(recipe, y) -> bool:
     return recipe.last_layer == "solved" or (recipe.last_layer == "auto" and y.size <= _SOLVABLE)
-
-
-def _mean(y) -> np.ndarray:
-    """Mean field, added up in double precision."""
-    return np.sum([np.sum(y[i : i + 64], axis=0, dtype=float) for i in range(0, len(y), 64)], axis=0) / len(y)
 
 
 def _error(predict, unseen) -> float:

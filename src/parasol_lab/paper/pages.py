@@ -14,14 +14,21 @@ from parasol_lab.paper.panels import draw_budget, draw_cuts, draw_efficiency, dr
 from parasol_lab.paper.report import Figure, Section, Table
 from parasol_lab.paper.run import RICH, Outcome, Run
 from parasol_lab.paper.sine_gordon import SHOWN as SHOWN_SINE_GORDON
-from parasol_lab.paper.words import conclusion, not_reproduced, theory_words
+from parasol_lab.paper.words import (
+    conclusion,
+    not_reproduced,
+    readings_table,
+    settings_rows,
+    theory_words,
+    with_scatter,
+)
 
 PAGE = "explore.html"
 _EXPLORE = f"[Move the parameters yourself]({PAGE}): the surrogate computes in the page, with its bound."
 _ROUNDING = 1e-12  # modes are orthonormal to 1e-13 or so: below, V Vᵀ u is not the best approximation
 _MEANING = {
-    "paper": "the paper's data and recipe",
-    "best": "the paper's data, our training",
+    "paper": "the paper's scheme, samples and training, read as simply as possible",
+    "best": "as many samples as the paper, our training",
     "few": "our way, with as few full solves as the accuracy needs",
 }
 
@@ -38,6 +45,7 @@ def sections_of(run: Run, found: Outcome, results: Facts) -> list[Section]:
         Section("Where the error comes from", tuple(_budget(run, results))),
         Section("Error against the number of full solves", tuple(_growth(run, results))),
         Section("The hypotheses of the theory", tuple(_theory(run, results))),
+        *([Section("What the paper leaves open", (readings_table(run, results),))] if results.get("readings") else []),
         Section("What could not be reproduced", tuple(not_reproduced(run, results))),
         Section("Settings", (_settings(run, results),)),
     ]
@@ -81,10 +89,12 @@ def _solvers(stated: Stated, results: Facts) -> Table:
             notes.append(f" {name} was trained for {facts['epochs']} epochs.")
         if name in ("POD-DNN", "reduced model", RICH, "linear map"):
             emphasis.append(len(rows))
+        if facts.get("at_once", 1) > 1:
+            notes.append(f" {facts['at_once']} networks of {name} were trained at once and share their seconds.")
         rows.append(
             (
                 name,
-                "the truth here" if facts["error"] is None else _number(facts["error"]),
+                "the truth here" if facts["error"] is None else with_scatter(facts),
                 _number(paper.get("error")),
                 _seconds(facts["inference_seconds"]),
                 _seconds(paper.get("inference_seconds")),
@@ -96,7 +106,7 @@ def _solvers(stated: Stated, results: Facts) -> Table:
     headers = ("solver", "error", "paper", "answers", "paper", "fit", "paper", "full solves")
     n = next(f["n_queries"] for f in results["solvers"].values() if "n_queries" in f)
     caption = (
-        f"Mean relative l2 error against RBF-FD over {n} test parameters, seconds to answer all of them "
+        f"Mean relative l2 error against RBF-FD over {n} test parameters (± its standard deviation over seeds), seconds to answer all of them "
         f"(ours: {results['machine']['cpus']} CPU cores), seconds to fit, full solves that built it. "
         f"The paper: {stated.pde_solves} full solves, Intel i7-11800H.{''.join(notes)}"
     )
@@ -156,8 +166,8 @@ def _shown(run: Run, found: Outcome) -> Iterator[str | Figure]:
         yield Figure(path, "Full solution, POD-DNN and absolute error.", "maps at five moments")
     else:
         yield "The first function f of the test set."
-        path = draw_cuts(reference, values, path)
-        yield Figure(path, "Three cuts: solution and absolute error.", "cuts through the ball")
+        path = draw_cuts(reference, {"POD-DNN": values["POD-DNN"]}, path)
+        yield Figure(path, "Three cuts: RBF-FD, POD-DNN and absolute error.", "cuts through the ball")
 
 
 def _budget(run: Run, results: Facts) -> Iterator[str | Figure | Table]:
@@ -184,6 +194,7 @@ def _budget(run: Run, results: Facts) -> Iterator[str | Figure | Table]:
 
 def _growth(run: Run, results: Facts) -> Iterator[str | Figure | Table]:
     series: dict[str, tuple[list[float], list[float]]] = {}
+    scatter = {(p["series"], p["n_solves"]): with_scatter(p) for p in results["growth"]}
     for point in results["growth"]:
         counts, errors = series.setdefault(point["series"], ([], []))
         counts.append(point["n_solves"])
@@ -195,7 +206,11 @@ def _growth(run: Run, results: Facts) -> Iterator[str | Figure | Table]:
     )
     yield "Full solves are what costs. The same number of them, spent in different ways:"
     yield Figure(path, "Error on the test set against all full solves spent.", "falling curves, one per method")
-    rows = [(name, str(int(n)), _number(e)) for name, (ns, es) in series.items() for n, e in zip(ns, es, strict=True)]
+    rows = [
+        (name, str(int(n)), scatter.get((name, n), _number(e)))
+        for name, (ns, es) in series.items()
+        for n, e in zip(ns, es, strict=True)
+    ]
     caption = "All full solves counted: basis, training, validation."
     if RICH in results["solvers"]:
         caption += f" The points with the most solves are those of “{RICH}” above."
@@ -220,21 +235,8 @@ def _theory(run: Run, results: Facts) -> Iterator[str | Table]:
 
 
 def _settings(run: Run, results: Facts) -> Table:
-    s, sizes = run.stated, results["sizes"]
-    rows = (
-        ("values of a solution, N", str(results["n_values"]), str(s.n_values)),
-        ("stencils", results["scheme"], f"{s.kernel}, {s.stencil_size} nodes"),
-        ("snapshots of the basis", str(sizes["snapshots"]), str(s.n_snapshots)),
-        ("tolerance of the basis", results["basis"], f"{s.tolerance:g}"),
-        ("modes, d", str(results["n_modes"]), str(s.n_modes)),
-        ("training samples", str(sizes["train"]), str(s.n_train)),
-        ("validation samples", str(sizes["validation"]), str(s.n_validation)),
-        ("test samples", str(sizes["test"]), str(s.n_test)),
-        (
-            "map",
-            results["recipe"],
-            f"2 × 500 ReLU, Adam {s.learning_rate:g}, {s.epochs} epochs, batches of {s.batch_size}",
-        ),
-        ("full solves in all", str(results["pde_solves"]), str(s.pde_solves)),
+    return Table(
+        ("", "this run", "the paper"),
+        tuple(settings_rows(run, results)),
+        f"Preset {run.preset}: {preset_words(run.preset)}.",
     )
-    return Table(("", "this run", "the paper"), rows, f"Preset {run.preset}: {preset_words(run.preset)}.")

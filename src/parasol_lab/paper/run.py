@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parasol import Model, Settings, Surrogate, fit, load_problem, solve_many
+from parasol import Model, Surrogate, fit, load_problem, solve_many
 from parasol.errors import InputError
 from parasol.fitting import NetworkRecipe, recipe_named
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots
 from parasol.report import Facts
-from parasol.runtime import Basis, features_of
+from parasol.runtime import Basis
 from parasol_lab.paper.memory import Fitting, Memory, Remembered
 from parasol_lab.paper.numbers import STATED, Stated
+from parasol_lab.paper.operator_nets import DirectNetwork
+from parasol_lab.paper.together import Reading, readings_from
 
 Stage = Callable[[str], Callable[[float], None] | None]
 Predict = Callable[[np.ndarray], np.ndarray]  # parameters (n, p) to fields (n, n_values)
@@ -44,6 +46,8 @@ class Run:
     quick: bool = False
     seed: int = 0
     degree: int = 8  # of the boundary values in the Schrödinger problem
+    seeds: int = 5  # of every training
+    readings: bool = False  # whether other readings of the paper's training are tried
 
     @property
     def stated(self) -> Stated:
@@ -99,10 +103,11 @@ class Run:
         """Where a figure goes."""
         return self.out / "figures" / f"{name}.png"
 
-    def model(self, preset: str, small: Settings) -> Model:
-        """The problem discretised with a preset of its own, small in a quick run."""
+    def model(self, preset: str, **small: Any) -> Model:
+        """The problem discretised with a preset of its own; in a quick run the same scheme with what `small` names smaller."""
         problem = load_problem(self.problem)
-        return discretize_with(problem, small if self.quick else problem.settings[preset])
+        settings = problem.settings[preset]
+        return discretize_with(problem, replace(settings, **small) if self.quick else settings)
 
     # ---- full solves ------------------------------------------------------------------------------------------------
     def solve(self, model: Model, mus: np.ndarray, name: str) -> Snapshots:
@@ -119,45 +124,32 @@ class Run:
         return self.solve(model, mus[start:stop], f"{prefix}{name}")
 
     # ---- fitted maps ------------------------------------------------------------------------------------------------
-    def paper_recipe(self, *, z_score: bool = False) -> NetworkRecipe:
-        """The paper's network and training."""
+    def paper_network(self, reading: Reading) -> DirectNetwork:
+        """The paper's network and training, to coefficients or to fields, in one reading of what it leaves open."""
         batch = self.stated.batch_size
-        return NetworkRecipe.paper(epochs=self.epochs, batch_size=batch, z_score=z_score, device=self.device)
+        return DirectNetwork.paper(epochs=self.epochs, batch_size=batch, reading=reading, device=self.device)
+
+    def others(self, base: Reading) -> list[Reading]:
+        """Further readings to try, where they are asked for."""
+        if self.ours or not self.readings:
+            return []
+        logs = any(p.scale == "log" for p in load_problem(self.problem).parameters.scalars)
+        return readings_from(base, logs=logs)
 
     def our_recipe(self) -> NetworkRecipe:
         """Ours."""
         return NetworkRecipe.best(iterations=15, widths=(16, 40)) if self.quick else NetworkRecipe.best()
 
-    def fit(self, name: str, source, recipe, **options) -> Surrogate:
+    def fit(self, name: str, source, recipe, *, rng: int | None = None, **options) -> Surrogate:
         """Fit a map to coefficients, or read it where the same one was fitted before."""
         notes: list[Fitting] = []
         told = self.progress(f"fitting {name}")
         wrapped: Any = Remembered(recipe_named(recipe), self.memory.folder, notes.append)
         if self.quick and not isinstance(source, Snapshots):
             options = {"n_labels": 512, **options}
-        found = fit(source, wrapped, rng=self.seed, progress=told, **options)
+        found = fit(source, wrapped, rng=self.seed if rng is None else rng, progress=told, **options)
         facts = {"recipe": type(wrapped.recipe).__name__, "fit_seconds": notes[0].seconds, "device": notes[0].device}
         return replace(found, facts={**found.facts, **facts, "fitted_earlier": notes[0].earlier})
-
-    def fit_fields(self, name: str, recipe, model: Model, train: Snapshots, validation: Snapshots) -> FieldMap:
-        """Fit a network to whole fields, kept once and in single precision."""
-        notes: list[Fitting] = []
-        features = features_of(model.parameters, train.mus)
-        told = self.progress(f"fitting {name}")
-        unseen = (features(validation.mus), _single(validation))
-        wrapped = Remembered(recipe, self.memory.folder, notes.append)
-        fitted = wrapped.fit(features(train.mus), _single(train), validation=unseen, progress=told, rng=self.seed)
-        return FieldMap(lambda mus: fitted.predict(features(mus)), fitted, notes[0], recipe.stage.epochs)
-
-
-@dataclass(frozen=True, eq=False)
-class FieldMap:
-    """A network from parameters to fields, without a basis."""
-
-    predict: Predict
-    fitted: Any
-    fitting: Fitting
-    epochs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +168,14 @@ class Outcome:
 
 
 # ---- measuring ------------------------------------------------------------------------------------------------------
-def measure(predict: Predict, truth: Snapshots, *, basis: Basis | None = None, quickly: Predict | None = None) -> Facts:
+def measure(
+    predict: Predict,
+    truth: Snapshots,
+    *,
+    basis: Basis | None = None,
+    quickly: Predict | None = None,
+    timed: bool = True,
+) -> Facts:
     """Errors in the paper's metric on samples not seen, and the seconds that answering all of them takes on the CPU.
 
     With a basis the error is split: what the modes cannot express, and what the map adds, orthogonal to it.
@@ -196,7 +195,7 @@ def measure(predict: Predict, truth: Snapshots, *, basis: Basis | None = None, q
     facts: Facts = {
         "error": float(np.mean(error)),
         "max_error": float(np.max(error)),
-        "inference_seconds": best_time(lambda: (quickly or predict)(truth.mus)),
+        "inference_seconds": best_time(lambda: (quickly or predict)(truth.mus)) if timed else None,
         "n_queries": len(truth),
     }
     if basis is not None:
@@ -207,13 +206,16 @@ def measure(predict: Predict, truth: Snapshots, *, basis: Basis | None = None, q
     return facts
 
 
-def measure_surrogate(surrogate: Surrogate, truth: Snapshots, *, n_solves: int, gpu: bool = False) -> Facts:
+def measure_surrogate(
+    surrogate: Surrogate, truth: Snapshots, *, n_solves: int, gpu: bool = False, timed: bool = True
+) -> Facts:
     """A surrogate measured: its fields in single precision, as the paper's, its errors in double precision."""
     found = measure(
         lambda mus: surrogate(mus, extrapolate=True).values,
         truth,
         basis=surrogate.basis,
         quickly=lambda mus: surrogate(mus, dtype=np.float32, extrapolate=True).values,
+        timed=timed,
     )
     network = getattr(surrogate.map, "network", None)
     kept = {key: surrogate.facts[key] for key in ("fit_seconds", "device", "fitted_earlier")}
@@ -222,20 +224,6 @@ def measure_surrogate(surrogate: Surrogate, truth: Snapshots, *, n_solves: int, 
         x = surrogate.features(truth.mus)
         found["gpu_inference_seconds"] = gpu_seconds(network, x, surrogate.basis.modes)
     return found
-
-
-def measure_fields(found: FieldMap, truth: Snapshots, *, n_solves: int) -> Facts:
-    """A network without a basis measured."""
-    network = getattr(found.fitted, "network", getattr(found.fitted, "branch", None))
-    return {
-        **measure(found.predict, truth),
-        "fit_seconds": found.fitting.seconds,
-        "device": found.fitting.device,
-        "fitted_earlier": found.fitting.earlier,
-        "epochs": found.epochs,
-        "n_weights": network.n_weights,  # type: ignore[union-attr]
-        "pde_solves": n_solves,
-    }
 
 
 def measure_full(model: Model, truth: Snapshots, *, most: int) -> Facts:
@@ -279,15 +267,6 @@ def gpu_seconds(network, x: np.ndarray, modes: np.ndarray, device: str = "gpu") 
         compiled = jax.jit(fields)
         compiled(layers, skip, rows, inputs).block_until_ready()
         return best_time(lambda: compiled(layers, skip, rows, inputs).block_until_ready(), repeat=50)
-
-
-def _single(snapshots: Snapshots) -> np.ndarray:
-    """All solutions in single precision, read a chunk at a time."""
-    out, first = np.empty((len(snapshots), snapshots.n_values), dtype=np.float32), 0
-    for block in snapshots.blocks():
-        out[first : first + len(block)] = block
-        first += len(block)
-    return out
 
 
 def _n_cpus() -> int:

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import spherical_in
 
-from parasol import Model, Settings, SphereField, Surrogate, pod
-from parasol.fitting import Adam
+from parasol import Model, SphereField, Surrogate, pod
 from parasol.reduction import Snapshots
 from parasol.report import Facts
-from parasol_lab.paper.baselines import field_recipes
+from parasol_lab.paper.baselines import field_network
 from parasol_lab.paper.growth import (
     OURS,
     PAPER,
@@ -22,16 +21,17 @@ from parasol_lab.paper.growth import (
     point,
     reduced_points,
 )
-from parasol_lab.paper.operator_nets import DirectNetwork
-from parasol_lab.paper.run import Outcome, Run, measure_fields, measure_full, measure_surrogate
+from parasol_lab.paper.run import Outcome, Run, measure_full, measure_surrogate
+from parasol_lab.paper.seeds import Samples, fit_seeds, seeded_fields, seeded_surrogate, train_seeds
 from parasol_lab.paper.theory import hypotheses
+from parasol_lab.paper.together import Reading
 
 _DEGREES = (4, 8, 16, 32)
 
 
 def run_schrodinger(run: Run) -> Outcome:
     """All of it: solvers, error budget, hypotheses, errors by number of full solves, the effect of the truncation."""
-    model = run.model("paper", Settings(n_nodes=600))
+    model = run.model("paper", n_nodes=600, n_boundary=240)
     mus = _draw(run, model, sum(run.sizes[1:]), 30)
     truth = run.part(model, mus, "test", _prefix(run))
     solvers = {"RBF-FD": measure_full(model, truth, most=20)}
@@ -66,16 +66,20 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     data = run.solve(model, _draw(run, model, count, 32), f"{_prefix(run)}few-{count}")
     basis = pod(data, n_modes=terms)
     made = reducer(basis)
-    surrogate = replace(run.fit("POD-DNN", data, run.our_recipe(), basis=basis, model=model), reduced=made.reduced)
+    surrogate, solvers["POD-DNN"] = fit_seeds(
+        run, "POD-DNN", data, run.our_recipe(), truth, count, gpu=run.has_gpu, basis=basis, model=model
+    )
+    surrogate = replace(surrogate, reduced=made.reduced)
     why = f"{count} full solves are too few for a network without a basis; see --preset best"
     solvers |= {"DNN": {"skipped": why}, "DeepONet": {"skipped": why}}
-    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=count, gpu=run.has_gpu)
     matrix = _linear(run, "linear map", data, basis, model)
     solvers["linear map"] = measure_surrogate(matrix, truth, n_solves=count)
     solvers["reduced model"] = measure_reduced(made, truth, count)
     counts = (25, 50, count)
     growth = reduced_points(reducer, data, truth, counts, most=terms)
-    growth += network_points(run, model, data, truth, (count,), most=terms)[:1]  # the paper's; ours is in the table
+    growth += network_points(run, model, data, truth, (count,), most=terms, base=Reading())[
+        :1
+    ]  # the paper's; ours is in the table
     growth.append(point(OURS, count, solvers["POD-DNN"]))
     growth += [_linear_point(run, model, data, truth, n) for n in counts]
     facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
@@ -91,44 +95,37 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
     n_fields = len(train) + len(validation)
     n_solves = len(basis_set) + n_fields
     basis = pod(basis_set, tolerance=run.stated.tolerance)
-    predictors = {}
-    for name, recipe in _field_recipes(run, model).items():
-        if recipe is None:
-            solvers[name] = {"skipped": "no GPU"}
+    whole, reduced = (Samples(model, train, validation, truth, of) for of in (None, basis))
+    tried: list[Facts] = []
+    for name in ("DNN", "DeepONet"):
+        if name == "DeepONet" and not (run.quick or run.has_gpu):
+            solvers[name] = {"skipped": "no GPU"}  # hours on a CPU
             continue
-        direct = run.fit_fields(name, recipe, model, train, validation)
-        solvers[name] = measure_fields(direct, truth, n_solves=n_fields)
-        predictors[name] = direct.predict
-    options = {"basis": basis, "model": model, "validation": validation}
-    recipe = run.our_recipe() if run.ours else run.paper_recipe()
-    surrogate = replace(run.fit("POD-DNN", train, recipe, **options), reduced=reducer(basis).reduced)
-    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
+        direct = train_seeds(run, name, *field_network(run, model, name), whole)
+        solvers[name] = seeded_fields(direct, whole, n_fields)
+        tried += direct.readings
+    if run.ours:
+        options = {"basis": basis, "model": model, "validation": validation, "gpu": run.has_gpu}
+        surrogate, solvers["POD-DNN"] = fit_seeds(run, "POD-DNN", train, run.our_recipe(), truth, n_solves, **options)
+    else:
+        trained = train_seeds(run, "POD-DNN", run.paper_network, Reading(), reduced)
+        surrogate, solvers["POD-DNN"] = seeded_surrogate(trained, reduced, n_solves, gpu=run.has_gpu)
+        tried += trained.readings
+    surrogate = replace(surrogate, reduced=reducer(basis).reduced)
     matrix = _linear(run, "linear map", train, basis, model)
     solvers["linear map"] = measure_surrogate(matrix, truth, n_solves=len(basis_set) + len(train))
     whole = pod(train, n_modes=min((run.degree + 1) ** 2, len(train) - 1))
     everything = _linear(run, "linear map, all modes", train, whole, model)
     solvers["linear map, all modes"] = measure_surrogate(everything, truth, n_solves=len(train))
     counts = (40,) if run.quick else (25, 50, 100, 300)
-    growth = network_points(run, model, train, truth, counts, most=(run.degree + 1) ** 2)
+    growth = network_points(run, model, train, truth, counts, most=(run.degree + 1) ** 2, base=Reading())
     growth.append(point(OURS if run.ours else PAPER, n_solves, solvers["POD-DNN"]))
     growth += reduced_points(reducer, train, truth, counts, most=(run.degree + 1) ** 2)
     growth += [_linear_point(run, model, train, truth, n) for n in counts]
-    facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth)}
-    predictors = {"POD-DNN": _predict(surrogate), **predictors}
+    facts = {"growth": growth, "certificate": certificate_facts(surrogate, truth), "readings": tried}
+    predictors = {"POD-DNN": _predict(surrogate)}
     spectra = {f"{len(basis_set)} samples": basis}
     return Outcome(model, basis, surrogate, solvers, n_solves, truth, predictors, facts, spectra)
-
-
-def _field_recipes(run: Run, model: Model) -> dict:
-    """DNN and DeepONet with the paper's settings or ours; None for what would take hours without a GPU."""
-    epochs, batch = run.epochs, run.stated.batch_size
-    made = field_recipes(model, epochs=epochs, batch_size=batch, paper=False)
-    direct, operator = (replace(made[name], device=run.device) for name in ("DNN without POD", "DeepONet"))
-    if not run.ours:
-        direct = DirectNetwork.paper(epochs=epochs, batch_size=batch, device=run.device)
-        constant = Adam(epochs, batch, run.stated.learning_rate, "constant")
-        operator = replace(operator, stage=constant, activation="relu", last_layer="trained")
-    return {"DNN": direct, "DeepONet": operator if run.quick or run.has_gpu else None}
 
 
 def _linear(run: Run, name: str, data: Snapshots, basis, model: Model) -> Surrogate:

@@ -12,30 +12,49 @@ from parasol import Model, Settings, calibrate, load_problem, pod, reduce, sampl
 from parasol.pde import discretize_with
 from parasol.reduction import Snapshots, TimeReducedModel, fingerprint, space_basis
 from parasol.report import Facts
-from parasol_lab.paper.baselines import field_recipes
+from parasol_lab.paper.baselines import field_network
 from parasol_lab.paper.growth import OURS, PAPER, REDUCED, certificate_facts, network_points, point
-from parasol_lab.paper.operator_nets import DirectNetwork
-from parasol_lab.paper.run import RICH, Outcome, Run, measure, measure_fields, measure_full, measure_surrogate
+from parasol_lab.paper.run import PARTS, RICH, Outcome, Run, measure, measure_full, measure_surrogate
+from parasol_lab.paper.seeds import Samples, fit_seeds, seeded_fields, seeded_surrogate, train_seeds
+from parasol_lab.paper.together import Reading
 
 SHOWN = np.array([0.097, -0.432])  # the parameter of the paper's figure
-_SMALL = Settings(n_nodes=15**2, method="lattice", step=0.1, degree=4)
+_BASE = Reading(outputs="z-score")  # the one scaling that the paper states
 _LEVEL = 0.95
 _N_CALIBRATION = 19  # the fewest that a bound at this level takes
 
 
 def run_sine_gordon(run: Run) -> Outcome:
     """All of it: solvers, error budget, hypotheses, errors by number of trajectories."""
-    model = run.model("default", _SMALL)
-    mus = sample(model, sum(run.sizes[1:]), design="random", rng=run.rng(20))
-    truth = run.part(model, mus, "test")
+    model, data = solve_all(run)
+    truth = data["test"]
     solvers = {"RBF-FD": measure_full(model, truth, most=2 if run.quick else 4)}
-    found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, mus, truth, solvers)
+    found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, data, solvers)
     key = (fingerprint(model), truth.mus, run.quick)
     facts = {
+        "step": model.step,
         "discretisation": run.memory.facts(("discretisation", *key), lambda: _discretisation(run, model, truth)),
         "hypotheses": run.memory.facts(("hypotheses", *key), lambda: _step_constants(run, model, truth)),
     }
     return replace(found, facts={**facts, **found.facts})
+
+
+def _settings(run: Run, preset: str) -> Settings:
+    """Ours ("default"), or the paper's stencils with the ghost nodes that its appendix recommends; small in a quick run."""
+    settings = replace(load_problem(run.problem).settings[preset], neumann="ghosts")
+    return replace(settings, n_nodes=15**2, step=0.1) if run.quick else settings
+
+
+def solve_all(run: Run) -> tuple[Model, dict[str, Snapshots]]:
+    """The model and its full solves by name: for the basis, training, validation and test."""
+    model = discretize_with(load_problem(run.problem), _settings(run, "default" if run.ours else "paper"))
+    prefix = "" if run.ours else "paper-"
+    mus = sample(model, sum(run.sizes[1:]), design="random", rng=run.rng(20))
+    data = {name: run.part(model, mus, name, prefix) for name in (("test",) if run.few else PARTS)}
+    if not run.few:
+        drawn = sample(model, run.sizes[0], design="random", rng=run.rng(21))
+        data["snapshots"] = run.solve(model, drawn, f"{prefix}snapshots")
+    return model, data
 
 
 def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
@@ -44,17 +63,19 @@ def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) ->
     spread = run.solve(model, sample(model, count, rng=run.rng(0)), f"sobol-{count}")
     aside = run.solve(model, sample(model, _N_CALIBRATION, design="random", rng=run.rng(22)), "calibration")
     basis = pod(spread, n_modes=min(24, count // 2))
-    surrogate = calibrate(run.fit("POD-DNN", spread, run.our_recipe(), basis=basis, model=model), aside, level=_LEVEL)
     n_solves = len(spread) + len(aside)
+    surrogate, solvers["POD-DNN"] = fit_seeds(
+        run, "POD-DNN", spread, run.our_recipe(), truth, n_solves, gpu=run.has_gpu, basis=basis, model=model
+    )
+    surrogate = calibrate(surrogate, aside, level=_LEVEL)
     solvers["DNN"] = {"skipped": f"{count} trajectories are too few for a network without a basis; see --preset best"}
-    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
     process = run.fit("Gaussian process", spread, "gaussian process", basis=basis, model=model)
     solvers["Gaussian process"] = measure_surrogate(process, truth, n_solves=count)
     growth = [
         _stepper_point(run, model, spread, truth, n, solvers) for n in ((12, count) if run.quick else (10, count))
     ]
     counts = (count,) if run.quick else (20, count)
-    growth += network_points(run, model, spread, truth, counts, most=24, z_score=True)
+    growth += network_points(run, model, spread, truth, counts, most=24, base=_BASE)
     facts = {
         "growth": growth,
         "certificate": certificate_facts(surrogate, truth),
@@ -65,38 +86,34 @@ def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) ->
     return Outcome(model, basis, surrogate, solvers, n_solves, truth, predictors, facts, spectra)
 
 
-def _paper_data(run: Run, model: Model, mus: np.ndarray, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
-    """The paper's data: 100 trajectories for the basis, 896 for the map; its recipe or ours."""
-    drawn = sample(model, run.sizes[0], design="random", rng=run.rng(21))
-    basis_set = run.solve(model, drawn, "snapshots")
-    train, validation = (run.part(model, mus, name) for name in ("train", "validation"))
-    n_solves = len(basis_set) + len(train) + len(validation)
+def _paper_data(run: Run, model: Model, data: dict[str, Snapshots], solvers: dict[str, Facts]) -> Outcome:
+    """As many trajectories as the paper: 100 for the basis, 896 for the map; its stencils and recipe, or ours."""
+    basis_set, train, validation, truth = (data[name] for name in ("snapshots", *PARTS))
+    n_fields = len(train) + len(validation)
+    n_solves = len(basis_set) + n_fields
     run.progress("bases")
     basis = pod(basis_set, tolerance=run.stated.tolerance)
     rich = pod(basis_set, n_modes=min(40, len(basis_set) // 2))
-    solvers["DNN"] = {"skipped": "no GPU"}
-    if run.has_gpu:
-        recipe = DirectNetwork.paper(epochs=run.epochs, batch_size=run.stated.batch_size, device=run.device)
-        if run.ours:
-            made = field_recipes(model, epochs=run.epochs, batch_size=run.stated.batch_size, paper=False)
-            recipe = replace(made["DNN without POD"], device=run.device)
-        direct = run.fit_fields("DNN without POD", recipe, model, train, validation)
-        solvers["DNN"] = measure_fields(direct, truth, n_solves=len(train) + len(validation))
+    whole, reduced, richer = (Samples(model, train, validation, truth, of) for of in (None, basis, rich))
     facts: Facts = {}
     if run.ours:  # the validation set is kept from training: it gives the bound
-        surrogate = run.fit("POD-DNN", train, run.our_recipe(), basis=basis, model=model)
+        options = {"recipe": run.our_recipe(), "truth": truth, "n_solves": n_solves, "model": model}
+        surrogate, solvers["POD-DNN"] = fit_seeds(run, "POD-DNN", train, basis=basis, gpu=run.has_gpu, **options)
         surrogate = calibrate(surrogate, validation, level=_LEVEL if len(validation) >= _N_CALIBRATION else 0.9)
         facts["certificate"] = certificate_facts(surrogate, truth)
-        more = run.fit(RICH, train, run.our_recipe(), basis=rich, model=model, validation=validation)
+        _, solvers[RICH] = fit_seeds(run, RICH, train, basis=rich, validation=validation, **options)
     else:
-        options = {"model": model, "validation": validation}
-        surrogate = run.fit("POD-DNN", train, run.paper_recipe(z_score=True), basis=basis, **options)
-        more = run.fit(RICH, train, run.paper_recipe(z_score=True), basis=rich, **options)
-        facts["their_scheme"] = _their_scheme(run, drawn)
-    solvers["POD-DNN"] = measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=run.has_gpu)
-    solvers[RICH] = measure_surrogate(more, truth, n_solves=n_solves)
+        trained = train_seeds(run, "POD-DNN", run.paper_network, _BASE, reduced)
+        surrogate, solvers["POD-DNN"] = seeded_surrogate(trained, reduced, n_solves, gpu=run.has_gpu)
+        more = train_seeds(run, RICH, run.paper_network, _BASE, richer, tried=False)
+        _, solvers[RICH] = seeded_surrogate(more, richer, n_solves, gpu=False)
+        facts["readings"] = trained.readings
+    solvers["DNN"] = {"skipped": "no GPU"}
+    if run.has_gpu:  # one reading: each of its trainings takes minutes
+        direct = train_seeds(run, "DNN", *field_network(run, model, "DNN"), whole, tried=False)
+        solvers["DNN"] = seeded_fields(direct, whole, n_fields)
     counts = (32,) if run.quick else (20, 50, 100)
-    growth = network_points(run, model, train, truth, counts, most=24, z_score=True)
+    growth = network_points(run, model, train, truth, counts, most=24, base=_BASE)
     growth.append(point(OURS if run.ours else PAPER, n_solves, solvers[RICH]))
     growth += [_stepper_point(run, model, train, truth, n, {}) for n in ((12,) if run.quick else (10, 30))]
     predictors = {"POD-DNN": lambda mus: surrogate(mus, extrapolate=True).values}
@@ -127,34 +144,38 @@ def _stepper_point(
 
 # ---- the solver itself ----------------------------------------------------------------------------------------------
 def _discretisation(run: Run, model: Model, truth: Snapshots) -> Facts:
-    """The full solver against one with half the spacing and half the step, whose nodes contain ours."""
+    """The full solver, and others on the same nodes, against one with half the spacing and half the step, whose nodes contain theirs."""
     problem = load_problem(run.problem)
-    own = _SMALL if run.quick else problem.settings["default"]
+    own, theirs = _settings(run, "default"), _settings(run, "paper")
     side = round(model.n_nodes**0.5)
-    fine = discretize_with(problem, replace(own, n_nodes=(2 * side - 1) ** 2, step=own.step / 2))  # type: ignore[operator]
+    step = float(own.step or 0.0) / 2
+    fine = discretize_with(problem, replace(own, n_nodes=(2 * side - 1) ** 2, step=step))
     mus = np.vstack([SHOWN, truth.mus[:1]])
     reference = run.solve(fine, mus, "fine")
     here = KDTree(fine.nodes.points).query(model.nodes.points)[1]
-    solvers = {"error": model}
-    if not run.quick:
-        solvers["error_of_the_papers_scheme"] = discretize_with(problem, problem.settings["paper"])
-    facts: Facts = {"reference": f"{fine.n_nodes} nodes, step {own.step / 2:g}", "n_parameters": len(mus)}  # type: ignore[operator]
     n_times = len(problem.times)  # type: ignore[arg-type]
-    for key, solver in solvers.items():
-        errors = []
-        for mu, flat in zip(mus, reference.solutions, strict=True):
-            wanted = flat.reshape(n_times, -1)[:, here]
-            errors.append(np.linalg.norm(solver.solve(mu).values - wanted) / np.linalg.norm(wanted))
-        facts[key] = float(np.mean(errors))
+
+    def error(solver: Model) -> float:
+        wanted = [flat.reshape(n_times, -1)[:, here] for flat in reference.solutions]
+        gaps = [
+            np.linalg.norm(solver.solve(mu).values - w) / np.linalg.norm(w) for mu, w in zip(mus, wanted, strict=True)
+        ]
+        return float(np.mean(gaps))
+
+    facts: Facts = {
+        "error": error(model),
+        "reference": f"{fine.n_nodes} nodes, step {step:g}",
+        "n_parameters": len(mus),
+    }
+    if not run.quick:
+        schemes = {
+            "IMQ as the paper states it, ghost nodes": theirs,
+            "the same, one-sided at the walls": replace(theirs, neumann="one-sided"),
+            "the same with ghost nodes and a constant added": replace(theirs, degree=0),
+            "polyharmonic splines with polynomials, ghost nodes": own,
+        }
+        facts["schemes"] = {name: error(discretize_with(problem, scheme)) for name, scheme in schemes.items()}
     return facts
-
-
-def _their_scheme(run: Run, mus: np.ndarray) -> Facts:
-    """How many modes the paper's own stencils ask for: bare IMQ, one-sided at the walls."""
-    small = replace(_SMALL, degree=-1, kernel=load_problem(run.problem).settings["paper"].kernel, neumann="one-sided")
-    model = run.model("paper", replace(small, stencil_size=25))
-    basis = pod(run.solve(model, mus, "snapshots-paper-scheme"), tolerance=run.stated.tolerance)
-    return {"scheme": str(model.scheme), "n_modes": basis.n_modes}
 
 
 def _step_constants(run: Run, model: Model, truth: Snapshots) -> Facts:

@@ -1,0 +1,151 @@
+"""The paper's experiments in full size, with all seeds and readings, in pieces of a few minutes on a machine with a GPU.
+
+    python benchmarks/paper.py --seconds 560 --store /root/paper --to results
+
+Call it again to go on: full solves, what every seed reached and half-done trainings are kept in the store. After each call
+the folder --to holds results and reports of the finished runs, and every seed's result so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+SOLVE = """
+from pathlib import Path
+from parasol_lab.paper.run import Run
+from parasol_lab.paper.sine_gordon import solve_all
+for preset in ("paper", "best"):
+    store = Path({store!r})
+    solve_all(Run("sine-gordon", preset, store, store, lambda text: print(text, flush=True), jobs={jobs}, quick={quick}))
+"""
+JOBS = max(1, (os.cpu_count() or 2) - 1)
+# two lanes side by side: while one computes on the CPU, the other has the GPU
+LANES = (
+    (("helmholtz", "paper"), ("schrodinger", "paper"), ("helmholtz", "best"), ("schrodinger", "best")),
+    (("sine-gordon", "solve"), ("sine-gordon", "paper"), ("sine-gordon", "best")),
+)
+
+
+def main() -> None:
+    """Run what is left, for so many seconds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=560.0, help="stop after so many")
+    parser.add_argument("--store", required=True, type=Path, help="where everything is kept between calls")
+    parser.add_argument("--to", required=True, type=Path, help="where results and reports are copied to")
+    parser.add_argument("--quick", action="store_true", help="small versions, to see that everything runs")
+    given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else it may be ignored here, and by all that is started
+    store, end = (
+        given.store.absolute(),
+        time.monotonic() + given.seconds - 30,
+    )  # half-done trainings take a while to write
+    store.mkdir(parents=True, exist_ok=True)
+    lanes = [Lane(runs, store, given.quick) for runs in LANES]
+    while time.monotonic() < end and any([lane.go_on() for lane in lanes]):
+        time.sleep(1)
+    running = [lane for lane in lanes if lane.process is not None and lane.process.poll() is None]
+    for lane in running:
+        lane.process.send_signal(signal.SIGINT)  # as Ctrl-C does
+    for lane in running:
+        lane.end()
+    collect(store, given.to)
+
+
+class Lane:
+    """Runs that follow each other; those that were finished in an earlier call are left out."""
+
+    def __init__(self, runs: tuple[tuple[str, str], ...], store: Path, quick: bool):
+        self.store, self.quick, self.now = store, quick, ("", "")
+        self.process: Any = None
+        self.runs = [run for run in runs if not self._marker(run).exists()]
+
+    def go_on(self) -> bool:
+        """Start the next run where one has ended; whether there is anything left."""
+        if self.process is not None:
+            if self.process.poll() is None:
+                return True
+            print(f"{' '.join(self.now)}: ended with {self.process.returncode}", flush=True)
+            if self.process.returncode == 0:
+                self._marker(self.now).touch()
+            self.process = None
+        if not self.runs:
+            return False
+        self.now = self.runs.pop(0)
+        print(f"{' '.join(self.now)}: begins", flush=True)
+        environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
+        with (self.store / f"{'-'.join(self.now)}.log").open("ab") as log:
+            self.process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=environment)
+        return True
+
+    def end(self) -> None:
+        """Wait until what is half-done is written."""
+        try:
+            self.process.wait(28)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        print(f"{' '.join(self.now)}: to be continued", flush=True)
+
+    def _command(self) -> list[str]:
+        problem, preset = self.now
+        if preset == "solve":
+            return [
+                sys.executable,
+                "-c",
+                SOLVE.format(store=str(self.store / "snapshots"), jobs=JOBS, quick=self.quick),
+            ]
+        out = str(self.store / f"{problem}-{preset}")
+        jobs = "1" if problem == "schrodinger" else str(JOBS)  # its solves take a millisecond
+        words = [
+            sys.executable,
+            "-m",
+            "parasol_lab",
+            "paper",
+            problem,
+            "--preset",
+            preset,
+            "--out",
+            out,
+            "--jobs",
+            jobs,
+        ]
+        return [*words, *(["--readings"] if preset == "paper" else []), *(["--quick"] if self.quick else [])]
+
+    def _marker(self, run: tuple[str, str]) -> Path:
+        return self.store / f"{'-'.join(run)}.done"
+
+
+def collect(store: Path, to: Path) -> None:
+    """Results of finished runs, one archive of their reports, every seed's result, and the ends of all logs."""
+    to.mkdir(parents=True, exist_ok=True)
+    done = [path for path in sorted(store.iterdir()) if (path / "results.json").exists()]
+    seeds = []
+    for path in sorted((store / "snapshots" / "made").glob("*.json")):
+        facts = json.loads(path.read_text())
+        if "training" in facts:
+            seeds.append(facts)
+    (to / "seeds.json").write_text(json.dumps(seeds, indent=1))
+    (to / "logs.txt").write_text(
+        "\n".join(f"== {p.name}\n{p.read_text()[-3000:]}" for p in sorted(store.glob("*.log")))
+    )
+    (to / "results.json").write_text(
+        json.dumps({path.name: json.loads((path / "results.json").read_text()) for path in done})
+    )
+    with tarfile.open(to / "reports.tar.gz", "w:gz") as archive:
+        for path in done:
+            archive.add(path / "report.html", f"{path.name}.html")
+    print(f"finished: {', '.join(path.name for path in done) or 'none'}; {len(seeds)} seeds", flush=True)
+    print(f"free on the disk: {shutil.disk_usage(store).free / 2**30:.0f} GiB", flush=True)
+
+
+if __name__ == "__main__":
+    main()

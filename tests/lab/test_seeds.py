@@ -1,0 +1,127 @@
+"""Networks trained together are those trained alone, what was stopped goes on, and every seed's result is kept."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import parasol as ps
+from parasol.fitting import Adam
+from parasol_lab.paper import seeds
+from parasol_lab.paper.operator_nets import DeepONet, DirectNetwork, fit_together
+from parasol_lab.paper.run import Run
+from parasol_lab.paper.seeds import Samples, over_seeds, train_seeds
+from parasol_lab.paper.together import OURS, Reading, readings_from
+
+X = np.random.default_rng(0).uniform(0.5, 2.0, (60, 2))
+Y = np.column_stack([3 + X[:, 0] ** 2, 100 * X[:, 1], np.full(60, 7.0)])
+UNSEEN = np.random.default_rng(1).uniform(0.5, 2.0, (20, 2))
+TRUE = np.column_stack([3 + UNSEEN[:, 0] ** 2, 100 * UNSEEN[:, 1], np.full(20, 7.0)])
+NET = DirectNetwork(
+    (16, 16), Adam(10, 20, 1e-2, "constant"), "relu", last_layer="trained", reading=Reading(), device="cpu"
+)
+
+
+def together(recipes, which, **options):
+    n = len(recipes)
+    return fit_together(recipes, [X] * n, Y, ([UNSEEN] * n, TRUE), which, **options)
+
+
+def test_together_as_alone():
+    recipes = [NET, NET, replace(NET, reading=Reading("box", "z-score", "He", "relative squares"))]
+    both = together(recipes, [0, 1, 1])
+    alone = together(recipes[2:], [1])[0]
+    for kind in ("best", "last"):
+        assert np.allclose(both[2][kind].predict(UNSEEN), alone[kind].predict(UNSEEN), rtol=2e-3, atol=1e-2)
+    assert not np.allclose(both[0]["best"].predict(UNSEEN), both[1]["best"].predict(UNSEEN), rtol=1e-2)
+
+
+def test_a_training_that_was_stopped_goes_on(tmp_path):
+    def stop(done):
+        if done >= 0.5:
+            raise KeyboardInterrupt
+
+    state = tmp_path / "made" / "state.npz"
+    with pytest.raises(KeyboardInterrupt):
+        together([NET], [3], progress=stop, state=state)
+    calls = []
+    continued = together([NET], [3], progress=calls.append, state=state)[0]
+    assert calls[0] == 0.6  # half of it was there
+    assert not state.exists()
+    whole = together([NET], [3])[0]
+    assert np.array_equal(continued["last"].predict(UNSEEN), whole["last"].predict(UNSEEN))
+    assert continued["best"].history == whole["best"].history
+
+
+def test_scales_and_first_weights_are_what_a_reading_says():
+    raw = Reading().scaling(X, Y)
+    assert np.array_equal(raw.inputs(X), X)
+    assert np.array_equal(raw.outputs(Y), Y)
+    scored = Reading(outputs="z-score").scaling(X, Y).outputs(Y)
+    assert np.allclose(scored[:, :2].std(axis=0), 1)
+    assert np.allclose(scored[:, 2], 0)
+    assert np.isclose(np.sqrt(np.mean(OURS.scaling(X, Y).outputs(Y) ** 2)), 1)
+    (weights, bias), _ = Reading().layers(np.random.default_rng(0), (100, 400, 1))
+    assert 0.0999 < np.abs(weights).max() <= 0.1
+    assert 0.09 < np.abs(bias).max() <= 0.1
+    he, zero = Reading(initial="He").layers(np.random.default_rng(0), (100, 400))[0]
+    assert np.isclose(he.std(), np.sqrt(2 / 100), rtol=0.02)
+    assert not zero.any()
+
+
+def test_readings_change_one_thing_at_a_time():
+    for base in (Reading(), Reading(outputs="z-score")):
+        others = readings_from(base, logs=True)
+        assert len({*others, base}) == len(others) + 1
+        for other in others[:-1]:
+            assert sum(getattr(other, name) != getattr(base, name) for name in vars(base)) == 1
+
+
+@pytest.mark.slow
+def test_deeponet_of_raw_data_answers_as_it_was_trained():
+    points = np.linspace(0, 2, 3)[:, None]
+    recipe = DeepONet(
+        points, 8, (16,), Adam(400, 20, 1e-2, "constant"), "tanh", last_layer="trained", reading=Reading(outputs="z-score"),
+        device="cpu", scale_points=False,
+    )  # fmt: skip
+    trained = recipe.fit(X, Y, validation=(UNSEEN, TRUE))
+    assert np.mean(np.abs(trained.predict(UNSEEN) - TRUE) / TRUE) < 0.05
+    assert trained.history[-1]["validation"] < 0.3
+
+
+@pytest.mark.slow
+def test_every_seed_is_kept(tmp_path, monkeypatch):
+    problem = ps.load_problem("helmholtz")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=120))
+    data = ps.solve_many(model, ps.sample(model, 30, design="random", rng=0))
+    basis = ps.pod(data, n_modes=3)
+    samples = Samples(model, data.between(0, 16), data.between(16, 22), data.between(22, 30), basis)
+    run = Run(
+        "helmholtz", "paper", tmp_path, tmp_path, lambda text: None, device="cpu", quick=True, seeds=2, readings=True
+    )
+
+    def make(reading):
+        return replace(NET, reading=reading)
+
+    found = train_seeds(run, "POD-DNN", make, Reading(), samples)
+    assert found.facts["n_seeds"] == len(found.facts["errors"]) == 2
+    assert found.facts["errors"][0] != found.facts["errors"][1]
+    answers = basis.lift(found.predict(samples.truth.mus))
+    errors = np.linalg.norm(answers - samples.truth.solutions, axis=1) / np.linalg.norm(samples.truth.solutions, axis=1)
+    assert np.isclose(errors.mean(), found.facts["errors"][0], rtol=1e-5)
+    assert {row["reading"] for row in found.readings} == {
+        str(r) for r in (Reading(), *readings_from(Reading(), logs=True))
+    }
+    monkeypatch.setattr(seeds, "fit_together", None)  # nothing is left to train
+    again = train_seeds(run, "POD-DNN", make, Reading(), samples)
+    assert again.facts["errors"] == found.facts["errors"]
+    assert again.facts["fitted_earlier"]
+    assert np.array_equal(again.predict(samples.truth.mus), found.predict(samples.truth.mus))
+    monkeypatch.undo()
+    more = train_seeds(replace(run, seeds=3, readings=False), "POD-DNN", make, Reading(), samples)
+    assert more.facts["errors"][:2] == found.facts["errors"]
+    assert more.facts["n_seeds"] == 3
+
+
+def test_one_seed_has_no_scatter():
+    assert over_seeds([{"error": 0.5, "max_error": 1.0}])["scatter"] is None
