@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from parasol import __version__
-from parasol.delivery.server.formats import JSON, NPY, plain
+from parasol.delivery.server.calls import example
+from parasol.delivery.server.formats import JSON, NPY
 from parasol.delivery.server.service import SELECTORS, Service, n_places
 from parasol.delivery.server.umbridge import COMPUTED, CONFIG, INDICES, PROTOCOL, VERBS, has_hessian, model_names
 
@@ -88,7 +90,7 @@ _ROUTES: dict[str, tuple[str, Schema]] = {  # what they are for, and the schema 
     "/health": ("Whether the server answers.", _object({"status": {"const": "ok"}, "parasol": _TEXT})),
     "/metrics": ("Counts for Prometheus.", _TEXT),
     "/openapi.json": ("This description.", {"type": "object"}),
-    "/docs": ("A page for people.", _TEXT),
+    "/docs": ("All routes, for people to read and to try.", _TEXT),
     "/Info": (
         "UM-Bridge: the models there are.",
         _object({"protocolVersion": {"const": PROTOCOL}, "models": _array(_TEXT)}),
@@ -139,6 +141,20 @@ def openapi(service: Service) -> Schema:
     }
 
 
+def openapi_of_all(services: Mapping[str, Service]) -> Schema:
+    """The description of several services, each below its name."""
+    paths: Schema = {}
+    for name, service in services.items():
+        for route, item in openapi(service)["paths"].items():
+            paths[f"/{name}{route}"] = {
+                verb: operation | {"operationId": f"{name}_{operation['operationId']}"}
+                for verb, operation in item.items()
+            }
+    about = {"title": "parasol", "version": __version__, "description": f"Surrogates: {', '.join(services)}."}
+    common = {route: {"get": _operation(route)} for route in ("/health", "/metrics", "/openapi.json", "/docs")}
+    return {"openapi": "3.1.0", "info": about, "paths": common | paths, "components": {"schemas": _ERROR_SCHEMAS}}
+
+
 def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
     """Summary and responses of a route; `errors` are the names of their schemas by status."""
     summary, answer = _ROUTES[route]
@@ -147,7 +163,7 @@ def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
     responses: Schema = {"200": {"description": "The answer.", "content": content}}
     for status, name in (errors or {}).items():
         forms: Schema = {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
-        if status == "400":  # a request that is not HTTP, or has a head of 256 KiB, is refused by uvicorn
+        if status == "400":  # a request that is not HTTP, or has a head of 64 KiB, is refused by uvicorn
             forms["text/plain"] = {"schema": _TEXT}
         responses[status] = {"description": _ERRORS[status], "content": forms}
     name = f"umbridge{route}" if route[1:] in VERBS else route[1:]
@@ -206,7 +222,7 @@ def _question(service: Service, route: str, names: tuple[str, ...]) -> Schema:
     body = _object(mus, options)
     if {"nodes", "points"} <= set(options):
         body["not"] = {"required": ["nodes", "points"]}
-    forms: Schema = {JSON: {"schema": body, "example": {"mus": plain(service.middle)}}, NPY: {"schema": _BYTES}}
+    forms: Schema = {JSON: {"schema": body, "example": {"mus": example(service)}}, NPY: {"schema": _BYTES}}
     in_query = {
         name: schema | ({"maxItems": min(MOST_IN_QUERY, schema["maxItems"])} if "maxItems" in schema else {})
         for name, schema in options.items()
@@ -236,7 +252,10 @@ def _protocol(service: Service, verb: str) -> Schema:
         {} if verb in ("ModelInfo", "InputSizes") else {"config": _object({}, config)},
     )
     body["additionalProperties"] = True  # other clients send other names besides
+    values = {"sens": [1.0] + [0.0] * (service.surrogate.basis.n_modes - 1), "vec": [1.0] + [0.0] * (n - 1)}
+    values |= {"name": "coefficients", "input": [example(service)], **dict.fromkeys(INDICES, 0)}
+    shown = {name: values[name] for name in ("name", *VERBS[verb])}
     return {
         **_operation(f"/{verb}", {"400": "ProtocolError", **dict.fromkeys(("408", "413", "415"), "Error")}),
-        "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
+        "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": shown}}},
     }

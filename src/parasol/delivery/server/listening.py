@@ -1,0 +1,110 @@
+"""Sockets and connections: what a client may keep open, and for how long."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from parasol.delivery.server.service import Limits
+from parasol.errors import InputError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+_OTHER_FILES = 100  # open files that are no connections: libraries, the surrogate, standard streams
+_LONGEST_HEAD = 2**16  # bytes: selections may stand in the query
+
+
+def http_server(app: Starlette, limits: Limits) -> uvicorn.Server:
+    """A server that gives up connections that keep it waiting; uvicorn alone would wait for ever."""
+    waiting: dict[_Connection, None] = {}  # those without a complete head, the one that has waited longest first
+    most = _most_connections(limits.connections)
+
+    class _Connection(H11Protocol):
+        taken = 0  # how often the client has taken what was sent to it
+
+        def connection_made(self, transport) -> None:
+            super().connection_made(transport)
+            # asyncio does this only where the socket says that it is TCP, and Python's own do not; without it the end of
+            # each answer waits 40 ms for the acknowledgement of its beginning
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            waiting[self] = None
+            if len(self.connections) > most:
+                next(iter(waiting)).transport.abort()
+            self._watch(None)
+
+        def handle_events(self) -> None:
+            super().handle_events()
+            if self.conn.their_state is not h11.IDLE:
+                waiting.pop(self, None)
+            elif not self.transport.is_closing():
+                waiting.setdefault(self)
+
+        def connection_lost(self, exc) -> None:
+            waiting.pop(self, None)
+            super().connection_lost(exc)
+
+        def resume_writing(self) -> None:
+            self.taken += 1
+            super().resume_writing()
+
+        def _watch(self, before) -> None:
+            """Close a connection on which for some time no head was completed, or nothing of an answer was taken."""
+            unsent = self.transport.get_write_buffer_size()
+            if self.transport.is_closing() and not unsent:
+                return
+            idle = self.conn.their_state is h11.IDLE
+            now = ("answer", self.taken) if unsent else ("head", self.cycle) if idle else None
+            if now is not None and now == before:
+                self.transport.abort()
+            else:
+                self.loop.call_later(limits.seconds / 2, self._watch, now)
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            ws="none",
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            http=_Connection,
+            h11_max_incomplete_event_size=_LONGEST_HEAD,
+            timeout_graceful_shutdown=5,
+        )
+    )
+
+
+def _most_connections(wanted: int) -> int:
+    """As many connections as the system lets this process have open, up to `wanted`."""
+    try:
+        import resource
+    except ImportError:  # Windows counts sockets apart
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted + _OTHER_FILES:
+        soft = min(wanted + _OTHER_FILES, hard if hard != resource.RLIM_INFINITY else wanted + _OTHER_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(wanted, soft - _OTHER_FILES))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections, or the reason in one line."""
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise InputError(f"port must be a whole number from 0 to 65535, got {port!r}.")
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
+    except (socket.gaierror, UnicodeError):
+        message = f"there is no address {host!r} to listen at. Use 127.0.0.1, or 0.0.0.0 for all of this machine's."
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        message = f"cannot listen at {host}, port {port}: {why}. Choose another port, or 0 for any free one."
+    raise InputError(message)
