@@ -3,7 +3,6 @@
 import base64
 import re
 import subprocess
-import sys
 from dataclasses import replace
 from html import unescape
 
@@ -22,6 +21,7 @@ from parasol.delivery import make_app
 from parasol.delivery.page import explore as page
 from parasol.delivery.server.calls import ADDRESS, calls, example
 from parasol.delivery.server.service import Limits, Service
+from parasol.runtime.parameters import ParameterSpace, range_of
 
 
 def calls_in(html):
@@ -38,9 +38,12 @@ def run(code, **names):
 
 @pytest.fixture(scope="module")
 def several():
-    with background({"helmholtz": served.steady(), "in-time": served.in_time()}, cors="https://example.org") as server:
-        with httpx.Client(base_url=server.address, timeout=30) as client:
-            yield client
+    surrogates = {"helmholtz": served.steady(), "in-time": served.in_time()}
+    with (
+        background(surrogates, cors="https://example.org") as server,
+        httpx.Client(base_url=server.address, timeout=30) as client,
+    ):
+        yield client
 
 
 def test_the_front_page_is_the_explorer_with_calls_that_work(capsys):
@@ -51,7 +54,7 @@ def test_the_front_page_is_the_explorer_with_calls_that_work(capsys):
         assert front.headers["content-encoding"] == "gzip"
         plain = httpx.get(f"{server.address}/", headers={"accept-encoding": "identity"})
         assert ("content-encoding" not in plain.headers, plain.text) == (True, front.text)
-        assert front.text.startswith(explorer.rpartition("</body>")[0])
+        assert explorer.partition("<main")[2].rpartition("</body>")[0] in front.text
         for text in (front.text, docs.text):
             assert not re.findall(
                 r"""(?:src|href)=["'](?!data:|docs|openapi\.json|\./|#)""", text
@@ -71,9 +74,9 @@ def test_the_front_page_is_the_explorer_with_calls_that_work(capsys):
 
 def test_examples_stay_inside_narrow_ranges_and_name_choices():
     surrogate = served.in_time()
-    narrow = replace(surrogate, parameters=ps.Parameters(q=(1.2345678, 1.2345679)))
+    narrow = replace(surrogate, parameters=ParameterSpace((range_of("q", (1.2345678, 1.2345679)),)))
     assert 1.2345678 <= example(Service(narrow, Limits()))[0] <= 1.2345679
-    material = replace(surrogate, parameters=ps.Parameters(m=ps.Choice("it's", "other")))
+    material = replace(surrogate, parameters=ParameterSpace((range_of("m", ps.Choice("other", "it's")),)))
     texts = calls(Service(material, Limits()), False)
     body = subprocess.run(
         ["bash", "-c", texts["curl"].replace("curl", "printf '%s|'", 1)], capture_output=True, text=True
@@ -235,7 +238,7 @@ def test_the_pages_in_a_browser(browser, several):
     window.wait_for_selector(".call")
     assert window.url == f"{address}/in-time/".replace("//in", "/in")
     window.click("text=All routes")
-    window.wait_for_selector("form.try")
+    window.wait_for_selector("details")
     assert window.evaluate(fits)
     assert f"curl {address.rstrip('/')}/in-time/v1/predict" in window.inner_text(".call code")
     route = window.locator("details", has_text="/v1/predict")
@@ -251,13 +254,7 @@ def test_the_pages_in_a_browser(browser, several):
     for form in range(window.locator("form.try").count()):  # every example works
         window.evaluate("i => document.querySelectorAll('form.try')[i].requestSubmit()", form)
     window.wait_for_function("[...document.querySelectorAll('output')].every(o => o.textContent.includes('ms, '))")
-    assert (
-        window.evaluate("[...document.querySelectorAll('output')].filter(o => !o.textContent.startsWith('200')).length")
-        == 0
-    )
+    answers = window.evaluate("[...document.querySelectorAll('output')].map(o => o.textContent.slice(0, 300))")
+    assert [text for text in answers if not text.startswith("200")] == []
     window.close()
     assert [text for text in problems if "422" not in text] == []
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, "-q"]))

@@ -32,46 +32,50 @@ def calls(service: Service, token: bool) -> dict[str, str]:
     if named:
         pairs = zip(scalars, vector, strict=True)
         mus = {p.name: p.labels[int(value)] if p.labels else value for p, value in pairs}
-    bounds = {"bounds": True} if surrogate.has_bounds else {}
-    header = '"Authorization": "Bearer " + os.environ["PARASOL_TOKEN"]'
+    wanted = ', "bounds": true' if surrogate.has_bounds else ""
+    row = json.dumps(vector) if len(vector) <= _LONGEST else _short(vector)
+    given = json.dumps(mus, ensure_ascii=False) if named else row
+    secret = ', "Authorization": token' if token else ""
+    key = 'token = "Bearer " + os.environ["PARASOL_TOKEN"]' if token else None
+    begin = ("import os" if token else None, "from urllib.request import Request, urlopen", "")
+    shown = ', answer["bounds"]["relative"]' if wanted else ""
     out = {}
     if len(vector) <= _LONGEST:
-        secret = ' -H "Authorization: Bearer $PARASOL_TOKEN"' if token else ""
-        body = json.dumps({"mus": mus, **bounds}, ensure_ascii=False).replace("'", "'\\''")
-        out["curl"] = f"curl {ADDRESS}/v1/predict{secret} \\\n  -H 'Content-Type: {JSON}' \\\n  -d '{body}'"
-    written = repr(mus if named else vector) if len(vector) <= _LONGEST else _short(vector)
-    wanted = ', "bounds": True' if bounds else ""
-    shown = ', answer["bounds"]["relative"]' if bounds else ""
+        header = ' \\\n  -H "Authorization: Bearer $PARASOL_TOKEN"' if token else ""
+        body = f'{{"mus": {given}{wanted}}}'.replace("'", "'\\''")
+        out["curl"] = f"curl {ADDRESS}/v1/predict{header} \\\n  -H 'Content-Type: {JSON}' \\\n  -d '{body}'"
     out["Python"] = _lines(
         "import json",
-        "import os" if token else None,
-        "from urllib.request import Request, urlopen",
-        "",
-        f'body = json.dumps({{"mus": {written}{wanted}}}).encode()',
-        f'headers = {{"Content-Type": "{JSON}"{", " + header if token else ""}}}',
-        f'answer = json.load(urlopen(Request("{ADDRESS}/v1/predict", body, headers)))',
+        *begin,
+        f'url = "{ADDRESS}/v1/predict"',
+        f'body = json.dumps({{"mus": {given}{wanted.replace("true", "True")}}})',
+        key,
+        f'headers = {{"Content-Type": "{JSON}"{secret}}}',
+        "answer = json.load(urlopen(Request(url, body.encode(), headers)))",
         f'print(answer["values"][:3]{shown})',
     )
-    row = repr(vector) if len(vector) <= _LONGEST else _short(vector)
     out["NumPy"] = _lines(
         "import io",
-        "import os" if token else None,
-        "from urllib.request import Request, urlopen",
-        "",
+        *begin,
         "import numpy as np",
         "",
+        f'url, npy = "{ADDRESS}/v1/predict", "{NPY}"',
         "body = io.BytesIO()",
-        f"np.save(body, np.array([{row}] * 2, dtype=float))  # one row for each sample",
-        f'headers = {{"Content-Type": "{NPY}", "Accept": "{NPY}"{", " + header if token else ""}}}',
-        f'request = Request("{ADDRESS}/v1/predict", body.getvalue(), headers)',
-        f"values = np.load(io.BytesIO(urlopen(request).read()))  # (2, {surrogate.n_values})",
+        f"np.save(body, np.array([{row}] * 2))  # (n_samples, {len(vector)})",
+        key,
+        f'headers = {{"Content-Type": npy, "Accept": npy{secret}}}',
+        "answer = urlopen(Request(url, body.getvalue(), headers))",
+        f"values = np.load(io.BytesIO(answer.read()))  # (2, {surrogate.n_values})",
     )
-    secret = '.replace("//", "//token:" + os.environ["PARASOL_TOKEN"] + "@")' if token else ""
+    address = f'"{ADDRESS}"'
+    if token:
+        address += '.replace("//", "//token:" + os.environ["PARASOL_TOKEN"] + "@")'
     out["UM-Bridge"] = _lines(
-        "import os" if token else None,
+        begin[0],
         "import umbridge",
         "",
-        f'model = umbridge.HTTPModel("{ADDRESS}"{secret}, "field")',
+        f"url = {address}",
+        'model = umbridge.HTTPModel(url, "field")',
         f"print(model([{row}])[0][:3])",
     )
     return out

@@ -52,7 +52,8 @@ def explorer_page(service: Service, token: bool) -> str:
         html = explore(service.surrogate).html
     except ParasolError as error:
         why = f'<p class="problem">There is no explorer of this surrogate: {escape(str(error))}</p>'
-        return _page(_title(service), f"{_about(service)}{why}{_LINKS}{calls}")
+        return _page(_title(service), f"{_about(service)}{why}{calls}")
+    html = html.replace("</header>", '<nav class="routes"><a href="docs">API</a></nav></header>', 1)
     body, _, end = html.rpartition("</body>")
     extra = f"<style>{_file('calls.css')}</style>{calls}<script>{_file('page.js')}</script>"
     return f"{body}{extra}</body>{end}"
@@ -65,14 +66,14 @@ def docs_page(schema: dict[str, Any], service: Service | None = None, token: boo
     head = f"<h1>{escape(schema['info']['title'])}</h1>" if service is None else _about(service)
     below = "" if service is None else calls_html(service, token)
     title = "API" if service is None else f"API of {_title(service)}"
-    links = '<nav><a href="./">Surrogates</a> <a href="openapi.json">OpenAPI</a></nav>' if service is None else _LINKS
+    links = f'<nav><a href="./">{"Surrogates" if service is None else "Explorer"}</a> <a href="openapi.json">OpenAPI</a></nav>'
     return _page(title, f"{head}{links}{below}<h2>Routes</h2>{routes}")
 
 
 def list_page(services: Mapping[str, Service]) -> str:
     """Several surrogates, each with its equation, its ranges and where to go on."""
     cards = "".join(
-        f'<article class="card"><h2><a href="{name}/">{name}</a></h2>{_equations(service)}{_facts(service)}'
+        f'<article class="card"><h2><a href="{name}/">{name}</a></h2>{_equations(service)}{_facts(service, name)}'
         f'<nav><a href="{name}/">Explorer</a> <a href="{name}/docs">API</a> '
         f'<a href="{name}/openapi.json">OpenAPI</a></nav></article>'
         for name, service in services.items()
@@ -83,9 +84,6 @@ def list_page(services: Mapping[str, Service]) -> str:
         f'<code>{first}/field</code>. <a href="docs">All routes</a>, <a href="openapi.json">OpenAPI</a>.</p>'
     )
     return _page("Surrogates", f"<h1>{len(services)} surrogates</h1>{note}{cards}")
-
-
-_LINKS = '<nav><a href="./">Explorer</a> <a href="docs">API</a> <a href="openapi.json">OpenAPI</a></nav>'
 
 
 def _page(title: str, body: str) -> str:
@@ -103,7 +101,7 @@ def _title(service: Service) -> str:
 
 
 def _about(service: Service) -> str:
-    return f"<h1>{escape(_title(service))}</h1>{_equations(service)}{_facts(service)}"
+    return f"<h1>{escape(_title(service))}</h1>{_equations(service)}{_facts(service, _title(service))}"
 
 
 def _equations(service: Service) -> str:
@@ -114,8 +112,9 @@ def _equations(service: Service) -> str:
     return f'<div class="equation">{"".join(map(equation_html, equations))}</div>' if equations else ""
 
 
-def _facts(service: Service) -> str:
-    rows = SurrogateReport(service.surrogate).rows()
+def _facts(service: Service, heading: str) -> str:
+    """What is served in words, less what the heading says."""
+    rows = {name: text for name, text in SurrogateReport(service.surrogate).rows().items() if text != heading}
     known = "".join(f"<dt>{name}</dt><dd>{escape(rows[name])}</dd>" for name in _ROWS if name in rows)
     return f"<dl>{known}</dl>"
 
@@ -123,20 +122,22 @@ def _facts(service: Service) -> str:
 def _route(verb: str, path: str, operation: dict[str, Any]) -> str:
     """One route: what it takes, what it gives, and a form that asks it."""
     body = operation.get("requestBody", {}).get("content", {}).get(JSON, {})
-    takes = f"<h3>Takes</h3>{_properties(body['schema'])}" if body else ""
+    takes = f"<h3>Takes {JSON}</h3>{_properties(body['schema'])}" if body else ""
     example = json.dumps(body["example"], ensure_ascii=False) if body else ""
     area = f'<textarea aria-label="body" spellcheck="false">{escape(example)}</textarea>' if body else ""
     answers = operation["responses"]["200"]["content"]
-    gives = "".join(f"<dt>{kind}</dt><dd>{_words(answer['schema'])}</dd>" for kind, answer in answers.items())
+    gives = "".join(f"<h3>Gives {kind}</h3>{_properties(answer['schema'])}" for kind, answer in answers.items())
     return (
         f'<details><summary><b class="verb">{verb.upper()}</b> <code>{path}</code> '
-        f'<span>{escape(operation["summary"])}</span></summary><div class="inside">{takes}<h3>Gives</h3><dl>{gives}</dl>'
+        f'<span>{escape(operation["summary"])}</span></summary><div class="inside">{takes}{gives}'
         f'<h3>Try it</h3><form class="try" data-path="{path[1:]}">{area}<button>Ask</button><output></output></form>'
         "</div></details>"
     )
 
 
 def _properties(schema: dict[str, Any]) -> str:
+    if "properties" not in schema:
+        return f"<p>{_words(schema)}</p>"
     required = schema.get("required", ())
     rows = "".join(
         f"<dt><code>{escape(name)}</code>{'' if name in required else ', optional'}</dt><dd>{_words(item)}</dd>"
@@ -150,7 +151,7 @@ def _words(schema: Any) -> str:
     """A schema in words.
 
     >>> _words({"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 2}, "minItems": 1, "maxItems": 9})
-    '1 to 9 of [number from 0 to 2]'
+    '1 to 9 × [number from 0 to 2]'
     """
     if not isinstance(schema, dict):
         return "nothing else"
@@ -167,7 +168,7 @@ def _words(schema: Any) -> str:
         each = schema.get("prefixItems") or [schema.get("items", {})]
         inside = ", ".join(map(_words, each[:6])) + (", …" if len(each) > 6 else "")
         low, high = schema.get("minItems"), schema.get("maxItems")
-        count = f"{low} to {high} of " if high is not None and low != high else ""
+        count = f"{low} to {high} × " if high is not None and low != high else ""
         return f"{count}[{inside}]"
     if kind == "object" and schema.get("properties"):
         inside = ", ".join(f"{escape(name)}: {_words(item)}" for name, item in schema["properties"].items())

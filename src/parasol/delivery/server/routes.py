@@ -39,7 +39,7 @@ class Routes:
     def __init__(self, services: Service | Mapping[str, Service], limits: Limits, access: Access):
         self._limits, self._access, self._metrics = limits, access, Metrics()
         self._workers = anyio.CapacityLimiter(min(4, max(2, os.cpu_count() or 1)))
-        self._routes = [_get("/metrics", self._counts)]
+        self._routes: list[Route] = []
         if isinstance(services, Service):
             self._serve("", services)
         else:
@@ -89,7 +89,8 @@ class Routes:
         self._routes += [_get(f"/{name}", _to_its_page) for name in services]
 
     def _constant(self, prefix: str, contents: dict[str, Any], pages: dict[str, Callable[[], str]]) -> None:
-        """What never changes."""
+        """What never changes, and the counts."""
+        self._routes.append(_get(f"{prefix}/metrics", self._counts))
         contents = contents | {"/health": {"status": "ok", "parasol": __version__}}
         for path, content in contents.items():
             self._routes.append(_get(prefix + path, partial(_fixed, formats.write_json(content))))
