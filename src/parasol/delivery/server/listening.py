@@ -35,7 +35,9 @@ def http_server(app: Starlette, limits: Limits) -> uvicorn.Server:
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             waiting[self] = None
             if len(self.connections) > most:
-                next(iter(waiting)).transport.abort()
+                longest = next(iter(waiting))
+                del waiting[longest]
+                longest.transport.abort()
             self._watch(None)
 
         def handle_events(self) -> None:

@@ -61,13 +61,16 @@ def explorer_page(service: Service, token: bool) -> str:
 
 def docs_page(schema: dict[str, Any], service: Service | None = None, token: bool = False) -> str:
     """Every route with what it takes and gives, to be tried; of one service also what is served, and calls to copy."""
-    operations = [(verb, path, operation) for path, item in schema["paths"].items() for verb, operation in item.items()]
-    routes = "".join(_route(*each) for each in operations)
+    parts = {"Answers": "", "Server": "", "UM-Bridge": ""}
+    for path, item in schema["paths"].items():
+        part = "UM-Bridge" if re.search("/[A-Z][A-Za-z]*$", path) else "Answers" if "/v1/" in path else "Server"
+        parts[part] += "".join(_route(verb, path, operation) for verb, operation in item.items())
+    routes = "".join(f"<h2>{part}</h2>{text}" for part, text in parts.items())
     head = f"<h1>{escape(schema['info']['title'])}</h1>" if service is None else _about(service)
     below = "" if service is None else calls_html(service, token)
     title = "API" if service is None else f"API of {_title(service)}"
     links = f'<nav><a href="./">{"Surrogates" if service is None else "Explorer"}</a> <a href="openapi.json">OpenAPI</a></nav>'
-    return _page(title, f"{head}{links}{below}<h2>Routes</h2>{routes}")
+    return _page(title, f"{head}{links}{below}{routes}")
 
 
 def list_page(services: Mapping[str, Service]) -> str:
