@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -105,26 +106,17 @@ def serve(
     from parasol.delivery.server.listening import http_server, listen  # needs uvicorn
 
     listener = listen(host, port)
-    server = http_server(app, limits or Limits())
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     name, port = listener.getsockname()[:2]
-    running = Server(f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}", server, thread)
+    address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+    server = http_server(app, limits or Limits(), lambda: announce and announce(address))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    running = Server(address, server, thread)
     if background:
-        if announce is not None:
-            announce(running.address)
         thread.start()
         return running
     from threadpoolctl import threadpool_limits
 
-    begin = server.startup
-
-    async def startup(sockets=None) -> None:
-        """Announced when signals are listened to already: an interrupt that follows at once is not lost."""
-        await begin(sockets=sockets)
-        if announce is not None:
-            announce(running.address)
-
-    server.startup = startup  # type: ignore[method-assign]
+    sys.setswitchinterval(5e-4)  # the thread that listens waits less for those that compute
     with listener, threadpool_limits(1):  # requests run side by side: more threads of BLAS would only compete
         server.run(sockets=[listener])
     return running

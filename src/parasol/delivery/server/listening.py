@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import h11
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 _OTHER_FILES = 100  # open files that are no connections: libraries, the surrogate, standard streams
+_QUEUE = 2048  # connections that the system may keep for us
+_AT_ONCE = 64  # of these are accepted in one go; a thousand would keep all others waiting
 _LONGEST_HEAD = 2**16  # bytes: selections may stand in the query
 
 
-def http_server(app: Starlette, limits: Limits) -> uvicorn.Server:
-    """A server that gives up connections that keep it waiting; uvicorn alone would wait for ever."""
+def http_server(app: Starlette, limits: Limits, ready: Callable[[], object]) -> uvicorn.Server:
+    """A server that gives up connections that keep it waiting; uvicorn alone would wait for ever.
+
+    `ready` is called when requests and interrupts are listened to.
+    """
     waiting: dict[_Connection, None] = {}  # those without a complete head, the one that has waited longest first
     most = _most_connections(limits.connections)
 
@@ -67,7 +73,14 @@ def http_server(app: Starlette, limits: Limits) -> uvicorn.Server:
             else:
                 self.loop.call_later(limits.seconds / 2, self._watch, now)
 
-    return uvicorn.Server(
+    class _Server(uvicorn.Server):
+        async def startup(self, sockets=None) -> None:
+            await super().startup(sockets=sockets)
+            for sock in sockets or ():
+                sock.listen(_QUEUE)
+            ready()
+
+    return _Server(
         uvicorn.Config(
             app,
             log_level="error",
@@ -77,6 +90,7 @@ def http_server(app: Starlette, limits: Limits) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,
             http=_Connection,
+            backlog=_AT_ONCE,
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_graceful_shutdown=5,
         )
@@ -103,7 +117,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
+        return socket.create_server(address, family=family, backlog=_QUEUE, dualstack_ipv6=both)
     except (socket.gaierror, UnicodeError):
         message = f"there is no address {host!r} to listen at. Use 127.0.0.1, or 0.0.0.0 for all of this machine's."
     except OSError as error:

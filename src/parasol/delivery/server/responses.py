@@ -35,7 +35,7 @@ def streamed(
     first: bytes,
     pieces: Iterator[bytes],
     kind: str,
-    workers: anyio.CapacityLimiter,
+    writer: anyio.CapacityLimiter,
     headers: Mapping[str, str],
 ) -> Response:
     """An answer of which only the `first` chunk is made; the others are when the client has taken those before them."""
@@ -46,7 +46,7 @@ def streamed(
         chunk = first
         while chunk:
             yield chunk
-            chunk = await anyio.to_thread.run_sync(formats.next_chunk, pieces, limiter=workers)
+            chunk = await anyio.to_thread.run_sync(formats.next_chunk, pieces, limiter=writer)
 
     return StreamingResponse(chunks(), headers={"X-Content-Type-Options": "nosniff", **headers}, media_type=kind)
 

@@ -39,6 +39,9 @@ class Routes:
     def __init__(self, services: Service | Mapping[str, Service], limits: Limits, access: Access):
         self._limits, self._access, self._metrics = limits, access, Metrics()
         self._workers = anyio.CapacityLimiter(min(4, max(2, os.cpu_count() or 1)))
+        self._writer = anyio.CapacityLimiter(
+            1
+        )  # writing holds the interpreter: two would keep the listening thread waiting
         self._routes: list[Route] = []
         if isinstance(services, Service):
             self._serve("", services)
@@ -124,7 +127,7 @@ class Routes:
         answered = self._compute(await self._body(request), read, partial(answer, kind), service.is_light)
         first, pieces, headers, n_samples = await answered
         self._metrics.parameters[route] += n_samples
-        return streamed(first, pieces, kind, self._workers, headers)
+        return streamed(first, pieces, kind, self._writer, headers)
 
     async def _protocol(
         self, models: Mapping[str, tuple[Service, str]], verb: str, route: str, request: Request
@@ -146,7 +149,7 @@ class Routes:
             message = {"type": getattr(refusal, "kind", "InvalidInput"), "message": _reason(refusal)[1]}
             return response(formats.write_json({"error": message}), JSON, 400)
         self._metrics.parameters[route] += int(verb in umbridge.COMPUTED)
-        return streamed(first, pieces, JSON, self._workers, {})
+        return streamed(first, pieces, JSON, self._writer, {})
 
     async def _compute(
         self,
