@@ -51,7 +51,7 @@ def server(path: Path):
     """A running server: its port and its process."""
     places = path.with_suffix(".json")
     words = [sys.executable, "-m", "parasol", "serve", str(path), "--port", "0", "--json", str(places)]
-    words += ["--max-batch", "30000"]  # of small fields many are needed for an answer of 48 MB
+    words += ["--max-batch", "30000", "--max-response", "80"]  # of small fields many are needed for 48 MB
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         try:
             process.stdout.readline()  # type: ignore[union-attr]
@@ -189,7 +189,7 @@ def siege(port: int, pid: int, peaceful: int, n_values: int, n_large: int, n_hel
     npy, rng = "application/x-npy", np.random.default_rng(1)
     mus = lambda n: write_npy(np.column_stack([rng.uniform(0.1, 4, n), rng.uniform(0, 2, n)]))  # noqa: E731
     large = [
-        request("/v1/predict", mus(48_000_000 // (18 * n_values)), form=npy),
+        request("/v1/predict", mus(int(48e6 / (16.45 * n_values))), form=npy),
         request("/v1/predict", mus(48_000_000 // (8 * n_values)), accept=npy, form=npy),
     ]
     fork = multiprocessing.get_context("fork")  # clients that start with imports would measure these

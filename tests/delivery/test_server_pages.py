@@ -109,6 +109,10 @@ def test_several_surrogates_below_their_names(several):
     paths = several.get("/openapi.json").json()["paths"]
     assert {"/helmholtz/v1/bounds", "/in-time/v1/predict", "/health"} <= set(paths)
     assert "/in-time/v1/bounds" not in paths
+    assert several.get("/in-time/openapi.json").json()["servers"] == [{"url": "/in-time"}]
+    for path in ("/Evaluate", "/ApplyHessian", "/in-time/Gradient"):
+        example = paths[path]["post"]["requestBody"]["content"]["application/json"]["example"]
+        assert several.post(path, json=example).status_code == 200, path
     names = [operation["operationId"] for item in paths.values() for operation in item.values()]
     assert len(set(names)) == len(names)
     for path, item in paths.items():
@@ -179,7 +183,9 @@ def test_a_token_guards_all_but_health(monkeypatch):
     app = make_app({"m": served.in_time()}, token="s3cret", cors="*")
     ask = lambda path, header="", **more: inside(app, "GET", path, headers={"authorization": header, **more})  # noqa: E731
     basic = lambda text: "Basic " + base64.b64encode(text.encode()).decode()  # noqa: E731
-    assert ask("/health").status_code == 200
+    assert [ask(path).status_code for path in ("/health", "/m/health")] == [200, 200]
+    told = ask("/openapi.json", "Bearer s3cret").json()
+    assert [told["security"], told["paths"]["/m/health"]["get"]["security"]] == [[{"token": []}], []]
     for path in (
         "/",
         "/docs",
@@ -188,7 +194,6 @@ def test_a_token_guards_all_but_health(monkeypatch):
         "/Info",
         "/m/",
         "/m/v1/info",
-        "/m/health",
         "/health/",
         "/nowhere",
     ):
@@ -253,7 +258,9 @@ def test_the_pages_in_a_browser(browser, several):
     window.goto(f"{address}/helmholtz/docs")
     for form in range(window.locator("form.try").count()):  # every example works
         window.evaluate("i => document.querySelectorAll('form.try')[i].requestSubmit()", form)
-    window.wait_for_function("[...document.querySelectorAll('output')].every(o => o.textContent.includes('ms, '))")
+    window.wait_for_function(
+        "() => [...document.querySelectorAll('output')].every(o => o.textContent.includes('ms, '))"
+    )
     answers = window.evaluate("[...document.querySelectorAll('output')].map(o => o.textContent.slice(0, 300))")
     assert [text for text in answers if not text.startswith("200")] == []
     window.close()

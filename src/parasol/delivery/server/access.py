@@ -8,6 +8,7 @@ import hmac
 import re
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
@@ -36,11 +37,9 @@ class Access:
         """What a request passes before it is answered, outermost first."""
         out = [Middleware(_Counting, metrics=metrics, known=known, most=most)]
         if self.cors:
-            allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["Authorization", "Content-Type"]}
-            # outside of the counting, so that a page can read every refusal
-            out.insert(
-                0, Middleware(CORSMiddleware, allow_origins=self.cors, expose_headers=["X-Extrapolated"], **allowed)
-            )
+            allowed: dict[str, Any] = {"allow_origins": self.cors, "allow_methods": ["GET", "POST"]}
+            allowed |= {"allow_headers": ["Authorization", "Content-Type"], "expose_headers": ["X-Extrapolated"]}
+            out.insert(0, Middleware(CORSMiddleware, **allowed))  # outermost, so that a page can read every refusal
         if self.token is not None:
             out.append(Middleware(_Token, token=self.token))
         return out
@@ -53,7 +52,7 @@ class _Token:
         self.app, self.token = app, token.encode()
 
     async def __call__(self, scope, receive, send) -> None:
-        free = scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) == "/health"
+        free = scope["type"] != "http" or scope["path"].endswith("/health")
         given = b"" if free else _given(Headers(scope=scope).get("authorization", ""))
         if free or hmac.compare_digest(given, self.token):
             await self.app(scope, receive, send)

@@ -116,9 +116,13 @@ def serve(
         return running
     from threadpoolctl import threadpool_limits
 
-    sys.setswitchinterval(5e-4)  # the thread that listens waits less for those that compute
-    with listener, threadpool_limits(1):  # requests run side by side: more threads of BLAS would only compete
-        server.run(sockets=[listener])
+    usual = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(usual / 10)  # the thread that listens waits less for those that compute
+        with listener, threadpool_limits(1):  # requests run side by side: more threads of BLAS would only compete
+            server.run(sockets=[listener])
+    finally:
+        sys.setswitchinterval(usual)
     return running
 
 

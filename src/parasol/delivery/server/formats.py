@@ -189,8 +189,8 @@ def npy_pieces(array: np.ndarray | Rows) -> tuple[int, Iterator[bytes]]:
     def pieces() -> Iterator[bytes]:
         yield head.getvalue()
         for block in blocks:
-            flat = memoryview(np.ascontiguousarray(block).reshape(-1).view(np.uint8))
-            yield from (bytes(flat[start : start + CHUNK]) for start in range(0, len(flat), CHUNK))
+            flat = np.ascontiguousarray(block).reshape(-1).view(np.uint8)
+            yield from (flat[start : start + CHUNK].tobytes() for start in range(0, len(flat), CHUNK))
 
     return length, pieces()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -48,30 +48,33 @@ def http_server(app: Starlette, limits: Limits, ready: Callable[[], object]) -> 
 
         def handle_events(self) -> None:
             super().handle_events()
-            if self.conn.their_state is not h11.IDLE:
+            if not self._is_waiting:
                 waiting.pop(self, None)
             elif not self.transport.is_closing():
                 waiting.setdefault(self)
 
         def connection_lost(self, exc) -> None:
             waiting.pop(self, None)
+            self._timer.cancel()
             super().connection_lost(exc)
 
         def resume_writing(self) -> None:
             self.taken += 1
             super().resume_writing()
 
+        @property
+        def _is_waiting(self) -> bool:
+            """For the head of a request: the first, or one after an answer, be it in the midst of a body that was refused."""
+            return self.cycle is None or self.cycle.response_complete
+
         def _watch(self, before) -> None:
             """Close a connection on which for some time no head was completed, or nothing of an answer was taken."""
-            unsent = self.transport.get_write_buffer_size()
-            if self.transport.is_closing() and not unsent:
-                return
-            idle = self.conn.their_state is h11.IDLE
-            now = ("answer", self.taken) if unsent else ("head", self.cycle) if idle else None
+            unsent = self.transport.get_write_buffer_size() > 0
+            now = ("answer", self.taken) if unsent else ("head", self.cycle) if self._is_waiting else None
             if now is not None and now == before:
                 self.transport.abort()
             else:
-                self.loop.call_later(limits.seconds / 2, self._watch, now)
+                self._timer = self.loop.call_later(limits.seconds / 2, self._watch, now)
 
     class _Server(uvicorn.Server):
         async def startup(self, sockets=None) -> None:
@@ -105,8 +108,10 @@ def _most_connections(wanted: int) -> int:
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted + _OTHER_FILES:
-        soft = min(wanted + _OTHER_FILES, hard if hard != resource.RLIM_INFINITY else wanted + _OTHER_FILES)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        more = wanted + _OTHER_FILES if hard == resource.RLIM_INFINITY else min(wanted + _OTHER_FILES, hard)
+        with suppress(ValueError, OSError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            soft = more
     return max(1, min(wanted, soft - _OTHER_FILES))
 
 

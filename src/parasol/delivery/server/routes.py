@@ -25,7 +25,7 @@ from parasol.delivery.server.formats import JSON, NPY, Refusal
 from parasol.delivery.server.metrics import Metrics
 from parasol.delivery.server.page import describe, docs_page, explorer_page, list_page
 from parasol.delivery.server.responses import Page, error, response, streamed
-from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, openapi, openapi_of_all, questions
+from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, guarded, openapi, openapi_of_all, questions
 from parasol.delivery.server.service import Limits, Service
 from parasol.errors import ParasolError
 
@@ -63,11 +63,12 @@ class Routes:
 
     def _serve(self, prefix: str, service: Service) -> None:
         """The routes of a service, below a prefix."""
-        surrogate, layout, schema = service.surrogate, service.surrogate.layout, openapi(service)
+        surrogate, layout, token = service.surrogate, service.surrogate.layout, self._access.token is not None
+        schema = openapi(service) | ({"servers": [{"url": prefix}]} if prefix else {})
+        schema = guarded(schema) if token else schema
         contents = {"/v1/info": describe(service), "/openapi.json": schema}
         if layout.points is not None:
             contents["/v1/nodes"] = {"points": layout.points, "n_interior": layout.n_interior}
-        token = self._access.token is not None
         pages = {"/": partial(explorer_page, service, token), "/docs": partial(docs_page, schema, service, token)}
         self._constant(prefix, contents, pages)
         self._bridge(prefix, {name: (service, name) for name in umbridge.model_names(surrogate)})
@@ -80,9 +81,9 @@ class Routes:
     def _serve_list(self, services: Mapping[str, Service]) -> None:
         """The list of several services, and their models under names such as helmholtz/field."""
         schema = openapi_of_all(services)
-        self._constant(
-            "", {"/openapi.json": schema}, {"/": partial(list_page, services), "/docs": partial(docs_page, schema)}
-        )
+        schema = schema if self._access.token is None else guarded(schema)
+        pages = {"/": partial(list_page, services), "/docs": partial(docs_page, schema)}
+        self._constant("", {"/openapi.json": schema}, pages)
         models = {
             f"{name}/{model}": (service, model)
             for name, service in services.items()

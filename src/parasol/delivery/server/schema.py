@@ -142,7 +142,7 @@ def openapi(service: Service) -> Schema:
 
 
 def openapi_of_all(services: Mapping[str, Service]) -> Schema:
-    """The description of several services, each below its name."""
+    """The description of several services, each below its name, and of UM-Bridge for all of their models."""
     paths: Schema = {}
     for name, service in services.items():
         for route, item in openapi(service)["paths"].items():
@@ -150,9 +150,28 @@ def openapi_of_all(services: Mapping[str, Service]) -> Schema:
                 verb: operation | {"operationId": f"{name}_{operation['operationId']}"}
                 for verb, operation in item.items()
             }
+    names = [f"{name}/{model}" for name, service in services.items() for model in model_names(service.surrogate)]
+    first, numbers = next(iter(services)), _array(_NUMBER, 1)
+    common = {route: {"get": _operation(route)} for route in ("/health", "/metrics", "/openapi.json", "/docs", "/Info")}
+    for verb in VERBS:
+        if verb != "ApplyHessian" or has_hessian(services[first].surrogate):
+            shown = paths[f"/{first}/{verb}"]["post"]["requestBody"]["content"][JSON]["example"]
+            values = shown | {"name": f"{first}/{shown['name']}"}
+            common[f"/{verb}"] = {"post": _bridge(verb, names, numbers, numbers, {"type": "object"}, values)}
     about = {"title": "parasol", "version": __version__, "description": f"Surrogates: {', '.join(services)}."}
-    common = {route: {"get": _operation(route)} for route in ("/health", "/metrics", "/openapi.json", "/docs")}
     return {"openapi": "3.1.0", "info": about, "paths": common | paths, "components": {"schemas": _ERROR_SCHEMAS}}
+
+
+def guarded(schema: Schema) -> Schema:
+    """The same description of a server that asks for a token everywhere but at /health."""
+    schemes = {"token": {"type": "http", "scheme": "bearer"}}
+    free = {
+        path: {"get": item["get"] | {"security": []}}
+        for path, item in schema["paths"].items()
+        if path.endswith("/health")
+    }
+    components = schema["components"] | {"securitySchemes": schemes}
+    return schema | {"paths": schema["paths"] | free, "components": components, "security": [{"token": []}]}
 
 
 def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
@@ -239,22 +258,27 @@ def _question(service: Service, route: str, names: tuple[str, ...]) -> Schema:
 
 
 def _protocol(service: Service, verb: str) -> Schema:
-    n = service.surrogate.n_parameters
-    known: Schema = {name: {"const": 0} for name in INDICES} | {
-        "name": {"enum": model_names(service.surrogate)},
-        "input": _array(_vector(service), 1, 1),
-        "sens": _array(_NUMBER, 1),
-        "vec": _array(_NUMBER, n, n),
-    }
+    n, surrogate = service.surrogate.n_parameters, service.surrogate
     config = {name: schema for name, schema in _options(service).items() if name in CONFIG}
-    body = _object(
-        {name: known[name] for name in ("name", *VERBS[verb])},
-        {} if verb in ("ModelInfo", "InputSizes") else {"config": _object({}, config)},
-    )
+    values = {"name": "coefficients", "input": [example(service)], **dict.fromkeys(INDICES, 0)}
+    values |= {"sens": [1.0] + [0.0] * (surrogate.basis.n_modes - 1), "vec": [1.0] + [0.0] * (n - 1)}
+    vec = _array(_NUMBER, n, n)
+    return _bridge(verb, model_names(surrogate), _vector(service), vec, _object({}, config), values)
+
+
+def _bridge(verb: str, names: list[str], vector: Schema, vec: Schema, config: Schema, values: Schema) -> Schema:
+    """A verb of UM-Bridge for the models of these names; `values` has what an example says."""
+    known: Schema = {name: {"const": 0} for name in INDICES} | {
+        "name": {"enum": names},
+        "input": _array(vector, 1, 1),
+        "sens": _array(_NUMBER, 1),
+        "vec": vec,
+    }
+    said = ("name", *VERBS[verb])
+    optional = {} if verb in ("ModelInfo", "InputSizes") else {"config": config}
+    body = _object({name: known[name] for name in said}, optional)
     body["additionalProperties"] = True  # other clients send other names besides
-    values = {"sens": [1.0] + [0.0] * (service.surrogate.basis.n_modes - 1), "vec": [1.0] + [0.0] * (n - 1)}
-    values |= {"name": "coefficients", "input": [example(service)], **dict.fromkeys(INDICES, 0)}
-    shown = {name: values[name] for name in ("name", *VERBS[verb])}
+    shown = {name: values[name] for name in said}
     return {
         **_operation(f"/{verb}", {"400": "ProtocolError", **dict.fromkeys(("408", "413", "415"), "Error")}),
         "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": shown}}},
