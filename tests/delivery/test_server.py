@@ -436,6 +436,18 @@ def test_a_long_answer_keeps_nobody_waiting(surrogate):
     assert max(waits) < 0.5 * sum(waits)  # written in one piece it is nearly all of it
 
 
+def test_a_long_body_keeps_nobody_waiting():
+    """A parser that calls Python for its numbers can be interrupted; otherwise all threads wait for its end."""
+    body = json.dumps({"mus": np.random.default_rng(0).random((100_000, 2)).tolist()}).encode()
+    with ThreadPoolExecutor(1) as pool:
+        long, n_turns = pool.submit(formats.read_json, body), 0
+        while not long.done():
+            time.sleep(0.001)
+            n_turns += 1
+    assert long.result() == json.loads(body)
+    assert n_turns > 5
+
+
 def test_extrapolation_where_the_server_allows_it(surrogate):
     app = make_app(surrogate, extrapolate=True)
     ask = lambda **body: inside(app, "POST", "/v1/predict", json=body)  # noqa: E731
