@@ -390,6 +390,14 @@ def test_values_that_may_overflow_are_refused_before_the_first_is_sent(surrogate
         c[1, :2] = 0.51 * np.finfo(dtype).max / 4
         with pytest.raises(ps.ParasolError, match="not finite, or nearly so"), np.errstate(over="ignore"):
             service._check_products("values", large, c)
+    wild = service.Service(replace(large, readout=np.full((2, 8), 1e308)), Limits())
+    question = wild.question({"mus": np.tile([0.1, 2.0], (5000, 1))}, ("mus",))
+    for answer, what in ((wild.predict, "values"), (wild.gradient, "derivatives")):
+        with (
+            pytest.raises(ps.ParasolError, match=f"the {what} are not finite, or nearly so"),
+            np.errstate(over="ignore"),
+        ):
+            answer(question, formats.NPY)
 
 
 def test_answers_do_not_wait_for_acknowledgements(client):

@@ -1,6 +1,7 @@
 """What the server shows to people, several surrogates at once, and who may ask: in a browser and without one."""
 
 import base64
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -19,6 +20,7 @@ from parasol.cli import app as command
 from parasol.cli.serve import _names
 from parasol.delivery import make_app
 from parasol.delivery.page import explore as page
+from parasol.delivery.server import app as server_app
 from parasol.delivery.server.calls import ADDRESS, calls, example
 from parasol.delivery.server.service import Limits, Service
 from parasol.runtime.parameters import ParameterSpace, range_of
@@ -82,6 +84,48 @@ def test_examples_stay_inside_narrow_ranges_and_name_choices():
         ["bash", "-c", texts["curl"].replace("curl", "printf '%s|'", 1)], capture_output=True, text=True
     )
     assert '|{"mus": {"m": "it\'s"}}|' in body.stdout
+
+
+def test_calls_with_many_parameters_are_short_and_work():
+    mus = np.random.default_rng(0).random((300, 45))
+    fields = np.column_stack([mus.sum(axis=1), mus[:, 0], np.ones(300)]) @ np.eye(3, 7)
+    surrogate = ps.fit_snapshots(mus, fields, "polynomial", n_modes=2, level=None)
+    with background(surrogate) as server:
+        programs = calls(Service(surrogate, Limits()), False)
+        assert list(programs) == ["Python", "NumPy", "UM-Bridge"]  # no shell takes a long one
+        programs = {name: text.replace(ADDRESS, server.address) for name, text in programs.items()}
+        assert len(run(programs["Python"])["answer"]["values"]) == 7
+        assert run(programs["NumPy"])["values"].shape == (2, 7)
+        run(programs["UM-Bridge"])
+
+
+def test_the_command_serves_several_files(tmp_path, monkeypatch):
+    got = {}
+
+    def serve(surrogates, host, port, announce, **options):
+        got.update(options, names=list(surrogates))
+        announce("http://x:1")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(server_app, "serve", serve)
+    monkeypatch.setenv("PARASOL_TOKEN", "s3cret")
+    files = [str(ps.save(served.in_time(), tmp_path / name)) for name in ("a.parasol", "b.parasol")]
+    result = CliRunner().invoke(command, ["serve", *files, "--cors", "https://a.org", "--cors", "https://b.org"])
+    assert result.exit_code == 0, result.output
+    assert (got["names"], got["token"], got["cors"]) == (["a", "b"], "s3cret", ["https://a.org", "https://b.org"])
+    assert f"http://x:1/b/ is {files[1]}" in result.stdout.replace("\n", "")
+    assert "s3cret" not in result.output
+    result = CliRunner().invoke(command, ["serve", *files, "--json", "-"])
+    assert json.loads(result.stdout)["surrogates"] == {"a": "http://x:1/a", "b": "http://x:1/b"}
+
+
+def test_a_page_is_made_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(page, "explore", lambda surrogate: made.append(1) or page.Page("<body>explorer</body>"))
+    app = make_app(served.in_time())
+    assert not made
+    assert [inside(app, "GET", "/").text.count("explorer") for _ in range(2)] == [1, 1]
+    assert made == [1]
 
 
 def test_a_surrogate_that_is_too_large_for_a_page_is_told_in_words(monkeypatch):

@@ -59,7 +59,8 @@ def calls(service: Service, token: bool) -> dict[str, str]:
         *begin,
         "import numpy as np",
         "",
-        f'url, npy = "{ADDRESS}/v1/predict", "{NPY}"',
+        f'url = "{ADDRESS}/v1/predict"',
+        f'npy = "{NPY}"',
         "body = io.BytesIO()",
         f"np.save(body, np.array([{row}] * 2))  # (n_samples, {len(vector)})",
         key,
@@ -99,7 +100,11 @@ def _lines(*lines: str | None) -> str:
 
 
 def _short(vector: list[Any]) -> str:
-    """Equal numbers at the end of a long vector as a product: [0.5] + [0.0] * 300."""
+    """Equal numbers at the end of a long vector as a product.
+
+    >>> _short([0.5, 2, 0, 0, 0]), _short([0, 0])
+    ('[0.5, 2] + [0] * 3', '[0] * 2')
+    """
     n = len(vector)
     tail = next((i for i in range(n, 0, -1) if vector[i - 1] != vector[-1]), 0)
     same = f"[{vector[-1]!r}] * {n - tail}"
