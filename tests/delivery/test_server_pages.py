@@ -116,6 +116,8 @@ def test_the_command_serves_several_files(tmp_path, monkeypatch):
     assert f"http://x:1/b/ is {files[1]}" in result.stdout.replace("\n", "")
     assert "s3cret" not in result.output
     result = CliRunner().invoke(command, ["serve", *files, "--json", "-"])
+    monkeypatch.setenv("PARASOL_TOKEN", "")  # must not be taken for none
+    assert "PARASOL_TOKEN is empty" in CliRunner().invoke(command, ["serve", *files]).stderr
     assert json.loads(result.stdout)["surrogates"] == {"a": "http://x:1/a", "b": "http://x:1/b"}
 
 

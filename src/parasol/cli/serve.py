@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from parasol.cli.terminal import check_json, one_line_warnings, print_json, say
 
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Files such as model.parasol.", show_default=False)
+        list[str], typer.Argument(metavar="MODEL", help="Files such as model.parasol.", show_default=False)
     ],
     port: Annotated[int, typer.Option(metavar="PORT", help="Where to listen; 0 takes any free port.")] = 8000,
     host: Annotated[
@@ -45,10 +46,13 @@ def serve(
     [dim]curl -H 'Content-Type: application/json' -d '{"mus": {"a": 0.9, "k": 1.7}, "bounds": true}' http://127.0.0.1:8000/v1/predict[/dim]
     """
     from parasol.delivery.server.app import Limits, serve
+    from parasol.errors import InputError
     from parasol.report.render import write_json
     from parasol.runtime.files import load
 
     check_json(json_file)
+    if token is None and "PARASOL_TOKEN" in os.environ:  # to be taken for none would leave the server open
+        raise InputError("PARASOL_TOKEN is empty. Put a token into it, or unset it to serve everybody.")
     limits = Limits(body=max_body * 2**20, response=max_response * 2**20, batch=max_batch)
     names = _names(models) if len(models) > 1 else {}
 
@@ -64,7 +68,8 @@ def serve(
             say(f"serving {', '.join(models)} at {address}, UM-Bridge at the same address")
             for name, file in names.items():
                 say(f"  {address}/{name}/ is {file}")
-            say(f"open {address} in a browser, {address}/docs for all routes; Ctrl-C ends it")
+            guard = "" if token is None else "; all but /health asks for the token"
+            say(f"open {address} in a browser, {address}/docs for all routes{guard}; Ctrl-C ends it")
         sys.stdout.flush()  # whoever waits for the address may read it from a pipe
 
     with one_line_warnings():

@@ -108,11 +108,10 @@ def _about(service: Service) -> str:
 
 
 def _equations(service: Service) -> str:
-    from parasol.delivery.page.about import about
     from parasol.delivery.page.equations import equation_html
 
-    equations = about(service.surrogate)["equations"]
-    return f'<div class="equation">{"".join(map(equation_html, equations))}</div>' if equations else ""
+    equations = service.surrogate.provenance.equation
+    return f'<div class="equation">{"".join(map(equation_html, equations.split("; ")))}</div>' if equations else ""
 
 
 def _facts(service: Service, heading: str) -> str:
