@@ -5,6 +5,10 @@
 The server is a process of its own; the client is one more, with as many open connections as said. Latencies are what
 the client sees. The bare route /health shows what HTTP alone costs. "server CPU" is the
 server's processor time for each request, which other work on the machine changes least.
+
+At last the server is besieged: by 1000 connections that send their heads a byte a second, and by clients that take
+answers of 48 MB one after the other, while /health is asked; beside it stands /health of a second server that is left
+in peace on the same machine, asked in turn with the first.
 """
 
 from __future__ import annotations
@@ -12,9 +16,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import platform
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,6 +51,7 @@ def server(path: Path):
     """A running server: its port and its process."""
     places = path.with_suffix(".json")
     words = [sys.executable, "-m", "parasol", "serve", str(path), "--port", "0", "--json", str(places)]
+    words += ["--max-batch", "30000", "--max-response", "80"]  # of small fields many are needed for 48 MB
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         try:
             process.stdout.readline()  # type: ignore[union-attr]
@@ -110,10 +118,10 @@ async def drive(port: int, messages: list[bytes], n_requests: int, n_connections
     return latencies, time.perf_counter() - start, failures
 
 
-def resident(pid: int) -> float:
-    """MiB of memory a process holds."""
+def resident(pid: int, kind: str = "VmRSS") -> float:
+    """MiB of memory a process holds, or with VmHWM the most it ever held."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
+        if line.startswith(kind):
             return int(line.split()[1]) / 1024
     return float("nan")
 
@@ -124,10 +132,93 @@ def processor(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def hold(port: int, n: int) -> None:
+    """Keep `n` connections open whose heads arrive a byte a second; those that are closed are opened again."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n + 100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    held: list[socket.socket] = []
+    while True:
+        for sock in list(held):
+            try:
+                sock.send(b"x")
+            except OSError:
+                held.remove(sock)
+        while len(held) < n:
+            held.append(socket.create_connection(("127.0.0.1", port)))
+            held[-1].send(b"GET /health HTTP/1.1\r\nx")
+        time.sleep(1)
+
+
+def take(port: int, messages: list[bytes], n: int, sizes) -> None:
+    """Ask for `n` large answers in turn, each on a connection of its own, and put down their sizes."""
+    for i in range(n):
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.sendall(messages[i % len(messages)].replace(b"Accept:", b"Connection: close\r\nAccept:", 1))
+            size, buffer = 0, bytearray(2**18)
+            while got := sock.recv_into(buffer):
+                size += got
+        sizes.put(size)
+
+
+def watch_health(ports: list[int], go_on) -> np.ndarray:
+    """Milliseconds that /health takes at each port in turn, every tenth time on a new connection, while `go_on(n)`."""
+    out: list[list[float]] = []
+    socks: list[socket.socket] = []
+    while go_on(len(out)):
+        if len(out) % 10 == 0:
+            socks.clear()
+        row = []
+        for i, port in enumerate(ports):
+            start = time.perf_counter()
+            if len(socks) == i:
+                socks.append(socket.create_connection(("127.0.0.1", port)))
+            socks[i].sendall(request("/health"))
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += socks[i].recv(4096)
+            row.append(1e3 * (time.perf_counter() - start))
+        out.append(row)
+        time.sleep(0.005)
+    return np.array(out)
+
+
+def siege(port: int, pid: int, peaceful: int, n_values: int, n_large: int, n_held: int = 1000) -> dict:
+    """How long /health takes, and what memory the server holds, with many half-open connections and large answers.
+
+    `peaceful` is the port of the other server.
+    """
+    npy, rng = "application/x-npy", np.random.default_rng(1)
+    mus = lambda n: write_npy(np.column_stack([rng.uniform(0.1, 4, n), rng.uniform(0, 2, n)]))  # noqa: E731
+    large = [
+        request("/v1/predict", mus(int(48e6 / (16.45 * n_values))), form=npy),
+        request("/v1/predict", mus(48_000_000 // (8 * n_values)), accept=npy, form=npy),
+    ]
+    fork = multiprocessing.get_context("fork")  # clients that start with imports would measure these
+    sizes = fork.SimpleQueue()
+    holder = fork.Process(target=hold, args=(port, n_held), daemon=True)
+    takers = [fork.Process(target=take, args=(port, large[::step], n_large // 2, sizes)) for step in (1, -1)]
+    watch_health([port, peaceful], lambda n: n < 50)
+    base = resident(pid)
+    holder.start()
+    time.sleep(3)
+    start = time.perf_counter()
+    for taker in takers:
+        taker.start()
+    times = watch_health([port, peaceful], lambda n: n < 20 or any(taker.is_alive() for taker in takers))
+    seconds = time.perf_counter() - start
+    holder.terminate()
+    marks = lambda times: dict(zip(("p50", "p99", "max"), np.percentile(times, [50, 99, 100]).tolist(), strict=True))  # noqa: E731
+    found = {"answers_mb": sorted({round(1e-6 * sizes.get(), 1) for _ in range(2 * (n_large // 2))})}
+    found |= {"seconds": seconds, "half_open": n_held, "n_large": 2 * (n_large // 2)}
+    found |= {"health_ms": marks(times[:, 0]), "in_peace_ms": marks(times[:, 1]), "n_health": len(times)}
+    time.sleep(1)
+    return found | {"before_mib": base, "peak_mib": resident(pid, "VmHWM"), "after_mib": resident(pid)}
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=100_000, help="mixed requests while memory is watched")
+    parser.add_argument("--large", type=int, default=20, help="answers of 48 MB while /health is watched")
     parser.add_argument("--quick", action="store_true", help="a small surrogate, and few requests of each kind")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
@@ -164,6 +255,8 @@ def main() -> None:
                 _, spent, failed = asyncio.run(drive(port, mixed, int(share), 4))
                 seconds, failures = seconds + spent, failures + failed
                 parts.append(resident(pid))
+            with server(path) as (peaceful, _):
+                besieged = siege(port, pid, peaceful, 250 if options.quick else 1036, options.large)
     load = {"requests": options.requests, "failures": failures, "rate": options.requests / seconds}
     load |= {"before_mib": before, "after_mib": parts, "grown_mib": parts[-1] - before}
     print(
@@ -174,8 +267,11 @@ def main() -> None:
         print(f"{r['case']:22}{r['connections']:5}{r['rate']:12.0f}{r['parameters']:14.0f}{times}{r['cpu']:12.2f}")
     print(f"{load['requests']} mixed requests, {load['rate']:.0f} a second, {load['failures']} failures: ", end="")
     print(f"{before:.1f} MiB before, {parts[-1]:.1f} MiB after, at most {max(parts):.1f} between")
+    print("besieged:")
+    for name, value in besieged.items():
+        print(f"  {name:18}", {k: round(v, 2) for k, v in value.items()} if isinstance(value, dict) else value)
     if options.json:
-        facts = {"machine": platform.machine(), "rows": rows, "load": load}
+        facts = {"machine": platform.machine(), "rows": rows, "load": load, "siege": besieged}
         options.json.write_text(json.dumps(facts, indent=1))
 
 

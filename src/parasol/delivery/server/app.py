@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import socket
+import re
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from parasol.delivery.server.service import Limits, Service
+from parasol.delivery.server.umbridge import VERBS
 from parasol.errors import InputError, NotInstalled
 from parasol.runtime.surrogate import Surrogate
 
@@ -19,22 +20,51 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_TAKEN = ("health", "docs", "metrics", "v1", "openapi.json", "Info", *VERBS)
 
-def make_app(surrogate: Surrogate, *, limits: Limits | None = None, extrapolate: bool = False) -> Starlette:
+
+def make_app(
+    surrogate: Surrogate | Mapping[str, Surrogate],
+    *,
+    limits: Limits | None = None,
+    extrapolate: bool = False,
+    cors: str | Sequence[str] = (),
+    token: str | None = None,
+) -> Starlette:
     """The server as an ASGI application, for deployments that run their own ASGI server.
 
-    With `extrapolate`, requests may ask for parameters outside the box; otherwise they are refused.
+    Of several surrogates by name each has the routes of a single one below its name: /NAME/v1/predict. With
+    `extrapolate`, requests may ask for parameters outside the box; otherwise they are refused. `cors` names the origins
+    whose pages may ask, "*" all of them. With a `token`, all but /health is refused to those who do not send it.
     """
     missing = [name for name in ("starlette", "uvicorn") if not find_spec(name)]
     if missing:
         raise NotInstalled(f"serving needs {' and '.join(missing)}. Install it with: pip install 'parasol-pde[serve]'.")
+    from parasol.delivery.server.access import Access  # these need Starlette
+    from parasol.delivery.server.routes import Routes
+
+    limits = limits or Limits()
+    access = Access((cors,) if isinstance(cors, str) else tuple(cors), token)
+    if not isinstance(surrogate, Mapping):
+        return Routes(_service(surrogate, limits, extrapolate), limits, access).app()
+    if not surrogate:
+        raise InputError("there is nothing to serve. Pass at least one surrogate.")
+    for name in surrogate:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _TAKEN:
+            raise InputError(
+                f"a surrogate cannot be served as {name!r}. Use letters, digits, - and _, and none of the server's own "
+                f"names ({', '.join(_TAKEN[:4])}, ...)."
+            )
+    return Routes({name: _service(each, limits, extrapolate) for name, each in surrogate.items()}, limits, access).app()
+
+
+def _service(surrogate: Surrogate, limits: Limits, extrapolate: bool) -> Service:
     if not isinstance(surrogate, Surrogate):
         raise InputError(f"cannot serve a {type(surrogate).__name__}. Pass a surrogate.")
-    service = Service(surrogate, limits or Limits(), extrapolate)
+    service = Service(surrogate, limits, extrapolate)
     _ = surrogate(service.middle).values  # a surrogate that cannot answer should say so now
-    from parasol.delivery.server.routes import Routes  # needs Starlette
-
-    return Routes(service).app()
+    return service
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +85,14 @@ class Server(AbstractContextManager["Server"]):
 
 
 def serve(
-    surrogate: Surrogate,
+    surrogate: Surrogate | Mapping[str, Surrogate],
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
     limits: Limits | None = None,
     extrapolate: bool = False,
+    cors: str | Sequence[str] = (),
+    token: str | None = None,
     announce: Callable[[str], None] | None = None,
     background: bool = False,
 ) -> Server:
@@ -68,88 +100,34 @@ def serve(
 
     `announce` is called with the address as soon as requests are accepted. With `background` the server runs in a
     thread of this process and is returned at once: `with ps.serve(surrogate, port=0, background=True) as server: ...`
-    asks it at `server.address`.
+    asks it at `server.address`. What is served, to whom and within which limits: see `parasol.delivery.make_app`.
     """
-    app = make_app(surrogate, limits=limits, extrapolate=extrapolate)
-    listener = _listening(host, port)
-    server = _uvicorn(app, limits or Limits())
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    app = make_app(surrogate, limits=limits, extrapolate=extrapolate, cors=cors, token=token)
+    from parasol.delivery.server.listening import http_server, listen  # needs uvicorn
+
+    listener = listen(host, port)
     name, port = listener.getsockname()[:2]
-    running = Server(f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}", server, thread)
+    address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+    server = http_server(app, limits or Limits(), lambda: announce and announce(address))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    running = Server(address, server, thread)
     if background:
-        if announce is not None:
-            announce(running.address)
         thread.start()
         return running
     from threadpoolctl import threadpool_limits
 
-    begin = server.startup
-
-    async def startup(sockets=None) -> None:
-        """Announced when signals are listened to already: an interrupt that follows at once is not lost."""
-        await begin(sockets=sockets)
-        if announce is not None:
-            announce(running.address)
-
-    server.startup = startup  # type: ignore[method-assign]
-    with listener, threadpool_limits(1):  # requests run side by side: more threads of BLAS would only compete
-        server.run(sockets=[listener])
+    usual = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(usual / 10)  # the thread that listens waits less for those that compute
+        with listener, threadpool_limits(1):  # requests run side by side: more threads of BLAS would only compete
+            server.run(sockets=[listener])
+    finally:
+        sys.setswitchinterval(usual)
     return running
 
 
 @contextmanager
-def serving(surrogate: Surrogate, **options) -> Iterator[str]:
+def serving(surrogate: Surrogate | Mapping[str, Surrogate], **options) -> Iterator[str]:
     """The address of `serve(surrogate, background=True)`, as in 0.1.0."""
     with serve(surrogate, **{"port": 0, **options}, background=True) as server:
         yield server.address
-
-
-def _uvicorn(app: Starlette, limits: Limits) -> uvicorn.Server:
-    import h11
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class HeadsInTime(H11Protocol):
-        """Closes a connection on which no head of a request was completed for some time; uvicorn would wait for ever."""
-
-        def connection_made(self, transport) -> None:
-            super().connection_made(transport)
-            self._watch(None)
-
-        def _watch(self, answered) -> None:
-            waiting = self.conn.their_state is h11.IDLE
-            if waiting and answered is not None and self.cycle is answered[0]:
-                self.transport.close()
-            elif not self.transport.is_closing():
-                self.loop.call_later(limits.seconds / 2, self._watch, (self.cycle,) if waiting else None)
-
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_level="error",
-            access_log=False,
-            ws="none",
-            lifespan="off",
-            server_header=False,
-            proxy_headers=False,
-            http=HeadsInTime,
-            h11_max_incomplete_event_size=2**18,  # bytes of a head: selections may stand in the query
-            timeout_graceful_shutdown=5,
-        )
-    )
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that accepts connections, or the reason in one line."""
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise InputError(f"port must be a whole number from 0 to 65535, got {port!r}.")
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        return socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
-    except (socket.gaierror, UnicodeError):
-        message = f"there is no address {host!r} to listen at. Use 127.0.0.1, or 0.0.0.0 for all of this machine's."
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else error
-        message = f"cannot listen at {host}, port {port}: {why}. Choose another port, or 0 for any free one."
-    raise InputError(message)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ JSON, NPY = "application/json", "application/x-npy"
 _NPY_TYPES = ("<f4", "<f8", "<i4", "<i8")
 _LONGEST_MESSAGE = 400
 _NUMBERS_AT_ONCE = 256  # with 1024 the listening thread waited half a second for its turn
+_NUMBERS_OF_ROWS = 2**13  # computed at a time where an array is computed while it is written
+CHUNK = 2**16  # bytes of an answer that are made and sent at a time
 
 
 class Refusal(ParasolError):
@@ -24,6 +27,20 @@ class Refusal(ParasolError):
     def __init__(self, status: int, message: str, kind: str = "InvalidInput"):
         super().__init__(message)
         self.status, self.kind = status, kind
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """An array (n_samples, ...) whose rows are computed when they are written, so that none of it is kept."""
+
+    shape: tuple[int, ...]
+    dtype: type
+    compute: Callable[[slice], np.ndarray]
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The rows in order, some thousand numbers at a time."""
+        step = max(1, _NUMBERS_OF_ROWS // math.prod(self.shape[1:]))
+        return (self.compute(slice(start, start + step)) for start in range(0, self.shape[0], step))
 
 
 def one_line(message: str) -> str:
@@ -38,8 +55,10 @@ def one_line(message: str) -> str:
 
 def parse_json(data: bytes | str) -> Any:
     """The content of strict JSON; NaN, infinity, repeated names and deep nesting are refused with 400."""
+    # the parser alone lets no other thread run until it is done; where it calls Python for each number, they do
+    calls = {"parse_float": lambda text: float(text), "parse_int": lambda text: int(text)} if len(data) > CHUNK else {}
     try:
-        return json.loads(data, parse_constant=_refuse_constant, object_pairs_hook=_without_repetition)
+        return json.loads(data, parse_constant=_refuse_constant, object_pairs_hook=_without_repetition, **calls)
     except RecursionError:
         raise Refusal(400, "the body is nested too deeply. Send an object of plain lists.") from None
     except ValueError as error:  # broken text, broken UTF-8, whole numbers of thousands of digits
@@ -129,28 +148,68 @@ def write_json(content: Any) -> bytes:
     >>> write_json({"values": np.array([1.5, np.inf])})
     b'{"values":[1.5,null]}'
     """
-    return b"".join(_pieces(content))
+    return b"".join(json_pieces(content))
 
 
-def _pieces(content: Any) -> Iterator[bytes]:
+def json_pieces(content: Any) -> Iterator[bytes]:
     """JSON in pieces of a few hundred numbers, so that other threads, above all the listening one, run in between."""
     if isinstance(content, dict):
         for i, (name, value) in enumerate(content.items()):
             yield (b"," if i else b"{") + json.dumps(str(name)).encode() + b":"
-            yield from _pieces(value)
+            yield from json_pieces(value)
         yield b"}" if content else b"{}"
-    elif isinstance(content, np.ndarray) and content.size > _NUMBERS_AT_ONCE:
-        step = max(1, _NUMBERS_AT_ONCE * len(content) // content.size)
-        for start in range(0, len(content), step):
-            part = content[start : start + step]
-            yield b"," if start else b"["
-            if part.size > _NUMBERS_AT_ONCE:  # one row, and a long one
-                yield from _pieces(part[0])
-            else:
-                yield json.dumps(plain(part), allow_nan=False, separators=(",", ":"))[1:-1].encode()
+    elif isinstance(content, Rows) or (isinstance(content, np.ndarray) and content.size > _NUMBERS_AT_ONCE):
+        before = b"["
+        for block in content.blocks() if isinstance(content, Rows) else [content]:
+            step = max(1, _NUMBERS_AT_ONCE * len(block) // block.size)
+            for start in range(0, len(block), step):
+                part = block[start : start + step]
+                yield before
+                if part.size > _NUMBERS_AT_ONCE:  # one row, and a long one
+                    yield from json_pieces(part[0])
+                else:
+                    yield json.dumps(plain(part), allow_nan=False, separators=(",", ":"))[1:-1].encode()
+                before = b","
         yield b"]"
     else:
         yield json.dumps(plain(content), allow_nan=False, separators=(",", ":")).encode()
+
+
+def npy_pieces(array: np.ndarray | Rows) -> tuple[int, Iterator[bytes]]:
+    """The length of an npy file and its bytes in pieces.
+
+    >>> length, pieces = npy_pieces(Rows((2, 3), np.float64, lambda rows: np.ones((2, 3))[rows]))
+    >>> length == len(b"".join(pieces)) == len(write_npy(np.ones((2, 3))))
+    True
+    """
+    head = io.BytesIO()
+    about = {"descr": np.dtype(array.dtype).str, "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(head, about)
+    blocks = array.blocks() if isinstance(array, Rows) else [array]
+    length = head.tell() + math.prod(array.shape) * np.dtype(array.dtype).itemsize
+
+    def pieces() -> Iterator[bytes]:
+        yield head.getvalue()
+        for block in blocks:
+            flat = np.ascontiguousarray(block).reshape(-1).view(np.uint8)
+            yield from (flat[start : start + CHUNK].tobytes() for start in range(0, len(flat), CHUNK))
+
+    return length, pieces()
+
+
+def next_chunk(pieces: Iterator[bytes]) -> bytes:
+    """The next bytes of an answer, CHUNK of them or a little more; fewer only at its end.
+
+    >>> next_chunk(iter([b"ab", b"c"]))
+    b'abc'
+    """
+    parts, size = [], 0
+    for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            break
+    return b"".join(parts)
 
 
 def plain(value: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -15,68 +14,104 @@ import anyio.to_thread
 import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from parasol import __version__
 from parasol.delivery.server import formats, umbridge
+from parasol.delivery.server.access import Access
 from parasol.delivery.server.formats import JSON, NPY, Refusal
 from parasol.delivery.server.metrics import Metrics
-from parasol.delivery.server.page import describe, page
-from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, openapi, questions
-from parasol.delivery.server.service import Service
+from parasol.delivery.server.page import describe, docs_page, explorer_page, list_page
+from parasol.delivery.server.responses import Page, error, response, streamed
+from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, guarded, openapi, openapi_of_all, questions
+from parasol.delivery.server.service import Limits, Service
 from parasol.errors import ParasolError
 
 _SMALL_BODY = 4096  # bytes that are parsed faster than handed to another thread
-_HTML = "text/html; charset=utf-8"
 _REFUSED = (ParasolError, RecursionError)  # a body that could just be parsed may be nested too deeply to be quoted
 
 
 class Routes:
-    """The routes of a service, and the counts of their requests."""
+    """The routes of one service, or of several by name, and the counts of their requests."""
 
-    def __init__(self, service: Service):
-        self._service, self._metrics = service, Metrics()
-        self._questions = questions(service)
-        self._answers = {"/v1/predict": service.predict, "/v1/gradient": service.gradient}
-        self._answers |= {"/v1/bounds": service.bounds, "/v1/quantities": service.quantities}
-        self._workers = anyio.CapacityLimiter(min(4, max(2, os.cpu_count() or 1)))  # each may hold a whole answer
+    def __init__(self, services: Service | Mapping[str, Service], limits: Limits, access: Access):
+        self._limits, self._access, self._metrics = limits, access, Metrics()
+        self._workers = anyio.CapacityLimiter(min(4, max(2, os.cpu_count() or 1)))
+        self._writer = anyio.CapacityLimiter(
+            1
+        )  # writing holds the interpreter: two would keep the listening thread waiting
+        self._routes: list[Route] = []
+        if isinstance(services, Service):
+            self._serve("", services)
+        else:
+            self._serve_list(services)
+            for name, service in services.items():
+                self._serve(f"/{name}", service)
 
     def app(self) -> Starlette:
         """All routes as an application."""
-        routes = [Route("/metrics", self._counts, methods=["GET"])]
-        routes += [Route(path, partial(_constant, *it), methods=["GET"]) for path, it in self._constants().items()]
-        routes += [Route(path, partial(self._question, path), methods=["POST"]) for path in self._questions]
-        routes += [Route(f"/{verb}", partial(self._protocol, verb), methods=["POST"]) for verb in umbridge.VERBS]
-        known = {route.path for route in routes}
+        known = {route.path for route in self._routes}
         app = Starlette(
-            routes=routes,
+            routes=self._routes,
             exception_handlers={HTTPException: _no_route, Exception: _broken} | dict.fromkeys(_REFUSED, _refused),  # type: ignore[arg-type]
-            middleware=[Middleware(_Counting, metrics=self._metrics, known=known, most=self._service.limits.requests)],
+            middleware=self._access.middleware(self._metrics, known, self._limits.requests),
         )
         app.router.redirect_slashes = False
         return app
 
-    def _constants(self) -> dict[str, tuple[bytes, str]]:
-        """What never changes: bytes and their media type, by route."""
-        surrogate, layout = self._service.surrogate, self._service.surrogate.layout
-        facts, description = describe(self._service), openapi(self._service)
-        contents = {"/v1/info": facts, "/openapi.json": description}
-        contents["/Info"] = {"protocolVersion": umbridge.PROTOCOL, "models": umbridge.model_names(surrogate)}
-        contents["/health"] = {"status": "ok", "parasol": __version__}
+    def _serve(self, prefix: str, service: Service) -> None:
+        """The routes of a service, below a prefix."""
+        surrogate, layout, token = service.surrogate, service.surrogate.layout, self._access.token is not None
+        schema = openapi(service) | ({"servers": [{"url": prefix}]} if prefix else {})
+        schema = guarded(schema) if token else schema
+        contents = {"/v1/info": describe(service), "/openapi.json": schema}
         if layout.points is not None:
             contents["/v1/nodes"] = {"points": layout.points, "n_interior": layout.n_interior}
-        text = page(self._service, description, facts).encode()
-        return {"/": (text, _HTML), "/docs": (text, _HTML)} | {
-            path: (formats.write_json(content), JSON) for path, content in contents.items()
+        pages = {"/": partial(explorer_page, service, token), "/docs": partial(docs_page, schema, service, token)}
+        self._constant(prefix, contents, pages)
+        self._bridge(prefix, {name: (service, name) for name in umbridge.model_names(surrogate)})
+        answers = {"/v1/predict": service.predict, "/v1/gradient": service.gradient}
+        answers |= {"/v1/bounds": service.bounds, "/v1/quantities": service.quantities}
+        for path, names in questions(service).items():
+            answer = partial(_answer, service, path, names, answers[path])
+            self._routes.append(_post(prefix + path, partial(self._question, service, path, prefix + path, answer)))
+
+    def _serve_list(self, services: Mapping[str, Service]) -> None:
+        """The list of several services, and their models under names such as helmholtz/field."""
+        schema = openapi_of_all(services)
+        schema = schema if self._access.token is None else guarded(schema)
+        pages = {"/": partial(list_page, services), "/docs": partial(docs_page, schema)}
+        self._constant("", {"/openapi.json": schema}, pages)
+        models = {
+            f"{name}/{model}": (service, model)
+            for name, service in services.items()
+            for model in umbridge.model_names(service.surrogate)
         }
+        self._bridge("", models)
+        self._routes += [_get(f"/{name}", _to_its_page) for name in services]
+
+    def _constant(self, prefix: str, contents: dict[str, Any], pages: dict[str, Callable[[], str]]) -> None:
+        """What never changes, and the counts."""
+        self._routes.append(_get(f"{prefix}/metrics", self._counts))
+        contents = contents | {"/health": {"status": "ok", "parasol": __version__}}
+        for path, content in contents.items():
+            self._routes.append(_get(prefix + path, partial(_fixed, formats.write_json(content))))
+        self._routes += [_get(prefix + path, Page(make).answer) for path, make in pages.items()]
+
+    def _bridge(self, prefix: str, models: Mapping[str, tuple[Service, str]]) -> None:
+        """UM-Bridge for models by name."""
+        about = formats.write_json({"protocolVersion": umbridge.PROTOCOL, "models": list(models)})
+        self._routes.append(_get(f"{prefix}/Info", partial(_fixed, about)))
+        for verb in umbridge.VERBS:
+            path = f"{prefix}/{verb}"
+            self._routes.append(_post(path, partial(self._protocol, models, verb, path)))
 
     async def _counts(self, request: Request) -> Response:
-        return _response(self._metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
+        return response(self._metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
 
-    async def _question(self, path: str, request: Request) -> Response:
+    async def _question(self, service: Service, path: str, route: str, answer: Callable, request: Request) -> Response:
         """Answer at parameters, in the form that is accepted."""
         kind = formats.accepted(request.headers.get("accept", ""), (JSON, NPY) if path in BINARY else (JSON,))
         form = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
@@ -90,46 +125,39 @@ class Routes:
                 raise Refusal(422, f"{name[:40]!r} stands in the query and in the body. Say it once.")
             return query | given
 
-        answer = partial(self._answer, path, kind)
-        content, n_samples, n_extrapolated = await self._compute(await self._body(request), read, answer)
-        self._metrics.parameters[path] += n_samples
-        # a bare array has no place to say this
-        return _response(content, kind, headers={"X-Extrapolated": str(n_extrapolated)} if n_extrapolated else {})
+        answered = self._compute(await self._body(request), read, partial(answer, kind), service.is_light)
+        first, pieces, headers, n_samples = await answered
+        self._metrics.parameters[route] += n_samples
+        return streamed(first, pieces, kind, self._writer, headers)
 
-    def _answer(self, path: str, kind: str, given: dict[str, Any]) -> tuple[bytes, int, int]:
-        """The bytes of an answer, how many parameters it is for, and how many of them are extrapolated."""
-        question = self._service.question(given, self._questions[path])
-        if kind == NPY and (question.bounds or question.quantities):
-            raise Refusal(
-                422, f"{kind} holds one array: no bounds or quantities beside it. Ask other routes, or for JSON."
-            )
-        answer = self._answers[path](question, kind)
-        array = answer["gradient" if path == "/v1/gradient" else "values"] if kind == NPY else None
-        content = formats.write_json(answer) if array is None else formats.write_npy(array)
-        return content, question.n_samples, int(np.count_nonzero(answer["extrapolated"]))
-
-    async def _protocol(self, verb: str, request: Request) -> Response:
+    async def _protocol(
+        self, models: Mapping[str, tuple[Service, str]], verb: str, route: str, request: Request
+    ) -> Response:
         """UM-Bridge. Its many clients name the form of their bodies as they like."""
+
+        def answer(given: dict[str, Any]) -> tuple[bytes, Iterator[bytes]]:
+            pieces = formats.json_pieces(umbridge.answer(models, verb, given))
+            return formats.next_chunk(pieces), pieces
+
+        def light(given: dict[str, Any]) -> bool:
+            config = given.get("config")
+            return umbridge.find(models, given)[0].is_light(config if isinstance(config, dict) else {})
+
         body = await self._body(request)
         try:
-            content = await self._compute(
-                body,
-                formats.read_json,
-                lambda given: formats.write_json(umbridge.answer(self._service, verb, given)),
-                lambda given: given["config"] if isinstance(given.get("config"), dict) else {},
-            )
-        except _REFUSED as error:
-            message = {"type": getattr(error, "kind", "InvalidInput"), "message": _reason(error)[1]}
-            return _response(formats.write_json({"error": message}), JSON, 400)
-        self._metrics.parameters[f"/{verb}"] += int(verb in umbridge.COMPUTED)
-        return _response(content, JSON)
+            first, pieces = await self._compute(body, formats.read_json, answer, light)
+        except _REFUSED as refusal:
+            message = {"type": getattr(refusal, "kind", "InvalidInput"), "message": _reason(refusal)[1]}
+            return response(formats.write_json({"error": message}), JSON, 400)
+        self._metrics.parameters[route] += int(verb in umbridge.COMPUTED)
+        return streamed(first, pieces, JSON, self._writer, {})
 
     async def _compute(
         self,
         body: bytes,
         read: Callable[[bytes], dict[str, Any]],
         answer: Callable[[dict[str, Any]], Any],
-        options: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given,
+        light: Callable[[dict[str, Any]], bool],
     ) -> Any:
         """Read a body and answer it: at once where that is quick, else in another thread."""
 
@@ -138,13 +166,13 @@ class Routes:
                 return answer(read(body) if given is None else given)
 
         given = read(body) if len(body) <= _SMALL_BODY else None
-        if given is not None and self._service.is_light(options(given)):
+        if given is not None and light(given):
             return work(given)
         return await anyio.to_thread.run_sync(work, given, limiter=self._workers)
 
     async def _body(self, request: Request) -> bytes:
         """The body, refused where it is too long or too slow; too long ones are read on a little, so that clients hear it."""
-        limits, parts, size = self._service.limits, [], 0
+        limits, parts, size = self._limits, [], 0
         coding = request.headers.get("content-encoding", "identity").strip().lower()
         if coding != "identity":
             raise Refusal(415, f"the body is encoded as {coding[:40]!r}. Send it as it is.")
@@ -165,67 +193,61 @@ class Routes:
         return b"".join(parts)
 
 
-class _Counting:
-    """Counts every request with its status and its seconds; unknown paths share one name. Refuses too many at a time."""
-
-    def __init__(self, app, metrics: Metrics, known: set[str], most: int):
-        self.app, self.metrics, self.known, self.most, self.open = app, metrics, known, most, 0
-
-    async def __call__(self, scope, receive, send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        start, status = time.perf_counter(), 500
-
-        async def watched(message) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        app = self.app
-        if self.open >= self.most:
-            app = _error(503, "the server has too much to do at once. Ask again in a moment.", {"Retry-After": "1"})
-        self.open += 1
-        try:
-            await app(scope, receive, watched)
-        finally:
-            self.open -= 1
-            route = scope["path"].removeprefix(scope.get("root_path", ""))
-            self.metrics.count(route if route in self.known else "other", status, time.perf_counter() - start)
+def _get(path: str, answer: Callable) -> Route:
+    return Route(path, answer, methods=["GET"])
 
 
-async def _constant(content: bytes, kind: str, request: Request) -> Response:
-    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"} if kind == _HTML else {}
-    return _response(content, kind, headers=headers)
+def _post(path: str, answer: Callable) -> Route:
+    return Route(path, answer, methods=["POST"])
 
 
-def _response(content: bytes, kind: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(content, status, {"X-Content-Type-Options": "nosniff", **(headers or {})}, media_type=kind)
+async def _fixed(content: bytes, request: Request) -> Response:
+    return response(content, JSON)
 
 
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return _response(formats.write_json({"error": formats.one_line(message)}), JSON, status, headers)
+async def _to_its_page(request: Request) -> Response:
+    """Links on a page are relative to its folder."""
+    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/")
 
 
-def _reason(error: Exception) -> tuple[int, str]:
+def _answer(
+    service: Service, path: str, names: tuple[str, ...], answer: Callable, kind: str, given: dict[str, Any]
+) -> tuple[bytes, Iterator[bytes], dict[str, str], int]:
+    """The first bytes of an answer, those that follow, its headers, and how many parameters it is for."""
+    question = service.question(given, names)
+    if kind == NPY and (question.bounds or question.quantities):
+        raise Refusal(422, f"{kind} holds one array: no bounds or quantities beside it. Ask other routes, or for JSON.")
+    content, headers = answer(question, kind), {}
+    if kind == NPY:
+        length, pieces = formats.npy_pieces(content["gradient" if path == "/v1/gradient" else "values"])
+        headers["Content-Length"] = str(length)
+    else:
+        pieces = formats.json_pieces(content)
+    n_extrapolated = int(np.count_nonzero(content["extrapolated"]))
+    if n_extrapolated:  # a bare array has no place to say this
+        headers["X-Extrapolated"] = str(n_extrapolated)
+    return formats.next_chunk(pieces), pieces, headers, question.n_samples
+
+
+def _reason(refusal: Exception) -> tuple[int, str]:
     """Status and message of a refusal."""
-    if isinstance(error, RecursionError):
+    if isinstance(refusal, RecursionError):
         return 400, "the body is nested too deeply. Send an object of plain lists."
-    return getattr(error, "status", 422), formats.one_line(str(error))
+    return getattr(refusal, "status", 422), formats.one_line(str(refusal))
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    return _error(*_reason(error))
+async def _refused(request: Request, refusal: Exception) -> Response:
+    return error(*_reason(refusal))
 
 
-async def _no_route(request: Request, error: HTTPException) -> Response:
+async def _no_route(request: Request, missing: HTTPException) -> Response:
     path = request.url.path[:60]
     messages = {404: f"there is no {path!r}. See /docs.", 405: f"{request.method} is not for {path!r}. See /docs."}
-    return _error(error.status_code, messages.get(error.status_code, str(error.detail)), error.headers)
+    return error(missing.status_code, messages.get(missing.status_code, str(missing.detail)), missing.headers)
 
 
-async def _broken(request: Request, error: Exception) -> Response:
-    return _error(500, "the server made a mistake, which is in its log. Please report it.")
+async def _broken(request: Request, mistake: Exception) -> Response:
+    return error(500, "the server made a mistake, which is in its log. Please report it.")
 
 
 @contextmanager

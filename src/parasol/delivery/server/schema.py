@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from parasol import __version__
-from parasol.delivery.server.formats import JSON, NPY, plain
+from parasol.delivery.server.calls import example
+from parasol.delivery.server.formats import JSON, NPY
 from parasol.delivery.server.service import SELECTORS, Service, n_places
 from parasol.delivery.server.umbridge import COMPUTED, CONFIG, INDICES, PROTOCOL, VERBS, has_hessian, model_names
 
@@ -88,7 +90,7 @@ _ROUTES: dict[str, tuple[str, Schema]] = {  # what they are for, and the schema 
     "/health": ("Whether the server answers.", _object({"status": {"const": "ok"}, "parasol": _TEXT})),
     "/metrics": ("Counts for Prometheus.", _TEXT),
     "/openapi.json": ("This description.", {"type": "object"}),
-    "/docs": ("A page for people.", _TEXT),
+    "/docs": ("All routes, for people to read and to try.", _TEXT),
     "/Info": (
         "UM-Bridge: the models there are.",
         _object({"protocolVersion": {"const": PROTOCOL}, "models": _array(_TEXT)}),
@@ -139,6 +141,39 @@ def openapi(service: Service) -> Schema:
     }
 
 
+def openapi_of_all(services: Mapping[str, Service]) -> Schema:
+    """The description of several services, each below its name, and of UM-Bridge for all of their models."""
+    paths: Schema = {}
+    for name, service in services.items():
+        for route, item in openapi(service)["paths"].items():
+            paths[f"/{name}{route}"] = {
+                verb: operation | {"operationId": f"{name}_{operation['operationId']}"}
+                for verb, operation in item.items()
+            }
+    names = [f"{name}/{model}" for name, service in services.items() for model in model_names(service.surrogate)]
+    first, numbers = next(iter(services)), _array(_NUMBER, 1)
+    common = {route: {"get": _operation(route)} for route in ("/health", "/metrics", "/openapi.json", "/docs", "/Info")}
+    for verb in VERBS:
+        if verb != "ApplyHessian" or has_hessian(services[first].surrogate):
+            shown = paths[f"/{first}/{verb}"]["post"]["requestBody"]["content"][JSON]["example"]
+            values = shown | {"name": f"{first}/{shown['name']}"}
+            common[f"/{verb}"] = {"post": _bridge(verb, names, numbers, numbers, {"type": "object"}, values)}
+    about = {"title": "parasol", "version": __version__, "description": f"Surrogates: {', '.join(services)}."}
+    return {"openapi": "3.1.0", "info": about, "paths": common | paths, "components": {"schemas": _ERROR_SCHEMAS}}
+
+
+def guarded(schema: Schema) -> Schema:
+    """The same description of a server that asks for a token everywhere but at /health."""
+    schemes = {"token": {"type": "http", "scheme": "bearer"}}
+    free = {
+        path: {"get": item["get"] | {"security": []}}
+        for path, item in schema["paths"].items()
+        if path.endswith("/health")
+    }
+    components = schema["components"] | {"securitySchemes": schemes}
+    return schema | {"paths": schema["paths"] | free, "components": components, "security": [{"token": []}]}
+
+
 def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
     """Summary and responses of a route; `errors` are the names of their schemas by status."""
     summary, answer = _ROUTES[route]
@@ -147,7 +182,7 @@ def _operation(route: str, errors: dict[str, str] | None = None) -> Schema:
     responses: Schema = {"200": {"description": "The answer.", "content": content}}
     for status, name in (errors or {}).items():
         forms: Schema = {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
-        if status == "400":  # a request that is not HTTP, or has a head of 256 KiB, is refused by uvicorn
+        if status == "400":  # a request that is not HTTP, or has a head of 64 KiB, is refused by uvicorn
             forms["text/plain"] = {"schema": _TEXT}
         responses[status] = {"description": _ERRORS[status], "content": forms}
     name = f"umbridge{route}" if route[1:] in VERBS else route[1:]
@@ -206,7 +241,7 @@ def _question(service: Service, route: str, names: tuple[str, ...]) -> Schema:
     body = _object(mus, options)
     if {"nodes", "points"} <= set(options):
         body["not"] = {"required": ["nodes", "points"]}
-    forms: Schema = {JSON: {"schema": body, "example": {"mus": plain(service.middle)}}, NPY: {"schema": _BYTES}}
+    forms: Schema = {JSON: {"schema": body, "example": {"mus": example(service)}}, NPY: {"schema": _BYTES}}
     in_query = {
         name: schema | ({"maxItems": min(MOST_IN_QUERY, schema["maxItems"])} if "maxItems" in schema else {})
         for name, schema in options.items()
@@ -223,20 +258,28 @@ def _question(service: Service, route: str, names: tuple[str, ...]) -> Schema:
 
 
 def _protocol(service: Service, verb: str) -> Schema:
-    n = service.surrogate.n_parameters
-    known: Schema = {name: {"const": 0} for name in INDICES} | {
-        "name": {"enum": model_names(service.surrogate)},
-        "input": _array(_vector(service), 1, 1),
-        "sens": _array(_NUMBER, 1),
-        "vec": _array(_NUMBER, n, n),
-    }
+    n, surrogate = service.surrogate.n_parameters, service.surrogate
     config = {name: schema for name, schema in _options(service).items() if name in CONFIG}
-    body = _object(
-        {name: known[name] for name in ("name", *VERBS[verb])},
-        {} if verb in ("ModelInfo", "InputSizes") else {"config": _object({}, config)},
-    )
+    values = {"name": "coefficients", "input": [example(service)], **dict.fromkeys(INDICES, 0)}
+    values |= {"sens": [1.0] + [0.0] * (surrogate.basis.n_modes - 1), "vec": [1.0] + [0.0] * (n - 1)}
+    vec = _array(_NUMBER, n, n)
+    return _bridge(verb, model_names(surrogate), _vector(service), vec, _object({}, config), values)
+
+
+def _bridge(verb: str, names: list[str], vector: Schema, vec: Schema, config: Schema, values: Schema) -> Schema:
+    """A verb of UM-Bridge for the models of these names; `values` has what an example says."""
+    known: Schema = {name: {"const": 0} for name in INDICES} | {
+        "name": {"enum": names},
+        "input": _array(vector, 1, 1),
+        "sens": _array(_NUMBER, 1),
+        "vec": vec,
+    }
+    said = ("name", *VERBS[verb])
+    optional = {} if verb in ("ModelInfo", "InputSizes") else {"config": config}
+    body = _object({name: known[name] for name in said}, optional)
     body["additionalProperties"] = True  # other clients send other names besides
+    shown = {name: values[name] for name in said}
     return {
         **_operation(f"/{verb}", {"400": "ProtocolError", **dict.fromkeys(("408", "413", "415"), "Error")}),
-        "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
+        "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": shown}}},
     }

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parasol.checks import check_count
-from parasol.delivery.server.formats import JSON, Refusal, numbers
+from parasol.delivery.server.formats import JSON, Refusal, Rows, numbers
 from parasol.errors import InputError
 from parasol.runtime.surrogate import Answer, Surrogate
 
@@ -34,8 +34,9 @@ class Limits:
     response: int = 64 * 2**20  # bytes of an answer
     batch: int = 10_000  # parameter vectors
     points: int = 10_000  # selected points, nodes or times
-    seconds: int = 30  # for a head to arrive, and then for a body; not for the answer
+    seconds: int = 30  # for a head to arrive, then for a body, and for each part of an answer to be taken
     requests: int = 256  # answered at a time; each may hold a body
+    connections: int = 2000  # open at a time; above it, those that have waited longest for a request are closed
 
     def __post_init__(self):
         for name, value in vars(self).items():
@@ -196,9 +197,8 @@ class Service:
         surrogate, layout = question.surrogate, question.surrogate.layout
         self.check_size(question.n_samples * surrogate.n_values, kind, question.dtype)
         answer = question.answer()
-        _check_finite("values", answer.values)
         out = {
-            "values": answer.values,
+            "values": _fields(question, answer),
             "unknowns": list(layout.names),
             "shape": [layout.n_times, len(layout.names), n_places(surrogate)],
             "times": layout.times,
@@ -211,9 +211,8 @@ class Service:
         """Derivatives of the values with respect to the parameters."""
         surrogate = question.surrogate
         self.check_size(question.n_samples * surrogate.n_values * surrogate.n_parameters, kind)
-        gradient = surrogate.gradient(question.mus, extrapolate=question.extrapolate)
-        _check_finite("derivatives", gradient)
-        return {"gradient": gradient, "extrapolated": question.answer().extrapolated}
+        answer = question.answer()
+        return {"gradient": _gradients(question, answer), "extrapolated": answer.extrapolated}
 
     def bounds(self, question: Question, kind: str) -> dict[str, Any]:
         """Bounds of the errors of whole fields, and estimates of these errors."""
@@ -253,6 +252,40 @@ def _quantities(question: Question, answer: Answer) -> dict[str, Any]:
         if answer.quantity_estimates is not None:
             bounds["quantity_estimates"] = answer.quantity_estimates
     return {"quantities": answer.quantities, **bounds}
+
+
+def _fields(question: Question, answer: Answer) -> np.ndarray | Rows:
+    """The values of an answer; those of many parameters are computed while they are written."""
+    c, surrogate = answer.coefficients, question.surrogate
+    if answer.single or len(c) * surrogate.n_values <= _LIGHT:
+        _check_finite("values", answer.values)
+        return answer.values
+    _check_products("values", surrogate, c)
+    return Rows((len(c), surrogate.n_values), c.dtype.type, lambda rows: surrogate.lift(c[rows]))
+
+
+def _gradients(question: Question, answer: Answer) -> np.ndarray | Rows:
+    """The derivatives of the values; those at many parameters are computed while they are written."""
+    surrogate, mus = question.surrogate, question.mus
+    slopes = surrogate.jacobian(mus, extrapolate=question.extrapolate)
+    if answer.single:
+        _check_finite("derivatives", gradient := matrix(surrogate) @ slopes)
+        return gradient
+    _check_products("derivatives", surrogate, np.moveaxis(slopes, 1, 2))
+    shape = (len(mus), surrogate.n_values, surrogate.n_parameters)
+    return Rows(shape, np.float64, lambda rows: matrix(surrogate) @ slopes[rows])
+
+
+def matrix(surrogate: Surrogate) -> np.ndarray:
+    """R of the values R c, (n_values, n_modes)."""
+    return surrogate.basis.modes if surrogate.readout is None else surrogate.readout
+
+
+def _check_products(name: str, surrogate: Surrogate, c: np.ndarray) -> None:
+    """Refuse R c, c (..., n_modes), that may overflow, before any of it is sent: |R c| <= max |R| Σ |c|."""
+    most = float(np.abs(matrix(surrogate)).max()) * float(np.abs(c).sum(axis=-1, dtype=float).max())
+    if not most < np.finfo(c.dtype).max:
+        raise InputError(f"the {name} are not finite, or nearly so. Ask inside the box.")
 
 
 def _check_finite(name: str, *arrays: np.ndarray) -> None:

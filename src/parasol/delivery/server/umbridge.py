@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parasol.delivery.server.formats import Refusal, numbers
-from parasol.delivery.server.service import SELECTORS, Service
+from parasol.delivery.server.service import SELECTORS, Service, matrix
 from parasol.runtime.program import program_of
 from parasol.runtime.quantities import mixed
 from parasol.runtime.surrogate import Surrogate
@@ -50,13 +50,19 @@ def has_hessian(surrogate: Surrogate) -> bool:
     return callable(getattr(surrogate.map, "jacobian", None)) and not kinks
 
 
-def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to POST /{verb}, one of VERBS."""
-    surrogate, name = service.surrogate, given.get("name")
-    if name not in model_names(surrogate):
-        known = ", ".join(model_names(surrogate))
-        message = f"Model {str(name)[:40]!r} not supported by server. There are: {known}."
+def find(models: Mapping[str, tuple[Service, str]], given: Mapping[str, Any]) -> tuple[Service, str]:
+    """The service that a request names, and which of its models."""
+    name = given.get("name")
+    if not isinstance(name, str) or name not in models:
+        message = f"Model {str(name)[:40]!r} not supported by server. There are: {', '.join(models)}."
         raise Refusal(400, message, "ModelNotFound")
+    return models[name]
+
+
+def answer(models: Mapping[str, tuple[Service, str]], verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to POST /{verb}, one of VERBS, of the services' models by the names they have here."""
+    service, name = find(models, given)
+    surrogate = service.surrogate
     if verb == "ModelInfo":
         twice = all(map(has_hessian, _parts(surrogate, name)))
         return {"support": {**dict.fromkeys(COMPUTED, True), "ApplyHessian": twice}}
@@ -81,7 +87,7 @@ def answer(service: Service, verb: str, given: Mapping[str, Any]) -> dict[str, A
     found = [part.coefficients(mu, extrapolate=extrapolate) for part in parts]
     if verb == "Evaluate":
         values = [_matrix(part, name, mu) @ c for part, c in zip(parts, found, strict=True)]
-        return {"output": [_finite(np.concatenate(values))]}
+        return {"output": _finite(np.concatenate(values))[None]}
     if verb == "ApplyJacobian":
         vec, along = _vector(given, "vec", len(mu)), []
         for part, c in zip(parts, found, strict=True):
@@ -118,7 +124,7 @@ def _matrix(surrogate: Surrogate, name: str, mu: np.ndarray) -> np.ndarray:
         assert wanted is not None
         mix = wanted.weighting(mu[None])
         return mixed(mix, wanted.rows[None])[0].reshape(-1, surrogate.basis.n_modes)
-    return surrogate.basis.modes if surrogate.readout is None else surrogate.readout
+    return matrix(surrogate)
 
 
 def _moving(surrogate: Surrogate, name: str, mu: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -171,7 +177,7 @@ def _vector(given: Mapping[str, Any], name: str, length: int) -> np.ndarray:
     return vector
 
 
-def _finite(values: np.ndarray) -> list[float]:
+def _finite(values: np.ndarray) -> np.ndarray:
     if not np.isfinite(values).all():
         raise Refusal(422, "the result is not finite. Ask inside the box, with numbers of reasonable size.")
-    return values.tolist()
+    return values
