@@ -181,11 +181,18 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_nothing(solution, tmp_path
         raise OSError(28, "No space left on device", str(target))
 
     monkeypatch.setattr(np, "save", full_disk)
-    with pytest.raises(OSError, match="No space left") as caught:
+    with pytest.raises(ps.errors.WriteFailed) as caught:
         write_field(solution, path)
-    assert caught.value.filename == str(path.resolve())
+    assert str(caught.value) == f"cannot write '{path}': No space left on device. Choose another place."
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_written_on_the_way_to_another_file_has_that_name(tmp_path):
+    with pytest.raises(ps.errors.WriteFailed) as caught, replacing(tmp_path / "u.csv") as outer, replacing(outer):
+        raise OSError(28, "No space left on device")
+    assert str(caught.value) == f"cannot write '{tmp_path / 'u.csv'}': No space left on device. Choose another place."
+    assert not list(tmp_path.iterdir())
 
 
 def test_replacing_follows_links(tmp_path):

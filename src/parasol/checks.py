@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parasol.errors import InputError
+from parasol.errors import InputError, did_you_mean
 from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
 
@@ -88,5 +88,7 @@ def check_progress(progress: Any) -> Any:
 def check_choice(value: str, choices: Sequence[str], name: str) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:
-        raise InputError(f"{name}={value!r} is unknown. Use one of: {', '.join(choices)}.")
+        raise InputError(
+            f"{name}={value!r} is unknown. {did_you_mean(str(value), choices)}Use one of: {', '.join(choices)}."
+        )
     return value

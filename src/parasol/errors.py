@@ -7,6 +7,8 @@ looks at the text.
 (True, False)
 """
 
+from collections.abc import Iterable
+
 
 class ParasolError(ValueError):
     """What parasol cannot do: one line that says what was wrong, what was given and what to do."""
@@ -36,6 +38,12 @@ class FileError(ParasolError):
     """A file or store is missing, damaged, foreign, newer than this version, in use, or cannot be written."""
 
 
+class WriteFailed(FileError, OSError):
+    """The system refuses to write a file: the disk is full, a quota is spent, or there is no permission."""
+
+    path = ""  # of the file
+
+
 class FormulaError(InputError):
     """A formula that cannot be read or computed, here or at one parameter."""
 
@@ -58,3 +66,38 @@ class NotInstalled(ParasolError):
 
 class WorkerDied(ParasolError):
     """A process that was solving has ended: killed, or out of memory."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question about a misspelt name, with a space behind it, or nothing where none of the known ones is like it.
+
+    >>> did_you_mean("helmholz", ["heat", "helmholtz"]), did_you_mean("A", ["a", "k"]), did_you_mean("x", ["heat"])
+    ("Did you mean 'helmholtz'? ", "Did you mean 'a'? ", '')
+    """
+    from difflib import get_close_matches
+
+    lower = {one.lower(): one for one in known}
+    found = get_close_matches(name.lower(), lower, n=1)
+    return f"Did you mean {lower[found[0]]!r}? " if found else ""
+
+
+def place_of(error: BaseException) -> str:
+    """Where in the user's own files an error was raised, "mine.py, line 5"; empty where no file of theirs is involved.
+
+    Found in the text of the traceback, for that of an error in another process is text only.
+    """
+    import os
+    import re
+    import sysconfig
+    import traceback
+    from pathlib import Path
+
+    own = Path(__file__).resolve().parent
+    paths = sysconfig.get_paths()
+    others = (own, own.with_name("parasol_lab"), *(Path(paths[name]) for name in ("stdlib", "purelib", "platlib")))
+    found = re.findall(r'File "([^"<>\n]+)", line (\d+)', "".join(traceback.format_exception(error)))
+    for name, line in reversed(found):
+        path = Path(name).resolve()
+        if path.suffix == ".py" and not any(path.is_relative_to(other) for other in others):
+            return f"{os.path.relpath(path) if path.is_relative_to(Path.cwd()) else name}, line {line}"
+    return ""

@@ -538,13 +538,21 @@ def test_a_plan_learns_nothing(layer):
     assert "conformal" in plan(Wave()).method
 
 
-def test_a_plan_for_a_nonlinear_problem_predicts_the_whole():
+def test_a_plan_for_a_nonlinear_problem_predicts_the_whole(tmp_path):
     x = ps.coordinates("x")[0]
     u, (a,) = ps.unknown("u", x), ps.parameters(a=(0.1, 10.0, "log"))
     bent = ps.Problem(ps.Box(0, 1), ps.Eq(-u.diff(x, 2) + u**3, a), ps.Dirichlet(0))
     found = plan(bent, 1e-3, n_nodes=40)
-    made = learn(bent, 1e-3, n_nodes=40, recipe="polynomial").facts["learn"]["solves"]
+    learned = learn(bent, 1e-3, n_nodes=40, recipe="polynomial", store=tmp_path / "store")
+    made = learned.facts["learn"]["solves"]
     low, high = found.n_solves
+    facts, written = found.facts(), ps.save(learned, tmp_path / "bent.parasol").stat().st_size
+    assert facts["file_bytes"][0] < written < facts["file_bytes"][1]
+    kept = sum(path.stat().st_size for path in (tmp_path / "store").rglob("*") if path.is_file())
+    least, most = facts["store_bytes"]
+    assert least * made / low < kept < most * made / high + 1e5  # of as many solves as it was
+    assert 5e7 < facts["memory_bytes"][0] < facts["memory_bytes"][1] < 1e11
+    assert {"memory", "file"} <= found.rows().keys()
     assert low / 2 < made < 2 * high
     assert high < 2 * low
     assert found.whole[0] > low * found.discretised.seconds / 2 > 0  # the solves are counted in

@@ -100,3 +100,12 @@ def test_mistakes_are_told(model):
         ps.greedy(model, np.empty((0, 2)), n_modes=2)
     with pytest.raises(ps.ParasolError, match="weights has shape"):
         ps.greedy(model, n_modes=2, weights=np.ones(3))
+
+
+def test_how_much_of_a_search_is_done_is_a_number_for_every_bound():
+    from parasol.reduction.greedy import _fraction
+
+    assert _fraction([1.0, 0.0], 1e-2, 2, 10) == 1.0
+    assert _fraction([1.0, 0.1], 1e-2, 2, 10) == pytest.approx(0.5)
+    assert _fraction([5.0, 3.0], 1.0, 2, 10) == pytest.approx(0.2)
+    assert _fraction([np.inf, 1.0], 1e-2, 2, 10) == pytest.approx(0.2)

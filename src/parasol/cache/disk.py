@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
-import secrets
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from parasol.errors import FileError, InputError
+from parasol.errors import FileError, InputError, WriteFailed, did_you_mean
 
 LOCK = "lock"
 _NO_CONTAINER = 0xEFFFFFFC  # Linux's number of the process table that it starts with
@@ -21,12 +18,9 @@ TEMPORARY = re.compile(r"\..*\.(tmp|part(\.\w+)?)")  # what a killed run may lea
 
 def publish(path: Path, fill: Callable[[Path], object], *, advice: str = "Choose another place.") -> None:
     """Write a file of a store: under another name in the same folder, brought to the disk, then renamed."""
-    try:
-        with replacing(path) as temporary:
-            fill(temporary)
-            _to_disk(temporary)  # before the name: should that be lost with the power, the file is just not there
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}. {advice}") from None
+    with replacing(path, advice=advice) as temporary:
+        fill(temporary)
+        _to_disk(temporary)  # before the name: should that be lost with the power, the file is just not there
 
 
 def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
@@ -39,27 +33,46 @@ def check_output(path: str | Path, suffixes: Sequence[str] | None) -> Path:
     path = Path(path)
     if suffixes is not None and path.suffix.lower() not in suffixes:
         got = f"the suffix {path.suffix!r} is unknown" if path.suffix else "it has no suffix"
-        raise InputError(f"cannot write {str(path)!r}: {got}. Use one of: {', '.join(suffixes)}.")
+        near = did_you_mean(path.suffix, suffixes)
+        raise InputError(f"cannot write {str(path)!r}: {got}. {near}Use one of: {', '.join(suffixes)}.")
     folder = path.parent
     if not folder.is_dir():
         raise FileError(f"cannot write {str(path)!r}: there is no directory {str(folder)!r}. Make it first.")
     if path.exists() and not path.is_file():
         raise FileError(f"cannot write {str(path)!r}: it is there and not an ordinary file. Choose another name.")
     if not os.access(folder, os.W_OK):
-        raise FileError(f"cannot write {str(path)!r}: no permission to write in {str(folder)!r}.")
+        raise WriteFailed(f"cannot write {str(path)!r}: no permission to write in {str(folder)!r}.")
     return path
 
 
+def missing(path: Path, advice: str = "") -> FileError:
+    """The error that a file is not there; names the one that may be meant."""
+    names = os.listdir(path.parent) if path.parent.is_dir() else []
+    near = did_you_mean(path.stem, [Path(name).stem for name in names if Path(name).suffix == path.suffix])
+    near = near.replace("'?", f"{path.suffix}'?")
+    return FileError(f"there is no file {str(path)!r}. {near}{advice}".strip())
+
+
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; takes its place at the end, or vanishes if something goes wrong."""
-    path = path.resolve()  # a link stays a link, what it points to is replaced
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}.part{path.suffix}")
+def replacing(path: Path, *, advice: str = "Choose another place.") -> Iterator[Path]:
+    """A temporary path beside `path` to write to; takes its place at the end, or vanishes if something goes wrong.
+
+    What the system refuses, on a full disk for instance, is a `WriteFailed` that names the path.
+    """
+    given, path = path, path.resolve()  # a link stays a link, what it points to is replaced
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{os.urandom(4).hex()}.part{path.suffix}")
     try:
         yield temporary
         os.replace(temporary, path)
-    except OSError as error:  # readers know the path they gave, not the temporary one
-        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+    except OSError as error:
+        if isinstance(error, WriteFailed) and error.path != str(temporary):
+            raise  # of another file
+        # readers know the path they gave, not the temporary one
+        reason = error.__cause__ if isinstance(error, WriteFailed) else error
+        words = getattr(reason, "strerror", None) or " ".join(str(reason).split())
+        failed = WriteFailed(f"cannot write {str(given)!r}: {words}. {advice}")
+        failed.path = str(given)
+        raise failed from reason
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
@@ -84,7 +97,7 @@ def claim(folder: Path, what: str = "store", check: Callable[[list[str]], None] 
     if check is not None:
         check(names)
     lock = folder / LOCK
-    mine = folder / f".{LOCK}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    mine = folder / f".{LOCK}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         mine.write_text(json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "host": _host()}))
         try:
@@ -130,7 +143,7 @@ def _take(mine: Path, lock: Path, what: str) -> None:
                 f"another run (process {pid} on {host}) is writing to the {what} {lock.parent}. "
                 f"Wait for it; if it is gone, delete {lock}."
             )
-        aside = mine.with_name(f".{LOCK}.dead-{secrets.token_hex(4)}.tmp")
+        aside = mine.with_name(f".{LOCK}.dead-{os.urandom(4).hex()}.tmp")
         with contextlib.suppress(FileNotFoundError):
             os.rename(lock, aside)
             if aside.read_text() != text:  # somebody else was quicker and this is their lock
@@ -140,6 +153,8 @@ def _take(mine: Path, lock: Path, what: str) -> None:
 
 def _host() -> str:
     """This machine; in a container also which one, since those may share a name and number their processes anew."""
+    import socket  # here, for nobody who only reads a file needs it
+
     with contextlib.suppress(OSError):
         container = os.stat("/proc/self/ns/pid").st_ino
         if container != _NO_CONTAINER:

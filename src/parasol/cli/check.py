@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from parasol.cli.options import Jobs, JsonFile, Model, Quiet
-from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
+from parasol.cli.progress import stages
+from parasol.cli.reading import Option
+from parasol.cli.terminal import check_json, check_place, one_line_warnings, tell
 
 
 def check(
     model: Model,
     problem: Annotated[
         str | None,
-        typer.Option(
-            metavar="PROBLEM", help="The problem it solves, where the file alone cannot tell: file.py[:name]."
-        ),
+        Option(metavar="PROBLEM", help="The problem it solves, where the file alone cannot tell: file.py[:name]."),
     ] = None,
-    n: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Fresh full solves to measure on.")] = 50,
+    n: Annotated[int, Option("--n", min=1, metavar="N", help="Fresh full solves to measure on.")] = 50,
     tolerance: Annotated[
-        float | None, typer.Option(metavar="T", help="Check against this instead of what was promised.")
+        float | None, Option(metavar="T", help="Check against this instead of what was promised.")
     ] = None,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the budget: .png .svg .pdf.")
-    ] = None,
+    out: Annotated[str | None, Option("--out", "-o", metavar="FILE", help="Draw the budget: .png .svg .pdf.")] = None,
     jobs: Jobs = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed draws other fresh parameters.")] = 1,
+    seed: Annotated[int, Option(min=0, help="Another seed draws other fresh parameters.")] = 1,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -37,18 +33,19 @@ def check(
     Discretisation (by twice as many nodes, by another kernel), projection on the modes, the map, the bound over the
     error, coverage, the worst parameters. Exit status: 0 the promised tolerance holds, 1 it does not, 2 wrong input.
     """
-    from parasol.report.budget import check as budget
-    from parasol.report.budget.figure import draw_budget
-    from parasol.report.figures import FIGURE_SUFFIXES
-    from parasol.runtime.files import load
-
     check_json(json_file)
-    if out is not None:
-        check_place(out, FIGURE_SUFFIXES)
-    with one_line_warnings(), stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings():
+        stage("reading the model")
+        from parasol.report.budget import check as budget  # SciPy and SymPy take a while
+        from parasol.report.budget.figure import draw_budget
+        from parasol.report.figures import FIGURE_SUFFIXES
+        from parasol.runtime.files import load
+
+        if out is not None:
+            check_place(out, FIGURE_SUFFIXES)
         found = budget.check(load(model), problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
         if out is not None:
             draw_budget(found, out)
     tell({"model": model, **found.to_dict()}, json_file, quiet, found.rows().items(), wrote=(out,))
     if not found.holds:
-        raise typer.Exit(1)
+        raise SystemExit(1)

@@ -5,23 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from parasol.cli.options import JsonFile, Model, Quiet
-from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
+from parasol.cli.progress import stages
+from parasol.cli.reading import Option
+from parasol.cli.terminal import check_json, check_place, one_line_warnings, tell
 
 
 def explore(
     model: Model,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The page, .html; left out, it has the name of the model."),
+        Option("--out", "-o", metavar="FILE", help="The page, .html; left out, it has the name of the model."),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option(help="What stands at the top; left out, the name of the problem.")
-    ] = None,
+    title: Annotated[str | None, Option(help="What stands at the top; left out, the name of the problem.")] = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="For function parameters: how many drawn ones to offer.")
+        int | None, Option(min=1, metavar="N", help="For function parameters: how many drawn ones to offer.")
     ] = None,
     json_file: JsonFile = None,
     quiet: Quiet = False,
@@ -37,7 +35,8 @@ def explore(
 
     path = check_place(Path(model).with_suffix(".html").name if out is None else out, (".html", ".htm"))
     check_json(json_file)
-    with one_line_warnings(), stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings():
+        stage("reading the model")
         surrogate = load(model)
         stage("preparing the page")
         write_page(surrogate, path, title=title, samples=samples)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
-
 from parasol.cli.options import JsonFile, Model, Quiet
-from parasol.cli.terminal import check_json, check_place, one_line_warnings, stages, tell
+from parasol.cli.progress import stages
+from parasol.cli.reading import Option
+from parasol.cli.terminal import check_json, check_place, one_line_warnings, tell
 
 
 def export(
     model: Model,
     to: Annotated[
-        str, typer.Option("--to", "--out", "-o", metavar="FILE", help="Where the ONNX model goes, like model.onnx.")
+        str, Option("--to", "--out", "-o", metavar="FILE", help="Where the ONNX model goes, like model.onnx.")
     ],
     dtype: Annotated[
-        Literal["float64", "float32"], typer.Option(help="Type of mu and u; float32 halves the file.")
+        Literal["float64", "float32"], Option(help="Type of mu and u; float32 halves the file.")
     ] = "float64",
     json_file: JsonFile = None,
     quiet: Quiet = False,
@@ -34,7 +34,7 @@ def export(
 
     check_place(to, EXPORT_SUFFIXES)
     check_json(json_file)
-    with one_line_warnings(), stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings():
         stage("reading the model")
         surrogate = load(model)
         stage("writing and comparing")

@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from parasol.cli.app import Terminated
 from parasol.cli.options import Jobs, JsonFile, OptionalProblem, Quiet
+from parasol.cli.progress import stages
+from parasol.cli.reading import Option
+from parasol.cli.start import Terminated
 from parasol.cli.terminal import (
     check_json,
     check_place,
     one_line_warnings,
-    stages,
     tell,
     write_safely,
 )
@@ -25,48 +24,45 @@ _ELSEWHERE, _NOT_MET = 1, 3  # exit statuses
 def learn(
     problem: OptionalProblem = None,
     tolerance: Annotated[
-        float, typer.Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
+        float, Option("--tolerance", "-t", metavar="T", help="Relative error to stay below on new parameters.")
     ] = 1e-3,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where the model goes.")] = "model.parasol",
+    out: Annotated[str, Option("--out", "-o", metavar="FILE", help="Where the model goes.")] = "model.parasol",
     total: Annotated[
-        bool, typer.Option("--total", help="The tolerance includes the discretisation error, not only the surrogate's.")
+        bool, Option("--total", help="The tolerance includes the discretisation error, not only the surrogate's.")
     ] = False,
-    solves: Annotated[int | None, typer.Option(min=8, metavar="N", help="At most so many full solves.")] = None,
-    seconds: Annotated[float | None, typer.Option(metavar="S", help="At most so many seconds.")] = None,
+    solves: Annotated[int | None, Option(min=8, metavar="N", help="At most so many full solves.")] = None,
+    seconds: Annotated[float | None, Option(metavar="S", help="At most so many seconds.")] = None,
     nodes: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of nodes; if not given, as many as it takes.")
+        int | None, Option(min=1, metavar="N", help="Number of nodes; if not given, as many as it takes.")
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="The map: best, compact, polynomial, gaussian process, linear; if not given, ours."
-        ),
+        Option(metavar="NAME", help="The map, one of those above; if not given, the cheapest that is good enough."),
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Keep full solves there: a run that was stopped goes on, others reuse them."),
+        Option(metavar="DIR", help="Keep full solves there: a run that was stopped goes on, others reuse them."),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILES", help="Learn from results instead: a .csv, .npz, .h5 or .nc, 'case_*.vtu', or a store."
-        ),
+        Option(metavar="FILES", help="Learn from results instead: a .csv, .npz, .h5 or .nc, 'case_*.vtu', or a store."),
     ] = None,
     parameters: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="Of the results: a .csv with a row for each run, or names of columns, a,k."),
+        Option(metavar="TABLE", help="Of the results: a .csv with a row for each run, or names of columns, a,k."),
     ] = None,
     proof: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--proof", help="Compute constants that prove the bound of a linear steady problem where they can; slower."
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell the plan and the cost of a solve, learn nothing.")
+        bool,
+        Option("--dry-run", help="Tell the plan and its cost: nodes, solves, seconds, memory, disk. Learn nothing."),
     ] = False,
     jobs: Jobs = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed draws other samples and other first weights.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Another seed draws other samples and other first weights.")] = 0,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -78,22 +74,34 @@ def learn(
 
     [dim]parasol learn --data 'case_*.vtu' --parameters params.csv --out plate.parasol[/dim]
 
-    PROBLEM may also be a model in a file, such as a ps.AffineModel, or a solver of one's own: an object with solve(mu) and
-    parameters. Chooses nodes, full solves, modes and network; stops when the error is met on parameters nobody has seen. Exit status:
-    0 met, 3 not met within the solves or the time allowed (the best model is written all the same), 2 wrong input,
-    1 the model could not be written to FILE (it says where it is instead).
+    [dim]parasol learn helmholtz --tolerance 1e-4 --dry-run[/dim]
+
+    PROBLEM may also be a model in a file, such as a ps.AffineModel, or a solver of
+    one's own: an object with solve(mu) and parameters, or a function that has them.
+    Chooses nodes, full solves, modes and the map; stops when the error is met on
+    parameters nobody has seen.
+
+    Maps for --recipe:
+    polynomial        Chebyshev polynomials; cheap, best where solutions depend smoothly on few parameters
+    gaussian process  a trend and a Gaussian process; the best from few samples
+    linear            a matrix; for solutions that are linear in a function that is a parameter
+    kernel ridge      principal components of the inputs, then a kernel; for data with many parameters
+    best              a network of tanh by variable projection; needs JAX
+    compact           as best, but small: the quickest answers; needs JAX
+    paper             the paper's network, 500 and 500 ReLU by Adam: minutes; needs JAX
+
+    Exit status: 0 met, 3 not met within the solves or the time allowed (the best model is
+    written all the same), 2 wrong input, 1 the model could not be written to FILE (it says
+    where it is instead).
     """
     from parasol.errors import InputError
-    from parasol.learning.report import LearnReport
-    from parasol.learning.run import learn as learn_surrogate
-    from parasol.learning.run import plan
-    from parasol.pde.catalogue import load_source
-    from parasol.runtime.files import save
 
     if problem is None and data is None:
         raise InputError("there is nothing to learn. Name a problem (parasol problems lists them), or give --data.")
     if proof and data is not None:
         raise InputError("data prove nothing: --proof needs an equation. Leave one of --proof and --data out.")
+    if dry_run and data is not None:
+        raise InputError("--dry-run plans full solves, and data need none. Leave one of --dry-run and --data out.")
     if parameters is not None and data is None:
         raise InputError("--parameters says what the results in --data are results of. Give --data too.")
     check_json(json_file)
@@ -103,8 +111,14 @@ def learn(
     surrogate, path, as_asked = None, Path(out), True
     solved_before = 0 if store is None else _count_solves(store)
     try:
-        with one_line_warnings() as said, stages(quiet) as stage:
+        with stages(quiet) as stage, one_line_warnings() as said:
             stage("reading the problem")
+            from parasol.learning.report import LearnReport  # SciPy and SymPy take a while
+            from parasol.learning.run import learn as learn_surrogate
+            from parasol.learning.run import plan
+            from parasol.pde.catalogue import load_source
+            from parasol.runtime.files import save
+
             declared = None if problem is None else load_source(problem)
             if dry_run:
                 found = plan(declared, **wish, progress=stage)
@@ -124,9 +138,9 @@ def learn(
         raise
     tell(facts, json_file, quiet, rows.items(), wrote=() if surrogate is None else (path,))
     if not as_asked:
-        raise typer.Exit(_ELSEWHERE)
+        raise SystemExit(_ELSEWHERE)
     if surrogate is not None and not surrogate.provenance.met:
-        raise typer.Exit(_NOT_MET)
+        raise SystemExit(_NOT_MET)
 
 
 def _results(data: str, parameters: str | None) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
-import typer
-
+from parasol.cli.reading import Argument, Option
 from parasol.cli.terminal import catalogue_names
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)]
-_PROBLEM = typer.Argument(
+Model = Annotated[str, Argument(metavar="MODEL", help="A file such as model.parasol.", show_default=False)]
+_PROBLEM = Argument(
     metavar="PROBLEM",
     help="Name in the catalogue, or path/to/file.py[:name].",
     show_default=False,
@@ -20,15 +19,15 @@ Problem = Annotated[str, _PROBLEM]
 OptionalProblem = Annotated[str | None, _PROBLEM]
 Values = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="NAME=VALUE",
         help="Parameters: all of them, or none for the middle of every range.",
         show_default=False,
     ),
 ]
-Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes for the full solves.")]
-JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON; - is stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")]
+Jobs = Annotated[int | None, Option(min=1, metavar="N", help="Processes for the full solves.")]
+JsonFile = Annotated[str | None, Option("--json", metavar="FILE", help="Write the results as JSON; - is stdout.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but warnings and errors.")]
 
 
 def assignments(values: list[str]) -> dict[str, float]:

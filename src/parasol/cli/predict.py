@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from parasol.cli.options import JsonFile, Model, Quiet, Values, numbers, texts
-from parasol.cli.terminal import one_line_warnings, stages, tell
+from parasol.cli.progress import stages
+from parasol.cli.reading import Option
+from parasol.cli.terminal import one_line_warnings, tell
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     import numpy as np
@@ -21,26 +21,20 @@ def predict(
     values: Values = None,
     mus: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Many parameters instead: .csv (a first line may name them) or .npy, by rows."
-        ),
+        Option(metavar="FILE", help="Many parameters instead: .csv (a first line may name them) or .npy, by rows."),
     ] = None,
     points: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Values at these points instead of all nodes: .csv or .npy, a point a row."),
+        Option(metavar="FILE", help="Values at these points instead of all nodes: .csv or .npy, a point a row."),
     ] = None,
-    times: Annotated[
-        str | None, typer.Option(metavar="T,T,...", help="Some of the stored times only, like 0,2.5,5.")
-    ] = None,
+    times: Annotated[str | None, Option(metavar="T,T,...", help="Some of the stored times only, like 0,2.5,5.")] = None,
     bounds: Annotated[
         bool,
-        typer.Option(
-            "--bounds", help="Write error bounds and estimates too: in .npz, .nc, and the .csv of many parameters."
-        ),
+        Option("--bounds", help="Write error bounds and estimates too: in .npz, .nc, and the .csv of many parameters."),
     ] = False,
     out: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--out",
             "-o",
             metavar="FILE",
@@ -48,9 +42,9 @@ def predict(
         ),
     ] = None,
     extrapolate: Annotated[
-        bool, typer.Option("--extrapolate", help="Answer outside the ranges too, where nothing is promised.")
+        bool, Option("--extrapolate", help="Answer outside the ranges too, where nothing is promised.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="For parameters that are random functions.")] = 0,
+    seed: Annotated[int, Option(min=0, metavar="S", help="For parameters that are random functions.")] = 0,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -72,7 +66,7 @@ def predict(
         from parasol.report.outputs import answer_outputs, write_outputs
 
         targets = answer_outputs(out or [], json_file if json_file != "-" else None, many=mus is not None)
-    with one_line_warnings() as said, stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings() as said:
         stage("reading the model")
         surrogate = load(model)
         named = numbers(given, [p.name for p in surrogate.parameters.scalars if p.labels])

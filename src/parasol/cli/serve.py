@@ -7,33 +7,30 @@ import re
 import sys
 from typing import Annotated, Any
 
-import typer
-
 from parasol.cli.options import JsonFile, Quiet
+from parasol.cli.reading import Argument, Option
 from parasol.cli.terminal import check_json, one_line_warnings, print_json, say
 
 
 def serve(
-    models: Annotated[
-        list[str], typer.Argument(metavar="MODEL", help="Files such as model.parasol.", show_default=False)
-    ],
-    port: Annotated[int, typer.Option(metavar="PORT", help="Where to listen; 0 takes any free port.")] = 8000,
+    models: Annotated[list[str], Argument(metavar="MODEL", help="Files such as model.parasol.", show_default=False)],
+    port: Annotated[int, Option(metavar="PORT", help="Where to listen; 0 takes any free port.")] = 8000,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="This machine only by default; 0.0.0.0 listens to everybody.")
+        str, Option(metavar="ADDRESS", help="This machine only by default; 0.0.0.0 listens to everybody.")
     ] = "127.0.0.1",
     extrapolate: Annotated[
-        bool, typer.Option("--extrapolate", help="Let requests ask for parameters outside the box.")
+        bool, Option("--extrapolate", help="Let requests ask for parameters outside the box.")
     ] = False,
     cors: Annotated[
-        list[str] | None, typer.Option(metavar="ORIGIN", help="Whose pages may ask, * for all; may be repeated.")
+        list[str] | None, Option(metavar="ORIGIN", help="Whose pages may ask, * for all; may be repeated.")
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(envvar="PARASOL_TOKEN", metavar="TEXT", help="What all requests but /health must bring."),
+        Option(envvar="PARASOL_TOKEN", metavar="TEXT", help="What all requests but /health must bring."),
     ] = None,
-    max_body: Annotated[int, typer.Option(min=1, metavar="MIB", help="Largest request.")] = 8,
-    max_response: Annotated[int, typer.Option(min=1, metavar="MIB", help="Largest answer.")] = 64,
-    max_batch: Annotated[int, typer.Option(min=1, metavar="N", help="Most parameters in one request.")] = 10_000,
+    max_body: Annotated[int, Option(min=1, metavar="MIB", help="Largest request.")] = 8,
+    max_response: Annotated[int, Option(min=1, metavar="MIB", help="Largest answer.")] = 64,
+    max_batch: Annotated[int, Option(min=1, metavar="N", help="Most parameters in one request.")] = 10_000,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:

@@ -7,10 +7,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from parasol.cli.options import JsonFile, Problem, Quiet, Values, assignments
-from parasol.cli.terminal import check_place, one_line_warnings, stages, tell
+from parasol.cli.progress import stages
+from parasol.cli.reading import Option
+from parasol.cli.terminal import check_place, one_line_warnings, tell
 
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     from parasol.pde.model import Model
@@ -23,7 +23,7 @@ def solve(
     values: Values = None,
     out: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--out",
             "-o",
             metavar="FILE",
@@ -31,48 +31,46 @@ def solve(
         ),
     ] = None,
     nodes_out: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Draw the nodes and their quality: .png .svg .pdf.")
+        str | None, Option(metavar="FILE", help="Draw the nodes and their quality: .png .svg .pdf.")
     ] = None,
     json_file: JsonFile = None,
-    nodes: Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of nodes.")] = None,
-    boundary_nodes: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many of them on the boundary.")
-    ] = None,
+    nodes: Annotated[int | None, Option(min=1, metavar="N", help="Number of nodes.")] = None,
+    boundary_nodes: Annotated[int | None, Option(min=1, metavar="N", help="How many of them on the boundary.")] = None,
     method: Annotated[
         Literal["fill", "front", "hexagonal", "lattice"] | None,
-        typer.Option(help="How nodes are scattered; lattice is for boxes."),
+        Option(help="How nodes are scattered; lattice is for boxes."),
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(metavar="NAME:NUMBER", help="phs:7, imq:3, mq:3, iq:3, gaussian:3, matern:2,3.5 or wendland:1,4."),
+        Option(metavar="NAME:NUMBER", help="phs:7, imq:3, mq:3, iq:3, gaussian:3, matern:2,3.5 or wendland:1,4."),
     ] = None,
-    degree: Annotated[int | None, typer.Option(metavar="P", help="Degree of the polynomials, -1 for none.")] = None,
-    stencil: Annotated[int | None, typer.Option(metavar="K", help="Nodes per stencil.")] = None,
+    degree: Annotated[int | None, Option(metavar="P", help="Degree of the polynomials, -1 for none.")] = None,
+    stencil: Annotated[int | None, Option(metavar="K", help="Nodes per stencil.")] = None,
     preset: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="Settings that come with the problem, e.g. paper; if not given, the one named default. Single options override it.",
             show_default=False,
         ),
     ] = None,
     neumann: Annotated[
-        Literal["ghosts", "one-sided"] | None, typer.Option(help="How conditions on the slope are met.")
+        Literal["ghosts", "one-sided"] | None, Option(help="How conditions on the slope are met.")
     ] = None,
     times: Annotated[
         str | None,
-        typer.Option(metavar="START:STOP:COUNT", help="Times to store instead of the problem's own, like 0:10:101."),
+        Option(metavar="START:STOP:COUNT", help="Times to store instead of the problem's own, like 0:10:101."),
     ] = None,
-    step: Annotated[float | None, typer.Option(metavar="H", help="Constant steps in time of this size.")] = None,
+    step: Annotated[float | None, Option(metavar="H", help="Constant steps in time of this size.")] = None,
     tolerance: Annotated[
-        float | None, typer.Option(metavar="T", help="Steps in time adapted so that each errs by less, relative to u.")
+        float | None, Option(metavar="T", help="Steps in time adapted so that each errs by less, relative to u.")
     ] = None,
     integrator: Annotated[
-        Literal["averaged", "sbdf2", "esdirk4"] | None, typer.Option(help="How steps in time are made.")
+        Literal["averaged", "sbdf2", "esdirk4"] | None, Option(help="How steps in time are made.")
     ] = None,
-    solver: Annotated[Literal["superlu", "mkl", "auto"] | None, typer.Option(help="Sparse direct solver.")] = None,
+    solver: Annotated[Literal["superlu", "mkl", "auto"] | None, Option(help="Sparse direct solver.")] = None,
     seed: Annotated[
-        int, typer.Option(min=0, metavar="S", help="For the nodes, and for parameters that are random functions.")
+        int, Option(min=0, metavar="S", help="For the nodes, and for parameters that are random functions.")
     ] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -86,20 +84,26 @@ def solve(
     .npz: arrays points, times and, by name, each unknown (times, nodes).
     .vtkhdf: for ParaView. .gif, or .mp4 with ffmpeg: up to 101 stored times.
     PROBLEM may also be a model in a file, path/to/file.py:name, such as a ps.AffineModel.
+
+    --method      fill: any domain; front: the plane; hexagonal: a regular lattice inside; lattice: boxes
+    --integrator  esdirk4: adapted steps; sbdf2: constant ones; averaged: constant ones, of equations with u''
+    --neumann     ghosts: nodes outside the boundary; one-sided: stencils of nodes inside
+    --solver      superlu: SciPy's; mkl: Intel's, if py-mkl-pardiso is installed; auto: the faster one there is
     """
     from parasol.errors import InputError
-    from parasol.pde.catalogue import load_problem
-    from parasol.pde.model import Model
-    from parasol.pde.problem import Settings
-    from parasol.report.outputs import solve_outputs, write_outputs
-    from parasol.report.solutions import SolveReport
 
     given = assignments(values or [])
-    targets = solve_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
-    for path in targets.paths:
-        check_place(path, None)
-    with one_line_warnings() as said, stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings() as said:
         stage("reading the problem")
+        from parasol.pde.catalogue import load_problem  # SciPy and SymPy take a while
+        from parasol.pde.model import Model
+        from parasol.pde.problem import Settings
+        from parasol.report.outputs import solve_outputs, write_outputs
+        from parasol.report.solutions import SolveReport
+
+        targets = solve_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
+        for path in targets.paths:
+            check_place(path, None)
         found = load_problem(problem, model=True)
         declared = found.problem if isinstance(found, Model) else found
         _check_parameters(declared, given)
@@ -118,8 +122,9 @@ def solve(
         seconds = time.perf_counter() - start
         fraction = stage("solving")
         if declared.time is not None:
-            in_time = _steps(settings, in_time) | {"progress": fraction}
+            in_time = {**_steps(settings, in_time), "progress": fraction}
         solution = model.solve(model.vector(given, rng=seed), **in_time)
+        stage("estimating the discretisation error")
         report = SolveReport(
             solution, given.keys(), seed, seconds, [str(path) for path in targets.paths], said, estimate=True
         )
@@ -181,13 +186,14 @@ def _settings(
     """The preset, or none, with what the single options say instead."""
     from dataclasses import replace
 
-    from parasol.errors import InputError
+    from parasol.errors import InputError, did_you_mean
     from parasol.pde.problem import Settings
     from parasol.space.kernels import kernel_from_text
 
     if preset is not None and preset not in problem.settings:
         known = ", ".join(problem.settings) or "none"
-        raise InputError(f"preset {preset!r} is unknown for this problem. It has: {known}.")
+        near = did_you_mean(preset, problem.settings)
+        raise InputError(f"preset {preset!r} is unknown for this problem. {near}It has: {known}.")
     base = problem.settings.get("default", Settings()) if preset is None else problem.settings[preset]
     options |= {"n_nodes": nodes, "n_boundary": boundary_nodes, "stencil_size": stencil}
     return replace(base, **_chosen(**options, kernel=None if kernel is None else kernel_from_text(kernel)))

@@ -1,4 +1,4 @@
-"""What people see on a terminal: tables, progress with time left, warnings in one line."""
+"""What people see on a terminal: tables, warnings in one line, where files are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parasol.errors import FileError
+from parasol.cli.start import output
+from parasol.errors import FileError, WriteFailed
 
 if TYPE_CHECKING:
     from parasol.report.render import Facts
@@ -73,7 +74,7 @@ def _try_to_write(trial: Path, wanted: str | Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise FileError(f"cannot write {str(wanted)!r}: {error.strerror or error}. Choose another place.") from None
+        raise WriteFailed(f"cannot write {str(wanted)!r}: {error.strerror or error}. Choose another place.") from None
     finally:
         with suppress(OSError):
             trial.unlink()
@@ -116,18 +117,17 @@ def tell(
     """Results as JSON where that is asked for; for people a table, and the files that were written."""
     from parasol.report.render import write_json
 
-    if json_file == "-":
-        print_json(data)
-        return
-    if json_file is not None:
-        write_json(data, json_file)
-    if quiet:
-        return
-    if rows:
-        show_rows(rows, *headers)
-    for path in (*wrote, json_file):
-        if path is not None:
-            say(f"wrote {path}")
+    if json_file not in (None, "-"):
+        write_json(data, str(json_file))
+    with output():
+        if json_file == "-":
+            print_json(data)
+        elif not quiet:
+            if rows:
+                show_rows(rows, *headers)
+            for path in (*wrote, json_file):
+                if path is not None:
+                    say(f"wrote {path}")
 
 
 @contextmanager
@@ -150,30 +150,6 @@ def one_line_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", ParasolWarning)
         warnings.showwarning = show
         yield said
-
-
-@contextmanager
-def stages(quiet: bool):
-    """A function that says which stage begins, and returns one that says how much of it is done; on a terminal only."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-
-        def stage(text: str):
-            for before in bar.tasks:
-                if before.description.partition(":")[0] == text.partition(":")[0]:  # the same one, with other details
-                    bar.update(before.id, description=text)
-                    return lambda fraction: bar.update(before.id, total=1.0, completed=fraction)
-                bar.remove_task(before.id)
-            task = bar.add_task(text, total=None)
-            return lambda fraction: bar.update(task, total=1.0, completed=fraction)
-
-        yield stage
 
 
 def show_rows(rows: Iterable[tuple[str, str]], *headers: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parasol.cache.disk import missing
 from parasol.checks import check_finite
 from parasol.errors import FileError, InputError
 from parasol.fitting.tables import read_table as read_columns
@@ -42,7 +43,7 @@ def read_table(path: str | Path, names: Sequence[str], width: int) -> np.ndarray
     if path.suffix.lower() not in INPUT_SUFFIXES:
         raise InputError(f"cannot read {str(path)!r}: give a .csv or a .npy file.")
     if not path.is_file():
-        raise FileError(f"there is no file {str(path)!r}.")
+        raise missing(path)
     try:
         found = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, names, width)
     except FileError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from parasol.errors import InputError, ParasolWarning
+from parasol.errors import InputError, ParasolWarning, did_you_mean
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.kernel_ridge import KernelRidge
 from parasol.fitting.linear import Linear
@@ -44,5 +44,6 @@ def recipe_named(recipe: str | Recipe) -> Recipe:
     if recipe == "random features":
         raise InputError('recipe="random features" was removed in version 0.2. Use "polynomial" or "gaussian process".')
     if recipe not in RECIPES:
-        raise InputError(f"recipe={recipe!r} is unknown. Use one of: {names}, or an object with fit and predict.")
+        near = did_you_mean(recipe, RECIPES)
+        raise InputError(f"recipe={recipe!r} is unknown. {near}Use one of: {names}, or an object with fit and predict.")
     return RECIPES[recipe]()

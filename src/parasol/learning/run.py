@@ -63,6 +63,8 @@ class Plan:
     # seconds of everything, from, to, choosing the nodes included; None: not known
     whole: tuple[float, float] | None = None
     tried: bool = False  # whether the number of solves is what few nodes took, or a rough guess
+    n_values: int = 0  # of a solution, as it is kept
+    memory: tuple[float, float] | None = None  # bytes of this process at most, from, to; None: not known
 
     @property
     def found(self) -> Discretised:
@@ -74,6 +76,18 @@ class Plan:
     def seconds(self) -> tuple[float, float]:
         """Seconds of the full solves, from, to."""
         return tuple(n * self.discretised.seconds for n in self.n_solves)  # type: ignore[return-value]
+
+    @property
+    def store_bytes(self) -> tuple[float, float]:
+        """Bytes of a store with the full solves, from, to; measured: 5 to 7 kB and the values each, and the nodes."""
+        low, high = self.n_solves
+        return low * (8 * self.n_values + 5e3), high * (8 * self.n_values + 7e3) + 1e5
+
+    @property
+    def file_bytes(self) -> tuple[float, float]:
+        """Bytes of the surrogate's file, from, to: modes and nodes, as many modes as solves where it was tried, else fewer."""
+        low, high = self.n_solves
+        return 8.0 * self.n_values * (0.5 * low if self.tried else 3) + 5e3, 8.0 * self.n_values * (high + 4) + 5e5
 
     def facts(self) -> dict[str, Any]:
         """The plan as plain data."""
@@ -88,6 +102,9 @@ class Plan:
             "solves": list(self.n_solves),
             "seconds": list(self.seconds),
             "whole_seconds": None if self.whole is None else list(self.whole),
+            "memory_bytes": None if self.memory is None else list(self.memory),
+            "file_bytes": list(self.file_bytes),
+            "store_bytes": list(self.store_bytes),
             "comparisons": [asdict(row) for row in chosen.history],
         }
 
@@ -102,7 +119,25 @@ class Plan:
         rows["full solves"] = f"{low} to {high}{how}, {least:.2g} to {most:.2g} s on one core"
         if self.whole is not None:
             rows["everything"] = f"{self.whole[0]:.2g} to {self.whole[1]:.2g} s"
+        if self.memory is not None:
+            rows["memory"] = f"{_megabytes(self.memory)}, what this took included"
+        rows["file"] = f"{_megabytes(self.file_bytes)}; a store of the full solves {_megabytes(self.store_bytes)}"
         return rows
+
+
+def _megabytes(sizes: tuple[float, float]) -> str:
+    low, high = (f"{1e-6 * size:.2g}" if size < 1e8 else f"{1e-6 * size:.0f}" for size in sizes)
+    return f"{low} to {high} MB"
+
+
+def _memory(n_solves: int, n_values: int) -> tuple[float, float] | None:
+    """Bytes that learning will need: what choosing the nodes has taken, and some copies of the full solves besides."""
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return None
+    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
+    return peak, 1.3 * peak + 10 * 8.0 * n_solves * n_values
 
 
 def learn(
@@ -157,8 +192,16 @@ def learn(
     (True, 1)
     """
     limits = Limits(solves, seconds)
-    progress = _in_a_notebook() if progress is None else progress
-    request = Request(problem, tolerance, total, model, n_nodes, rng, store, fingerprint, limits, progress, parameters)
+    with _in_a_notebook(progress) as shown:
+        given = (problem, tolerance, total, model, n_nodes, rng, store, fingerprint, limits, shown, parameters)
+        return _learned(Request(*given), data, recipe, proof, jobs)
+
+
+def _learned(
+    request: Request, data: Data | None, recipe: str | Recipe | None, proof: bool, jobs: int | None
+) -> Surrogate:
+    """What `learn` does, once what is asked for is known to make sense."""
+    problem = request.problem
     if jobs is not None:
         check_count(jobs, "jobs")
     if proof and (
@@ -174,10 +217,10 @@ def learn(
             else:
                 outcome = _from_data(data, request, recipe)
         if chosen is not None:
-            options = {"expected": chosen.seconds, "stage": request.stage, "fingerprint": fingerprint}
-            cache = SolveCache(chosen.model, request.limits, store=store, jobs=jobs, **options)
+            options = {"expected": chosen.seconds, "stage": request.stage, "fingerprint": request.fingerprint}
+            cache = SolveCache(chosen.model, request.limits, store=request.store, jobs=jobs, **options)
             if cache.not_reused:
-                warnings.warn(cache.not_reused, ParasolWarning, stacklevel=2)
+                warnings.warn(cache.not_reused, ParasolWarning, stacklevel=3)
             with _gathered() as more:
                 outcome = _from_solves(chosen, request, cache, recipe, proof)
                 request.stage("estimating the discretisation error")
@@ -220,7 +263,9 @@ def plan(
     # measured: duals, reduced models and the estimate of each solve's own error take about four times a solve; a map a second
     before = request.limits.spent
     whole = before + 0.7 * (5 * guess[0] * chosen.seconds), before + 1.5 * (5 * guess[1] * chosen.seconds + 2.0)
-    return Plan(chosen, tolerance, "full solves where the estimated error is largest", guess, whole, tried=True)
+    size = chosen.model.n_unknowns  # type: ignore[union-attr]
+    method = "full solves where the estimated error is largest"
+    return Plan(chosen, tolerance, method, guess, whole, True, size, _memory(guess[1], size))
 
 
 def _planned(chosen: Discretised, request: Request, method: str, work: float) -> Plan:
@@ -228,11 +273,11 @@ def _planned(chosen: Discretised, request: Request, method: str, work: float) ->
     request.stage("timing some solves")
     cache = SolveCache(chosen.model, Limits(), expected=chosen.seconds)
     space = chosen.model if isinstance(chosen.model, Model) else chosen.model.parameters
-    times = []
+    times, size = [], 0
     for mu in sample(space, _N_TIMED, design="random", rng=request.rng):
         before = cache.new_seconds
         with suppress(NothingSolved):  # the box will be cut where there are no solutions
-            cache.solve(mu[None])
+            size = cache.solve(mu[None]).n_values
             times.append(cache.new_seconds - before)
     cost = float(np.mean(times)) if times else chosen.seconds
     reduced = isinstance(chosen.model, Model) and not chosen.model.parameters.functions
@@ -243,7 +288,8 @@ def _planned(chosen: Discretised, request: Request, method: str, work: float) ->
     if reduced and _linear_in_time(chosen.model):  # decision 048: duals take ten times as long as the trajectories
         n, method = (6, int(6 + work)), "full trajectories where the estimated error of reduced steps is largest"
         whole = before + 5 * n[0] * cost, before + 15 * n[1] * cost + 5.0
-    return Plan(replace(chosen, seconds=cost), request.tolerance, method, n, whole)
+    chosen = replace(chosen, seconds=cost)
+    return Plan(chosen, request.tolerance, method, n, whole, n_values=size, memory=_memory(n[1], size))
 
 
 def _coarse(model: Model) -> Model:
@@ -259,10 +305,15 @@ def _coarse(model: Model) -> Model:
         return model
 
 
-def _in_a_notebook() -> Stage | None:
-    """Progress on a line of its own where this runs in a notebook."""
+@contextmanager
+def _in_a_notebook(progress: Stage | None) -> Iterator[Stage | None]:
+    """What was given, or where this runs in a notebook, progress on a line of its own."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return borrowed("notebook_progress")() if type(shell).__name__ == "ZMQInteractiveShell" else None
+    if progress is not None or type(shell).__name__ != "ZMQInteractiveShell":
+        yield progress
+        return
+    with borrowed("notebook_progress")() as stage:
+        yield stage
 
 
 def _usable(recipe: str | Recipe) -> Recipe:

@@ -123,6 +123,12 @@ def first_samples(model: Solver, tolerance: float, cache: SolveCache, recipe: st
     return state
 
 
+def _so_far(state: State) -> str:
+    """The largest error on the last batch beside what is wanted, for people who wait."""
+    errors = [row.error for row in state.history if row.error is not None]
+    return f", error {errors[-1]:.1e} so far, wanted {state.tolerance:.1e}" if errors else ""
+
+
 def _with_earlier(state: State, first: Snapshots) -> Snapshots:
     """The first samples, and what the store has of the same problem with other ranges: training data, never more."""
     earlier = state.cache.earlier(state.space)
@@ -220,7 +226,7 @@ def next_batch(state: State, n: int, number: int) -> Snapshots | None:
         candidates, gap = _doubts(state, number)
         chosen = candidates[_spread(state, candidates, gap, n)]
     try:
-        return state.cache.solve(chosen, f"round {number + 1}, where {who} disagree")
+        return state.cache.solve(chosen, f"round {number + 1}, where {who} disagree{_so_far(state)}")
     except (NothingSolved, Exhausted):
         return None
 

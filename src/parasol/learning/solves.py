@@ -104,7 +104,7 @@ class SolveCache:
         fingerprint: object = None,  # what the solver says it is known by
     ):
         self.solver, self.limits, self.jobs, self.expected = solver, limits, jobs, expected
-        self.stage = stage or (lambda text: None)
+        self._stage = stage or (lambda text: None)
         self.folder: Path | None = None
         self.parts = Parts()  # what the solver is known by
         self.not_reused = ""  # what the store holds of other solvers, where it holds nothing of this one
@@ -116,6 +116,12 @@ class SolveCache:
             self.parts = parts_of(solver, fingerprint)
             self.folder = Path(store).expanduser().absolute() / f"solves-{self.parts.fingerprint[:16]}"
             self._open(self.folder)
+
+    def stage(self, text: str) -> Callable[[float], None] | None:
+        """Begin a stage, and tell how many full solves there are if it does not say so itself."""
+        if self._asked and "full" not in text:
+            text += f"{',' if ':' in text else ':'} {self.n_solves} full solves so far"
+        return self._stage(text)
 
     def _open(self, folder: Path) -> None:
         """Read what the store holds of this solver, also with other ranges, or note why what it holds is not read."""
@@ -187,7 +193,8 @@ class SolveCache:
         mus = np.ascontiguousarray(mus, dtype=float)
         self._known |= {key: self._elsewhere[key] for mu in mus if (key := mu.tobytes()) in self._elsewhere}
         new = np.array(list({mu.tobytes(): mu for mu in mus if mu.tobytes() not in self._known}.values()))
-        progress = self.stage(f"{len(new)} full solves: {purpose}") if purpose and len(new) else None
+        what = f"{len(new)} full solve{'s' if len(new) > 1 else ''}: {purpose}"
+        progress = self.stage(what) if purpose and len(new) else None
         done = 0
         while done < len(new) and (done < at_least or self.limits.left > 0):
             size = self._piece(len(new) - done)

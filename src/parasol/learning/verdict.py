@@ -75,16 +75,16 @@ def with_report(
         norm=norm_of(chosen.model) if chosen is not None and isinstance(chosen.model, Model) else "",
     )
     if failures:
-        warnings.warn(failures, ParasolWarning, stacklevel=3)
+        warnings.warn(failures, ParasolWarning, stacklevel=4)
     more = (None if chosen is None else chosen.limit) or _ADVICE["discretisation"]  # what stopped the choice of nodes
     if not met:
-        warnings.warn(_unmet(report, more), ParasolWarning, stacklevel=3)
+        warnings.warn(_unmet(report, more), ParasolWarning, stacklevel=4)
     if error is not None and error > tolerance and not (request.total and not met):
         warnings.warn(
             f"the discretisation error is about {error:.1e}: so far is the full solver itself from the solution of the "
             f"equation, and the tolerance {tolerance:g} is against the full solver. {more[0].upper()}{more[1:]}",
             ParasolWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     facts = {**surrogate.facts, "tolerance": tolerance, "learn": report.to_dict()}
     if report.measured is not None:

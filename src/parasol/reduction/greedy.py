@@ -238,7 +238,7 @@ def _basis(model: Model, modes: np.ndarray, weights: Weights | None) -> Basis:
 
 def _fraction(history: list[float], aim: float, n_solves: int, most: int) -> float:
     """How much is done: in digits of the bound where a tolerance is asked for."""
-    if aim == 0.0 or not np.isfinite(history[0]) or history[0] <= aim:
-        return n_solves / most
     first = min(history[0], 1.0)
-    return float(np.clip(np.log(min(history[-1], first) / first) / np.log(aim / first), 0.0, 1.0))
+    if aim == 0.0 or not np.isfinite(history[0]) or first <= aim:
+        return n_solves / most
+    return float(np.clip(np.log(np.clip(history[-1], aim, first) / first) / np.log(aim / first), 0.0, 1.0))

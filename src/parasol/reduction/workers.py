@@ -16,11 +16,21 @@ from dataclasses import dataclass, replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from subprocess import CalledProcessError, SubprocessError
+from traceback import extract_tb
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parasol.errors import FileError, InputError, NotInstalled, ParasolError, ParasolWarning, SolveFailed, WorkerDied
+from parasol.errors import (
+    FileError,
+    InputError,
+    NotInstalled,
+    ParasolError,
+    ParasolWarning,
+    SolveFailed,
+    WorkerDied,
+    place_of,
+)
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
 from parasol.reduction.store import Chunk, StoredChunk, write_chunk
@@ -129,7 +139,10 @@ def _reason(error: Exception) -> str:
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
     if isinstance(error, CalledProcessError) and said:
         return f"the program ended with status {error.returncode}: {said}"
-    return str(error) or type(error).__name__
+    steps = extract_tb(error.__traceback__)
+    raised = bool(steps) and (steps[-1].line or "").startswith("raise")  # somebody chose these words: they suffice
+    place = "" if raised else place_of(error)
+    return (str(error) or type(error).__name__) + (f" ({type(error).__name__} in {place})" if place else "")
 
 
 def work_off(

@@ -1,13 +1,8 @@
-"""What a notebook shows of what is solved and learned from, and of work on the way."""
+"""What a notebook shows of what is solved and learned from."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import singledispatch
-from html import escape
-from importlib import import_module
-from typing import Any
 
 from parasol.fitting.results import Results
 from parasol.pde.model import Model
@@ -61,22 +56,3 @@ def _(results: Results) -> str:
 @view.register
 def _(budget: Budget) -> str:
     return card("error budget", budget.rows())
-
-
-def notebook_progress() -> Callable[[str], Callable[[float], None]]:
-    """Stages of long work on one line of a notebook, which each replaces."""
-    shell: Any = import_module("IPython.display")  # which is there, for this runs in it
-    shown = shell.display(shell.HTML(""), display_id=True)
-    last = [0.0]
-
-    def stage(text: str) -> Callable[[float], None]:
-        shown.update(shell.HTML(f"<code>{escape(text)}</code>"))
-
-        def share(done: float) -> None:
-            if time.monotonic() - last[0] > 0.2:
-                last[0] = time.monotonic()
-                shown.update(shell.HTML(f"<code>{escape(text)} {100 * done:.0f} %</code>"))
-
-        return share
-
-    return stage

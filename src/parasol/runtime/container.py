@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from parasol import __version__
-from parasol.cache.disk import check_output, replacing
+from parasol.cache.disk import check_output, missing, replacing
 from parasol.errors import FileError, InputError, NotInstalled, ParasolError
 from parasol.runtime.above import borrowed
 from parasol.runtime.basis import Basis
@@ -126,12 +126,9 @@ def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> P
     text = json.dumps(manifest, indent=1, allow_nan=False).encode()
     if len(text) > _LARGEST_MANIFEST:
         raise InputError(f"the formulas and facts of this surrogate take {len(text)} bytes, too many for a file.")
-    try:
-        with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as file:
-            for name, data in {_MANIFEST: text, **entries}.items():
-                file.writestr(zipfile.ZipInfo(name, _EPOCH), data)
-    except OSError as error:
-        raise FileError(f"cannot write {str(path)!r}: {error.strerror or error}. Choose another place.") from None
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as file:
+        for name, data in {_MANIFEST: text, **entries}.items():
+            file.writestr(zipfile.ZipInfo(name, _EPOCH), data)
     return path
 
 
@@ -145,7 +142,7 @@ def unpack(path: str | Path, made: Callable[[Any, dict[str, Any]], Any], *, form
         with _Honest(path) as whole, zipfile.ZipFile(whole) as file:
             return made(*_read(file, path, form))
     except FileNotFoundError:
-        raise FileError(f"there is no file {str(path)!r}.") from None
+        raise missing(path) from None
     except ImportError as error:
         raise NotInstalled(f"{str(path)!r} needs {error.name}, which is not installed.") from None
     except NotInstalled as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from parasol.checks import check_finite, check_shape
-from parasol.errors import InputError
+from parasol.errors import InputError, did_you_mean
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import check_name
 from parasol.runtime.theta import Theta
@@ -129,7 +129,7 @@ class Layout:
                 return list(range(start, start + n))
             start += n
         known = dict.fromkeys([*self.names, *self.fields])
-        raise InputError(f"there is no unknown {name!r}. There are: {', '.join(known)}.")
+        raise InputError(f"there is no unknown {name!r}. {did_you_mean(name, known)}There are: {', '.join(known)}.")
 
     @property
     def axes(self) -> tuple[str, ...]:

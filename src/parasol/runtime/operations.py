@@ -30,7 +30,7 @@ class Log(Operation):
 
     def __post_init__(self):
         check_array(self.columns, 1, "iu", "columns of a logarithm")
-        if len(np.unique(self.columns)) < len(self.columns) or np.min(self.columns, initial=0) < 0:
+        if len(set(self.columns.tolist())) < len(self.columns) or np.min(self.columns, initial=0) < 0:
             raise InputError("the columns of a logarithm must be different and not negative.")
 
     def n_outputs(self, width: int) -> int:

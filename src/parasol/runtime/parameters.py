@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from parasol.checks import check_choice, check_count, check_finite, check_shape
-from parasol.errors import InputError, ParasolError
+from parasol.errors import InputError, ParasolError, did_you_mean
 from parasol.runtime.above import borrowed
 from parasol.runtime.random_fields import RandomField
 
@@ -350,7 +350,8 @@ class ParameterSpace:
                 )
             if name not in self.names:
                 known = ", ".join(f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars) or "none"
-                raise InputError(f"unknown parameter {name!r}. This problem has: {known}.")
+                near = did_you_mean(name, self.names)
+                raise InputError(f"unknown parameter {name!r}. {near}This problem has: {known}.")
         left_out = [f"{p.name} in [{p.low:g}, {p.high:g}]" for p in self.scalars if p.name not in values]
         if values and left_out:
             raise InputError(

@@ -75,6 +75,6 @@ def _measure(run, rows, json_file: str | None, quiet: bool) -> None:
     from parasol.report import machine_facts
 
     check_json(json_file)
-    with one_line_warnings(), stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings():
         facts = run(stage)
     tell({"machine": machine_facts(), **facts}, json_file, quiet, rows(facts))

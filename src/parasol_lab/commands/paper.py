@@ -56,11 +56,12 @@ def paper(
 
     A run that is stopped goes on where it was when started again; full solves are shared between presets.
     """
-    from parasol_lab.paper.reproduce import paper_rows, reproduce
-
     check_json(json_file)
     check_folder(out)
-    with one_line_warnings(), stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings():
+        stage("reading the problem")
+        from parasol_lab.paper.reproduce import paper_rows, reproduce  # SciPy and SymPy take a while
+
         results = reproduce(
             problem,
             out,

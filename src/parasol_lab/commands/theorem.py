@@ -81,7 +81,7 @@ def theorem(
         if path is not None:
             check_place(path, None)
     files = []
-    with one_line_warnings(), stages(quiet) as stage:
+    with stages(quiet) as stage, one_line_warnings():
         stage("reading the problem")
         found = examine(
             load_problem(problem),

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload
 
-from parasol.errors import FileError, InputError, ParasolError
+from parasol.cache.disk import missing
+from parasol.errors import InputError, ParasolError, did_you_mean, place_of
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.problem import Problem
@@ -49,36 +50,40 @@ def load_source(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name.replace('-', '_')}").problem
     path, _, variable = name.partition(":") if ".py" in name else ("", "", "")
     if not path:
-        raise InputError(
-            f"unknown problem {name!r}. Use one of {', '.join(problem_names())}, or path/to/file.py[:name]."
-        )
+        near = did_you_mean(name, problem_names())
+        advice = "Or give a file" if near else f"Use one of {', '.join(problem_names())}, or a file"
+        raise InputError(f"unknown problem {name!r}. {near}{advice}: path/to/file.py[:name].")
     declared = _declared_in(Path(path))
     problems = {key: value for key, value in declared.items() if isinstance(value, Problem)}
     if variable:
         if variable not in declared:
-            known = ", ".join(problems or declared) or "none"
-            raise InputError(f"{path!r} has no problem named {variable!r}. It has: {known}.")
+            known, near = ", ".join(problems or declared) or "none", did_you_mean(variable, declared)
+            raise InputError(f"{path!r} has no problem named {variable!r}. {near}It has: {known}.")
         return declared[variable]
+    if not declared:
+        raise InputError(
+            f"{path!r} declares nothing to solve or learn. Declare a ps.Problem in it, or a function with `parameters`."
+        )
     if len(problems) != 1 and (problems or len(declared) != 1):
         known = problems or declared
-        raise InputError(f"{path!r} has {len(known)} problems ({', '.join(known) or 'none'}). Say which: {path}:name.")
+        raise InputError(f"{path!r} has {len(known)} problems ({', '.join(known)}). Say which: {path}:name.")
     return next(iter((problems or declared).values()))
 
 
 def _declared_in(path: Path) -> dict[str, Any]:
     """All problems, models and solvers of a file, by name."""
     if not path.is_file():
-        raise FileError(f"there is no file {str(path)!r} to read a problem from.")
+        raise missing(path, "A problem is a name of the catalogue (parasol problems), or path/to/file.py[:name].")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise InputError(f"{str(path)!r} is not a Python file. Give a .py file that declares a ps.Problem.")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except ParasolError:
-        raise
-    except Exception as error:
-        raise InputError(f"{str(path)!r} does not run: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        kind = "" if isinstance(error, ParasolError) else f"{type(error).__name__}: "
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise InputError(f"{place_of(error) or path}: {kind}{said or 'no reason given'}") from error
     return {key: value for key, value in vars(module).items() if _is_source(value)}
 
 

@@ -1,29 +1,22 @@
-"""The command itself: its help, its version, commands of other packages, and errors in one line."""
+"""The command itself: its help, its version, commands of other packages, and what is wrong with its words in one line."""
 
 from __future__ import annotations
 
 import os
-import signal
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import parasol
-from parasol.errors import ParasolError
+from parasol.cli.reading import command_function, for_typer
+from parasol.cli.start import DEBUG, OWN, fail, one_line_errors, orderly_termination
+from parasol.errors import InputError, did_you_mean
 
-# the commands as the help shows them: in the order in which they are needed
-_OWN = {
-    "From an equation to a model": ("problems", "solve", "learn"),
-    "What a model is for": ("predict", "check", "info", "explore", "serve", "export"),
-}
-_PANELS = {**_OWN, "What is behind it": ("theorem", "paper", "bench")}  # the last of parasol_lab
+_PANELS = {**OWN, "What is behind it": ("theorem", "paper", "bench")}  # the last of parasol_lab
 _HELP = """Write down a parametric PDE, learn a model that answers any parameter at once and says how wrong it can be.
 
 [bold]parasol problems[/bold]                                      [dim]what there is[/dim]
@@ -31,12 +24,15 @@ _HELP = """Write down a parametric PDE, learn a model that answers any parameter
 [bold]parasol learn helmholtz --out model.parasol[/bold]           [dim]learn from many[/dim]
 [bold]parasol predict model.parasol a=0.927 k=1.697[/bold]         [dim]ask, with a bound[/dim]
 [bold]parasol check model.parasol[/bold]                           [dim]errors, measured[/dim]
+[bold]parasol info model.parasol[/bold]                            [dim]what is in it[/dim]
 [bold]parasol explore model.parasol[/bold]                         [dim]a page of sliders[/dim]
+[bold]parasol serve model.parasol --port 8000[/bold]               [dim]over HTTP[/dim]
+[bold]parasol export model.parasol --to model.onnx[/bold]          [dim]for other programs[/dim]
 """
 _EPILOG = (
     "Every command has [bold]--help[/bold], [bold]--json FILE[/bold] for machines and [bold]--quiet[/bold]. "
-    "Exit status: 0 done, 1 not possible or a promise that does not hold, 2 wrong input, 3 learned less well than asked, "
-    "130 stopped by Ctrl-C, 143 by SIGTERM."
+    "Exit status: 0 done, 1 a check failed or a file cannot be written, 2 wrong input, 3 tolerance not met, "
+    "130 interrupted, 143 terminated."
 )
 
 
@@ -59,7 +55,7 @@ def _names_elsewhere() -> list[str]:
 def _own_command(name: str) -> Any:
     """The command of ours by this name; the others are not imported."""
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command()(getattr(import_module(f"parasol.cli.{name}"), name))
+    alone.command()(for_typer(command_function(name), typer))
     return typer.main.get_command(alone)
 
 
@@ -71,16 +67,12 @@ def _command_elsewhere(name: str) -> Any:
     return typer.main.get_command(found[0]) if found else None
 
 
-class Terminated(SystemExit):
-    """SIGTERM: everything is left in order on the way out, which the default action of the system does not do."""
-
-
 class _Group(TyperGroup):
     """Shows the commands in their order, and turns what goes wrong into one line on stderr and an exit status."""
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
-        self.commands = {name: None for names in _OWN.values() for name in names}  # type: ignore[assignment]  for "did you mean"
+        self.commands = {name: None for names in OWN.values() for name in names}  # type: ignore[assignment]
 
     def list_commands(self, ctx) -> list[str]:  # for the help and for tab completion
         order = [name for names in _PANELS.values() for name in names]
@@ -95,79 +87,35 @@ class _Group(TyperGroup):
             command.rich_help_panel = panels[0] if panels else "Added by other packages"  # type: ignore[attr-defined]
         return command
 
+    def resolve_command(self, ctx, args: list[str]) -> Any:  # "did you mean" one of other packages too
+        if self.get_command(ctx, args[0]) is None and (near := did_you_mean(args[0], self.list_commands(ctx))):
+            raise InputError(f"No such command {args[0]!r}. {near}Try: {ctx.command_path} --help")
+        return super().resolve_command(ctx, args)
+
     def make_context(self, *args, **options) -> Any:  # reads the words before the name of the command
         with _one_line_errors():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx) -> Any:  # reads the rest and runs the command
-        with _one_line_errors(), _orderly_termination():
+        with _one_line_errors(), orderly_termination():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _orderly_termination() -> Iterator[None]:
-    """SIGTERM raises `Terminated` in here, so that the cursor comes back, locks go and what is kept can be said.
-
-    A training that Ctrl-C would only shorten ends, for `Terminated` is no KeyboardInterrupt. A second SIGTERM ends the
-    process at once.
-    """
-    # a handler can only be set in the main thread; one that is there, or a signal that is ignored, stays as it is
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-    process = os.getpid()
-
-    def terminate(number: int, _) -> None:
-        if os.getpid() != process:  # a forked worker, which has inherited this handler: its parent does the talking
-            os._exit(128 + number)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        ending.set()
-        raise Terminated(128 + number)
-
-    def stumbled(args) -> None:
-        """The thread that looks after workers may fall over their end, which the signal brings them too: that is no news."""
-        if not ending.wait(0.5):
-            usual(args)
-
-    ending, usual = threading.Event(), threading.excepthook
-    signal.signal(signal.SIGTERM, terminate)
-    threading.excepthook = stumbled
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        threading.excepthook = usual
-
-
-@contextmanager
 def _one_line_errors() -> Iterator[None]:
+    """Those of every command, and what is wrong with the words it was called with."""
     try:
-        yield
-    except KeyboardInterrupt:
-        raise _fail("interrupted", 130) from None
-    except Terminated as end:
-        raise _fail("terminated", end.code) from None  # type: ignore[arg-type]
-    except BrokenPipeError:
-        raise  # the reader of our output has gone: nothing is wrong
-    except OSError as error:
-        where = f" {str(error.filename)!r}" if error.filename else ""
-        raise _fail(f"cannot read or write{where}: {error.strerror or error}", 1) from None
-    except MemoryError:
-        raise _fail("not enough memory. Use fewer nodes or fewer stored times", 1) from None
-    except ParasolError as error:
-        raise _fail(str(error), 2) from None
+        with one_line_errors():
+            yield
     except Exception as error:
         # a usage error is known by its method, whichever click it comes from; the one that shows the help may pass
         if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
             raise
         advice = f"Try: {error.ctx.command_path} --help" if getattr(error, "ctx", None) else ""  # type: ignore[attr-defined]
         said = error.format_message().rstrip(".")  # type: ignore[attr-defined]
-        raise _fail(f"{said}{'' if said.endswith('?') else '.'} {advice}", 2) from None
-
-
-def _fail(message: str, status: int) -> typer.Exit:
-    print(f"parasol: {' '.join(message.split())}", file=sys.stderr)
-    return typer.Exit(status)
+        if getattr(error, "possibilities", None):  # options that are like the one that was given
+            said = f"{error.message}. {did_you_mean(error.option_name, error.possibilities)}".rstrip()  # type: ignore[attr-defined]
+        raise fail(f"{said}{'' if said.endswith('?') else '.'} {advice}", 2) from None
 
 
 app = typer.Typer(
@@ -181,11 +129,6 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Entry point of the command `parasol`."""
-    app(prog_name="parasol")
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"parasol {parasol.__version__}")
@@ -197,4 +140,9 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
-) -> None: ...
+    debug: Annotated[
+        bool, typer.Option("--debug", help=f"Show the whole traceback of an error; so does {DEBUG}=1.")
+    ] = False,
+) -> None:
+    if debug:
+        os.environ[DEBUG] = "1"

@@ -1,0 +1,14 @@
+from parasol.cli.group import add_command as add_command
+from parasol.cli.group import app as app
+from parasol.cli.progress import stages as stages
+from parasol.cli.start import main as main
+from parasol.cli.terminal import catalogue_names as catalogue_names
+from parasol.cli.terminal import check_folder as check_folder
+from parasol.cli.terminal import check_json as check_json
+from parasol.cli.terminal import check_place as check_place
+from parasol.cli.terminal import one_line_warnings as one_line_warnings
+from parasol.cli.terminal import print_json as print_json
+from parasol.cli.terminal import say as say
+from parasol.cli.terminal import show_rows as show_rows
+from parasol.cli.terminal import tell as tell
+from parasol.cli.terminal import write_safely as write_safely
