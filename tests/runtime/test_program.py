@@ -139,3 +139,13 @@ MISTAKES = {
 def test_what_makes_no_program_is_refused(message):
     with pytest.raises(ParasolError, match=message):
         MISTAKES[message]()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_vector_has_the_same_polynomials_as_the_first_of_two(seed):
+    rng = np.random.default_rng(seed)
+    degrees = rng.integers(0, rng.integers(1, 12), (20, rng.integers(1, 5)))
+    degrees[:, rng.random(degrees.shape[1]) < 0.3] = 0  # inputs that do not occur
+    x = rng.uniform(-1.2, 1.2, (2, degrees.shape[1]))
+    expand = Chebyshev(degrees)
+    np.testing.assert_array_equal(expand(x[:1]), expand(x)[:1])
