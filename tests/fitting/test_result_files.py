@@ -143,7 +143,7 @@ def test_files_that_do_not_belong_together(cases):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("runs.npz", "a,b\n1,2\n", "cannot be read as .npz"),
+        ("runs.npz", "a,b\n1,2\n", "cannot be read as .npz: it is no archive of arrays"),
         ("runs.csv", "1,2\n3,4\n", "must name the columns"),
         ("runs.csv", "a,b\n", "has no rows"),
         ("runs.csv", "a,a\n1,2\n", "two columns 'a'"),

@@ -98,9 +98,9 @@ def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
     """Arrays by name of an .npz or an HDF5 file."""
     try:
         if path.suffix.lower() == ".npz":
+            if not zipfile.is_zipfile(path):  # NumPy would advise to trust it as a pickle
+                raise ValueError("it is no archive of arrays. Name a file by what it holds: .csv, .npy, .h5")
             with np.load(path, allow_pickle=False) as file:
-                if not hasattr(file, "files"):
-                    raise ValueError("it holds one array without a name")
                 yield from ((name, file[name]) for name in file.files)
         else:
             import h5py
