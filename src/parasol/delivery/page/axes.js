@@ -2,7 +2,7 @@
 // What is drawn over the picture: the axes of a solid, arrows, the line of a probe.
 
 const Axes = (() => {
-  const HEAD = 4.5, NEAR = 26;
+  const HEAD = 4.5;
 
   function silhouette(turn, axis) {
     // the two edges of a box along an axis that bound what is seen of it, as signs of the two other axes
@@ -25,8 +25,8 @@ const Axes = (() => {
       const [from, to] = key(ends[0]) <= key(ends[1]) ? ends[0] : ends[1];
       const long = Math.hypot(to.at[0] - from.at[0], to.at[1] - from.at[1]);
       pen.lines([[...from.at, ...to.at]], { colour: colours.text, width: 1, alpha: 0.8 });
-      if (long < 40) { label(pen, names[axis], from.at, to.at, centre, 26, colours, true); continue; }
-      const ticks = Geometry.ticks(lower[axis], upper[axis], Math.max(1, Math.min(5, Math.floor(long / 55))));
+      if (long < 40) { label(pen, names[axis], from.at, to.at, centre, 26, colours); continue; }
+      const ticks = Geometry.ticks(lower[axis], upper[axis], Math.max(2, Math.min(5, Math.floor(long / 45))));
       for (const v of ticks.values) {
         const w = (v - lower[axis]) / (upper[axis] - lower[axis]), at = [0, 1].map((k) => from.at[k] + w * (to.at[k] - from.at[k])), out = outward(from.at, to.at, centre);
         const x = at[0] + 16 * out[0], y = at[1] + 13 * out[1], text = ticks.label(v), wide = Pen.width(text);
@@ -47,7 +47,7 @@ const Axes = (() => {
 
   function label(pen, name, a, b, centre, far, colours) {
     const out = outward(a, b, centre);
-    pen.text(name, (a[0] + b[0]) / 2 + far * out[0], (a[1] + b[1]) / 2 + far * out[1], { colour: colours.text, size: 13, slanted: true });
+    pen.text(name, Math.max(8, (a[0] + b[0]) / 2 + far * out[0]), (a[1] + b[1]) / 2 + far * out[1], { colour: colours.text, size: 13, slanted: true });
   }
 
   function arrows(pen, list) {
@@ -73,5 +73,5 @@ const Axes = (() => {
     }
   }
 
-  return { box, arrows, probeLine, NEAR };
+  return { box, arrows, probeLine };
 })();

@@ -3,7 +3,7 @@
 
 const Curves = (() => {
   const SAMPLES = 49, BUDGET = 5; // points of a curve, milliseconds for it in each frame
-  const ALONG = 160;
+  const ALONG = 160, FLAT = 1e-3;
 
   // ---- a plot ---------------------------------------------------------------------------------------------------------
   function plot(canvas, colours, { xs, curves, band, names, at, log }) {
@@ -17,7 +17,8 @@ const Curves = (() => {
     let low = Infinity, high = -Infinity;
     for (const { ys } of curves) for (const y of ys) if (Number.isFinite(y)) { low = Math.min(low, y); high = Math.max(high, y); }
     if (!(high >= low)) return [];
-    if (high - low < 1e-12 * Math.max(Math.abs(low), Math.abs(high), 1e-300)) { const pad = 0.5 * Math.abs(high) || 1; low -= pad; high += pad; }
+    const flat = FLAT * Math.max(Math.abs(low), Math.abs(high)) || 1;
+    if (high - low < flat) { const middle = (low + high) / 2; low = middle - flat; high = middle + flat; } // no mountains of rounding
     const gap = 0.06 * (high - low);
     low -= gap;
     high += gap;

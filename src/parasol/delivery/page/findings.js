@@ -35,6 +35,7 @@ const Findings = (() => {
       rows.bound.said.textContent = found.kind === "unknown" ? found.words : `bound on the error, ${found.words}`;
       const estimate = bound.estimate && Number.isFinite(bound.estimate.relative) ? bound.estimate.relative : null;
       rows.estimate.box.hidden = estimate === null;
+      rows.estimate.box.className = `found ${found.kind}`;
       rows.estimate.big.textContent = estimate === null ? "" : `≈ ${Words.number(estimate, 2)}`;
       rows.estimate.said.textContent = "estimate of the error itself";
       rows.solver.box.className = "found solver";

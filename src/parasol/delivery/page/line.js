@@ -62,16 +62,20 @@ const Line = (() => {
       }
       look.others.forEach((other) => pen.lines([line(finer(other.values))], { colour: style.second, width: 2, dash: other.dash || [] }));
       pen.lines([line(values)], { colour: style.accent, width: 2.2 });
-      if (look.others.length) legend(pen, right, top, style);
+      if (look.others.length) legend(pen, right, style);
       if (marks.point) Pen.mark(pen, x(marks.point.at[0]), y(valueAt(marks.point)));
       return pen;
     }
 
-    function legend(pen, right, top, style) {
-      [{ name: look.label || look.name, colour: style.accent }, ...look.others.map((other) => ({ name: other.name, colour: style.second, dash: other.dash }))].forEach(({ name, colour, dash }, i) => {
-        pen.lines([[right - 26, top + 10 + 18 * i, right - 4, top + 10 + 18 * i]], { colour, width: 2.2, dash: dash || [] });
-        pen.text(name, right - 32, top + 10 + 18 * i, { colour: style.text, align: "right" });
-      });
+    function legend(pen, right, style) {
+      // above the plot, from the right
+      let x = right;
+      for (const { name, colour, dash } of [...look.others.map((other) => ({ name: other.name, colour: style.second, dash: other.dash })), { name: look.label || look.name, colour: style.accent }]) {
+        pen.text(name, x, 14, { colour: style.text, align: "right" });
+        x -= Pen.width(name) + 30;
+        pen.lines([[x, 14, x + 22, 14]], { colour, width: 2.2, dash: dash || [] });
+        x -= 16;
+      }
     }
 
     function nearPoint(x) {
@@ -86,7 +90,7 @@ const Line = (() => {
     const valueAt = ({ parts: list }) => list.reduce((sum, [i, w]) => sum + w * values[2 * i + 1], 0);
     const nothing = () => {};
     return { camera: {}, resize, setField, setSlice: nothing, setVector: nothing, reset: nothing, draw: nothing, finish: nothing, drawOver, nearPoint, valueAt,
-      pick: (px) => (look ? nearPoint(area().back(px)) : null), seen: ({ at }) => at, arrows: () => 0, onScreen: ([v], u = 0) => [area().x(v), area().y(u)],
+      pick: (px) => (look ? nearPoint(area().back(px)) : null), seen: ({ at }) => at, arrows: () => 0, barRoom: () => 0, onScreen: ([v], u = 0) => [area().x(v), area().y(u)],
       dimension: 1, works: true, bounds: mesh.bounds, size: () => size };
   }
 

@@ -64,7 +64,7 @@
 
   function lookOf(bar) {
     const difference = comparing() === "difference", name = difference ? `difference of ${shown.chosen().name}` : shown.chosen().name;
-    return { name, map: shown.mapName(difference), lines: state.lines ? Geometry.ticks(...range, 12).step : 0, mesh: state.mesh, level: state.level === null ? null : levelValue(), bar };
+    return { name, map: shown.mapName(difference), lines: state.lines ? Geometry.ticks(...range, 16).step : 0, mesh: state.mesh, level: state.level === null ? null : levelValue(), bar };
   }
 
   function vectorOf(c, solve) {
@@ -76,7 +76,7 @@
   function show() {
     const beside = comparing() === "beside", two = beside && view.dimension > 1, how = { factor: model.vectors.length ? model.vectors[0].factor : 1, arrows: state.arrows, moved: state.moved };
     layOut(two);
-    const look = lookOf(true), off = valueBound();
+    const look = lookOf(!two), off = valueBound();
     if (view.dimension === 1) Object.assign(look, { label: "this answer", band: comparing() === "difference" ? 0 : off, others: beside ? [{ values: against, name: otherName(), dash: [6, 4] }] : [] });
     view.setVector(vectorOf(answer.coefficients), how);
     view.setField(values, range, look);
@@ -86,7 +86,12 @@
     second.resize();
     const solve = state.other.solve;
     second.setVector(vectorOf(solve === undefined ? maths.coefficients(maths.expand(state.other.inputs), state.other.inputs) : null, solve), how);
-    second.setField(against, range, look);
+    second.setField(against, range, { ...look, bar: true });
+    $("second").style.flexBasis = `${second.barRoom()}px`; // both pictures are of one size
+    second.resize();
+    view.resize();
+    view.draw();
+    drawMarks();
     second.draw();
     second.drawOver({});
   }
@@ -94,7 +99,7 @@
   function layOut(two) {
     // one picture, or two beside each other with the same axes, colours and camera
     $("second").hidden = !two;
-    $("caption").hidden = !against;
+    $("caption").hidden = !against || (view.dimension === 1 && comparing() === "beside");
     if (against) $("caption").textContent = comparing() === "difference" ? `this answer − ${otherName()}` : "this answer";
     if (two) {
       $("caption2").textContent = otherName();
@@ -182,9 +187,9 @@
 
   function quantities() {
     const kind = (q) => (q.estimate === null || answer.bound.rigorous ? "" : " (estimated)"), list = readers(); // such a bound has a word of its own
-    const cell = (q) => make("td", {}, words(q.value, 6), make("span", {}, Number.isFinite(q.bound) ? ` ± ${words(q.bound, 2)}${kind(q)}` : ""));
+    const cell = (q) => make("td", {}, make("span", {}, words(q.value, 6)), " ", make("span", {}, Number.isFinite(q.bound) ? `± ${words(q.bound, 2)}${kind(q)}` : ""));
     const [low, high] = shown.ends(values), name = comparing() === "difference" ? "difference" : shown.chosen().name;
-    const rows = [...answer.quantities.map((q) => [q.name, cell(q)]), [`${name}, smallest … largest`, make("td", {}, `${words(low)} … ${words(high)}`)]];
+    const rows = [...answer.quantities.map((q) => [q.name, cell(q)]), [`range of ${name}`, make("td", {}, `${words(low)} … ${words(high)}`)]];
     const box = $("quantities");
     if (!box.children.length) {
       const p = model.parameters.filter((one) => !one.choices);
@@ -312,6 +317,8 @@
       if (view.dimension === 3 && event.key === "0") { view.reset(); turned(); }
     });
     new ResizeObserver(() => { if (answer) show(); }).observe($("stage"));
+    const head = document.querySelector("header"), measure = () => document.documentElement.style.setProperty("--head", `${head.offsetHeight}px`);
+    new ResizeObserver(measure).observe(head);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => repaint());
     window.addEventListener("hashchange", () => { link.read(); controls.update(); repaint(); });
   }

@@ -27,7 +27,7 @@ const Paint = (() => {
         c *= 1.0 - 0.55 * (1.0 - smoothstep(0.4, 1.3, far)) * (1.0 - smoothstep(0.3, 0.6, width));
       }
       float facing = dot(n, n) > 0.0 ? abs(dot(normalize(n), eye)) : 1.0;
-      c *= lit > 0.5 ? 0.45 + 0.55 * facing : 1.0 - 0.5 * (1.0 - smoothstep(0.0, 0.3, facing));
+      c *= lit > 0.5 ? 0.6 + 0.4 * facing : 1.0 - 0.5 * (1.0 - smoothstep(0.0, 0.3, facing));
       c = mix(c, plain, fade);
       #endif
       colour = vec4(c, 1.0);

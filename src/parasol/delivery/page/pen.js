@@ -74,7 +74,7 @@ const Pen = (() => {
   // ---- axes ---------------------------------------------------------------------------------------------------------
   function ticksAcross(low, high, pixels) {
     // as many as have room beside each other
-    for (let most = Math.max(2, Math.floor(pixels / 60)); ; most--) {
+    for (let most = Math.max(2, Math.floor(pixels / 45)); ; most--) {
       const found = Geometry.ticks(low, high, most), room = (pixels * found.step) / (high - low);
       if (most <= 1 || Math.max(...found.values.map((v) => width(found.label(v)))) + 10 <= room) return found;
     }
@@ -98,7 +98,9 @@ const Pen = (() => {
     for (const v of xs.values) pen.text(xs.label(v), across.to(v), bottom + 13, { colour: colours.text });
     for (const v of ys.values) pen.text(ys.label(v), left - 8, up.to(v), { colour: colours.text, align: "right" });
     pen.text(names[0], (across.to(across.low) + across.to(across.high)) / 2, bottom + 30, { colour: colours.text, size: NAME, slanted: true });
-    pen.text(names[1], left, Math.min(up.to(up.low), up.to(up.high)) - 15, { colour: colours.text, size: NAME, slanted: true });
+    const over = { colour: colours.text, size: NAME, slanted: true }, high = Math.min(up.to(up.low), up.to(up.high)) - 15;
+    if (width(names[1], NAME, true) / 2 > left - 4) pen.text(names[1], 4, high, { ...over, align: "left" });
+    else pen.text(names[1], left, high, over);
   }
 
   // ---- colours ------------------------------------------------------------------------------------------------------
@@ -106,7 +108,7 @@ const Pen = (() => {
 
   function bar(pen, { left, top, bottom }, range, name, colour, colours) {
     const high = bottom - top, ticks = ticksUp(...range, high);
-    for (let i = 0; i < STRIPES; i++) pen.box(left, bottom - ((i + 1) * high) / STRIPES - 0.3, BAR, high / STRIPES + 0.6, `rgb(${colour((i + 0.5) / STRIPES).join(",")})`);
+    for (let i = 0; i < STRIPES; i++) pen.box(left, top, BAR, high - (i * high) / STRIPES, `rgb(${colour((i + 0.5) / STRIPES).join(",")})`);
     pen.lines([[left, top, left + BAR, top, left + BAR, bottom, left, bottom, left, top]], { colour: colours.text, width: 1 });
     for (const v of ticks.values) {
       const y = bottom - ((v - range[0]) / (range[1] - range[0])) * high;

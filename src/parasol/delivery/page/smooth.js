@@ -2,7 +2,7 @@
 // Fields between the nodes: gradients at the nodes by least squares, cubics in the cells, and boundaries without facets.
 
 const Smooth = (() => {
-  const CREASE = 0.64; // the cosine of the angle from which on a boundary has an edge, and no bend
+  const CORNER = 0.64, CREASE = 0.8; // cosines of the angles from which on a boundary has a corner, an edge in space, and no bend
   const RIDGE = 1e-10, ENOUGH = 1.5; // neighbours for each unknown of a local fit
   const MOST_TRIANGLES = 36000, MOST_TETRAHEDRA = 160000;
 
@@ -193,7 +193,7 @@ const Smooth = (() => {
       if (others.length !== 2) continue;
       const [before, after] = others, d = (a, b) => [points[3 * b] - points[3 * a], points[3 * b + 1] - points[3 * a + 1]];
       const p = d(before, i), q = d(i, after), h = Math.hypot(...p), k = Math.hypot(...q);
-      if ((p[0] * q[0] + p[1] * q[1]) / (h * k) < CREASE) continue;
+      if ((p[0] * q[0] + p[1] * q[1]) / (h * k) < CORNER) continue;
       const t = [(p[0] * k) / h + (q[0] * h) / k, (p[1] * k) / h + (q[1] * h) / k], size = Math.hypot(...t);
       out.set(i, [t[0] / size, t[1] / size, before, after, h, k]);
     }

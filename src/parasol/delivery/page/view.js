@@ -6,7 +6,7 @@ const View = (() => {
   const MARGIN = { left: 20, right: 18, top: 34, bottom: 44 };
   const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
   const ARROWS = 36; // pixels between two of them
-  const INK = "#111", PALE = "#fff";
+  const INK = "#111";
 
   const make = (canvas, overlay, mesh, names, colours, camera = { ...FIRST }) =>
     (mesh.dimension === 1 ? Line.makeLine(canvas, overlay, mesh, names, colours) : makeView(canvas, overlay, mesh, names, colours, camera));
@@ -16,10 +16,12 @@ const View = (() => {
     const [lower, upper] = mesh.bounds, middle = lower.map((x, i) => (x + upper[i]) / 2), half = Math.max(...lower.map((x, i) => upper[i] - x)) / 2 || 1;
     const corners = points.length / dimension, unit = new Float32Array(3 * corners); // centred, the longest side from −1 to 1
     for (let i = 0; i < corners; i++) for (let k = 0; k < dimension; k++) unit[3 * i + k] = (points[dimension * i + k] - middle[k]) / half;
-    const pad = 1e-5, box = [0, 1, 2].map((k) => (k < dimension ? (upper[k] - lower[k]) / 2 / half : 1) + pad), reach = Math.hypot(...box.slice(0, dimension));
+    const pad = 1e-5, box = [0, 1, 2].map((k) => (k < dimension ? (upper[k] - lower[k]) / 2 / half : 1) + pad), whole = Math.hypot(...box.slice(0, dimension));
+    let reach = 0.82 * whole;
+    for (let i = 0; i < corners; i++) reach = Math.max(reach, 1.02 * Math.hypot(unit[3 * i], unit[3 * i + 1], unit[3 * i + 2]));
     const paint = Paint.painter(canvas, { solid, clipped: solid || mesh.images });
     const fine = fineMesh(), body = fine.outside || fine;
-    const scene = paint ? { body: paint.mesh(body.positions, body.indices, body.normals), section: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
+    const scene = paint ? { body: paint.mesh(body.positions, body.indices, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
     let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
     let size = { width: 1, height: 1, dense: 1 }, room = 0;
     const corner = new Float64Array(corners);
@@ -60,12 +62,16 @@ const View = (() => {
     function setSlice(axis, fraction) {
       if (!solid) return;
       if (scene && scene.section) paint.remove(scene.section);
-      if (scene) scene.section = null;
+      if (scene && scene.edge) paint.remove(scene.edge);
+      if (scene) scene.section = scene.edge = null;
       if (axis < 0) { slice = { axis, height: 0 }; section = null; return; }
       const height = (2 * fraction - 1) * (box[axis] - pad) * 0.999 + 1e-7, inside = fine.inside.points;
       slice = { axis, height };
       section = Contours.cut(inside, fine.inside.cells, Float32Array.from({ length: inside.length / 3 }, (_, i) => inside[3 * i + axis] - height));
-      if (scene) scene.section = paint.mesh(section.positions, null, null);
+      if (!scene) return;
+      scene.section = paint.mesh(section.positions, null, null);
+      const skin = body.positions;
+      scene.edge = paint.mesh(Contours.trace(skin, body.indices, Float32Array.from({ length: skin.length / 3 }, (_, i) => skin[3 * i + axis] - height)), null, null);
     }
 
     function setField(field, range, style) {
@@ -126,16 +132,18 @@ const View = (() => {
 
     function draw() {
       if (!look || !paint) return;
-      const free = [0, 0, 0, 1], plane = [...free], span = look.range[1] - look.range[0], wide = shape ? box.map((x) => 4 * x) : box;
+      const free = [0, 0, 0, 1], plane = [...free], span = look.range[1] - look.range[0], wide = shape || !mesh.images ? box.map((x) => 4 * x) : box;
       if (slice.axis >= 0) { plane[slice.axis] = 1; plane[3] = slice.height + LIP; }
       const base = { view: matrix(), map: look.map, low: wide.map((x) => -x), high: wide, plane, eye: turn().slice(6), cull: solid ? "back" : null,
         lines: look.lines ? span / look.lines : 0, offset: look.lines ? -look.range[0] / span : 0 };
       paint.clear();
       const see = surface !== null, card = colours().back;
       paint.draw(scene.body, see ? { ...base, cull: "front", fade: 0.86, plain: card, plane: free, lines: 0 } : base);
-      const ink = { ...base, strokes: true, lift: 0.0015, fade: 1, plain: colours().front, plane: see ? free : plane };
+      const ink = { ...base, strokes: true, lift: 0.008, fade: 1, plain: colours().front, plane: see ? free : plane };
+      if (see) ink.lift = 0.03;
       if (scene.creases) paint.draw(scene.creases, ink);
       if (section && !shape) paint.draw(scene.section, { ...base, plane: free, cull: null });
+      if (section && !shape) paint.draw(scene.edge, { ...ink, plane: free });
       if (scene.surface) paint.draw(scene.surface, { ...base, plane: slice.axis >= 0 ? plane : free, cull: null, lit: true, lines: 0 });
     }
 
@@ -169,11 +177,10 @@ const View = (() => {
       const { scale, x, y } = frame(), place = shown(), line = (list) => list.flatMap((i) => [x + scale * place[3 * i], y - scale * place[3 * i + 1]]);
       const within = (i) => [0, 1].every((k) => Math.abs(body.positions[3 * i + k]) <= box[k] * 1.0001);
       if (look.lines) {
-        const from = Math.ceil(look.range[0] / look.lines), to = Math.floor(look.range[1] / look.lines), flat = [];
+        const from = Math.ceil(look.range[0] / look.lines), to = Math.floor(look.range[1] / look.lines), all = [];
         const rough = fine.touched ? (t) => fine.touched[Math.floor(t / fine.parts)] : () => false;
-        for (let k = from; k <= to; k++) for (const v of Contours.lines(place, body.indices, values, k * look.lines, look.lines, rough)) flat.push(v);
-        for (let i = 0; i < flat.length; i += 2) { flat[i] = x + scale * flat[i]; flat[i + 1] = y - scale * flat[i + 1]; }
-        pen.pieces(flat, { colour: INK, width: 1, alpha: 0.55 });
+        for (let k = from; k <= to; k++) all.push(...Contours.joined(Contours.lines(place, body.indices, values, k * look.lines, look.lines, rough)));
+        pen.lines(all.map((flat) => flat.map((v, i) => (i % 2 ? y - scale * v : x + scale * v))), { colour: INK, width: 1, alpha: 0.6 });
       }
       if (look.mesh) {
         const flat = [];
@@ -293,7 +300,7 @@ const View = (() => {
 
     return { camera, resize, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => paint && paint.finish(),
       reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
-      dimension, works: paint !== null, bounds: [lower, upper], size: () => size };
+      barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null, bounds: [lower, upper], size: () => size };
   }
 
   return { make };
