@@ -33,6 +33,23 @@ const Paint = (() => {
       colour = vec4(c, 1.0);
     }`;
 
+  // cubics on triangles, by their ten control values (see smooth.js): few triangles, and smooth to the last pixel
+  const PATCH_VERTEX = `#version 300 es
+    in vec3 position; in vec4 one, two; in vec2 three; uniform mat4 view; flat out vec4 f, g; flat out vec2 h; out vec3 w, p;
+    void main() { int k = gl_VertexID % 3; w = vec3(k == 0, k == 1, k == 2); f = one; g = two; h = three; p = position; gl_Position = view * vec4(position, 1.0); }`;
+  const PATCH_FRAGMENT = `
+    precision highp float;
+    flat in vec4 f, g; flat in vec2 h; in vec3 w, p; out vec4 colour; uniform sampler2D map; uniform vec3 low, high;
+    void main() {
+      #ifdef CLIPPED
+      if (any(lessThan(p, low)) || any(greaterThan(p, high))) discard;
+      #endif
+      float a = w.x, b = w.y, c = w.z;
+      float v = a * (a * (f.x * a + 3.0 * f.w * b) + 3.0 * g.x * b * b) + b * (b * (f.y * b + 3.0 * g.y * c) + 3.0 * g.z * c * c)
+        + c * (c * (f.z * c + 3.0 * g.w * a) + 3.0 * h.x * a * a) + 6.0 * h.y * a * b * c;
+      colour = vec4(texture(map, vec2(clamp(v, 0.0, 1.0), 0.5)).rgb, 1.0);
+    }`;
+
   function colours(name) {
     const stops = MAPS[name].map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
     return (t) => {
@@ -41,8 +58,14 @@ const Paint = (() => {
     };
   }
 
+  let known = null;
   function software() {
     // whether there is no graphics card behind WebGL
+    if (known === null) known = look();
+    return known;
+  }
+
+  function look() {
     const gl = document.createElement("canvas").getContext("webgl2"), names = gl && gl.getExtension("WEBGL_debug_renderer_info");
     return !names || /swiftshader|llvmpipe|software|basic render/i.test(gl.getParameter(names.UNMASKED_RENDERER_WEBGL));
   }
@@ -51,7 +74,9 @@ const Paint = (() => {
     // what is not needed is left out: without a graphics card every bit of it counts, smooth edges above all
     const gl = canvas.getContext("webgl2", { antialias: solid && !software(), depth: solid, alpha: true, premultipliedAlpha: false, powerPreference: "low-power" });
     if (!gl) return null;
-    const { program: used, uniforms: u } = program(gl, VERTEX, `#version 300 es\n${solid ? "#define SOLID\n" : ""}${clipped ? "#define CLIPPED\n" : ""}${FRAGMENT}`);
+    const names = ["position", "value", "normal"], defines = `#version 300 es\n${solid ? "#define SOLID\n" : ""}${clipped ? "#define CLIPPED\n" : ""}`;
+    const cubic = solid ? null : program(gl, PATCH_VERTEX, defines + PATCH_FRAGMENT, ["position", "one", "two", "three"]);
+    const { program: used, uniforms: u } = program(gl, VERTEX, defines + FRAGMENT, names);
     const textures = Object.fromEntries(Object.keys(MAPS).map((name) => [name, texture(gl, colours(name))]));
 
     function mesh(positions, indices, normals) {
@@ -77,6 +102,31 @@ const Paint = (() => {
       gl.bufferData(gl.ARRAY_BUFFER, data, gl.DYNAMIC_DRAW);
       gl.enableVertexAttribArray(place);
       gl.vertexAttribPointer(place, size, gl.FLOAT, false, 0, 0);
+    }
+
+    function patches(positions) {
+      // triangles corner after corner, with ten control values each, the same at its corners
+      const made = { array: gl.createVertexArray(), count: positions.length / 3, positions: gl.createBuffer(), values: gl.createBuffer(), cubic: true };
+      gl.bindVertexArray(made.array);
+      attribute(made.positions, positions, 0, 3);
+      gl.bindBuffer(gl.ARRAY_BUFFER, made.values);
+      gl.bufferData(gl.ARRAY_BUFFER, 40 * made.count, gl.DYNAMIC_DRAW);
+      [[1, 4, 0], [2, 4, 16], [3, 2, 32]].forEach(([place, size, start]) => { gl.enableVertexAttribArray(place); gl.vertexAttribPointer(place, size, gl.FLOAT, false, 40, start); });
+      gl.bindVertexArray(null);
+      return made;
+    }
+
+    function drawPatches(made, look) {
+      const { program: mine, uniforms: v } = cubic;
+      gl.useProgram(mine);
+      gl.uniformMatrix4fv(v.view, false, look.view);
+      gl.uniform3fv(v.low, look.low);
+      gl.uniform3fv(v.high, look.high);
+      gl.bindTexture(gl.TEXTURE_2D, textures[look.map]);
+      gl.disable(gl.CULL_FACE);
+      gl.bindVertexArray(made.array);
+      gl.drawArrays(gl.TRIANGLES, 0, made.count);
+      gl.bindVertexArray(null);
     }
 
     function setPositions(made, positions) {
@@ -133,10 +183,10 @@ const Paint = (() => {
       gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
     }
 
-    return { mesh, setPositions, setValues, clear, draw, remove, finish };
+    return { mesh, patches, drawPatches, setPositions, setValues, clear, draw, remove, finish };
   }
 
-  function program(gl, vertex, fragment) {
+  function program(gl, vertex, fragment, attributes) {
     const made = gl.createProgram();
     for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
       const shader = gl.createShader(kind);
@@ -145,9 +195,7 @@ const Paint = (() => {
       if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(shader));
       gl.attachShader(made, shader);
     }
-    gl.bindAttribLocation(made, 0, "position");
-    gl.bindAttribLocation(made, 1, "value");
-    gl.bindAttribLocation(made, 2, "normal");
+    attributes.forEach((name, place) => gl.bindAttribLocation(made, place, name));
     gl.linkProgram(made);
     const names = ["view", "map", "low", "high", "plane", "lines", "offset", "lit", "fade", "eye", "plain", "lift"];
     return { program: made, uniforms: Object.fromEntries(names.map((name) => [name, gl.getUniformLocation(made, name)])) };
@@ -163,5 +211,5 @@ const Paint = (() => {
     return made;
   }
 
-  return { painter, colours };
+  return { painter, colours, software };
 })();

@@ -4,7 +4,7 @@
 const Smooth = (() => {
   const CORNER = 0.64, CREASE = 0.8; // cosines of the angles from which on a boundary has a corner, an edge in space, and no bend
   const RIDGE = 1e-10, ENOUGH = 1.5; // neighbours for each unknown of a local fit
-  const MOST_TRIANGLES = 36000, MOST_TETRAHEDRA = 160000;
+  const MOST_TRIANGLES = 36000, FEWER = 7000, MOST_TETRAHEDRA = 160000; // fewer where there is no graphics card
 
   // ---- gradients ----------------------------------------------------------------------------------------------------
   function rings(count, cells, size) {
@@ -132,7 +132,9 @@ const Smooth = (() => {
         spread(t, positions, 3, k);
       }
     }
+    const controls = new Float32Array(10 * count);
     function values(u, g, out = new Float32Array(count * per)) {
+      // at the points of all lattices; the control values are left in `controls`
       for (let t = 0; t < count; t++) {
         const a = triangles[3 * t], b = triangles[3 * t + 1], d = triangles[3 * t + 2];
         c[0] = u[a]; c[1] = u[b]; c[2] = u[d];
@@ -141,13 +143,14 @@ const Smooth = (() => {
           c[3 + e] = c[EDGES[e][0]] + g[i] * offsets[o] + g[i + 1] * offsets[o + 1] + g[i + 2] * offsets[o + 2];
         }
         spread(t, out, 1, 0);
+        controls.set(c, 10 * t);
       }
       return out;
     }
     // which points of the lattice lie on the edge from corner i to the next one
     const side = Array.from({ length: level + 1 }, (_, n) => [(n * (n + 1)) / 2, (level * (level + 1)) / 2 + n, ((level - n) * (level - n + 1)) / 2 + level - n]);
     const edge = (t, i) => side.map((places) => t * per + places[i]);
-    return { positions, indices, values, edge, per, level };
+    return { positions, indices, values, controls, edge, per, level };
   }
 
   const straight = (points, a, b, out, at) => { for (let k = 0; k < 3; k++) out[at + k] = (points[3 * b + k] - points[3 * a + k]) / 3; };
@@ -157,7 +160,7 @@ const Smooth = (() => {
     // {positions, indices, values(u): at the fine corners, rim: lines of fine corners, touched: cells with a corner on the rim}
     const count = cells.length / 3, level = Math.max(1, Math.min(6, Math.floor(Math.sqrt(MOST_TRIANGLES / count))));
     const offsets = new Float64Array(18 * count), sides = new Map(), key = (a, b) => `${Math.min(a, b)},${Math.max(a, b)}`;
-    const bends = curved ? tangents(points, rim) : new Map(), onRim = new Set(rim);
+    const bent = new Uint8Array(count), bends = curved ? tangents(points, rim) : new Map(), onRim = new Set(rim);
     for (let e = 0; e < rim.length; e += 2) sides.set(key(rim[e], rim[e + 1]), null);
     for (let t = 0; t < count; t++) for (let e = 0; e < 6; e++) {
       const a = cells[3 * t + EDGES[e][0]], b = cells[3 * t + EDGES[e][1]], name = key(a, b), at = 18 * t + 3 * e;
@@ -167,6 +170,7 @@ const Smooth = (() => {
       const bend = bends.get(a);
       if (!bend) continue;
       const length = Math.hypot(offsets[at], offsets[at + 1]), along = bend[0] * offsets[at] + bend[1] * offsets[at + 1] > 0 ? length : -length;
+      bent[t] = 1;
       offsets[at] = along * bend[0];
       offsets[at + 1] = along * bend[1];
     }
@@ -182,7 +186,7 @@ const Smooth = (() => {
       return fine.values(u, g);
     };
     const touched = Uint8Array.from({ length: count }, (_, t) => (onRim.has(cells[3 * t]) || onRim.has(cells[3 * t + 1]) || onRim.has(cells[3 * t + 2]) ? 1 : 0));
-    return { positions: fine.positions, indices: fine.indices, values, rim: Array.from(sides.values()).filter(Boolean).map(([t, i]) => fine.edge(t, i)), touched, parts: level * level };
+    return { positions: fine.positions, indices: fine.indices, values, rim: Array.from(sides.values()).filter(Boolean).map(([t, i]) => fine.edge(t, i)), touched, parts: level * level, bent, controls: fine.controls, per: fine.per };
   }
 
   function tangents(points, rim) {
@@ -248,7 +252,7 @@ const Smooth = (() => {
 
   function solid(points, cells, rim, { curved, smooth }) {
     // the skin in fine triangles, the inside in fine tetrahedra, both with values(u); not smooth: as the cells are
-    const { offsets, facing, bent, creases } = skin(points, rim, curved), level = smooth ? Math.max(1, Math.min(4, Math.floor(Math.sqrt(MOST_TRIANGLES / (rim.length / 3))))) : 1;
+    const { offsets, facing, bent, creases } = skin(points, rim, curved), level = smooth ? Math.max(1, Math.min(4, Math.floor(Math.sqrt((Paint.software() ? FEWER : MOST_TRIANGLES) / (rim.length / 3))))) : 1;
     const outside = patches(points, rim, offsets, level), slope = gradients(points, 3, cells);
     const shading = new Float32Array(outside.positions.length);
     for (let t = 0, { per } = outside; t < rim.length / 3; t++) for (let i = 0, n = 0; i <= level; i++) for (let j = 0; j <= i; j++, n++) {

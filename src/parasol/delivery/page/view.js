@@ -21,7 +21,10 @@ const View = (() => {
     for (let i = 0; i < corners; i++) reach = Math.max(reach, 1.02 * Math.hypot(unit[3 * i], unit[3 * i + 1], unit[3 * i + 2]));
     const paint = Paint.painter(canvas, { solid, clipped: solid || mesh.images });
     const fine = fineMesh(), body = fine.outside || fine;
-    const scene = paint ? { body: paint.mesh(body.positions, body.indices, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
+    // in the plane cells with straight edges are drawn as cubics, the others in small flat pieces
+    const plain = solid || !mesh.smooth ? [] : Array.from(fine.bent.keys()).filter((t) => !fine.bent[t]), pieces = plain.length ? bentPieces() : body.indices;
+    const cubics = plain.length && paint ? { mesh: paint.patches(cornersOf(body.positions)), controls: new Float32Array(30 * plain.length) } : null;
+    const scene = paint ? { body: paint.mesh(body.positions, pieces, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
     let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
     let size = { width: 1, height: 1, dense: 1 }, room = 0;
     const corner = new Float64Array(corners);
@@ -32,6 +35,31 @@ const View = (() => {
       const around = [...mesh.rim.data, ...mesh.interfaces.data];
       if (!mesh.smooth) return { positions: unit, indices: Uint32Array.from(cells), values: (u) => Float32Array.from(u), rim: pairs(around), touched: null, parts: 1 };
       return Smooth.plane(unit, cells, around, mesh.curved);
+    }
+
+    function bentPieces() {
+      const n = 3 * fine.parts, list = [];
+      fine.bent.forEach((yes, t) => { if (yes) for (let i = n * t; i < n * (t + 1); i++) list.push(fine.indices[i]); });
+      return Uint32Array.from(list);
+    }
+
+    function lattice(t, k) {
+      // the fine corner at a corner of a cell
+      const last = Math.round(Math.sqrt(fine.parts)), row = (last * (last + 1)) / 2;
+      return t * fine.per + [0, row, row + last][k];
+    }
+
+    function cornersOf(positions) {
+      const out = new Float32Array(9 * plain.length);
+      plain.forEach((t, n) => { for (let k = 0; k < 3; k++) out.set(positions.subarray(3 * lattice(t, k), 3 * lattice(t, k) + 3), 9 * n + 3 * k); });
+      return out;
+    }
+
+    function setCubics(low, scale) {
+      plain.forEach((t, n) => {
+        for (let m = 0; m < 10; m++) { const x = (fine.controls[10 * t + m] - low) * scale; for (let k = 0; k < 3; k++) cubics.controls[30 * n + 10 * k + m] = x; }
+      });
+      paint.setValues(cubics.mesh, cubics.controls);
     }
 
     function pairs(flat) { const out = []; for (let i = 0; i < flat.length; i += 2) out.push([flat[i], flat[i + 1]]); return out; }
@@ -82,6 +110,7 @@ const View = (() => {
       look = { range, ...style };
       if (!paint) return;
       paint.setValues(scene.body, colour(values));
+      if (cubics) setCubics(range[0], scale);
       if (section) paint.setValues(scene.section, colour(Contours.along(section, inner)));
       if (scene.surface) paint.remove(scene.surface);
       scene.surface = surface = null;
@@ -104,6 +133,7 @@ const View = (() => {
       if (!before && !shape) return;
       locate = null;
       if (paint) for (const part of [scene.body, scene.creases]) if (part) paint.setPositions(part, shape || body.positions);
+      if (cubics) paint.setPositions(cubics.mesh, cornersOf(shape || body.positions));
     }
 
     const shown = () => shape || body.positions;
@@ -137,6 +167,7 @@ const View = (() => {
       const base = { view: matrix(), map: look.map, low: wide.map((x) => -x), high: wide, plane, eye: turn().slice(6), cull: solid ? "back" : null,
         lines: look.lines ? span / look.lines : 0, offset: look.lines ? -look.range[0] / span : 0 };
       paint.clear();
+      if (cubics) paint.drawPatches(cubics.mesh, base);
       const see = surface !== null, card = colours().back;
       paint.draw(scene.body, see ? { ...base, cull: "front", fade: 0.86, plain: card, plane: free, lines: 0 } : base);
       const ink = { ...base, strokes: true, lift: 0.008, fade: 1, plain: colours().front, plane: see ? free : plane };
@@ -200,8 +231,7 @@ const View = (() => {
 
     function cornerAt(i, t, k) {
       // where a corner of a cell is shown
-      const { scale, x, y } = frame(), per = mesh.smooth ? body.positions.length / 3 / (cells.length / 3) : 0, last = Math.round(Math.sqrt(fine.parts));
-      const place = shown(), n = mesh.smooth ? (t / 3) * per + [0, (last * (last + 1)) / 2, (last * (last + 1)) / 2 + last][k] : i;
+      const { scale, x, y } = frame(), place = shown(), n = mesh.smooth ? lattice(t / 3, k) : i;
       return [x + scale * place[3 * n], y - scale * place[3 * n + 1]];
     }
 
