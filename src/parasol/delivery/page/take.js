@@ -6,7 +6,7 @@ const Take = (() => {
   const PRINT = 2400, SWEEP = 60, RATE = 25; // pixels across, frames of a parameter's sweep, frames in a second
 
   function makeTake(app) {
-    const { model, state } = app, slug = (text) => text.trim().toLowerCase().replace(/[^\p{L}\p{N}.]+/gu, "-").replace(/^-|-$/g, "") || "field";
+    const { model, state } = app, slug = (text) => text.trim().toLowerCase().replace(/[^\p{L}\p{N}.=-]+/gu, "-").replace(/^-|-$/g, "") || "field";
 
     function settings() {
       // parameters (and the time) as words, those of functions left out
@@ -16,7 +16,7 @@ const Take = (() => {
 
     function fileName(suffix) {
       const plain = (text) => String(text).replace(/ × 10/g, "e").replace(/[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]/g, (c) => "-0123456789"["⁻⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c)]).replace("−", "-");
-      return `${[model.title, app.shown.chosen().name.replaceAll("|", ""), ...settings().map(([name, value]) => `${name}=${plain(value)}`)].map((part) => slug(part).replace(/-(?==)|=-?/g, "=")).join("_").slice(0, 120)}.${suffix}`;
+      return `${[model.title, app.shown.chosen().name.replaceAll("|", ""), ...settings().map(([name, value]) => `${name}=${plain(value)}`)].map(slug).join("_").slice(0, 120)}.${suffix}`;
     }
 
     function save(name, blob) {
@@ -68,7 +68,7 @@ const Take = (() => {
       const parts = [], style = Parts.theme(), dense = scaleTo(PRINT);
       const { width, height } = drawn(dense, ({ view, field, marks, caption, left, width: w, height: h }) => {
         const pen = Pen.onPaper();
-        if (view.dimension > 1) pen.parts.push(`<image width="${w}" height="${h}" href="${field.toDataURL("image/png")}"/>`);
+        if (view.dimension > 1) pen.parts.push(`<image width="${w}" height="${h}" href=${JSON.stringify(field.toDataURL("image/png"))}/>`);
         view.drawOver(marks, pen);
         if (caption) pen.text(caption, w / 2, 10, { colour: style.quiet });
         parts.push(`<g transform="translate(${left} 0)">${pen.parts.join("")}</g>`);
@@ -99,7 +99,7 @@ const Take = (() => {
         if (model.steady) state.inputs[app.sweep.along()] = app.sweep.at(n / (frames - 1)); else state.time = n;
         app.repaint();
         g.drawImage(picture(dense), 0, 0);
-        await new Promise((resolve) => setTimeout(resolve, model.steady ? 1000 / RATE : Math.max(1000 / RATE, 5000 / frames)));
+        await new Promise((resolve) => setTimeout(resolve, model.steady ? 1000 / RATE : Math.max(1000 / RATE, Math.min(200, 5000 / frames))));
       }
       recorder.stop();
       await done;
