@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,13 @@ def explore(
     samples: Annotated[
         int | None, Option(min=1, metavar="N", help="For function parameters: how many drawn ones to offer.")
     ] = None,
+    solves: Annotated[
+        int, Option(min=0, metavar="N", help="Make N full solves and put them into the page, beside the answers.")
+    ] = 0,
+    problem: Annotated[
+        str | None,
+        Option(metavar="FILE", help="The problem of these solves, where it is not one of parasol's: file.py[:name]."),
+    ] = None,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -38,8 +46,13 @@ def explore(
     with stages(quiet) as stage, one_line_warnings():
         stage("reading the model")
         surrogate = load(model)
-        stage("preparing the page")
-        write_page(surrogate, path, title=title, samples=samples)
+        if solves:
+            from parasol.report.budget.solver import solver_of
+
+            stage("rebuilding the solver")
+            surrogate = replace(surrogate, solver=solver_of(surrogate, problem))
+        stage("preparing the page" if not solves else f"preparing the page, with {solves} full solves")
+        write_page(surrogate, path, title=title, samples=samples, solves=solves, file=Path(model).name)
     facts = {"page": str(path), "bytes": path.stat().st_size}
     page = f"{path} ({1e-6 * facts['bytes']:.1f} MB): open it in a browser, or mail it"
     tell(facts, json_file, quiet, wrote=(page,))

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from parasol.checks import check_count, check_finite, check_shape
-from parasol.delivery.page.bounds import Span, bound_program
+from parasol.delivery.page.bounds import bound_program
+from parasol.delivery.page.functions import PageFunction, page_functions
 from parasol.delivery.page.lifting import lift_program
 from parasol.delivery.page.mesh import make_mesh
 from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree, map_program
-from parasol.errors import InputError
+from parasol.delivery.page.solves import full_solves
 from parasol.runtime.defects import Defects
 from parasol.runtime.description import ranges
-from parasol.runtime.distributions import largest_square
 from parasol.runtime.layout import Layout
 from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate
 
 _LARGEST = 5_000_000  # characters of a page that still takes its certificate along
 _TEMPLATES = 100_000  # of them for what is not numbers
-_N_SAMPLES = 8  # functions to choose from
 _N_SLIDERS = 9  # modes of a function that can be moved
 _N_SEEN, _N_LIFTED = 128, 16  # parameters looked at beforehand, and fields of them
 _MOVED = 0.1  # of the size of the domain, by which the picture is moved at most
 _DIVERGING = 0.4  # how evenly values must lie about zero, as in other pictures
 
 
-@dataclass(frozen=True, eq=False)
-class PageFunction:
-    """A function parameter: its modes, and samples (n_samples, n_modes) in their coordinates."""
-
-    name: str
-    on: str
-    span: Span
-    samples: np.ndarray
-    given: bool  # by the caller, not drawn at random
-    largest_square: float  # of its coordinates, where a bound that was calibrated on its distribution still counts
-
-
-def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
-    """The model for numbers.js and view.js; its arrays go into the pack."""
+def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str, Any]:
+    """The model for numbers.js and view.js, with full solves to compare with; its arrays go into the pack."""
     layout, scalars = surrogate.layout, surrogate.parameters.answered.scalars
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
     weights = surrogate.basis.weights if surrogate.readout is None else None
@@ -67,6 +53,7 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
         },
         "steady": layout.times is None,
         "diverging": _diverging(lifted),
+        "sizes": np.max(np.abs(lifted), axis=(0, 1, 3)).tolist(),  # of each unknown, usually
         # a value is off by no more than the field is, over the root of its weight
         "least_weight": None if surrogate.readout is not None else _least(weights),
     }
@@ -84,23 +71,30 @@ def contents(surrogate: Surrogate, samples, pack: Pack) -> dict[str, Any]:
     elif own is not None:
         operations = (*surrogate.features.operations, *own.program.operations)
         data["discretisation"]["map"] = map_program(operations, pack)
-    data["vector"] = _vector(layout, lifted)
+    data["vectors"] = vectors(layout, lifted)
+    data["solves"] = full_solves(surrogate, functions, solves, pack)
     spans = [function.span for function in functions]
     data["reduced"], data["bound"] = bound_program(surrogate, spans, pack, _LARGEST - _TEMPLATES - pack.size)
     return data
 
 
-def _vector(layout: Layout, fields: np.ndarray) -> dict[str, Any] | None:
-    """The first vector in the plane that the picture can be moved by, and by how many times, so that it can be seen."""
-    start = 0
-    for name, n in layout.vectors if layout.points is not None and layout.points.shape[1] == 2 else ():
+def vectors(layout: Layout, fields: np.ndarray) -> list[dict[str, Any]]:
+    """Vectors of as many components as there are dimensions, and by how many times the picture is moved by each.
+
+    Where nobody declared vectors, as many unknowns as there are dimensions may be one; the page offers it, no more.
+    """
+    dimension = 0 if layout.points is None else layout.points.shape[1]
+    declared = layout.vectors or ((f"({', '.join(layout.names)})", len(layout.names)),)
+    out, start = [], 0
+    for name, n in declared:
         largest = float(np.max(np.abs(fields[:, :, start : start + n]), initial=0.0))
-        if n == 2 and largest > 0 and layout.points is not None:
+        if n == dimension > 1 and largest > 0:
             factor = _MOVED * float(np.max(np.ptp(layout.points, axis=0))) / largest
             power = 10.0 ** np.floor(np.log10(factor))
-            return {"name": name, "first": start, "factor": power * max(k for k in (1, 2, 5) if k * power <= factor)}
+            times = power * max(k for k in (1, 2, 5) if k * power <= factor)
+            out.append({"name": name, "first": start, "n": n, "factor": times, "declared": bool(layout.vectors)})
         start += n
-    return None
+    return out
 
 
 def _quantities(surrogate: Surrogate, pack: Pack) -> dict[str, Any] | None:
@@ -117,46 +111,6 @@ def _quantities(surrogate: Surrogate, pack: Pack) -> dict[str, Any] | None:
             "owners": wanted.mixing.owners.tolist(),
         },
     }
-
-
-def page_functions(surrogate: Surrogate, samples) -> list[PageFunction]:
-    """The function parameters in the order in which their values stand in a parameter vector."""
-    layout, functions = surrogate.layout, surrogate.parameters.functions
-    if not functions:
-        if samples is not None:
-            raise InputError("samples are for function parameters; this surrogate has none. Leave them out.")
-        return []
-    if layout.points is None or surrogate.readout is not None:
-        raise InputError("a page of a function parameter needs the nodes. Explore the surrogate that was fitted.")
-    given = samples is not None and np.ndim(samples) > 0
-    if given and len(functions) > 1:
-        raise InputError("samples can be given for one function parameter only. Give a number of them.")
-    out, place = [], len(surrogate.parameters.scalars)
-    for f in functions:
-        points = layout.points[layout.n_interior :] if f.on == "boundary" else layout.points
-        if given:
-            modes, chosen = _coordinates(samples, len(points))
-            vectors = [
-                np.concatenate([surrogate.parameters.vector({}), row]) for row in np.asarray(samples, dtype=float)
-            ]
-            square = 0.0 if surrogate.distributions.unlike(np.array(vectors)).any() else largest_square(len(modes))
-        else:
-            count = _N_SAMPLES if samples is None else check_count(samples, "samples")
-            modes = f.distribution.modes(points)
-            chosen = np.random.default_rng(0).standard_normal((count, len(modes)))
-            square = largest_square(len(modes))
-        out.append(PageFunction(f.name, f.on, Span(place, modes), chosen, given, square))
-        place += len(points)
-    return out
-
-
-def _coordinates(samples, n_points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Modes of given samples (n_samples, n_points), and the samples in units of standard deviations of their modes."""
-    values = check_finite(check_shape(samples, (None, n_points), "samples"), "samples")
-    left, sizes, modes = np.linalg.svd(values, full_matrices=False)
-    kept = sizes > 1e-12 * np.max(sizes, initial=1e-300)
-    root = np.sqrt(len(values))
-    return modes[kept] * (sizes[kept] / root)[:, None], left[:, kept] * root
 
 
 def _listed(functions: list[PageFunction], first: int, pack: Pack) -> list[dict]:

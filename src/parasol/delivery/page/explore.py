@@ -19,7 +19,11 @@ from parasol.runtime.surrogate import Surrogate
 
 _MOST = 40_000_000  # characters: more is no page
 _HERE = Path(__file__).parent
-_SCRIPTS = ("numbers.js", "reduced.js", "geometry.js", "paint.js", "view.js", "words.js", "page.js")
+_SCRIPTS = (
+    *("numbers.js", "reduced.js", "words.js"),
+    *("geometry.js", "smooth.js", "contours.js", "paint.js", "pen.js", "axes.js", "line.js", "view.js"),
+    *("parts.js", "shown.js", "findings.js", "curves.js", "controls.js", "take.js", "link.js", "page.js"),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,13 +50,17 @@ def explore(
     *,
     title: str | None = None,
     samples: int | ArrayLike | None = None,
+    solves: int = 0,
+    file: str | Path | None = None,
 ) -> Page:
     """A page with sliders that computes fields and their error bounds by itself: a notebook shows it, `path` keeps it.
 
     `samples` is for function parameters: how many drawn ones to offer, or the values (n_samples, n_points) of some.
+    `solves` full solves are made and put into the page, to be seen beside the answers; the surrogate needs its solver then.
+    `file` is where the surrogate is kept, for the Python that the page offers to copy.
     """
     path = None if path is None else check_output(path, (".html", ".htm"))
-    html = _page(surrogate, title, samples)
+    html = _page(surrogate, title, samples, solves, file)
     if path is not None:
         with replacing(path) as temporary:
             temporary.write_text(html, encoding="utf-8")
@@ -60,20 +68,34 @@ def explore(
 
 
 def write_page(
-    surrogate: Surrogate, path: str | Path, *, title: str | None = None, samples: int | ArrayLike | None = None
+    surrogate: Surrogate,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    samples: int | ArrayLike | None = None,
+    solves: int = 0,
+    file: str | Path | None = None,
 ) -> Path:
     """Write the explorer page of a surrogate as one self-contained `.html` file, which appears complete or not at all."""
-    explore(surrogate, path, title=title, samples=samples)
+    explore(surrogate, path, title=title, samples=samples, solves=solves, file=file)
     return Path(path)
 
 
-def _page(surrogate: Surrogate, title: str | None, samples: int | ArrayLike | None) -> str:
+def _page(
+    surrogate: Surrogate,
+    title: str | None,
+    samples: int | ArrayLike | None,
+    solves: int,
+    file: str | Path | None,
+) -> str:
     if not isinstance(surrogate, Surrogate):
         raise InputError(f"cannot explore a {type(surrogate).__name__}. Pass a surrogate.")
     known = about(surrogate)
     title = str(title or known["name"] or "Explorer")
     pack = Pack()
-    model = contents(surrogate, samples, pack) | {"about": known, "title": title}
+    name = re.sub(r"[^\w.]+", "-", known["name"]).strip("-") or "surrogate"
+    kept = {"file": f"{name}.parasol" if file is None else str(file), "saved": file is not None}
+    model = contents(surrogate, samples, solves, pack) | {"about": known, "title": title, **kept}
     parts = {
         "TITLE": escape(title),
         "EQUATION": "".join(map(equation_html, known["equations"])),

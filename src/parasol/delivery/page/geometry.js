@@ -1,5 +1,5 @@
 "use strict";
-// Where things are: the triangle under a point, the cut of a solid with a plane, the first thing a ray meets.
+// Where things are: the triangle under a point, the first thing a ray meets, round numbers for axes.
 
 const Geometry = (() => {
   // ---- in the plane -------------------------------------------------------------------------------------------------
@@ -36,28 +36,31 @@ const Geometry = (() => {
   }
 
   // ---- in space -----------------------------------------------------------------------------------------------------
-  function cut(points, tetrahedra, axis, height) {
-    // triangles of the cut, each corner on an edge: at `ends[2i]` with weight 1 − w, at `ends[2i + 1]` with weight w
-    const ends = [], weights = [], positions = [];
-    const corner = (i, j) => {
-      const a = points[3 * i + axis] - height, b = points[3 * j + axis] - height, w = a / (a - b);
-      ends.push(i, j);
-      weights.push(w);
-      for (let k = 0; k < 3; k++) positions.push(k === axis ? height : points[3 * i + k] + w * (points[3 * j + k] - points[3 * i + k]));
-    };
-    for (let t = 0; t < tetrahedra.length; t += 4) {
-      const below = [], above = [];
-      for (let k = 0; k < 4; k++) (points[3 * tetrahedra[t + k] + axis] <= height ? below : above).push(tetrahedra[t + k]);
-      if (!below.length || !above.length) continue;
-      if (below.length === 2) {
-        const [a, b] = below, [c, d] = above;
-        for (const [i, j] of [[a, c], [a, d], [b, d], [a, c], [b, d], [b, c]]) corner(i, j);
-      } else {
-        const [one, others] = below.length === 1 ? [below[0], above] : [above[0], below];
-        for (const other of others) corner(one, other);
+  function solidLocator(points, tetrahedra) {
+    // as in the plane: a grid of boxes with the tetrahedra that touch each; three numbers for each point
+    const count = tetrahedra.length / 4, side = Math.max(1, Math.min(40, Math.ceil(Math.cbrt(count / 6)))), low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+    for (let i = 0; i < points.length; i++) { low[i % 3] = Math.min(low[i % 3], points[i]); high[i % 3] = Math.max(high[i % 3], points[i]); }
+    const box = (value, axis) => Math.min(side - 1, Math.max(0, Math.floor(((value - low[axis]) / (high[axis] - low[axis] || 1)) * side))), boxes = Array.from({ length: side ** 3 }, () => []);
+    for (let t = 0; t < count; t++) {
+      const from = [0, 0, 0], to = [0, 0, 0];
+      for (let axis = 0; axis < 3; axis++) {
+        const all = [0, 1, 2, 3].map((k) => points[3 * tetrahedra[4 * t + k] + axis]);
+        from[axis] = box(Math.min(...all), axis);
+        to[axis] = box(Math.max(...all), axis);
       }
+      for (let i = from[0]; i <= to[0]; i++) for (let j = from[1]; j <= to[1]; j++) for (let k = from[2]; k <= to[2]; k++) boxes[(i * side + j) * side + k].push(t);
     }
-    return { ends: Uint32Array.from(ends), weights: Float32Array.from(weights), positions: Float32Array.from(positions) };
+    const at = (i) => [points[3 * i], points[3 * i + 1], points[3 * i + 2]], minus = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
+    const volume = (a, b, c) => a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]);
+    return (x, y, z) => {
+      if ([x, y, z].some((v, k) => v < low[k] || v > high[k])) return null;
+      for (const t of boxes[(box(x, 0) * side + box(y, 1)) * side + box(z, 2)]) {
+        const corners = [0, 1, 2, 3].map((k) => tetrahedra[4 * t + k]), [a, b, c, d] = corners.map(at), e = [minus(b, a), minus(c, a), minus(d, a)], p = minus([x, y, z], a);
+        const all = volume(...e), s = [volume(p, e[1], e[2]) / all, volume(e[0], p, e[2]) / all, volume(e[0], e[1], p) / all], rest = 1 - s[0] - s[1] - s[2];
+        if (rest >= -1e-6 && s.every((w) => w >= -1e-6)) return { corners, weights: [rest, ...s] };
+      }
+      return null;
+    };
   }
 
   function rotation(azimuth, elevation) {
@@ -66,17 +69,22 @@ const Geometry = (() => {
     return [-sa, ca, 0, -se * ca, -se * sa, ce, ce * ca, ce * sa, se];
   }
 
-  function firstHit(triangles, position, x, y, turn, keep) {
-    // of triangles given by their number and corner positions, the one nearest to the viewer under (x, y) of the screen
+  function firstHit(indices, position, x, y, turn, keep) {
+    // of triangles, three corners each, the one nearest to the viewer under (x, y) of the screen; position: three numbers each
+    const at = (i, row) => turn[3 * row] * position[3 * i] + turn[3 * row + 1] * position[3 * i + 1] + turn[3 * row + 2] * position[3 * i + 2];
+    const count = position.length / 3, across = new Float64Array(count), up = new Float64Array(count);
+    for (let i = 0; i < count; i++) { across[i] = at(i, 0); up[i] = at(i, 1); }
     let best = null;
-    for (let t = 0; t < triangles; t++) {
-      const seen = [0, 1, 2].map((k) => turned(turn, position(t, k)));
-      const weights = inTriangle(x, y, ...seen.flatMap((p) => [p[0], p[1]]));
+    for (let n = 0, most = indices ? indices.length : count; n < most; n += 3) {
+      const a = indices ? indices[n] : n, b = indices ? indices[n + 1] : n + 1, c = indices ? indices[n + 2] : n + 2;
+      if ((across[a] < x && across[b] < x && across[c] < x) || (across[a] > x && across[b] > x && across[c] > x)) continue;
+      if ((up[a] < y && up[b] < y && up[c] < y) || (up[a] > y && up[b] > y && up[c] > y)) continue;
+      const weights = inTriangle(x, y, across[a], up[a], across[b], up[b], across[c], up[c]);
       if (!weights) continue;
-      const depth = weights[0] * seen[0][2] + weights[1] * seen[1][2] + weights[2] * seen[2][2];
+      const corners = [a, b, c], depth = corners.reduce((sum, i, k) => sum + weights[k] * at(i, 2), 0);
       if (best && best.depth >= depth) continue;
-      const at = [0, 1, 2].map((axis) => weights.reduce((sum, w, k) => sum + w * position(t, k)[axis], 0));
-      if (keep(at)) best = { triangle: t, weights, depth, at };
+      const place = [0, 1, 2].map((axis) => corners.reduce((sum, i, k) => sum + weights[k] * position[3 * i + axis], 0));
+      if (keep(place)) best = { corners, weights, depth, at: place };
     }
     return best;
   }
@@ -91,14 +99,17 @@ const Geometry = (() => {
     const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw * (1 - 1e-9));
     const out = [];
     for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) out.push(k * step);
-    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (Math.abs(step / power - 2.5) < 1e-9 ? 1 : 0));
-    const size = Math.max(Math.abs(low), Math.abs(high));
+    const size = Math.max(Math.abs(low), Math.abs(high)), last = Math.floor(Math.log10(step) + 1e-9) - (Math.abs(step / power - 2.5) < 1e-9 ? 1 : 0);
     const label = (value) => {
-      if (size >= 1e5 || size < 1e-3) return value === 0 ? "0" : value.toExponential(Math.max(1, Math.min(6, Math.ceil(Math.log10(size / step)))));
-      return (Math.abs(value) < 1e-12 * size ? 0 : value).toFixed(Math.min(digits, 12));
+      if (size >= 1e5 || size < 1e-3) {
+        if (Math.abs(value) < 1e-12 * size) return "0";
+        const [mantissa, exponent] = value.toExponential(Math.max(0, Math.min(8, Math.floor(Math.log10(Math.abs(value)) + 1e-9) - last))).split("e");
+        return `${mantissa}e${Number(exponent)}`;
+      }
+      return (Math.abs(value) < 1e-12 * size ? 0 : value).toFixed(Math.min(Math.max(0, -last), 12));
     };
     return { values: out, step, label: (value) => label(value).replace("-", "−") };
   }
 
-  return { locator, cut, rotation, turned, firstHit, ticks };
+  return { locator, solidLocator, rotation, turned, firstHit, ticks };
 })();

@@ -235,10 +235,10 @@ const Numbers = (() => {
       if (model.bound.kind === "certificate" || model.bound.kind === "probable") {
         const estimate = found.estimate === null ? null : Math.hypot(found.estimate, lost);
         const about = estimate === null ? null : { value: estimate, relative: size > 0 ? estimate / size : Infinity };
-        return { ...relative(found.value + lost, size, found.rigorous), probable: found.probable, estimate: about, corrections: found.corrections };
+        return { ...relative(found.value + lost, size, found.rigorous), unrounded: relative(found.value, size, false).relative, probable: found.probable, estimate: about, corrections: found.corrections };
       }
       const least = size - found.value; // no more than the norm of the solution
-      return { ...found, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity) };
+      return { ...found, value: found.value + lost, relative: found.relative + (least > 0 ? lost / least : Infinity), unrounded: found.relative };
     }
 
     function quantities(c, time, error, mu) {

@@ -1,32 +1,84 @@
 "use strict";
-// One field on one canvas: a plane, a solid that can be turned and cut, or a curve; and what lies under a point.
+// One field on one canvas, in the plane or in space: a picture that can be turned and cut, and what lies under a point.
 
 const View = (() => {
   const LIP = 0.004; // by which the skin of a solid stands over its cut, so that no gap shows between them
-  const MARGIN = { left: 46, right: 10, top: 10, bottom: 30 };
+  const MARGIN = { left: 20, right: 18, top: 34, bottom: 44 };
+  const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
+  const ARROWS = 36; // pixels between two of them
+  const INK = "#111";
 
-  function makeView(canvas, overlay, mesh, names, theme) {
-    const dimension = mesh.dimension, points = mesh.points.data, owner = mesh.owner.data, cells = mesh.cells.data;
-    const [lower, upper] = mesh.bounds, middle = lower.map((x, i) => (x + upper[i]) / 2);
-    const half = Math.max(...lower.map((x, i) => upper[i] - x)) / 2 || 1;
+  const make = (canvas, overlay, mesh, names, colours, camera = { ...FIRST }) =>
+    (mesh.dimension === 1 ? Line.makeLine(canvas, overlay, mesh, names, colours) : makeView(canvas, overlay, mesh, names, colours, camera));
+
+  function makeView(canvas, overlay, mesh, names, colours, camera) {
+    const dimension = mesh.dimension, points = mesh.points.data, owner = mesh.owner.data, cells = mesh.cells.data, solid = dimension === 3;
+    const [lower, upper] = mesh.bounds, middle = lower.map((x, i) => (x + upper[i]) / 2), half = Math.max(...lower.map((x, i) => upper[i] - x)) / 2 || 1;
     const corners = points.length / dimension, unit = new Float32Array(3 * corners); // centred, the longest side from −1 to 1
-    let reach = 0;
-    for (let i = 0; i < corners; i++) {
-      for (let k = 0; k < dimension; k++) unit[3 * i + k] = (points[dimension * i + k] - middle[k]) / half;
-      reach = Math.max(reach, Math.hypot(unit[3 * i], unit[3 * i + 1], unit[3 * i + 2]));
+    for (let i = 0; i < corners; i++) for (let k = 0; k < dimension; k++) unit[3 * i + k] = (points[dimension * i + k] - middle[k]) / half;
+    const pad = 1e-5, box = [0, 1, 2].map((k) => (k < dimension ? (upper[k] - lower[k]) / 2 / half : 1) + pad), whole = Math.hypot(...box.slice(0, dimension));
+    let reach = 0.82 * whole;
+    for (let i = 0; i < corners; i++) reach = Math.max(reach, 1.02 * Math.hypot(unit[3 * i], unit[3 * i + 1], unit[3 * i + 2]));
+    const paint = Paint.painter(canvas, { solid, clipped: solid || mesh.images });
+    const fine = fineMesh(), body = fine.outside || fine;
+    // in the plane cells with straight edges are drawn as cubics, the others in small flat pieces
+    const plain = solid || !mesh.smooth ? [] : Array.from(fine.bent.keys()).filter((t) => !fine.bent[t]), pieces = plain.length ? bentPieces() : body.indices;
+    const cubics = plain.length && paint ? { mesh: paint.patches(cornersOf(body.positions)), controls: new Float32Array(30 * plain.length) } : null;
+    const scene = paint ? { body: paint.mesh(body.positions, pieces, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
+    let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
+    let size = { width: 1, height: 1, dense: 1 }, room = 0;
+    const corner = new Float64Array(corners);
+
+    // ---- fields between the nodes -----------------------------------------------------------------------------------
+    function fineMesh() {
+      if (solid) return Smooth.solid(unit, Uint32Array.from(cells), Uint32Array.from(mesh.rim.data), mesh);
+      const around = [...mesh.rim.data, ...mesh.interfaces.data];
+      if (!mesh.smooth) return { positions: unit, indices: Uint32Array.from(cells), values: (u) => Float32Array.from(u), rim: pairs(around), touched: null, parts: 1 };
+      return Smooth.plane(unit, cells, around, mesh.curved);
     }
-    const pad = 1e-5, box = [0, 1, 2].map((k) => (k < dimension ? (upper[k] - lower[k]) / 2 / half : 1) + pad);
-    const paint = dimension > 1 ? Paint.painter(canvas, { solid: dimension === 3, clipped: dimension === 3 || corners > mesh.n_nodes }) : null;
-    const locate = dimension === 2 ? Geometry.locator(points, cells) : null;
-    const scene = paint ? { body: paint.mesh(unit, Uint32Array.from(dimension === 2 ? cells : mesh.rim.data)), section: null } : null;
-    const camera = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
-    let shape = unit, mover = null; // where the corners are shown, and what finds them there
-    let slice = { axis: -1, height: 0 }, section = null, values = null, look = null, size = { width: 1, height: 1, dense: 1 };
+
+    function bentPieces() {
+      const n = 3 * fine.parts, list = [];
+      fine.bent.forEach((yes, t) => { if (yes) for (let i = n * t; i < n * (t + 1); i++) list.push(fine.indices[i]); });
+      return Uint32Array.from(list);
+    }
+
+    function lattice(t, k) {
+      // the fine corner at a corner of a cell
+      const last = Math.round(Math.sqrt(fine.parts)), row = (last * (last + 1)) / 2;
+      return t * fine.per + [0, row, row + last][k];
+    }
+
+    function cornersOf(positions) {
+      const out = new Float32Array(9 * plain.length);
+      plain.forEach((t, n) => { for (let k = 0; k < 3; k++) out.set(positions.subarray(3 * lattice(t, k), 3 * lattice(t, k) + 3), 9 * n + 3 * k); });
+      return out;
+    }
+
+    function setCubics(low, scale) {
+      plain.forEach((t, n) => {
+        for (let m = 0; m < 10; m++) { const x = (fine.controls[10 * t + m] - low) * scale; for (let k = 0; k < 3; k++) cubics.controls[30 * n + 10 * k + m] = x; }
+      });
+      paint.setValues(cubics.mesh, cubics.controls);
+    }
+
+    function pairs(flat) { const out = []; for (let i = 0; i < flat.length; i += 2) out.push([flat[i], flat[i + 1]]); return out; }
+
+    function strokes(lines) {
+      const indices = lines.flatMap((line) => line.slice(1).flatMap((b, n) => [line[n], b]));
+      return indices.length ? paint.mesh(body.positions, Uint32Array.from(indices), null) : null;
+    }
+
+    function finer(field) {
+      for (let i = 0; i < corners; i++) corner[i] = field[owner[i]];
+      return fine.values(corner);
+    }
 
     // ---- what is shown ----------------------------------------------------------------------------------------------
-    function resize() {
-      const dense = Math.min(2, window.devicePixelRatio || 1), { clientWidth: width, clientHeight: height } = canvas;
+    function resize(dense = Math.min(2, window.devicePixelRatio || 1)) {
+      const { clientWidth: width, clientHeight: height } = overlay;
       if (width === size.width && height === size.height && dense === size.dense) return false;
+      if (width !== size.width) room = 0;
       size = { width, height, dense };
       for (const c of [canvas, overlay]) {
         c.width = Math.max(1, Math.round(width * dense));
@@ -36,63 +88,69 @@ const View = (() => {
     }
 
     function setSlice(axis, fraction) {
-      if (dimension !== 3) return;
+      if (!solid) return;
+      if (scene && scene.section) paint.remove(scene.section);
+      if (scene && scene.edge) paint.remove(scene.edge);
+      if (scene) scene.section = scene.edge = null;
       if (axis < 0) { slice = { axis, height: 0 }; section = null; return; }
-      const height = (2 * fraction - 1) * (box[axis] - pad) * 0.999 + 1e-7;
+      const height = (2 * fraction - 1) * (box[axis] - pad) * 0.999 + 1e-7, inside = fine.inside.points;
       slice = { axis, height };
-      section = Geometry.cut(unit, cells, axis, height);
-      if (paint) {
-        if (scene.section) paint.remove(scene.section);
-        scene.section = paint.mesh(section.positions, null);
-      }
+      section = Contours.cut(inside, fine.inside.cells, Float32Array.from({ length: inside.length / 3 }, (_, i) => inside[3 * i + axis] - height));
+      if (!scene) return;
+      scene.section = paint.mesh(section.positions, null, null);
+      const skin = body.positions;
+      scene.edge = paint.mesh(Contours.trace(skin, body.indices, Float32Array.from({ length: skin.length / 3 }, (_, i) => skin[3 * i + axis] - height)), null, null);
     }
 
     function setField(field, range, style) {
-      // values at the nodes; the range they are coloured by; style: map, lines (their distance, 0 for none)
-      values = field;
+      // values at the nodes; the range they are coloured by; style: name, map, lines (their distance, 0 for none), mesh, level, bar
+      const found = finer(field), scale = 1 / (range[1] - range[0]), colour = (list) => { const out = new Float32Array(list.length); for (let i = 0; i < out.length; i++) out[i] = (list[i] - range[0]) * scale; return out; };
+      values = solid ? found.outside.slice() : found.slice();
+      inner = solid ? found.inside.slice() : null;
       look = { range, ...style };
       if (!paint) return;
-      const scale = 1 / (range[1] - range[0]), shown = new Float32Array(corners);
-      for (let i = 0; i < corners; i++) shown[i] = (field[owner[i]] - range[0]) * scale;
-      paint.setValues(scene.body, shown);
-      if (!section) return;
-      const { ends, weights } = section, cutValues = new Float32Array(weights.length);
-      for (let i = 0; i < weights.length; i++) cutValues[i] = shown[ends[2 * i]] + weights[i] * (shown[ends[2 * i + 1]] - shown[ends[2 * i]]);
-      paint.setValues(scene.section, cutValues);
+      paint.setValues(scene.body, colour(values));
+      if (cubics) setCubics(range[0], scale);
+      if (section) paint.setValues(scene.section, colour(Contours.along(section, inner)));
+      if (scene.surface) paint.remove(scene.surface);
+      scene.surface = surface = null;
+      if (!solid || look.level === null) return;
+      surface = Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level));
+      if (!surface.weights.length) return;
+      scene.surface = paint.mesh(surface.positions, null, Contours.along(surface, found.slopes(), 3));
+      paint.setValues(scene.surface, new Float32Array(surface.weights.length).fill((look.level - range[0]) * scale));
     }
 
-    function setShape(parts, factor) {
-      // the plane moved by a vector field at the nodes times a factor; null: as it is
-      if (dimension !== 2 || corners > mesh.n_nodes || (!parts && shape === unit)) return;
-      shape = parts ? unit.slice() : unit;
-      for (let i = 0; parts && i < corners; i++) for (let k = 0; k < 2; k++) shape[3 * i + k] += (factor * parts[k][owner[i]]) / half;
-      mover = null;
-      if (paint) paint.setPositions(scene.body, shape);
+    function setVector(parts, { factor, arrows, moved }) {
+      // a vector field at the nodes: drawn as arrows, and the body moved by it times a factor; null: neither
+      vector = parts && { fields: parts.map((part) => { const found = finer(part); return (solid ? found.outside : found).slice(); }), arrows };
+      const before = shape;
+      shape = null;
+      if (vector && moved) {
+        shape = body.positions.slice();
+        for (let i = 0; i < shape.length / 3; i++) for (let k = 0; k < dimension; k++) shape[3 * i + k] += (factor * vector.fields[k][i]) / half;
+      }
+      if (!before && !shape) return;
+      locate = null;
+      if (paint) for (const part of [scene.body, scene.creases]) if (part) paint.setPositions(part, shape || body.positions);
+      if (cubics) paint.setPositions(cubics.mesh, cornersOf(shape || body.positions));
     }
 
-    function seen({ at, parts }) {
-      // where a point of the body is shown
-      return shape === unit ? at : [0, 1].map((k) => middle[k] + half * parts.reduce((sum, [i, w]) => sum + w * shape[3 * i + k], 0));
-    }
-
-    function moved(x, y) {
-      // the point of the body that is shown at (x, y)
-      const now = (_, j) => middle[j % 2] + half * shape[3 * (j >> 1) + (j % 2)];
-      mover = mover || Geometry.locator(Float64Array.from({ length: 2 * corners }, now), cells);
-      const found = mover(x, y), parts = found && found.corners.map((i, k) => [i, found.weights[k]]);
-      return found && { at: [0, 1].map((k) => parts.reduce((sum, [i, w]) => sum + w * points[2 * i + k], 0)), parts };
-    }
+    const shown = () => shape || body.positions;
 
     function frame() {
       // pixels per unit and the middle of the picture, in CSS pixels
-      if (dimension === 3) return { scale: (camera.zoom * Math.min(size.width, size.height)) / 2 / (reach * 1.04), x: size.width / 2, y: size.height / 2 };
-      const width = size.width - MARGIN.left - MARGIN.right, height = size.height - MARGIN.top - MARGIN.bottom;
-      return { scale: Math.min(width / 2 / box[0], height / 2 / box[1]) / (shape === unit ? 1 : 1.2), x: MARGIN.left + width / 2, y: MARGIN.top + height / 2 };
+      const right = look && look.bar ? (room = Math.max(room, Pen.barWidth(look.range))) + 22 : MARGIN.right;
+      const spread = shape ? 1.2 : 1;
+      if (solid) {
+        const w = size.width - right, h = size.height;
+        return { scale: (camera.zoom * Math.min(w - 70, h - 60)) / 2 / reach / spread, x: w / 2, y: h / 2 };
+      }
+      const left = MARGIN.left + Pen.widest(Pen.ticksUp(lower[1], upper[1], size.height - 80)), w = size.width - left - right, h = size.height - MARGIN.top - MARGIN.bottom;
+      return { scale: Math.max(1, Math.min(w / 2 / box[0], h / 2 / box[1]) / spread), x: left + w / 2, y: MARGIN.top + h / 2 };
     }
 
-    function turn() {
-      return dimension === 3 ? Geometry.rotation(camera.azimuth, camera.elevation) : [1, 0, 0, 0, 1, 0, 0, 0, 1];
-    }
+    const turn = () => (solid ? Geometry.rotation(camera.azimuth, camera.elevation) : [1, 0, 0, 0, 1, 0, 0, 0, 1]);
 
     function matrix() {
       const { scale, x, y } = frame(), t = turn(), sx = (2 * scale) / size.width, sy = (2 * scale) / size.height, sz = -0.4 / reach;
@@ -103,165 +161,177 @@ const View = (() => {
     }
 
     function draw() {
-      if (!look) return;
-      if (!paint) return dimension === 1 ? drawCurve() : undefined;
-      const plane = [0, 0, 0, 1], span = look.range[1] - look.range[0], high = box, low = box.map((x) => -x);
+      if (!look || !paint) return;
+      const free = [0, 0, 0, 1], plane = [...free], span = look.range[1] - look.range[0], wide = shape || !mesh.images ? box.map((x) => 4 * x) : box;
       if (slice.axis >= 0) { plane[slice.axis] = 1; plane[3] = slice.height + LIP; }
-      const base = { view: matrix(), map: look.map, low, high, plane, solid: dimension === 3, shade: dimension === 3 ? 0.18 : 0,
+      const base = { view: matrix(), map: look.map, low: wide.map((x) => -x), high: wide, plane, eye: turn().slice(6), cull: solid ? "back" : null,
         lines: look.lines ? span / look.lines : 0, offset: look.lines ? -look.range[0] / span : 0 };
       paint.clear();
-      paint.draw(scene.body, base);
-      if (section) paint.draw(scene.section, { ...base, plane: [0, 0, 0, 1], shade: 0, solid: false });
+      if (cubics) paint.drawPatches(cubics.mesh, base);
+      const see = surface !== null, card = colours().back;
+      paint.draw(scene.body, see ? { ...base, cull: "front", fade: 0.86, plain: card, plane: free, lines: 0 } : base);
+      const ink = { ...base, strokes: true, lift: 0.008, fade: 1, plain: colours().front, plane: see ? free : plane };
+      if (see) ink.lift = 0.03;
+      if (scene.creases) paint.draw(scene.creases, ink);
+      if (section && !shape) paint.draw(scene.section, { ...base, plane: free, cull: null });
+      if (section && !shape) paint.draw(scene.edge, { ...ink, plane: free });
+      if (scene.surface) paint.draw(scene.surface, { ...base, plane: slice.axis >= 0 ? plane : free, cull: null, lit: true, lines: 0 });
     }
 
-    // ---- axes and the marked point ----------------------------------------------------------------------------------
-    function onScreen(p) {
-      const { scale, x, y } = frame(), q = Geometry.turned(turn(), [0, 1, 2].map((k) => (k < dimension ? (p[k] - middle[k]) / half : 0)));
-      return [x + scale * q[0], y - scale * q[1]];
+    // ---- axes, edges, arrows and the marked point -------------------------------------------------------------------
+    function onScreen(q) {
+      // of a point in units
+      const { scale, x, y } = frame(), p = Geometry.turned(turn(), q);
+      return [x + scale * p[0], y - scale * p[1]];
     }
 
-    function drawOver(probe) {
-      if (dimension === 1) return drawCurve(probe);
-      const g = pen();
-      if (dimension === 2) drawOutline(g);
-      if (dimension === 2) drawAxes(g, (v) => onScreen([v, lower[1]])[0], (v) => onScreen([lower[0], v])[1], [lower[0], upper[0]], [lower[1], upper[1]], names);
-      else drawDirections(g);
-      if (probe) drawMark(g, ...onScreen(probe));
-    }
+    const inUnits = (p) => [0, 1, 2].map((k) => (k < dimension ? (p[k] - middle[k]) / half : 0));
 
-    function drawDirections(g) {
-      // in the corner: where the axes point
-      const t = turn(), x = 40, y = size.height - 40;
-      for (let k = 0; k < 3; k++) {
-        const right = 26 * t[k], up = 26 * t[3 + k];
-        g.beginPath();
-        g.moveTo(x, y);
-        g.lineTo(x + right, y - up);
-        g.stroke();
-        g.fillText(names[k], x + 1.35 * right, y - 1.35 * up);
+    function drawOver(marks = {}, pen = Pen.onCanvas(overlay, size.dense)) {
+      // marks: point (a picked one), line (two points)
+      if (!look) return pen;
+      pen.clear(size.width, size.height);
+      const style = colours();
+      if (solid) Axes.box(pen, { lower, upper, names, turn: turn(), place: (p) => onScreen(inUnits(p)) }, style);
+      else drawPlane(pen, style);
+      if (vector && vector.arrows) drawArrows(pen);
+      if (marks.line) Axes.probeLine(pen, marks.line.map((p) => onScreen(inUnits(p))));
+      if (marks.point) Pen.mark(pen, ...onScreen(inUnits(seen(marks.point))));
+      if (look.bar) {
+        const high = Math.min(size.height - MARGIN.top - MARGIN.bottom, 460), top = MARGIN.top + (size.height - MARGIN.top - MARGIN.bottom - high) / 2;
+        Pen.bar(pen, { left: size.width - room - 4, top, bottom: top + high }, look.range, look.name, Paint.colours(look.map), style);
       }
+      return pen;
     }
 
-    function drawOutline(g) {
-      // over the edge of the triangles, which is as rough as pixels are
-      const rim = mesh.rim.data, { scale, x, y } = frame(), inside = (i) => [0, 1].every((k) => Math.abs(unit[3 * i + k]) <= box[k]);
-      g.lineWidth = 1.6;
-      g.lineCap = "round";
-      g.beginPath();
-      for (let e = 0; e < rim.length; e += 2) {
-        const a = rim[e], b = rim[e + 1];
-        if (!inside(a) || !inside(b)) continue;
-        g.moveTo(x + scale * shape[3 * a], y - scale * shape[3 * a + 1]);
-        g.lineTo(x + scale * shape[3 * b], y - scale * shape[3 * b + 1]);
+    function drawPlane(pen, style) {
+      const { scale, x, y } = frame(), place = shown(), line = (list) => list.flatMap((i) => [x + scale * place[3 * i], y - scale * place[3 * i + 1]]);
+      const within = (i) => [0, 1].every((k) => Math.abs(body.positions[3 * i + k]) <= box[k] * 1.0001);
+      if (look.lines) {
+        const from = Math.ceil(look.range[0] / look.lines), to = Math.floor(look.range[1] / look.lines), all = [];
+        const rough = fine.touched ? (t) => fine.touched[Math.floor(t / fine.parts)] : () => false;
+        for (let k = from; k <= to; k++) all.push(...Contours.joined(Contours.lines(place, body.indices, values, k * look.lines, look.lines, rough)));
+        pen.lines(all.map((flat) => flat.map((v, i) => (i % 2 ? y - scale * v : x + scale * v))), { colour: INK, width: 1, alpha: 0.6 });
       }
-      g.stroke();
-      g.lineWidth = 1;
-    }
-
-    function pen() {
-      const g = overlay.getContext("2d");
-      g.setTransform(size.dense, 0, 0, size.dense, 0, 0);
-      g.clearRect(0, 0, size.width, size.height);
-      g.font = "12px system-ui, sans-serif";
-      g.fillStyle = g.strokeStyle = theme().text;
-      g.textAlign = "center";
-      g.textBaseline = "middle";
-      g.lineWidth = 1;
-      return g;
-    }
-
-    function drawAxes(g, x, y, xs, ys, labels) {
-      const bottom = Math.round(y(ys[0])) + 5.5, left = Math.round(x(xs[0])) - 5.5;
-      const across = Geometry.ticks(...xs, Math.max(3, (x(xs[1]) - x(xs[0])) / 70)), up = Geometry.ticks(...ys, Math.max(3, (y(ys[0]) - y(ys[1])) / 55));
-      g.beginPath();
-      for (const v of across.values) { g.moveTo(x(v), bottom); g.lineTo(x(v), bottom + 4); g.fillText(across.label(v), x(v), bottom + 13); }
-      g.textAlign = "right";
-      for (const v of up.values) { g.moveTo(left, y(v)); g.lineTo(left - 4, y(v)); g.fillText(up.label(v), left - 7, y(v)); }
-      g.stroke();
-      g.textAlign = "center";
-      g.font = "italic 13px system-ui, sans-serif";
-      g.fillText(labels[0], (x(xs[0]) + x(xs[1])) / 2 + 22, bottom + 13);
-      g.fillText(labels[1] || "", left - 20, (y(ys[0]) + y(ys[1])) / 2 + 18);
-    }
-
-    function drawMark(g, x, y) {
-      for (const [colour, width] of [["#fff", 4], ["#000", 1.5]]) {
-        g.strokeStyle = colour;
-        g.lineWidth = width;
-        g.beginPath();
-        g.arc(x, y, 6, 0, 2 * Math.PI);
-        g.stroke();
+      if (look.mesh) {
+        const flat = [];
+        for (let t = 0; t < cells.length; t += 3) for (let k = 0; k < 3; k++) {
+          const a = cells[t + k], b = cells[t + ((k + 1) % 3)];
+          if (a < b && within2(a) && within2(b)) flat.push(...cornerAt(a, t, k), ...cornerAt(b, t, (k + 1) % 3));
+        }
+        pen.pieces(flat, { colour: INK, width: 0.6, alpha: 0.45 });
       }
+      pen.lines(fine.rim.filter((list) => within(list[0]) && within(list[list.length - 1])).map(line), { colour: style.text, width: 1.5 });
+      const [left, bottom] = onScreen(inUnits(lower)), [right, top] = onScreen(inUnits(upper)), gap = shape ? 14 : 7;
+      const across = { low: lower[0], high: upper[0], to: (v) => x + (scale * (v - middle[0])) / half }, up = { low: lower[1], high: upper[1], to: (v) => y - (scale * (v - middle[1])) / half };
+      Pen.axes(pen, { left: left - gap, right, top, bottom: bottom + gap }, across, up, names, style, false);
     }
 
-    function curveFrame() {
-      const [low, high] = look.range, left = MARGIN.left + 14, bottom = size.height - MARGIN.bottom - 8;
-      const x = (v) => left + ((v - lower[0]) / (upper[0] - lower[0] || 1)) * (size.width - left - 14);
-      return { low, high, x, y: (v) => bottom - ((v - low) / (high - low)) * (bottom - 16), back: (px) => lower[0] + ((px - left) / (size.width - left - 14)) * (upper[0] - lower[0]) };
+    const within2 = (i) => [0, 1].every((k) => Math.abs(unit[3 * i + k]) <= box[k] * 1.0001);
+
+    function cornerAt(i, t, k) {
+      // where a corner of a cell is shown
+      const { scale, x, y } = frame(), place = shown(), n = mesh.smooth ? lattice(t / 3, k) : i;
+      return [x + scale * place[3 * n], y - scale * place[3 * n + 1]];
     }
 
-    function drawCurve(probe) {
-      const g = pen(), { low, high, x, y } = curveFrame();
-      drawAxes(g, x, y, [lower[0], upper[0]], [low, high], [names[0], ""]);
-      g.strokeStyle = theme().accent;
-      g.lineWidth = 2;
-      g.beginPath();
-      for (let c = 0; c < cells.length; c += 2) {
-        g.moveTo(x(points[cells[c]]), y(values[owner[cells[c]]]));
-        g.lineTo(x(points[cells[c + 1]]), y(values[owner[cells[c + 1]]]));
+    function drawArrows(pen) {
+      const t = turn(), feet = [], place = shown();
+      if (solid) {
+        const taken = new Set(), { normals } = body;
+        for (let i = 0; i < place.length / 3; i++) {
+          const p = Array.from(place.subarray(3 * i, 3 * i + 3)), n = normals.subarray(3 * i, 3 * i + 3), s = onScreen(p), key = s.map((v) => Math.floor(v / ARROWS)).join();
+          if (taken.has(key) || n[0] * t[6] + n[1] * t[7] + n[2] * t[8] < 0.1 || (slice.axis >= 0 && p[slice.axis] > slice.height)) continue;
+          taken.add(key);
+          feet.push({ at: s, parts: [[i, 1]] });
+        }
+      } else {
+        for (let px = ARROWS / 2; px < size.width; px += ARROWS) for (let py = ARROWS / 2; py < size.height; py += ARROWS) {
+          const found = pick(px, py);
+          if (found) feet.push({ at: [px, py], parts: found.parts });
+        }
       }
-      g.stroke();
-      const found = probe && nearPoint(probe[0]);
-      if (found) drawMark(g, x(probe[0]), y(valueAt(found.parts)));
+      const size2 = vector.fields.reduce((most, _, k, all) => (k ? most : all[0].reduce((m, __, i) => Math.max(m, Math.hypot(...all.map((f) => f[i]))), 0)), 0);
+      const drawn = feet.map(({ at, parts }) => {
+        const w = [0, 1, 2].map((k) => (vector.fields[k] ? parts.reduce((sum, [i, s]) => sum + s * vector.fields[k][i], 0) : 0)), q = Geometry.turned(t, w);
+        return { at, way: [(0.95 * ARROWS * q[0]) / (size2 || 1), (-0.95 * ARROWS * q[1]) / (size2 || 1)] };
+      });
+      Axes.arrows(pen, drawn);
+      arrowsDrawn = drawn.filter(({ way }) => Math.hypot(...way) > 1).length;
     }
+    let arrowsDrawn = 0;
 
     // ---- what lies under a point ------------------------------------------------------------------------------------
-    function pick(px, py) {
-      // {at: coordinates, parts: [node, weight] pairs} under a point of the picture, or null
-      if (dimension === 1) return look ? nearPoint(curveFrame().back(px)) : null;
-      const { scale, x, y } = frame(), u = (px - x) / scale, v = (y - py) / scale;
-      if (dimension === 3) return hit(u, v);
-      return (shape === unit ? nearPoint : moved)(middle[0] + u * half, middle[1] + v * half);
+    function seen({ at, parts }) {
+      // where a point of the body is shown
+      return shape ? at.map((_, k) => middle[k] + half * parts.reduce((sum, [i, w]) => sum + w * shape[3 * i + k], 0)) : at;
     }
 
-    function nearPoint(x, y) {
-      if (x < lower[0] - 1e-9 * half || x > upper[0] + 1e-9 * half) return null;
-      if (dimension === 1) {
-        for (let c = 0; c < cells.length; c += 2) {
-          const a = points[cells[c]], b = points[cells[c + 1]];
-          if (x < a || x > b) continue;
-          const w = (x - a) / (b - a || 1);
-          return { at: [x], parts: [[owner[cells[c]], 1 - w], [owner[cells[c + 1]], w]] };
-        }
-        return null;
+    function pick(px, py) {
+      // {at: coordinates, parts: [fine corner, weight] pairs, inside} under a point of the picture, or null
+      const { scale, x, y } = frame(), u = (px - x) / scale, v = (y - py) / scale;
+      return solid ? hit(u, v) : flat(u, v);
+    }
+
+    const nearPoint = (...p) => (solid ? within3 : flat)(...inUnits(p));
+
+    function within3(u, v, w) {
+      deep = deep || Geometry.solidLocator(fine.inside.points, fine.inside.cells);
+      const found = deep(u, v, w);
+      return found && { at: [u, v, w].map((x, k) => middle[k] + half * x), parts: found.corners.map((i, k) => [i, found.weights[k]]), inside: true };
+    }
+
+    function flat(u, v) {
+      // cells may reach beyond a seam, where nothing is shown
+      if (!shape && [u, v].some((x, k) => Math.abs(x) > box[k])) return null;
+      if (!locate) {
+        const place = shown(), two = new Float64Array((2 * place.length) / 3);
+        for (let i = 0; i < two.length / 2; i++) { two[2 * i] = place[3 * i]; two[2 * i + 1] = place[3 * i + 1]; }
+        locate = Geometry.locator(two, body.indices);
       }
-      if (y < lower[1] - 1e-9 * half || y > upper[1] + 1e-9 * half) return null;
-      const found = locate(x, y);
-      return found && { at: [x, y], parts: found.corners.map((i, k) => [owner[i], found.weights[k]]) };
+      const found = locate(u, v);
+      if (!found) return null;
+      const parts = found.corners.map((i, k) => [i, found.weights[k]]), from = body.positions;
+      return { at: [0, 1].map((k) => middle[k] + half * parts.reduce((sum, [i, w]) => sum + w * from[3 * i + k], 0)), parts, inside: false };
     }
 
     function hit(u, v) {
-      const t = turn(), rim = mesh.rim.data, at = (i) => [unit[3 * i], unit[3 * i + 1], unit[3 * i + 2]];
-      const outside = Geometry.firstHit(rim.length / 3, (n, k) => at(rim[3 * n + k]), u, v, t, (p) => slice.axis < 0 || p[slice.axis] <= slice.height);
-      const inside = section && Geometry.firstHit(section.weights.length / 3, (n, k) => Array.from(section.positions.subarray(9 * n + 3 * k, 9 * n + 3 * k + 3)), u, v, t, () => true);
-      const best = inside && (!outside || inside.depth > outside.depth) ? inside : outside;
-      if (!best) return null;
-      const parts = best === inside
-        ? best.weights.flatMap((w, k) => {
-          const i = 3 * best.triangle + k, s = section.weights[i];
-          return [[owner[section.ends[2 * i]], w * (1 - s)], [owner[section.ends[2 * i + 1]], w * s]];
-        })
-        : best.weights.map((w, k) => [owner[rim[3 * best.triangle + k]], w]);
-      return { at: best.at.map((q, k) => middle[k] + half * q), parts };
+      const t = turn(), keep = (p) => slice.axis < 0 || p[slice.axis] <= slice.height, none = () => true;
+      const candidates = [
+        surface === null ? { found: Geometry.firstHit(body.indices, shown(), u, v, t, keep), cut: null } : null,
+        section && !shape ? { found: Geometry.firstHit(null, section.positions, u, v, t, none), cut: section } : null,
+        surface ? { found: Geometry.firstHit(null, surface.positions, u, v, t, keep), cut: surface } : null,
+      ].filter((one) => one && one.found).sort((a, b) => b.found.depth - a.found.depth);
+      if (!candidates.length) return null;
+      const { found, cut } = candidates[0];
+      const parts = cut
+        ? found.weights.flatMap((w, k) => { const i = found.corners[k], s = cut.weights[i]; return [[cut.ends[2 * i], w * (1 - s)], [cut.ends[2 * i + 1], w * s]]; })
+        : found.weights.map((w, k) => [found.corners[k], w]);
+      const from = cut ? fine.inside.points : body.positions;
+      return { at: [0, 1, 2].map((k) => middle[k] + half * parts.reduce((sum, [i, w]) => sum + w * from[3 * i + k], 0)), parts, inside: Boolean(cut) };
     }
 
-    function valueAt(parts) {
-      return parts.reduce((sum, [node, weight]) => sum + weight * values[node], 0);
+    function valueAt({ parts, inside }) {
+      const from = inside ? inner : values;
+      return parts.reduce((sum, [i, w]) => sum + w * from[i], 0);
     }
 
-    return { camera, resize, setSlice, setShape, seen, setField, draw, drawOver, pick, valueAt, nearPoint, finish: () => paint && paint.finish(),
-      dimension, works: dimension === 1 || paint !== null, bounds: [lower, upper] };
+    function sample(field, { parts, inside }) {
+      // the value that another field has there
+      const found = finer(field), from = solid ? found[inside ? "inside" : "outside"] : found;
+      return parts.reduce((sum, [i, w]) => sum + w * from[i], 0);
+    }
+
+    function places(parts, inside) {
+      // coordinates of fine corners, for tests
+      const from = inside ? fine.inside.points : body.positions;
+      return parts.map(([i]) => Array.from({ length: dimension }, (_, k) => middle[k] + half * from[3 * i + k]));
+    }
+
+    return { camera, resize, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => paint && paint.finish(),
+      reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
+      barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null, bounds: [lower, upper], size: () => size };
   }
 
-  return { makeView };
+  return { make };
 })();

@@ -4,6 +4,9 @@
 const Words = (() => {
   const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
+  const MEANING = "All three are relative to the size of the whole field: 1 % means that the error, summed over the field, is a hundredth of it. "
+    + "The bound and the estimate (▲ ●) are about the distance of this answer from a full solve at the same parameters; the last (◆) is how far a full solve is from the exact solution, and no surrogate can be nearer than that.";
+
   function number(x, digits = 4) {
     if (x === 0) return "0";
     if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
@@ -16,7 +19,7 @@ const Words = (() => {
 
   function errorWords(bound, program, probability) {
     // {kind (a class), big, words, note}: what is known about the error of this answer
-    const of = "of the whole field, against the solver that the model was learned from";
+    const of = "of the whole field, against the solver that the surrogate was learned from";
     if (program.kind === "certificate" || program.kind === "probable") {
       const note = `Relative error ${of}. ${program.reason}`.trim(), most = number(bound.relative, 2);
       if (!Number.isFinite(bound.relative)) return { kind: "unknown", big: "no useful bound here", words: "the bound exceeds the field itself", note };
@@ -44,8 +47,10 @@ const Words = (() => {
     return bound.estimate && Number.isFinite(bound.estimate.relative) ? `The relative error itself is estimated at ${number(bound.estimate.relative, 2)}.` : "";
   }
 
-  function discretisationWords(error) {
-    return error === null ? "" : `That solver itself is off by about ${number(error, 2)} from the equation's solution, by an estimate.`;
+  function roundingWords(bound) {
+    // where the page's bound reads otherwise than Python's
+    if (!Number.isFinite(bound.relative) || !Number.isFinite(bound.unrounded) || number(bound.relative, 2) === number(bound.unrounded, 2)) return "";
+    return `This page keeps fields in single precision, which is counted in its bound; in Python the bound is ${number(bound.unrounded, 2)}.`;
   }
 
   function python(model, inputs, time) {
@@ -55,7 +60,7 @@ const Words = (() => {
     const scalars = `[${model.parameters.map((p, j) => (short(inputs[j]) < p.low || short(inputs[j]) > p.high ? inputs[j] : short(inputs[j]))).join(", ")}]`;
     const lines = ["import parasol as ps"];
     if (model.functions.length) lines.push("import numpy as np");
-    lines.push("", 'surrogate = ps.load("model.parasol")');
+    lines.push("", `surrogate = ps.load(${JSON.stringify(model.file)})${model.saved ? "" : "  # where ps.save put it"}`);
     if (model.functions.length) {
       lines.push("layout = surrogate.layout", `mu = [np.array(${scalars})]`);
       model.functions.forEach((f, i) => {
@@ -74,5 +79,5 @@ const Words = (() => {
     return lines.join("\n");
   }
 
-  return { number, errorWords, estimateWords, discretisationWords, python };
+  return { number, errorWords, estimateWords, roundingWords, python, MEANING };
 })();
