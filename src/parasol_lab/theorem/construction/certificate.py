@@ -114,14 +114,14 @@ def prove(system: PolynomialSystem, series: np.ndarray, allowed: float) -> Proof
         count += 1
         bound, scores, seen = cell.examined(allowed)
         if seen > _NEARLY * allowed:
-            return Proof(seen, count, refuted=True)
+            return Proof(float(seen), count, refuted=True)
         if bound <= allowed:
             worst = max(worst, bound)
             continue
         if count > _MOST_CELLS:
             raise NoCertificate(f"{count} cells of the parameter box are not enough to prove the error of a polynomial.")
         queue += cell.trimmed(_TRIMMED * allowed).halves(int(np.argmax(scores)))
-    return Proof(worst, count, refuted=False)
+    return Proof(float(worst), count, refuted=False)
 
 
 @dataclass(frozen=True, eq=False)

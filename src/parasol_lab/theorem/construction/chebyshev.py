@@ -16,6 +16,7 @@ from parasol_lab.theorem.construction.certificate import (
     interpolant,
     polynomial_system,
     prove,
+    to_values,
 )
 from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.networks.chebyshev import (
@@ -29,6 +30,7 @@ from parasol_lab.theorem.networks.chebyshev import (
 SMALLEST_ACCURACY = 1e-11  # below it rounding of the series is seen
 _SHARES = ((0.85, 0.92), (0.7, 0.82), (0.5, 0.65))  # of the accuracy: for terms left out, and with entries left out too
 _FULL_SHARE = 1e-2  # of the accuracy: the error of the series that terms are taken from
+_LOOK = {1: 200, 2: 40, 3: 14, 4: 8}  # points along each axis where a series is compared before it is proven, by parameters
 _MOST_NUMBERS = 3e7  # of a series and its matrices at a time
 
 
@@ -104,13 +106,13 @@ def _with_shares(
         keep[order[:count]] = True
         return _cut(np.where(keep.reshape(norms.shape)[..., None], full, 0.0))
 
-    terms, _ = _fewest(lambda m: largest_terms(m), norms.size, polynomials, of_terms * allowed)
+    terms, _ = _fewest(largest_terms, norms.size, polynomials, full, of_terms * allowed)
     entries = np.sort(np.abs(terms[terms != 0]))[::-1]
 
     def largest_entries(count: int) -> np.ndarray:
         return _cut(np.where(np.abs(terms) >= entries[count - 1], terms, 0.0))
 
-    series, proof = _fewest(largest_entries, len(entries), polynomials, of_entries * allowed)
+    series, proof = _fewest(largest_entries, len(entries), polynomials, full, of_entries * allowed)
     chosen = {tuple(int(i) for i in k): series[tuple(k)] for k in np.argwhere(np.any(series != 0, axis=-1))}
     chosen.setdefault((0,) * polynomials.n_axes, np.zeros(system.n_modes))
     steps = plan_steps(list(chosen))
@@ -129,13 +131,19 @@ def _with_shares(
 
 
 def _fewest(
-    candidate: Callable[[int], np.ndarray], most: int, polynomials: PolynomialSystem, allowed: float
+    candidate: Callable[[int], np.ndarray], most: int, polynomials: PolynomialSystem, full: np.ndarray, allowed: float
 ) -> tuple[np.ndarray, Proof]:
     """The candidate with the smallest count that is proven, by bisection; the one with `most` is known to be good enough."""
+    shape = [_LOOK[polynomials.n_axes]] * polynomials.n_axes
 
     def proven(count: int) -> Proof | None:
+        series = candidate(count)
+        change = full.copy()
+        change[tuple(slice(m) for m in series.shape)] -= series
+        if np.max(np.linalg.norm(to_values(change, shape), axis=-1)) > allowed:  # no need of a proof
+            return None
         try:
-            proof = prove(polynomials, candidate(count), allowed)
+            proof = prove(polynomials, series, allowed)
         except NoCertificate:
             return None
         return None if proof.refuted else proof

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,11 @@ from parasol_lab.theorem.networks.sizes import Size
 
 
 class Builder:
-    """Makes networks."""
+    """Makes networks; resolved=False also such with more levels than float64 resolves."""
+
+    def __init__(self, *, resolved: bool = True):
+        self.product = partial(matrix_product, resolved=resolved)
+        self.inverse = partial(inverse, resolved=resolved)
 
     affine = staticmethod(calculus.affine)
     identity = staticmethod(calculus.identity)
@@ -37,9 +42,7 @@ class Builder:
     apart = staticmethod(calculus.parallel)
     select = staticmethod(calculus.with_input_map)
     mapped = staticmethod(calculus.with_output_map)
-    product = staticmethod(matrix_product)
     gram = staticmethod(gram)
-    inverse = staticmethod(inverse)
     polynomial = staticmethod(polynomial)
     reciprocal = staticmethod(reciprocal)
     times = staticmethod(scalar_product)
