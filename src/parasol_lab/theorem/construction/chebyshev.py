@@ -31,7 +31,8 @@ SMALLEST_ACCURACY = 1e-11  # below it rounding of the series is seen
 _SHARES = ((0.85, 0.92), (0.7, 0.82), (0.5, 0.65))  # of the accuracy: for terms left out, and with entries left out too
 _FULL_SHARE = 1e-2  # of the accuracy: the error of the series that terms are taken from
 _LOOK = {1: 200, 2: 40, 3: 14, 4: 8}  # points along each axis where a series is compared before it is proven, by parameters
-_MOST_NUMBERS = 3e7  # of a series and its matrices at a time
+_MOST_NUMBERS = 1e7  # of matrices on a grid at a time
+_MOST_DEGREE = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +75,8 @@ def accurate_series(system: System, polynomials: PolynomialSystem, allowed: floa
     """An interpolant of c with a proven error of at most `allowed`, its degrees raised where its coefficients are large."""
     shape = np.full(polynomials.n_axes, 5)
     while True:
-        work = np.prod(shape + polynomials.right.shape[:-1]) * system.n_modes * max(system.n_rows, system.n_modes)
-        if work > _MOST_NUMBERS * max(1, system.n_rows // 8):
+        work = np.prod(shape + polynomials.right.shape[:-1], dtype=float) * system.n_modes**2
+        if work > _MOST_NUMBERS or shape.max() > _MOST_DEGREE:
             raise NoCertificate(
                 f"a series of {int(np.prod(shape))} terms in {len(shape)} parameters is not enough for this accuracy. Narrow "
                 "the ranges of the parameters or use fewer, or ask for a larger accuracy."
