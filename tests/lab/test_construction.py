@@ -50,7 +50,7 @@ def test_the_papers_own_construction_end_to_end(affine):
     plan = plan_construction(model, basis, accuracy=1e-2, powers="paper", compress=False, precondition="none")
     assert plan.system.n_rows == model.n_unknowns
     assert plan.stability.kappa < 5
-    assert plan.design == Design("paper", False, 1.0, "paper")
+    assert plan.design == Design("paper", False, 1.0, "paper", False)
     assert plan.chain.relaxation == pytest.approx(1 / (1 + plan.constants.beta**2))
     surrogate = build_surrogate(plan, model, basis)
     network = surrogate.map.network
@@ -225,7 +225,8 @@ def test_each_idea_saves_weights(affine):
         paper,
         replace(paper, relaxation=2.0),
         replace(paper, relaxation=2.0, chain="sharp"),
-        Design(symmetric=False),
+        Design(symmetric=False, direct=False),
+        Design(direct=False),
         Design(),
     ]
     counts = [Plan(system, constants, 1e-2, design).size.n_weights for design in ladder]

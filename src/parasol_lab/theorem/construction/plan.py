@@ -33,13 +33,15 @@ class Design:
     """Which of the possible networks: how powers of Â = I − λ BᵀB are made, and what is done to make it small.
 
     The paper's: each power its own network ("paper"), all entries, λ = 1 / (α² + β²), the paper's ε-chain. Ours: powers
-    "shared", only one triangle of symmetric matrices, λ twice as large, an ε-chain that looks where errors act.
+    "shared", only one triangle of symmetric matrices, λ twice as large, an ε-chain that looks where errors act, and products of
+    parameters instead of matrices where B is affine.
     """
 
     powers: str = "shared"
     symmetric: bool = True
     relaxation: float = 2.0
     chain: str = "sharp"
+    direct: bool = True  # BᵀB and Bᵀf from products of parameters, where that is possible
 
     def __post_init__(self):
         check_choice(self.powers, POWERS, "powers")
@@ -48,7 +50,7 @@ class Design:
     def named(cls, powers: str) -> Design:
         """Ours for "shared", the paper's for "paper"."""
         check_choice(powers, POWERS, "powers")
-        return cls() if powers == "shared" else cls("paper", False, 1.0, "paper")
+        return cls() if powers == "shared" else cls("paper", False, 1.0, "paper", False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,7 +150,8 @@ class Plan:
     def _assembled(self, kit):
         if self.chain is None:
             return assemble_linear(kit, self.scaled, self.accuracy * self.stability.size)
-        return assemble(kit, self.scaled, self.chain, self.design.powers, symmetric=self.design.symmetric)
+        options = {"symmetric": self.design.symmetric, "direct": self.design.direct}
+        return assemble(kit, self.scaled, self.chain, self.design.powers, **options)
 
 
 def check_accuracy(accuracy) -> float:
