@@ -95,7 +95,7 @@ MADE = {
     "a map for each field": map_for_each_field(),
     **{a: FittedLinear(some_network(a), 0.0, 0.0) for a in ("relu", "tanh", "silu", "gelu")},
     "trained in float32": TrainedNetwork(some_network("tanh", dtype="float32"), (), 0.0, "cpu", 0, 0.1),
-    "constructed": ConstructedNetwork(some_network("relu", thin=True), 0.1, 1.0, "", 1, 1.0, 0.0),
+    "constructed": ConstructedNetwork(some_network("relu", thin=True), "", 0.1, 0.1, 1.0, 1, True, 1.0, 0.0),
 }
 
 

@@ -7,10 +7,11 @@ import sympy
 
 import parasol as ps
 from parasol_lab import theorem
-from parasol_lab.theorem.construction import construct as construction
+from parasol_lab.theorem.construction import plan as construction
 from parasol_lab.theorem.construction import stability as construction_stability
 from parasol_lab.theorem.construction.chain import error_chain
-from parasol_lab.theorem.construction.construct import Design, Plan, build_surrogate, plan_construction
+from parasol_lab.theorem.construction.construct import build_surrogate
+from parasol_lab.theorem.construction.plan import Design, Plan, plan_construction
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import reduced_system
 from parasol_lab.theorem.construction.theta import denominator_range, rational
@@ -49,7 +50,7 @@ def test_the_papers_own_construction_end_to_end(affine):
     plan = plan_construction(model, basis, accuracy=1e-2, powers="paper", compress=False, precondition="none")
     assert plan.system.n_rows == model.n_unknowns
     assert plan.stability.kappa < 5
-    assert plan.design == Design("paper", False, 1.0, "paper")
+    assert plan.design == Design("paper", False, 1.0, "paper", False)
     assert plan.chain.relaxation == pytest.approx(1 / (1 + plan.constants.beta**2))
     surrogate = build_surrogate(plan, model, basis)
     network = surrogate.map.network
@@ -224,7 +225,8 @@ def test_each_idea_saves_weights(affine):
         paper,
         replace(paper, relaxation=2.0),
         replace(paper, relaxation=2.0, chain="sharp"),
-        Design(symmetric=False),
+        Design(symmetric=False, direct=False),
+        Design(direct=False),
         Design(),
     ]
     counts = [Plan(system, constants, 1e-2, design).size.n_weights for design in ladder]
@@ -255,7 +257,7 @@ def test_float64_ends_and_says_where(affine):
 @pytest.mark.parametrize("accuracy", [1e-14, 1e-300, 5e-324])
 def test_below_rounding_nothing_is_counted_but_the_advice_works(affine, accuracy, powers):
     with pytest.raises(ps.ParasolError, match=r"alpha/beta=[\d.]+ needs too many sawtooth levels") as caught:
-        theorem.construct(*affine, accuracy=accuracy, powers=powers)
+        theorem.construct(*affine, accuracy=accuracy, construction=powers)
     least = float(re.search(r"accuracy >= ([\d.e-]+)", str(caught.value))[1])
     assert plan_construction(*affine, accuracy=least, powers=powers).representable
 
@@ -284,7 +286,7 @@ def test_too_little_memory_is_said_before_anything_is_built(affine, monkeypatch)
     monkeypatch.setattr(construction, "available_memory", lambda: 1e8)
     monkeypatch.setattr(construction, "Builder", None)  # nothing is built
     with pytest.raises(ps.ParasolError, match=r"needs 0\.\d+ GiB of memory, there are 0\.093 GiB"):
-        theorem.construct(*affine, accuracy=1e-2)
+        theorem.construct(*affine, accuracy=1e-2, construction="shared")
     monkeypatch.undo()
     assert construction.available_memory() > 1e8
 
@@ -319,8 +321,8 @@ def test_problems_the_theorem_is_not_about_are_refused(affine):
         theorem.construct(basis, model, accuracy=0.1)
     with pytest.raises(ps.ParasolError, match="precondition"):
         theorem.construct(model, basis, accuracy=0.1, precondition="left")
-    with pytest.raises(ps.ParasolError, match="powers"):
-        theorem.construct(model, basis, accuracy=0.1, powers="all")
+    with pytest.raises(ps.ParasolError, match="construction"):
+        theorem.construct(model, basis, accuracy=0.1, construction="all")
 
 
 # ---- functions of the parameters -------------------------------------------------------------------------------------

@@ -49,9 +49,10 @@ def examined(mine):
 def test_the_network_is_what_was_counted_and_as_exact_as_asked(examined):
     facts = examined.facts
     network, test = facts["network"], facts["test"]
-    assert (network["depth"], network["n_weights"]) == (network["counted_depth"], network["counted_n_weights"])
+    assert network["construction"] == "chebyshev"
     assert network["depth"] == examined.surrogate.map.network.depth
-    assert 0 < test["error"] <= facts["accuracy"] == 1e-2
+    assert 0 < test["random_error"] <= test["error"] <= network["proven"] <= facts["accuracy"] == 1e-2
+    assert test["error"] > 0.5 * network["proven"]  # the proof gives away little
     assert (test["n_random"], test["n_corners"]) == (1000, 4)
     # the error once more, by nothing of the study
     mus = examined.plan.system.parameters.grid(2, 2)
@@ -62,33 +63,35 @@ def test_the_network_is_what_was_counted_and_as_exact_as_asked(examined):
 
 def test_counts_stay_below_bounds(examined):
     rows = {row["name"]: row for row in examined.facts["rows"]}
-    shared, counting, paper = (rows[BOUNDS[kind]] for kind in ("shared", "counting", "theorem"))
-    built = rows["network with shared powers"]
-    counted = next(row for name, row in rows.items() if name.startswith("the paper's network"))
-    assert built["kind"] == "built"
-    assert counted["kind"] == "counted"
+    shared, counting, paper, series = (rows[BOUNDS[kind]] for kind in ("shared", "counting", "theorem", "chebyshev"))
+    built, least = rows["Chebyshev series"], rows["no ReLU network can have fewer weights"]
+    counted = {name: rows[f"{name}, not built"] for name in ("the paper's network", "inverse with shared powers")}
     for size in ("depth", "n_weights"):
-        assert built[size] <= shared[size] <= paper[size]
-        assert counted[size] <= counting[size] <= paper[size]
-    assert built["n_weights"] < counted["n_weights"]
+        assert built[size] <= series[size]
+        assert counted["inverse with shared powers"][size] <= shared[size] <= paper[size]
+        assert counted["the paper's network"][size] <= counting[size] <= paper[size]
+    assert built["n_weights"] < counted["inverse with shared powers"]["n_weights"] / 10
+    assert counted["inverse with shared powers"]["n_weights"] < counted["the paper's network"]["n_weights"]
     trained = [row for row in rows.values() if row["kind"] == "trained"]
-    assert [row["depth"] for row in trained] == [2, 2]
+    assert all(least["n_weights"] <= row["n_weights"] for row in (built, trained[-1]))
+    assert [row["depth"] for row in trained] == [2, 2, 2]
     assert all(row["n_weights"] < 100 for row in trained)
 
 
 def test_every_idea_saves(examined):
     rows = examined.facts["savings"]
-    ladder = [row["n_weights"] for row in rows[1:8]]
+    ladder = [row["n_weights"] for row in rows[1:9]]
     assert ladder == sorted(ladder, reverse=True)
     assert rows[0]["rows"] == rows[1]["rows"] > 100 > rows[2]["rows"]
     assert rows[2]["kappa"] == pytest.approx(rows[1]["kappa"], rel=1e-9)
     assert rows[3]["kappa"] < rows[2]["kappa"]
-    assert all(row["n_weights"] > rows[7]["n_weights"] for row in rows[8:10])
+    assert all(row["n_weights"] > rows[8]["n_weights"] for row in rows[10:11])
     assert all(row["n_weights"] <= row["bound_theorem"] for row in rows)
 
 
 def test_growth_has_the_exponents_of_the_theory(examined):
     found = examined.facts["growth"]
+    assert 2.2 < found["exponent_of_log"]["bound_chebyshev"] < 3.2  # t^(p + 1), p = 2
     for row in (*found["over_accuracy"], *found["over_modes"]):
         assert row["shared"] <= row["bound_shared"]
         assert row["paper"] <= row["bound_counting"] <= row["bound_theorem"]
@@ -104,10 +107,10 @@ def test_growth_has_the_exponents_of_the_theory(examined):
 def test_the_facts_are_plain_and_have_words(examined, tmp_path):
     facts = examined.facts
     assert json.loads(as_json(facts))["network"] == facts["network"]
-    assert dict(theorem_rows(facts))["network"].startswith(f"{facts['network']['depth']} layers")
-    assert len(comparison_rows(facts)) == len(facts["rows"]) == 9
-    assert len(saving_rows(facts)) == 11
-    assert len(growth_rows(facts)) == 5
+    assert dict(theorem_rows(facts))["network"].startswith(f"chebyshev: {facts['network']['depth']} layers")
+    assert len(comparison_rows(facts)) == len(facts["rows"]) == 13
+    assert len(saving_rows(facts)) == 12
+    assert len(growth_rows(facts)) == 6
     alone = facts["growth"] | {"exponent_of_modes": dict.fromkeys(facts["growth"]["exponent_of_modes"])}  # one mode
     assert all(words.startswith("M ~ log(1/eps)^") for _, words in growth_rows(facts | {"growth": alone}))
     assert theorem.draw_theorem(facts, tmp_path / "growth.png").stat().st_size > 20_000
@@ -122,10 +125,10 @@ def run(*words):
 def test_command_builds_tests_and_saves(mine, tmp_path):
     saved, file = tmp_path / "model.parasol", tmp_path / "f.json"
     options = ("--modes", 2, "--snapshots", 12, "--no-compare", "--accuracy", 0.05)
-    found = run(mine, *options, "--powers", "paper", "--no-compress", "--save", saved, "--json", file)
+    found = run(mine, *options, "--construction", "paper", "--no-compress", "--save", saved, "--json", file)
     assert found.exit_code == 0, found.output
     facts = json.loads(file.read_text())
-    assert facts["powers"] == "paper"
+    assert facts["network"]["construction"] == "paper"
     assert facts["system"]["rows"] == facts["n_nodes"] == 120
     assert facts["test"]["error"] <= 0.05
     for words in (f"{facts['network']['n_weights']:,} weights", "the paper's bound", "wrote"):

@@ -35,10 +35,13 @@ def theorem(
     accuracy: Annotated[
         float, typer.Option(metavar="EPS", help="Largest error, relative to the largest ||c||; between 0 and 1/4.")
     ] = 1e-2,
-    powers: Annotated[
-        Literal["shared", "paper"],
-        typer.Option(help="shared: each power of a matrix computed once. paper: as in the paper's proof, corrected."),
-    ] = "shared",
+    construction: Annotated[
+        Literal["smallest", "chebyshev", "shared", "paper", "all"],
+        typer.Option(
+            help="chebyshev: a series of c. shared: an inverse, each power computed once. paper: as in the paper's proof, "
+            "corrected. smallest: chebyshev or shared. all: each of them."
+        ),
+    ] = "smallest",
     compress: Annotated[
         bool, typer.Option(help="Few rows by QR, so that the number of nodes does not matter, or all rows.")
     ] = True,
@@ -61,7 +64,7 @@ def theorem(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False,
 ) -> None:
-    """The theorem's network for PROBLEM: built from the equation without training, counted, compared and tested.
+    """The smallest network of the theorem for PROBLEM: built without training, its error proven over the box, tested.
 
     [dim]parasol theorem helmholtz --modes 5 --accuracy 1e-2 --out growth.png[/dim]
     """
@@ -87,7 +90,7 @@ def theorem(
             load_problem(problem),
             n_modes=modes,
             accuracy=accuracy,
-            powers=powers,
+            construction=construction,
             compress=compress,
             precondition="solve" if precondition else "none",
             n_snapshots=snapshots,

@@ -12,17 +12,13 @@ import numpy as np
 
 from parasol import Model, Problem, Settings, Surrogate, pod, reduce, sample, save, solve_many
 from parasol.checks import check_choice, check_count
-from parasol.errors import InputError, ParasolWarning
+from parasol.errors import InputError, NoCertificate, ParasolError, ParasolWarning
 from parasol.fitting import NetworkRecipe
 from parasol.pde import discretize_with
 from parasol.report import Facts, machine_facts
-from parasol.runtime import Basis, features_of
-from parasol_lab.theorem.construction.construct import (
-    Design,
-    Plan,
-    build_surrogate,
-    check_accuracy,
-)
+from parasol.runtime import Basis, Features, features_of
+from parasol_lab.theorem.construction.construct import CONSTRUCTIONS, ConstructedNetwork, build, surrogate_of
+from parasol_lab.theorem.construction.plan import Design, Plan, check_accuracy
 from parasol_lab.theorem.construction.stability import stability
 from parasol_lab.theorem.construction.system import (
     PRECONDITIONERS,
@@ -32,12 +28,16 @@ from parasol_lab.theorem.construction.system import (
     reduced_system,
 )
 from parasol_lab.theorem.growth import BOUNDS, PAPER, SHARED, bound_of, growth, savings, size_facts
-from parasol_lab.theorem.networks.inverse import POWERS
+from parasol_lab.theorem.lower import lower_bound
+from parasol_lab.theorem.testing import tested, unseen
 
 Stage = Callable[[str], Callable[[float], None] | None]
-_N_TEST = 1000  # random parameters
-_LARGE, _N_TEST_LARGE = 15, 200  # with so many modes one answer takes long, and fewer are asked for
-_MOST_CORNERS = 10  # parameters whose corners are all tested
+NAMES = {
+    "affine": "one affine layer after the right-hand side",
+    "chebyshev": "Chebyshev series",
+    "shared": "inverse with shared powers",
+    "paper": "the paper's network",
+}
 _WIDTHS = ((4,), (8,), (16,), (8, 16), (16, 32), (32, 64))
 _N_LABELS = 1000
 _MORE_MODES = 20
@@ -57,7 +57,7 @@ def examine(
     *,
     n_modes: int = 5,
     accuracy: float = 1e-2,
-    powers: str = "shared",
+    construction: str = "smallest",
     compress: bool = True,
     precondition: str = "solve",
     n_snapshots: int = 100,
@@ -68,13 +68,14 @@ def examine(
 ) -> Examination:
     """Build the network of the theorem for a problem and test it: POD of `n_snapshots` solves, `n_modes` modes.
 
-    The error is the largest over all corners of the box and 1000 random parameters (200 for 15 modes and more), relative
-    to the largest ||c||, against least squares by orthogonal factors. `compare` also counts how it grows, what each idea
-    saves, and trains networks that are as good.
+    `construction` is one of those of `construct`, or "all": then each is built that fits into memory, and the smallest is the
+    surrogate. The error is the largest over all corners of the box, 1000 random parameters (200 for large networks) and a
+    search from the worst of them, relative to the largest ||c||, against least squares by orthogonal factors. `compare` also
+    counts how it grows, what each idea saves, and trains networks that are as good.
     """
     begin = time.perf_counter()
     check_accuracy(accuracy)
-    check_choice(powers, POWERS, "powers")
+    check_choice(construction, (*CONSTRUCTIONS, "all"), "construction")
     check_choice(precondition, PRECONDITIONERS, "precondition")
     check_count(n_modes, "n_modes")
     if check_count(n_snapshots, "n_snapshots") < n_modes:
@@ -90,37 +91,64 @@ def examine(
     progress("bounding the operator over the box")
     options = {"compress": compress, "precondition": precondition}
     system = reduced_system(model, basis, **options)
-    planned = Plan(system, stability(system), accuracy, Design.named(powers))
-    progress("building the network")
-    surrogate = build_surrogate(planned, model, basis)
-    tested = _tested(planned, surrogate, model, seed, progress("testing"))
-    facts: Facts = {
+    planned = Plan(system, stability(system), accuracy, Design.named("paper" if construction == "paper" else "shared"))
+    constructed, facts = _built(planned, construction, model, seed, progress)
+    rows = [*_bounds(planned), *_counted(planned, [row["construction"] for row in facts["built"]])]
+    facts = {
         "problem": problem.name,
         "n_nodes": model.n_nodes,
         "n_modes": basis.n_modes,
+        "n_parameters": model.n_parameters,
         "n_snapshots": n_snapshots,
         "accuracy": accuracy,
-        "powers": powers,
         "compress": compress,
         "precondition": precondition,
         "system": {"rows": system.n_rows, "form": system.form, "exact": system.exact_operator and system.exact_load},
         "constants": constants_facts(planned),
-        "network": network_facts(planned, surrogate) | {"seconds_per_query": tested.pop("seconds_per_query")},
-        "test": tested,
+        **facts,
         "chain": None if planned.chain is None else asdict(planned.chain),
         "smallest_accuracy": None if planned.chain is None else planned.smallest_accuracy,
-        "rows": _side_by_side(planned, surrogate, tested["error"]),
+        "rows": [*rows, *facts["built"]],
         "savings": [],
         "growth": None,
     }
+    error = facts["test"]["error"]
     if compare and planned.chain is not None:
         progress("counting")
         facts["savings"] = savings(model, basis, accuracy=accuracy)
         facts["growth"] = growth(planned, model, whole, options=options)
-        facts["rows"] += _trained(planned.system, model, tested["error"], accuracy, seed, progress("training"))
+        facts["rows"] += _trained(planned.system, model, error, accuracy, seed, progress("training"))
     facts |= {"seconds": time.perf_counter() - begin, "peak_bytes": peak_bytes(), "machine": machine_facts()}
-    named = {"problem": problem.name, "pde_solves": n_snapshots, "error": tested["error"]}
+    surrogate = surrogate_of(constructed, model, basis)
+    named = {"problem": problem.name, "pde_solves": n_snapshots, "error": error}
     return Examination(replace(surrogate, facts=surrogate.facts | named), planned, facts)
+
+
+def _built(planned: Plan, construction: str, model: Model, seed: int, progress: Stage) -> tuple[ConstructedNetwork, Facts]:
+    """The network asked for, the smallest of several, and of each what it is and how large its error is."""
+    names = (construction,) if construction != "all" else ("paper", "shared", "chebyshev")
+    if planned.chain is None and planned.system.exact_load:
+        names = names[:1]  # one affine layer, whatever is asked for
+    best, rows, facts = None, [], {}
+    for name in names:
+        progress(f"building the network ({name})" if len(names) > 1 else "building the network")
+        own = replace(planned, design=Design.named("paper" if name == "paper" else "shared"))
+        try:
+            constructed = build(own, name if planned.chain is not None else "smallest")
+        except ParasolError as error:
+            if len(names) == 1:
+                raise
+            rows.append({"name": f"{NAMES[name]}, not built: {error}", "kind": "refused", "construction": name, "error": None})
+            continue
+        scale = {"n_weights": constructed.network.n_weights, "size": planned.stability.size if planned.chain else 0.0}
+        test = tested(planned.system, constructed.network, model, **scale, seed=seed, progress=progress("testing"))
+        network = network_facts(constructed) | {"seconds_per_query": test.pop("seconds_per_query")}
+        rows.append({"name": NAMES[constructed.construction], "kind": "built", "error": test["error"]} | network)
+        if best is None or constructed.network.n_weights < best.network.n_weights:
+            best, facts = constructed, {"network": network, "test": test}
+    if best is None:
+        raise NoCertificate(str(rows[-1]["name"]))
+    return best, {"built": rows} | facts
 
 
 def _basis(model: Model, n_modes: int, n_snapshots: int, seed: int, progress) -> Basis:
@@ -134,42 +162,6 @@ def _basis(model: Model, n_modes: int, n_snapshots: int, seed: int, progress) ->
             f"the solutions span {whole.n_modes} directions only, n_modes={n_modes} are too many. Ask for fewer."
         )
     return whole
-
-
-def _unseen(model: Model, n_random: int, seed: int) -> tuple[np.ndarray, int]:
-    """Corners of the box, if there are not too many, then random parameters; and the number of corners."""
-    n_scalars = len(model.parameters.scalars)
-    mus = model.sample(n_random, rng=seed + 1)
-    if not 0 < n_scalars <= _MOST_CORNERS:
-        return mus, 0
-    corners = np.repeat(mus[:1], 2**n_scalars, axis=0)
-    corners[:, :n_scalars] = model.parameters.grid(*[2] * n_scalars)
-    return np.vstack([corners, mus]), len(corners)
-
-
-def _tested(planned: Plan, surrogate: Surrogate, model: Model, seed: int, progress) -> Facts:
-    """The largest and the mean error over corners and random parameters."""
-    n_random = _N_TEST if planned.system.n_modes < _LARGE else _N_TEST_LARGE
-    mus, n_corners = _unseen(model, n_random, seed)
-    exact = planned.system.coefficients(mus)
-    start, found = time.perf_counter(), []
-    for rows in np.array_split(np.arange(len(mus)), 20):
-        found.append(surrogate.coefficients(mus[rows]))
-        if progress is not None:
-            progress((rows[-1] + 1) / len(mus))
-    seconds = time.perf_counter() - start
-    gaps = np.linalg.norm(np.concatenate(found) - exact, axis=1)
-    size = float(np.max(np.linalg.norm(exact, axis=1)))
-    scale = max(size, planned.stability.size) if planned.chain is not None else size
-    return {
-        "error": float(np.max(gaps)) / scale,
-        "mean_error": float(np.mean(gaps)) / scale,
-        "worst": mus[int(np.argmax(gaps)), : len(model.parameters.scalars)].tolist(),
-        "n_random": n_random,
-        "n_corners": n_corners,
-        "largest_norm": size,
-        "seconds_per_query": seconds / len(mus),
-    }
 
 
 def constants_facts(planned: Plan) -> Facts:
@@ -188,74 +180,81 @@ def constants_facts(planned: Plan) -> Facts:
     }
 
 
-def network_facts(planned: Plan, surrogate: Surrogate) -> Facts:
-    """What was built, and what had been counted before."""
-    built = surrogate.map
-    network = built.network  # type: ignore[attr-defined]
+def network_facts(constructed: ConstructedNetwork) -> Facts:
+    """What was built and what is proven of it."""
+    network = constructed.network
     return {
+        "construction": constructed.construction,
         "depth": network.depth,
         "n_weights": network.n_weights,
-        "counted_depth": planned.size.depth,
-        "counted_n_weights": planned.size.n_weights,
-        "levels": planned.size.levels,
+        "levels": constructed.levels,
+        "resolved": constructed.resolved,
+        "proven": constructed.proven,
+        "largest_weight": max(float(np.max(np.abs(w.data), initial=0.0)) for w in network.weights),
         "n_bytes": network.n_bytes,
-        "counted_n_bytes": planned.size.n_bytes,
-        "build_seconds": built.seconds,  # type: ignore[attr-defined]
+        "build_seconds": constructed.seconds,
+        **constructed.details,
     }
 
 
-def _side_by_side(planned: Plan, surrogate: Surrogate, error: float) -> list[Facts]:
-    """Bounds, counts and the network itself for one system and accuracy."""
-    network = surrogate.map.network  # type: ignore[attr-defined]
-    built = {"kind": "built", "depth": network.depth, "n_weights": network.n_weights, "error": error}
+def _bounds(planned: Plan) -> list[Facts]:
+    """Bounds of sizes for one system and accuracy, from above and from below."""
     if planned.chain is None:
-        return [
-            {"name": "one affine layer" if network.depth == 1 else "f by arithmetic, then one affine layer"} | built
-        ]
+        return []
     rows = []
     for kind, name in BOUNDS.items():
         bound = bound_of(planned, kind)
-        rows.append({"name": name, "kind": "bound", "depth": bound.depth, "n_weights": bound.n_weights, "error": None})
-    for name, design in (("the paper's network", PAPER), ("network with shared powers", SHARED)):
-        if design.powers == planned.design.powers:
-            rows.append({"name": name} | built)
+        if bound is not None:
+            rows.append({"name": name, "kind": "bound", "depth": bound.depth, "n_weights": bound.n_weights, "error": None})
+    least = lower_bound(planned.system, planned.accuracy * planned.stability.size)
+    rows.append({"name": "no ReLU network can have fewer weights", "kind": "lower", "depth": None, "error": None} | asdict(least))
+    return rows
+
+
+def _counted(planned: Plan, built: list[str]) -> list[Facts]:
+    """Networks by inverses that were not built."""
+    rows = []
+    for name, design in (("paper", PAPER), ("shared", SHARED)):
+        if name in built or planned.chain is None:
             continue
         counted = size_facts(replace(planned, design=design))
-        why = "" if counted["representable"] else f": {counted['levels']} levels, more than float64 resolves"
-        counts = {key: counted[key] for key in ("depth", "n_weights")}
-        rows.append({"name": f"{name}, not built{why}", "kind": "counted", **counts, "error": None})
+        counts = {key: counted[key] for key in ("depth", "n_weights", "levels")}
+        rows.append({"name": f"{NAMES[name]}, not built", "kind": "counted", **counts, "error": None})
     return rows
 
 
 def _trained(system: System, model: Model, error: float, accuracy: float, seed: int, progress) -> list[Facts]:
-    """The smallest trained networks that are as good as the built one was measured (tanh), or had to be (relu)."""
+    """The smallest trained networks that are as good as the built one was measured (tanh), or had to be (relu).
+
+    "with logarithms" reads log μ where the parameter's scale says so and has a linear path; "plain" reads μ and has none, as
+    the constructed networks do.
+    """
     mus = sample(model, _N_LABELS, rng=seed + 2)
-    fresh, _ = _unseen(model, _N_TEST, seed)
+    fresh, _ = unseen(model, _N_LABELS, seed)
     labels, truth = system.coefficients(mus), system.coefficients(fresh)
-    features = features_of(model.parameters, mus)
     size = float(np.max(np.linalg.norm(truth, axis=1)))
+    n = model.n_parameters
+    logarithms, plain = features_of(model.parameters, mus), Features(np.zeros(n, dtype=bool), np.zeros(n), np.ones(n))
+    wanted = (
+        ("tanh with logarithms and a linear path", "tanh", logarithms, error, "measured of the built one"),
+        ("relu with logarithms and a linear path", "relu", logarithms, accuracy, "asked for"),
+        ("plain relu of mu", "relu", plain, accuracy, "asked for"),
+    )
     rows, done = [], 0
-    for activation, wanted, words in (("tanh", error, "measured of the built one"), ("relu", accuracy, "asked for")):
+    for name, activation, features, least, words in wanted:
         for widths in _WIDTHS:
             recipe = NetworkRecipe.compact(widths=widths, iterations=200, dtype="float64")
-            recipe = replace(recipe, activation=activation, teacher=False)
+            recipe = replace(recipe, activation=activation, teacher=False, skip=features is logarithms)
             network = recipe.fit(features(mus), labels, rng=seed).network
             gap = float(np.max(np.linalg.norm(network(features(fresh)) - truth, axis=1))) / size
             done += 1
             if progress is not None:
-                progress(done / (2 * len(_WIDTHS)))
-            if gap <= wanted:
+                progress(done / (len(wanted) * len(_WIDTHS)))
+            if gap <= least:
                 break
-        reached = "as good as was" if gap <= wanted else "not as good as was"
-        rows.append(
-            {
-                "name": f"trained POD-DNN, {activation}, {reached} {words}",
-                "kind": "trained",
-                "depth": network.depth,
-                "n_weights": network.n_weights,
-                "error": gap,
-            }
-        )
+        reached = "as good as was" if gap <= least else "not as good as was"
+        sizes = {"depth": network.depth, "n_weights": network.n_weights, "error": gap}
+        rows.append({"name": f"trained, {name}, {reached} {words}", "kind": "trained", **sizes})
     return rows
 
 

@@ -21,6 +21,7 @@ _STYLES = {
     "paper": {"color": "C1", "marker": "s", "ms": 4},
     "bound_shared": {"color": "C0", "ls": "--"},
     "shared": {"color": "C0", "marker": "o", "ms": 4},
+    "bound_chebyshev": {"color": "C2", "ls": "--"},
 }
 
 
@@ -44,6 +45,8 @@ def draw_theorem(facts: Facts, path: str | Path | None = None) -> Path | Figure:
     )
     for axes, x, rows, exponents, label in panels:
         for name, words in CURVES.items():
+            if rows[0][name] is None:
+                continue
             power = "" if exponents[name] is None else f"  (exponent {exponents[name]:.2f})"
             axes.plot(x, [row[name] for row in rows], lw=1.6, label=f"{words}{power}", **_STYLES[name])
         axes.set(xscale="log", yscale="log", xlabel=label)

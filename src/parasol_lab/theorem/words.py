@@ -30,12 +30,17 @@ def theorem_rows(facts: Facts) -> list[tuple[str, str]]:
     rows += [
         (
             "network",
-            f"{layers}, {network['n_weights']:,} weights, built in {network['build_seconds']:.1f} s",
+            f"{network['construction']}: {layers}, {network['n_weights']:,} weights, built in {network['build_seconds']:.1f} s",
         ),
         ("error allowed", asked),
+    ]
+    if not exact:
+        rows.append(("error proven over the box", _proven(network)))
+    rows += [
         (
             "largest error measured",
-            f"{test['error']:.1e} over {test['n_random']} random parameters and {test['n_corners']} corners",
+            f"{test['error']:.1e} by a search from {test['n_random']} random parameters ({test['random_error']:.1e}) and "
+            f"{test['n_corners']} corners",
         ),
         ("one answer takes", f"{network['seconds_per_query'] * 1e3:.3g} ms"),
     ]
@@ -44,12 +49,26 @@ def theorem_rows(facts: Facts) -> list[tuple[str, str]]:
     return rows
 
 
+def _proven(network: Facts) -> str:
+    """The bound, and what it is made of."""
+    if network["construction"] == "chebyshev":
+        return (
+            f"{network['proven']:.2e}: {network['n_terms']} terms {network['polynomial_error']:.2e}, on {network['n_cells']} cells, "
+            f"squares {network['network_error']:.2e}"
+        )
+    digits = "" if network["resolved"] else f"; {network['levels']} levels are more than float64 resolves, so in exact arithmetic"
+    return f"{network['proven']:.2e}{digits}"
+
+
 def comparison_rows(facts: Facts) -> list[tuple[str, str]]:
     """Bounds, counts and networks side by side."""
     rows = []
     for row in facts["rows"]:
         error = "" if row["error"] is None else f", error {row['error']:.1e}"
-        rows.append((row["name"], f"L {row['depth']:,}, M {row['n_weights']:.4g}{error}"))
+        if row["kind"] == "refused":
+            continue
+        depth = "" if row["depth"] is None else f"L {row['depth']:,}, "
+        rows.append((row["name"], f"{depth}M {row['n_weights']:.4g}{error}"))
     return rows
 
 

@@ -1,197 +1,41 @@
-"""The theorem made executable: the ReLU network μ ↦ c(μ) built from the equation, counted before, exact to a given accuracy."""
+"""The theorem made executable: the smallest ReLU network μ ↦ c(μ) built from the equation, exact to a given accuracy."""
 
 from __future__ import annotations
 
-import math
-import os
 import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from parasol import Model, Surrogate
 from parasol.checks import check_choice
-from parasol.errors import InputError
+from parasol.errors import NoCertificate
 from parasol.fitting import Network, NetworkMap, layout_of
 from parasol.runtime import Basis, Features, ReducedModel
-from parasol_lab.theorem.construction.chain import Chain, error_chain
-from parasol_lab.theorem.construction.network import Builder, Counter, assemble, assemble_linear
-from parasol_lab.theorem.construction.stability import Stability, stability
-from parasol_lab.theorem.construction.system import System, reduced_system
-from parasol_lab.theorem.networks.inverse import POWERS
-from parasol_lab.theorem.networks.products import MAX_LEVELS, rounded_up
-from parasol_lab.theorem.networks.sizes import Size
+from parasol_lab.theorem.construction.chebyshev import SMALLEST_ACCURACY, chebyshev_construction
+from parasol_lab.theorem.construction.plan import Plan, plan_construction
 
-_FINEST = 1e-13  # below it nothing is built: float64 ends
-_SPARE = 300 * 2**20  # bytes that evaluation and Python itself take beside the network
-
-
-@dataclass(frozen=True)
-class Design:
-    """Which of the possible networks: how powers of Â = I − λ BᵀB are made, and what is done to make it small.
-
-    The paper's: each power its own network ("paper"), all entries, λ = 1 / (α² + β²), the paper's ε-chain. Ours: powers
-    "shared", only one triangle of symmetric matrices, λ twice as large, an ε-chain that looks where errors act.
-    """
-
-    powers: str = "shared"
-    symmetric: bool = True
-    relaxation: float = 2.0
-    chain: str = "sharp"
-
-    def __post_init__(self):
-        check_choice(self.powers, POWERS, "powers")
-
-    @classmethod
-    def named(cls, powers: str) -> Design:
-        """Ours for "shared", the paper's for "paper"."""
-        check_choice(powers, POWERS, "powers")
-        return cls() if powers == "shared" else cls("paper", False, 1.0, "paper")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Plan:
-    """A network before it is built: what it has to be exact to, and how large it will be, counted exactly."""
-
-    system: System
-    stability: Stability
-    accuracy: float  # relative to the largest ||c||
-    design: Design
-    normalise: bool = True  # divide B by its norm
-
-    def __repr__(self) -> str:
-        return f"<Plan {self.size.depth} layers, {self.size.n_weights} weights, accuracy {self.accuracy:g}>"
-
-    @cached_property
-    def _units(self) -> tuple[float, float]:
-        """What B and f are divided by, so that an error of y by ε is one of c by ε times the largest ||c||."""
-        if self.system.constant or not self.stability.size:
-            return 1.0, 1.0
-        unit = self.stability.size / float(np.linalg.norm(self.system.back, 2))
-        return (self.stability.alpha, self.stability.alpha * unit) if self.normalise else (1.0, unit)
-
-    @cached_property
-    def scaled(self) -> System:
-        """The system that the network solves."""
-        return self.system.scaled(*self._units)
-
-    @cached_property
-    def constants(self) -> Stability:
-        """α, β, γ of that system."""
-        return self.stability.scaled(*self._units)
-
-    @cached_property
-    def chain(self) -> Chain | None:
-        """Accuracies of the parts; None where one affine layer says it all."""
-        if self.system.constant:
-            return None
-        exact = {"exact_operator": self.system.exact_operator, "exact_load": self.system.exact_load}
-        kind, relaxation = self.design.chain, self.design.relaxation
-        return error_chain(self.constants, self.accuracy, kind=kind, relaxation=relaxation, **exact)
-
-    @cached_property
-    def size(self) -> Size:
-        """L, M and levels of the network, also of one that cannot be built."""
-        return self._assembled(Counter())
-
-    @property
-    def representable(self) -> bool:
-        """Whether float64 resolves all its products."""
-        exact = self.chain is None and self.system.exact_load
-        return exact or (self.accuracy >= _FINEST and self.size.levels <= MAX_LEVELS)
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory to build and evaluate it, at most."""
-        return self.size.n_bytes + _SPARE
-
-    @property
-    def smallest_accuracy(self) -> float:
-        """The smallest accuracy that float64 resolves, by bisection; infinite if there is none below 1/4."""
-        low, high = math.log(_FINEST), math.log(0.2499)
-        if not replace(self, accuracy=math.exp(high)).representable:
-            return math.inf
-        if replace(self, accuracy=math.exp(low)).representable:
-            return _FINEST
-        while high - low > 0.005:
-            middle = (low + high) / 2
-            low, high = (low, middle) if replace(self, accuracy=math.exp(middle)).representable else (middle, high)
-        return math.exp(high)
-
-    def build(self) -> Network:
-        """The network; refused before anything is built where float64 or memory does not allow it."""
-        if not self.representable:
-            least = self.smallest_accuracy
-            advice = f"Ask for accuracy >= {rounded_up(least)}" if least < 0.24 else "No accuracy below 1/4 does"
-            # far below nothing can be counted either: numbers vanish
-            needs = f"{self.size.levels} sawtooth levels" if self.accuracy >= _FINEST else "too many sawtooth levels"
-            raise InputError(
-                f"accuracy={self.accuracy:g} with alpha/beta={self.stability.kappa:.3g} needs {needs}, float64 resolves "
-                f"{MAX_LEVELS}. {advice}; "
-                "powers='shared', preconditioning and fewer modes need fewer levels."
-            )
-        there = available_memory()
-        if self.n_bytes > there:
-            raise InputError(
-                f"the network has {self.size.n_weights} weights and needs {self.n_bytes / 2**30:.2g} GiB of memory, there are "
-                f"{there / 2**30:.2g} GiB. Use fewer modes, powers='shared' or compress=True."
-            )
-        return self._assembled(Builder())
-
-    def _assembled(self, kit):
-        if self.chain is None:
-            return assemble_linear(kit, self.scaled, self.accuracy * self.stability.size)
-        return assemble(kit, self.scaled, self.chain, self.design.powers, symmetric=self.design.symmetric)
+CONSTRUCTIONS = ("smallest", "chebyshev", "shared", "paper")
 
 
 @dataclass(frozen=True, eq=False)
 class ConstructedNetwork(NetworkMap):
-    """A network that was not trained but built, and what was proven about it: its error is at most accuracy · `largest`."""
+    """A network that was not trained but built, and what was proven about it: its error is at most `proven` · `largest`.
+
+    Proven in exact arithmetic; `resolved` says whether float64 has enough digits for all its products.
+    """
 
     network: Network
-    accuracy: float
+    construction: str  # "affine", "chebyshev", "shared" or "paper"
+    accuracy: float  # what was asked for
+    proven: float
     largest: float  # the largest ||c|| seen in the box
-    powers: str
     levels: int
+    resolved: bool
     kappa: float  # α / β
     seconds: float
-
-
-def check_accuracy(accuracy) -> float:
-    """A relative accuracy in (0, 1/4), where the theorem holds.
-
-    >>> check_accuracy(0.5)
-    Traceback (most recent call last):
-    parasol.errors.InputError: accuracy must lie strictly between 0 and 1/4, where the theorem holds, got 0.5. ...
-    """
-    if isinstance(accuracy, bool) or not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 0.25:
-        raise InputError(
-            f"accuracy must lie strictly between 0 and 1/4, where the theorem holds, got {accuracy!r}. Try 1e-2."
-        )
-    return float(accuracy)
-
-
-def plan_construction(
-    model: Model,
-    basis: Basis,
-    *,
-    accuracy: float,
-    powers: str = "shared",
-    compress: bool = True,
-    precondition: str = "solve",
-    reference=None,
-) -> Plan:
-    """What the network μ ↦ c(μ) of a steady linear model in a basis would be, without building it.
-
-    c(μ) is the least-squares solution of A(μ) V c = f(μ), `accuracy` is relative to its largest norm over the box. See
-    `reduced_system` for `compress`, `precondition` and `reference`, `Design` for what `powers` stands for.
-    """
-    accuracy, design = check_accuracy(accuracy), Design.named(powers)
-    system = reduced_system(model, basis, compress=compress, precondition=precondition, reference=reference)
-    return Plan(system, stability(system), accuracy, design)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 def construct(
@@ -199,56 +43,90 @@ def construct(
     basis: Basis,
     *,
     accuracy: float,
-    powers: str = "shared",
+    construction: str = "smallest",
     compress: bool = True,
     precondition: str = "solve",
     reference=None,
     reduced: ReducedModel | None = None,
 ) -> Surrogate:
-    """The surrogate whose map is the network of the theorem: no training, no data beside the basis, a proven accuracy.
+    """The surrogate whose map is a network of the theorem: no training, no data beside the basis, a proven accuracy.
 
-    Options are those of `plan_construction`. With a `reduced` model of the same basis its answers have error bounds.
+    `construction`: "chebyshev" computes a series of c(μ), "shared" and "paper" invert BᵀB (see `Design`), "smallest" takes
+    the first or the second, whichever has fewer weights. Other options are those of `plan_construction`. With a `reduced`
+    model of the same basis its answers have error bounds.
     """
+    check_choice(construction, CONSTRUCTIONS, "construction")
     planned = plan_construction(
         model,
         basis,
         accuracy=accuracy,
-        powers=powers,
+        powers="paper" if construction == "paper" else "shared",
         compress=compress,
         precondition=precondition,
         reference=reference,
     )
-    return build_surrogate(planned, model, basis, reduced=reduced)
+    return surrogate_of(build(planned, construction), model, basis, reduced=reduced)
+
+
+def build(planned: Plan, construction: str) -> ConstructedNetwork:
+    """The network of a system and accuracy by one of the constructions; `planned` is the one by inverses."""
+    if construction == "chebyshev":
+        return _by_series(planned)
+    if construction == "smallest" and not (planned.chain is None and planned.system.exact_load):
+        try:
+            series = _by_series(planned)
+        except NoCertificate:  # many parameters, or near rounding: inverses do not mind
+            return _by_inverses(planned)
+        if series.network.n_weights <= planned.size.n_weights:
+            return series
+    return _by_inverses(planned)
+
+
+def _by_series(planned: Plan) -> ConstructedNetwork:
+    if planned.accuracy < SMALLEST_ACCURACY:
+        raise NoCertificate(
+            f"accuracy={planned.accuracy:g} is below the rounding of a series. Ask for accuracy >= {SMALLEST_ACCURACY:g}."
+        )
+    start, size = time.perf_counter(), planned.stability.size
+    found = chebyshev_construction(planned.system, planned.accuracy * size)
+    parts = {"polynomial_error": found.polynomial_error / size, "network_error": found.network_error / size}
+    counts = {"n_terms": found.n_terms, "degrees": list(found.degrees), "n_cells": found.n_cells}
+    return _constructed(planned, "chebyshev", found.network, found.levels, start, found.bound / size, parts | counts)
+
+
+def _by_inverses(planned: Plan) -> ConstructedNetwork:
+    start = time.perf_counter()
+    network = planned.build()
+    name = "affine" if planned.chain is None else planned.design.powers
+    return _constructed(planned, name, network, planned.size.levels, start, planned.accuracy, {})
+
+
+def _constructed(planned: Plan, name: str, network: Network, levels: int, start: float, proven: float, details):
+    return ConstructedNetwork(
+        network=network,
+        construction=name,
+        accuracy=planned.accuracy,
+        proven=proven,
+        largest=planned.stability.size,
+        levels=levels,
+        resolved=name == "chebyshev" or planned.representable,
+        kappa=planned.stability.kappa,
+        seconds=time.perf_counter() - start,
+        details=details,
+    )
+
+
+def surrogate_of(
+    constructed: ConstructedNetwork, model: Model, basis: Basis, *, reduced: ReducedModel | None = None
+) -> Surrogate:
+    """The surrogate of a constructed network."""
+    n = model.n_parameters
+    same = Features(np.zeros(n, dtype=bool), np.zeros(n), np.ones(n))  # the network reads the parameters as they are
+    facts = {"recipe": "construction", "labels": "none", "n_labels": 0, "logarithms": []}
+    facts |= {"fit_seconds": constructed.seconds}
+    return Surrogate(basis, constructed, same, model.parameters, layout_of(model), reduced, solver=model, facts=facts)
 
 
 def build_surrogate(planned: Plan, model: Model, basis: Basis, *, reduced: ReducedModel | None = None) -> Surrogate:
-    """The surrogate of a plan."""
-    start = time.perf_counter()
-    network = planned.build()
-    seconds = time.perf_counter() - start
-    fitted = ConstructedNetwork(
-        network=network,
-        accuracy=planned.accuracy,
-        largest=planned.stability.size,
-        powers=planned.design.powers,
-        levels=planned.size.levels,
-        kappa=planned.stability.kappa,
-        seconds=seconds,
-    )
-    n = model.n_parameters
-    same = Features(np.zeros(n, dtype=bool), np.zeros(n), np.ones(n))  # the network reads the parameters as they are
-    facts = {"recipe": "construction", "labels": "none", "n_labels": 0, "logarithms": [], "fit_seconds": seconds}
-    return Surrogate(basis, fitted, same, model.parameters, layout_of(model), reduced, solver=model, facts=facts)
-
-
-def available_memory() -> float:
-    """Bytes that can still be taken, as far as the machine says."""
-    found = []
-    with suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    with suppress(OSError, ValueError):  # without a limit it says "max"
-        found.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))
-    if not found and hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
-        found.append(float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
-    return min(found, default=math.inf)
+    """The surrogate of a plan by inverses."""
+    return surrogate_of(_by_inverses(planned), model, basis, reduced=reduced)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,11 @@ from parasol_lab.theorem.networks.sizes import Size
 
 
 class Builder:
-    """Makes networks."""
+    """Makes networks; resolved=False also such with more levels than float64 resolves."""
+
+    def __init__(self, *, resolved: bool = True):
+        self.product = partial(matrix_product, resolved=resolved)
+        self.inverse = partial(inverse, resolved=resolved)
 
     affine = staticmethod(calculus.affine)
     identity = staticmethod(calculus.identity)
@@ -37,9 +43,7 @@ class Builder:
     apart = staticmethod(calculus.parallel)
     select = staticmethod(calculus.with_input_map)
     mapped = staticmethod(calculus.with_output_map)
-    product = staticmethod(matrix_product)
     gram = staticmethod(gram)
-    inverse = staticmethod(inverse)
     polynomial = staticmethod(polynomial)
     reciprocal = staticmethod(reciprocal)
     times = staticmethod(scalar_product)
@@ -91,12 +95,56 @@ class Counter:
         return replace(size, n_weights=size.n_weights - size.last + last, last=last, n_outputs=len(matrix))
 
 
-def assemble(kit: Any, system: System, chain: Chain, powers: str, *, symmetric: bool) -> Any:
+def assemble(kit: Any, system: System, chain: Chain, powers: str, *, symmetric: bool, direct: bool) -> Any:
     """μ ↦ c by kit = `Builder()` as a `Network`, by `Counter()` as its `Size`.
 
     mult( λ inv(I − λ mult(Bᵀ, B)), mult(Bᵀ, f) ) by sparse concatenations, and T applied to the last layer. `symmetric`
-    computes one triangle of BᵀB and of all that is made of it.
+    computes one triangle of BᵀB and of all that is made of it. `direct` computes BᵀB and Bᵀf, where they are quadratic in μ,
+    from the products of parameters instead of those of matrices.
     """
+    d = system.n_modes
+    if direct and symmetric and system.exact_operator and system.exact_load:
+        remainder, right = _quadratic(kit, system, chain)
+        options = {"symmetric": True}
+    else:
+        remainder, right, options = _by_matrices(kit, system, chain, symmetric)
+    inverted = kit.sparse(kit.inverse(d, chain.delta, chain.inverse, powers, **options), remainder)
+    both = kit.beside(kit.scaled(inverted, chain.relaxation), right)
+    return kit.mapped(kit.sparse(kit.product(d, d, 1, chain.final, *chain.final_bounds), both), system.back)
+
+
+def _quadratic(kit: Any, system: System, chain: Chain) -> tuple[Any, Any]:
+    """I − λ BᵀB (one triangle) and Bᵀf as polynomials of degree 2 in μ: few products of scalars, many sums."""
+    n, d = len(system.linear), system.n_modes
+    operators = np.zeros((1 + n, system.n_rows, d))
+    operators[0] = system.operators[0]
+    operators[1 + system.touched] = system.operators[1:]
+    squares = np.einsum("pri,qrj->ijpq", operators, operators)
+    moments = np.einsum("pri,qr->ipq", operators, system.loads)
+    corner = np.tril_indices(d)  # (j, i) with i ≤ j, j slowest: the upper triangle column by column
+    relaxed = -chain.relaxation * squares[corner[1], corner[0]]
+    relaxed[:, 0, 0] += np.eye(d)[corner]
+    places = [tuple(int(j == i) for j in range(system.n_parameters)) for i in system.linear]
+    exponents = [(0,) * system.n_parameters, *places]
+    box = system.parameters.bounds.T
+
+    def network(arrays: np.ndarray, accuracy: float) -> Any:
+        terms = []
+        for array in arrays:
+            entry: dict = {}
+            for (i, first), (j, second) in product(enumerate(exponents), repeat=2):
+                key = tuple(a + b for a, b in zip(first, second, strict=True))
+                entry[key] = entry.get(key, 0.0) + float(array[i, j])
+            terms.append(entry)
+        return kit.polynomial(terms, box, accuracy)
+
+    # ‖E‖₂ ≤ ‖E‖_F ≤ d max|E_ij|
+    first = network(relaxed, chain.relaxation * chain.gram / d)
+    return first, network(moments, chain.right / d**0.5)
+
+
+def _by_matrices(kit: Any, system: System, chain: Chain, symmetric: bool) -> tuple[Any, Any, dict]:
+    """I − λ BᵀB and Bᵀf by products of matrices."""
     d, rows, bound = system.n_modes, system.n_rows, chain.operator_bound
     operator, load = (system.operators, system.touched), (system.loads, np.arange(len(system.loads) - 1))
     transposed = (system.operators.transpose(0, 2, 1), system.touched)
@@ -108,12 +156,9 @@ def assemble(kit: Any, system: System, chain: Chain, powers: str, *, symmetric: 
         squares, ones = kit.product(d, rows, d, chain.gram, bound, bound), np.eye(d).ravel()
         entries, options = _entries(kit, system, [transposed, operator], allowed), {}
     remainder = kit.scaled(kit.sparse(squares, entries), -chain.relaxation, ones)
-    inverted = kit.sparse(kit.inverse(d, chain.delta, chain.inverse, powers, **options), remainder)
     allowed = min(_allowed(system, operator, chain.operator_in_right), _allowed(system, load, chain.load))
     entries = _entries(kit, system, [transposed, load], allowed)
-    right = kit.sparse(kit.product(d, rows, 1, chain.right, *chain.right_bounds), entries)
-    both = kit.beside(kit.scaled(inverted, chain.relaxation), right)
-    return kit.mapped(kit.sparse(kit.product(d, d, 1, chain.final, *chain.final_bounds), both), system.back)
+    return remainder, kit.sparse(kit.product(d, rows, 1, chain.right, *chain.right_bounds), entries), options
 
 
 def parameter_networks(kit: Any, system: System, chain: Chain) -> tuple[Any, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ BUILD = Assembly(
     calculus.add,
     calculus.with_input_map,
 )
+DEEP = replace(BUILD, products=partial(products.product_network, resolved=False))  # also what float64 does not resolve
 COUNT = Assembly(
     _affine_size,
     sizes.identity_size,

@@ -15,7 +15,7 @@ from scipy import sparse
 from parasol.checks import check_choice, check_count, check_positive
 from parasol.errors import InputError
 from parasol.fitting import Network
-from parasol_lab.theorem.networks.assembly import BUILD, COUNT, Assembly
+from parasol_lab.theorem.networks.assembly import BUILD, COUNT, DEEP, Assembly
 from parasol_lab.theorem.networks.products import (
     MAX_LEVELS,
     Wiring,
@@ -55,16 +55,19 @@ def power_size(n: int, exponent_log2: int, accuracy: float) -> Size:
     return _power(COUNT, n, _checked_power(n, exponent_log2, accuracy))
 
 
-def inverse(n: int, delta: float, accuracy: float, powers: str = "shared", *, symmetric: bool = False) -> Network:
+def inverse(
+    n: int, delta: float, accuracy: float, powers: str = "shared", *, symmetric: bool = False, resolved: bool = True
+) -> Network:
     """vec A ↦ vec (I − A)^-1 within `accuracy` in ‖·‖₂, for (n, n) matrices with ‖A‖₂ ≤ 1 − delta.
 
     symmetric=True: A is symmetric and given by its upper triangle (as `gram` returns it); about half the weights.
+    resolved=False also builds what needs more levels than float64 resolves (see `product_network`).
 
     >>> inverse(1, 0.5, 1e-3)([[0.5], [-0.5]]).round(2)
     array([[2.  ],
            [0.67]])
     """
-    return _inverse(BUILD, n, delta, accuracy, powers, symmetric)
+    return _inverse(BUILD if resolved else DEEP, n, delta, accuracy, powers, symmetric)
 
 
 def inverse_size(n: int, delta: float, accuracy: float, powers: str = "shared", *, symmetric: bool = False) -> Size:

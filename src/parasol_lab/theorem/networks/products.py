@@ -60,7 +60,9 @@ def product_size(levels: int) -> Size:
     return product_network_size(_pair(), levels, 1.0, 1.0)
 
 
-def matrix_product(m: int, n: int, k: int, accuracy: float, z_a: float, z_b: float) -> Network:
+def matrix_product(
+    m: int, n: int, k: int, accuracy: float, z_a: float, z_b: float, *, resolved: bool = True
+) -> Network:
     """(vec A, vec B) ↦ vec AB within `accuracy` in ‖·‖_F, for A (m, n), B (n, k), ‖A‖₂ ≤ z_a, ‖B‖₂ ≤ z_b.
 
     One scalar product for each (i, t, j), their entries at most the norms: L = levels + 2, M = mnk (14 levels + 8).
@@ -69,7 +71,8 @@ def matrix_product(m: int, n: int, k: int, accuracy: float, z_a: float, z_b: flo
     >>> net([[0.5, 0.25, 0.5, -0.5]]), net.n_weights
     (array([[0.125]]), 72)
     """
-    return product_network(matrix_wiring(m, n, k), _matrix_levels(m, n, k, accuracy, z_a, z_b), z_a, z_b)
+    levels = _matrix_levels(m, n, k, accuracy, z_a, z_b, resolved=resolved)
+    return product_network(matrix_wiring(m, n, k), levels, z_a, z_b, resolved=resolved)
 
 
 def matrix_product_size(m: int, n: int, k: int, accuracy: float, z_a: float, z_b: float) -> Size:
@@ -89,12 +92,15 @@ class Wiring:
     shift: np.ndarray | None = None  # (n_products,)
 
 
-def product_network(wiring: Wiring, levels: int, z_left: float, z_right: float) -> Network:
+def product_network(
+    wiring: Wiring, levels: int, z_left: float, z_right: float, *, resolved: bool = True
+) -> Network:
     """The network of a wiring: each product is off by at most z_left · z_right / 4^(levels + 1).
 
-    |x[left]| ≤ z_left and |x[right] + shift| ≤ z_right. The middle layers are one and the same object.
+    |x[left]| ≤ z_left and |x[right] + shift| ≤ z_right. The middle layers are one and the same object. More levels than
+    MAX_LEVELS are refused unless resolved=False: hats are exact in binary, so they do no harm, but rounding is the error then.
     """
-    levels = check_levels(levels)
+    levels = check_levels(levels) if resolved else check_count(levels, "levels")
     z_left, z_right = check_positive(z_left, "z_x"), check_positive(z_right, "z_y")
     which, sign = _branches(wiring, z_left, z_right)  # the squares of (a + b)/2 and (a − b)/2
     n, rows = len(which), np.arange(2 * len(which))

@@ -1,0 +1,251 @@
+"""The Chebyshev construction: its certificate, its network, its bound, and the bound from below."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import plain_network
+import pytest
+import sympy
+from numpy.polynomial import chebyshev
+from scipy.optimize import minimize
+
+import parasol as ps
+from parasol.errors import NoCertificate
+from parasol_lab import theorem
+from parasol_lab.theorem import lower
+from parasol_lab.theorem.construction import certificate, ellipse
+from parasol_lab.theorem.construction import chebyshev as construction
+from parasol_lab.theorem.construction.chebyshev import chebyshev_construction
+from parasol_lab.theorem.construction.stability import stability
+from parasol_lab.theorem.construction.system import System
+from parasol_lab.theorem.construction.theta import rational
+from parasol_lab.theorem.networks import chebyshev as networks
+from parasol_lab.theorem.networks.products import product_network, Wiring
+from parasol_lab.theorem.networks.series_bound import series_bound, tensor_bound
+
+NAMES = "abcd"
+
+
+def system_of(ranges, functions=(), *, d=3, strength=0.4, seed=0, loaded=True):
+    """B = Q + parts of each parameter and function, f random: a system that no equation is needed for."""
+    rng = np.random.default_rng(seed)
+    symbols = [sympy.Symbol(name) for name in NAMES[: len(ranges)]]
+    space = ps.ParameterSpace(ps.parameters(**dict(zip(NAMES, ranges, strict=False))))
+    curved = tuple(rational(sympy.sympify(f, dict(zip(NAMES, symbols, strict=False))), symbols, "here") for f in functions)
+    n, rows = len(ranges) + len(curved), 2 * d + 1
+    parts = rng.normal(size=(n, rows, d))
+    low, high = np.asarray(space.bounds)
+    corners = np.array(list(itertools.product(*zip(low, high, strict=True))))
+    sizes = [np.abs(corners[:, j]).max() for j in range(len(ranges))] + [np.abs(f(corners)).max() for f in curved]
+    parts *= strength / (n * np.linalg.norm(parts, 2, axis=(1, 2)) * np.array(sizes))[:, None, None]
+    loads = rng.normal(size=(1 + n, rows)) * np.r_[1.0, np.full(n, 0.5 if loaded else 0.0) / sizes][:, None]
+    first = np.linalg.qr(rng.normal(size=(rows, d)))[0]
+    return System(
+        np.arange(len(ranges)), curved, np.array([first, *parts]), np.arange(n), loads, np.eye(d), space, len(ranges), ""
+    )
+
+
+def largest_error(system, answers, seed=0, starts=6):
+    """By random parameters, corners, and a simplex search from the worst of them."""
+    rng = np.random.default_rng(seed)
+    low, high = np.asarray(system.parameters.bounds)
+    mus = low + rng.random((1500, len(low))) * (high - low)
+    mus = np.vstack([mus, list(itertools.product(*zip(low, high, strict=True)))])
+
+    def error(points):
+        points = np.clip(points, low, high)
+        return np.linalg.norm(answers(points) - system.coefficients(points), axis=1)
+
+    errors = error(mus)
+    best = errors.max()
+    for start in mus[np.argsort(-errors)[:starts]]:
+        first = np.vstack([start, start + 0.05 * np.diag(high - low)])
+        found = minimize(lambda mu: -error(mu[None])[0], start, method="Nelder-Mead", options={"initial_simplex": first})
+        best = max(best, -found.fun)
+    return best
+
+
+CASES = {
+    "one": system_of([(0.2, 3.0)], strength=0.8),
+    "one, a wide range": system_of([(0.01, 10.0)], strength=0.9),
+    "one, a tiny range": system_of([(2.0, 2.0 + 1e-7)]),
+    "one, rational": system_of([(0.5, 4.0)], ["1/(a + 0.1)"], strength=0.7),
+    "two": system_of([(0.1, 4.0), (-1.0, 2.0)], strength=0.7),
+    "two, polynomial": system_of([(-1.0, 2.0), (0.0, 1.0)], ["a**2*b", "a*b"], strength=0.6),
+    "two, rational": system_of([(0.5, 2.0), (0.0, 1.0)], ["a/(2 - b)", "1/(a + b**2)"], strength=0.6),
+    "two, one of no effect": system_of([(0.5, 2.0), (1.0, 2.0)], strength=0.0, loaded=False),
+    "three": system_of([(0.5, 2.0), (0.0, 1.0), (-1.0, 1.0)], strength=0.6),
+    "three, rational": system_of([(0.5, 2.0), (0.0, 1.0), (1.0, 2.0)], ["b/(a + c)"], d=2, strength=0.4),
+    "four": system_of([(0.5, 2.0), (0.0, 1.0), (-1.0, 1.0), (3.0, 5.0)], d=2, strength=0.4),
+}
+
+
+@pytest.mark.parametrize("accuracy", [0.1, 1e-3])
+@pytest.mark.parametrize("name", CASES)
+def test_the_error_proven_is_never_exceeded_and_nearly_reached(name, accuracy):
+    system = CASES[name]
+    size = np.linalg.norm(system.coefficients(certificate.grid(system, [5] * system.n_parameters)), axis=1).max()
+    built = chebyshev_construction(system, accuracy * size)
+    assert built.bound <= accuracy * size
+    found = largest_error(system, built.network)
+    assert found <= built.bound * (1 + 1e-9)
+    if built.n_terms > 2:
+        assert found >= 0.2 * built.bound
+    assert all(np.abs(w.data).max(initial=0) < 1e3 for w in built.network.weights[:-1]) or "tiny" in name
+
+
+@pytest.mark.parametrize("name", ["one, rational", "two", "two, rational", "three", "four"])
+def test_a_proof_holds_for_any_polynomial(name):
+    """Bad polynomials too: what is proven is above what is seen, what is refuted is really larger."""
+    system, rng = CASES[name], np.random.default_rng(3)
+    polynomials, n = certificate.polynomial_system(CASES[name]), len(CASES[name].parameters.scalars)
+    low, high = np.asarray(system.parameters.bounds)
+    x = rng.uniform(-1, 1, (400, n))
+    x[: 2**n] = list(itertools.product((-1, 1), repeat=n))
+    exact = system.coefficients(np.clip((low + high) / 2 + x * (high - low) / 2, low, high))
+    for trial in range(6):
+        series = certificate.interpolant(system, [3] * n)
+        series = series + rng.normal(size=series.shape) * 10.0 ** -rng.integers(1, 4)
+        values = series[None]
+        for j in range(n):
+            matrix = chebyshev.chebvander(x[:, j], series.shape[j] - 1)
+            values = np.einsum("nk,nk...->n...", matrix, np.broadcast_to(values, (len(x), *values.shape[1:])))
+        seen = np.linalg.norm(values - exact, axis=1).max()
+        proof = certificate.prove(polynomials, series, 1.3 * seen)
+        assert proof.refuted or seen <= proof.bound <= 1.3 * seen
+        assert certificate.prove(polynomials, series, 0.9 * seen).refuted
+
+
+def test_what_is_not_invertible_is_not_proven(monkeypatch):
+    monkeypatch.setattr(certificate, "_MOST_CELLS", 300)
+    system = system_of([(-1.0, 1.0)], d=1, strength=0.0)
+    system.operators[0] = 0.1 * system.operators[1] + 0.0
+    system.operators[0][:, 0], system.operators[1][:, 0] = 0.3 * np.arange(1.0, 4.0), np.arange(1.0, 4.0)  # B = 0 at a = −0.3
+    with pytest.raises((NoCertificate, np.linalg.LinAlgError)):
+        chebyshev_construction(system, 0.1)
+
+
+def test_too_many_parameters_or_terms_are_refused(monkeypatch):
+    system = system_of([(1.0, 2.0)] * 4)
+    with pytest.raises(NoCertificate, match="at most 4"):
+        chebyshev_construction(System(**(vars(system) | {"n_parameters": 5})), 0.1)
+    monkeypatch.setattr(construction, "_MOST_NUMBERS", 1e4)
+    with pytest.raises(NoCertificate, match="is not enough for this accuracy"):
+        chebyshev_construction(system, 1e-9)
+
+
+@pytest.mark.parametrize("degrees", [(2,), (3,), (33,), (2, 2), (9, 5), (3, 2, 4), (2, 3, 2, 2)], ids=str)
+def test_networks_stay_below_the_bound_of_the_theorem(degrees):
+    terms = list(itertools.product(*[range(n + 1) for n in degrees]))
+    steps, p = networks.plan_steps(terms), len(degrees)
+    rng = np.random.default_rng(1)
+    for levels, d in ((1, 1), (6, 5)):
+        every = dict.fromkeys(steps.of_squares, levels)
+        coefficients = {k: rng.normal(size=d) for k in terms}
+        network = networks.chebyshev_network(steps, every, coefficients, np.array([[0.5] * p, [2.0] * p]))
+        bound = tensor_bound(degrees, levels, d)
+        assert network.depth <= bound.depth
+        assert network.n_weights <= bound.n_weights
+
+
+@pytest.mark.parametrize(("p", "degree"), [(1, 13), (2, 6), (3, 3), (4, 2)])
+@pytest.mark.parametrize("allowed", [0.5, 1e-4])
+def test_squares_err_by_what_is_said_at_most(p, degree, allowed):
+    rng = np.random.default_rng(p)
+    terms = [k for k in itertools.product(range(degree + 1), repeat=p) if sum(k) <= degree + 1]
+    coefficients = {k: rng.normal(size=2) for k in terms}
+    weights = {k: float(np.linalg.norm(c)) for k, c in coefficients.items()}
+    steps = networks.plan_steps(terms)
+    levels = networks.least_levels(steps, weights, allowed)
+    bounds = np.array([rng.uniform(-2, 0, p), rng.uniform(1, 3, p)])
+    network = networks.chebyshev_network(steps, levels, coefficients, bounds)
+    x = rng.uniform(-1, 1, (3000, p))
+    x[: 2**p] = list(itertools.product((-1, 1), repeat=p))
+    tables = [chebyshev.chebvander(x[:, j], degree) for j in range(p)]
+    exact = sum(np.prod([tables[j][:, k[j]] for j in range(p)], axis=0)[:, None] * c for k, c in coefficients.items())
+    found = np.linalg.norm(network((bounds.sum(0) + x * np.ptp(bounds, axis=0)) / 2) - exact, axis=1).max()
+    assert 0.05 * allowed < found <= allowed
+
+
+def test_series_decay_as_fast_as_the_ellipses_say():
+    for name in ("one", "one, a wide range", "two", "three"):
+        system = CASES[name]
+        constants = stability(system)
+        proven = ellipse.ellipses(system, constants.gamma)
+        rates = np.arcsinh(proven.axes)
+        series = certificate.interpolant(system, [12] * len(rates))
+        norms = np.linalg.norm(series, axis=-1)
+        for k in itertools.product(range(10), repeat=len(rates)):
+            assert norms[k] <= 2 ** len(rates) * 25 / 7 * constants.gamma / constants.beta * np.exp(-rates @ k)
+    assert ellipse.ellipses(CASES["two, rational"], 1.0) is None
+
+
+def test_the_bound_grows_as_it_should():
+    digits = np.array([200.0, 400.0, 800.0])
+    for p in (1, 2, 3):
+        sizes = [series_bound([0.5] * p, n_modes=1, largest=1.0, accuracy=2.0**-t).size.n_weights for t in digits]
+        assert p + 0.7 < np.polyfit(np.log(digits), np.log(sizes), 1)[0] < p + 1.05
+    few, many = (series_bound([0.5], n_modes=d, largest=1.0, accuracy=1e-2).size.n_weights for d in (1, 1001))
+    terms = series_bound([0.5], n_modes=1, largest=1.0, accuracy=1e-2).degrees[0] + 1
+    assert many - few == 1000 * (3 * terms + 2)
+
+
+# ---- from below ------------------------------------------------------------------------------------------------------
+def test_pieces_of_a_parabola():
+    t = np.linspace(0, 1, 4001)
+    assert lower._gap(t, t**2) == pytest.approx(1 / 8, rel=1e-6)
+    assert lower._gap(t, 3 * t + 1) == pytest.approx(0, abs=1e-12)
+    space = ps.ParameterSpace(ps.parameters(a=(0.0, 1.0)))
+    square = rational(sympy.Symbol("a") ** 2, [sympy.Symbol("a")], "here")
+    loads = np.array([[0.0], [0.0], [1.0]])
+    nothing = np.array([], dtype=int)
+    system = System(np.array([0]), (square,), np.ones((1, 1, 1)), nothing, loads, np.eye(1), space, 1, "")
+    for allowed in (1e-2, 1e-4):
+        bound = lower.lower_bound(system, allowed)
+        assert bound.n_pieces in (int(np.ceil(1 / np.sqrt(8 * allowed))), int(np.floor(1 / np.sqrt(8 * allowed))))
+        assert (bound.n_directions, bound.n_varying) == (1, 1)
+        network = chebyshev_construction(system, allowed).network
+        assert bound.n_weights <= network.n_weights
+
+
+def test_the_lower_bound_is_below_what_exists():
+    for name in ("one", "two", "two, rational", "three"):
+        system = CASES[name]
+        for allowed in (0.1, 1e-2):
+            bound = lower.lower_bound(system, allowed)
+            assert bound.n_weights <= chebyshev_construction(system, allowed).network.n_weights
+    # a network that lies on its own bound: one neuron, one output
+    assert lower.weights_needed(2, 1, 1) == 2
+
+
+# ---- files and digits ------------------------------------------------------------------------------------------------
+def test_counts_and_answers_by_a_separate_program(tmp_path):
+    x, y = ps.coordinates("x y")
+    a, k = ps.parameters(a=(1.0, 2.0), k=(0.0, 1.0))
+    u = ps.unknown("u", x, y)
+    problem = ps.Problem(ps.Disc(), ps.Eq(-0.03 * a * ps.laplacian(u) + (1 + k) * u, 1 + k * x), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=110))
+    basis = ps.pod(ps.solve_many(model, model.sample(12)), n_modes=2)
+    for construction in ("smallest", "shared"):
+        surrogate = theorem.construct(model, basis, accuracy=0.05, construction=construction)
+        network = surrogate.map.network
+        path = ps.save(surrogate, tmp_path / f"{construction}.parasol")
+        script = [sys.executable, str(Path(plain_network.__file__)), str(path)]
+        printed = subprocess.run(script, check=True, capture_output=True, text=True, env={}).stdout
+        assert printed.split() == [str(network.depth), str(network.n_weights)]
+        layers = plain_network.layers_of(path)
+        for mu in model.sample(3):
+            np.testing.assert_allclose(plain_network.run(layers, mu), surrogate.coefficients(mu), atol=1e-12)
+
+
+def test_levels_beyond_the_mantissa_do_no_harm():
+    from scipy import sparse
+
+    wiring = Wiring(2, np.array([0]), np.array([1]), sparse.csr_array(np.ones((1, 1))))
+    pairs = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    for levels in (26, 36, 60):
+        found = product_network(wiring, levels, 1.0, 1.0, resolved=False)(pairs)[:, 0]
+        assert np.abs(found - pairs[:, 0] * pairs[:, 1]).max() < 4e-16
