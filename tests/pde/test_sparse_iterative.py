@@ -38,19 +38,19 @@ def difference(first, second):
 
 @pytest.fixture(scope="module")
 def flower():
-    return both("helmholtz", 900)
+    return both("helmholtz", 500)
 
 
 @pytest.fixture(scope="module")
 def ball():
-    return both("schrodinger", 900)
+    return both("schrodinger", 600)
 
 
 # ---- as accurate as elimination --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["elasticity", "hollow-block", "cooled-pipe", "bratu"])
+@pytest.mark.parametrize("name", ["elasticity", "bratu"])
 def test_iterative_solutions_are_the_direct_ones(name):
-    direct, iterative = both(name, 400)
-    mu = direct.parameters.bounds[1]
+    direct, iterative = both(name, 300)
+    mu = direct.parameters.bounds[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)
         first, second = direct.solve(mu), iterative.solve(mu)
@@ -80,13 +80,14 @@ def test_in_space_and_in_the_plane_residuals_are_rounding(flower, ball):
 
 
 def test_transposed_solves(flower):
-    direct, iterative = flower
-    mu, right = direct.vector(), np.random.default_rng(3).standard_normal((direct.n_unknowns, 2))
+    iterative = flower[1]
+    mu, right = iterative.vector(), np.random.default_rng(3).standard_normal((iterative.n_unknowns, 2))
     first, second = (m.factors(mu).solve_transposed(right) for m in flower)
     np.testing.assert_allclose(second, first, atol=1e-10 * np.max(np.abs(first)))
     assert isinstance(iterative.factors(mu), IterativeFactors)
 
 
+@pytest.mark.slow
 def test_estimates_are_the_same(flower):
     mu = flower[0].vector()
     first, second = (m.solve(mu).discretisation for m in flower)
@@ -101,10 +102,12 @@ def test_steps_in_time():
     np.testing.assert_allclose(second.values, first.values, atol=1e-10 * np.max(np.abs(first.values)))
 
 
-def test_a_surrogate_of_iterative_solves_is_that_of_direct_ones(flower):
-    mus = ps.sample(flower[0], 8)
-    bases = [ps.pod(ps.solve_many(m, mus), n_modes=4) for m in flower]
-    reduced = [ps.reduce(m, basis) for m, basis in zip(flower, bases, strict=True)]
+@pytest.mark.slow
+def test_bounds_of_iterative_solves_are_those_of_direct_ones():
+    models = both("helmholtz", 300)
+    mus = ps.sample(models[0], 6)
+    bases = [ps.pod(ps.solve_many(m, mus), n_modes=4) for m in models]
+    reduced = [ps.reduce(m, basis, n_anchors=1) for m, basis in zip(models, bases, strict=True)]
     first, second = (r.solve(mus[:3] * 1.01).bounds.relative for r in reduced)
     np.testing.assert_allclose(second, first, rtol=1e-4)
 
@@ -113,7 +116,7 @@ def test_the_sign_of_an_equation_does_not_matter():
     x, y = ps.coordinates("x y")
     u = ps.unknown("u", x, y)
     problem = ps.Problem(
-        domain=ps.Disk(), equation=ps.Eq(u.diff(x, 2) + u.diff(y, 2), -1 + 0 * x), boundary=ps.Dirichlet(0)
+        domain=ps.Disc(), equation=ps.Eq(u.diff(x, 2) + u.diff(y, 2), -1 + 0 * x), boundary=ps.Dirichlet(0)
     )
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=600), solver="iterative")
     found = model.solve()
@@ -141,7 +144,7 @@ def test_a_guess_spares_iterations_and_does_not_change_the_answer(flower):
     again, fewer = count(values * (1 + 1e-6))
     assert fewer < without
     np.testing.assert_allclose(again, values, rtol=0, atol=1e-11 * np.max(np.abs(values)))
-    assert np.array_equal(count(np.full_like(values, np.inf) if False else 1e9 * values)[0], values)  # worse than zero
+    assert np.array_equal(count(1e9 * values)[0], values)  # worse than zero
 
 
 def test_answers_do_not_depend_on_what_was_solved_before(flower):
@@ -183,7 +186,7 @@ def test_a_right_hand_side_that_stalls_is_solved_directly_too(flower, monkeypatc
 def test_elimination_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(sparse_direct, "memory_bytes", lambda: 1e6)
     pattern, matrix = hostile()
-    with pytest.raises(SolveFailed, match="iterations stalled .* needs about .* GB .* Use fewer nodes"):
+    with pytest.raises(SolveFailed, match=r"iterations stalled .* needs about .* GB .* Use fewer nodes"):
         factorize(pattern, matrix.data, backend="iterative")
 
 
@@ -191,7 +194,7 @@ def test_a_singular_matrix_is_refused_with_its_reason():
     x, y = ps.coordinates("x y")
     u = ps.unknown("u", x, y)
     equation = ps.Eq(-u.diff(x, 2) - u.diff(y, 2), x)
-    problem = ps.Problem(domain=ps.Disk(), equation=equation, boundary=ps.Neumann(0))
+    problem = ps.Problem(domain=ps.Disc(), equation=equation, boundary=ps.Neumann(0))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=500), solver="iterative")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)
@@ -203,8 +206,8 @@ def test_matrices_of_ones_own():
     n = 60
     line = sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     plane = sparse.csr_array(sparse.kron(line, sparse.eye_array(n)) + sparse.kron(sparse.eye_array(n), line))
-    a = ps.parameters(a=(1.0, 3.0))
-    terms = {1: plane, a[0] if isinstance(a, tuple) else a: sparse.eye_array(n * n).tocsr()}
+    (a,) = ps.parameters(a=(1.0, 3.0))
+    terms = {1: plane, a: sparse.eye_array(n * n).tocsr()}
     found = [ps.AffineModel(terms, {1: np.ones(n * n)}, solver=s).solve([2.0]) for s in ("direct", "iterative")]
     assert found[1].backend.startswith("iterative")
     assert difference(*found) < 1e-11

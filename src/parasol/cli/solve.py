@@ -186,7 +186,6 @@ def _settings(
     **options,
 ) -> Settings:
     """The preset, or none, with what the single options say instead."""
-    from dataclasses import replace
 
     from parasol.errors import InputError, did_you_mean
     from parasol.pde.problem import Settings

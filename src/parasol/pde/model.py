@@ -331,6 +331,8 @@ class Model:
         try:
             if self.problem.time is not None:
                 return evolve(self, mu, **in_time)
-            return solve_nonlinear(self, mu, guess=guess) if self.terms.nonlinear else solve_steady(self, mu, guess=guess)
+            return (
+                solve_nonlinear(self, mu, guess=guess) if self.terms.nonlinear else solve_steady(self, mu, guess=guess)
+            )
         except (FormulaError, ArithmeticError, np.linalg.LinAlgError) as error:  # coefficients that have no value here
             raise SolveFailed(f"{error}") from error

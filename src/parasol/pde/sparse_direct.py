@@ -223,7 +223,9 @@ class Factors:
         out[stated] = (left.T / self._diagonal).T
         return out
 
-    def _apply(self, right: np.ndarray, trans: str, guess: np.ndarray | None = None, tolerance: float = 0.0) -> np.ndarray:
+    def _apply(
+        self, right: np.ndarray, trans: str, guess: np.ndarray | None = None, tolerance: float = 0.0
+    ) -> np.ndarray:
         return self._inner.solve(right, trans)  # type: ignore[attr-defined]
 
     @property
@@ -270,7 +272,9 @@ class IterativeFactors(Factors):
                 self._instead[:] = [_instead_of_iterations(self.pattern, self.matrix.data, stalled)]
         return solve(self._instead[0])
 
-    def _apply(self, right: np.ndarray, trans: str, guess: np.ndarray | None = None, tolerance: float = 0.0) -> np.ndarray:
+    def _apply(
+        self, right: np.ndarray, trans: str, guess: np.ndarray | None = None, tolerance: float = 0.0
+    ) -> np.ndarray:
         return self._inner.solve(right, trans, guess, tolerance)  # type: ignore[attr-defined]
 
     @property

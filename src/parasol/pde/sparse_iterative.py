@@ -22,12 +22,14 @@ _GAIN = 0.1  # a whole cycle that leaves more of the residual has stalled
 _DIGITS = 1e-9  # what one cycle reduces the residual to at most: beyond that the recurrence is no longer the residual
 _FLOOR = 0.05  # of the rounding of the residual: what is left of it then does not show
 _ROUNDING = 4.0  # times the estimate of its rounding, below which a residual is rounding
-_WEAK = 0.15  # share of the diagonal in the sum of sizes of its row, of the same unknown function; inside it is 0.18 to 0.4
+_WEAK = (
+    0.15  # share of the diagonal in the sum of sizes of its row, of the same unknown function; inside it is 0.18 to 0.4
+)
 _WIDEST = 0.4  # share of the unknowns that the strip may have
 _COARSEST = 300
 
 
-class Stalled(Exception):  # noqa: N818
+class Stalled(Exception):
     """Iterations that do not reach what rounding allows; says how far they came."""
 
     def __init__(self, residual: float, n_iterations: int):
@@ -71,7 +73,9 @@ class Krylov:
                 x, residual = guess, started
         left, squares = float(np.linalg.norm(residual)), None
         for _ in range(_MOST_CYCLES):
-            rounding = eps * (size if squares is None else float(np.linalg.norm(np.sqrt(squares @ x**2) + np.abs(right))))
+            rounding = eps * (
+                size if squares is None else float(np.linalg.norm(np.sqrt(squares @ x**2) + np.abs(right)))
+            )
             if left <= max(tolerance * size, rounding):
                 return x
             aim = max(_FLOOR * rounding, 0.5 * tolerance * size, _DIGITS * left)
