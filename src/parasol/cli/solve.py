@@ -68,7 +68,9 @@ def solve(
     integrator: Annotated[
         Literal["averaged", "sbdf2", "esdirk4"] | None, Option(help="How steps in time are made.")
     ] = None,
-    solver: Annotated[Literal["superlu", "mkl", "auto"] | None, Option(help="Sparse direct solver.")] = None,
+    solver: Annotated[
+        Literal["auto", "direct", "iterative", "superlu", "mkl"] | None, Option(help="How linear systems are solved.")
+    ] = None,
     seed: Annotated[
         int, Option(min=0, metavar="S", help="For the nodes, and for parameters that are random functions.")
     ] = 0,
@@ -88,7 +90,7 @@ def solve(
     --method      fill: any domain; front: the plane; hexagonal: a regular lattice inside; lattice: boxes
     --integrator  esdirk4: adapted steps; sbdf2: constant ones; averaged: constant ones, of equations with u''
     --neumann     ghosts: nodes outside the boundary; one-sided: stencils of nodes inside
-    --solver      superlu: SciPy's; mkl: Intel's, if py-mkl-pardiso is installed; auto: the faster one there is
+    --solver      auto: by size; direct or superlu: SciPy's; mkl: Intel's, if installed; iterative: GMRES with multigrid
     """
     from parasol.errors import InputError
 
@@ -144,7 +146,7 @@ def _discretised(problem: PdeProblem, settings: Settings, solver: str | None, se
     default_scheme(problem.domain.dimension, **scheme)  # says what does not fit before nodes are scattered
     stage("scattering nodes")
     if wants_elements(problem, settings, rng=seed):
-        return replace(elements_for(problem, settings, rng=seed), **_chosen(solver=solver))
+        return elements_for(problem, settings, rng=seed, **_chosen(solver=solver))
     scattered = nodes_for(problem, settings, rng=seed)
     stage("computing weights")
     return discretize(problem, scattered, **scheme, neumann=settings.neumann, **_chosen(solver=solver))
@@ -184,7 +186,6 @@ def _settings(
     **options,
 ) -> Settings:
     """The preset, or none, with what the single options say instead."""
-    from dataclasses import replace
 
     from parasol.errors import InputError, did_you_mean
     from parasol.pde.problem import Settings

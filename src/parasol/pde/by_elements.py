@@ -16,6 +16,7 @@ from parasol.pde.placing import DEFAULT_N_NODES, check_nodes, nodes_for
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places, singular_exponents, singular_reasons
 from parasol.pde.row_blocks import condition_parts, halved, parts_beyond
+from parasol.pde.sparse_direct import chosen_solver
 from parasol.space.elements import DEFAULT_DEGREE, DEGREES, Elements, check_elements, make_elements
 from parasol.space.nodes import Nodes, scatter
 from parasol.space.operators import StencilReport
@@ -103,14 +104,18 @@ def needs_elements(problem: Problem, nodes: Nodes) -> str | None:
     return reasons[0]
 
 
-def elements_for(problem: Problem, settings: Settings, *, spacing: Spacing | None = None, rng: int = 0) -> Model:
+def elements_for(
+    problem: Problem, settings: Settings, *, spacing: Spacing | None = None, rng: int = 0, solver: str = "auto"
+) -> Model:
     """Elements with about as many nodes as the settings say, their spacing times `spacing` where it is given."""
     degree = DEFAULT_DEGREE[problem.domain.dimension]
-    return _model(problem, make_elements(corners_for(problem, settings, degree, finer=spacing, rng=rng), degree))
+    elements = make_elements(corners_for(problem, settings, degree, finer=spacing, rng=rng), degree)
+    return _model(problem, elements, solver=solver)
 
 
-def _model(problem: Problem, elements: Elements, *, solver: str = "superlu", step=None, integrator=None) -> Model:
+def _model(problem: Problem, elements: Elements, *, solver: str = "auto", step=None, integrator=None) -> Model:
     terms = assemble(problem, elements, list(_given(problem, elements)))
+    solver = chosen_solver(solver, len(terms.pattern.points), elements.dimension)
     scheme = default_scheme(elements.dimension)  # for values between the nodes of a saved surrogate
     report = StencilReport.of(np.empty(0))
     return Model(problem, elements.nodes, scheme, report, terms, solver, step, integrator, elements)

@@ -20,7 +20,7 @@ from parasol.pde.placing import check_nodes, nodes_for
 from parasol.pde.problem import Problem, Settings
 from parasol.pde.rough import rough_places
 from parasol.pde.row_blocks import row_blocks
-from parasol.pde.sparse_direct import BACKENDS
+from parasol.pde.sparse_direct import BACKENDS, chosen_solver
 from parasol.space.by_region import check_regions
 from parasol.space.kernels import Kernel
 from parasol.space.nodes import Nodes
@@ -36,7 +36,7 @@ def discretize(
     degree: int | None = None,
     stencil_size: int | None = None,
     neumann: str = "ghosts",
-    solver: str = "superlu",
+    solver: str = "auto",
     hyperviscosity: float = 0.0,
     step: float | None = None,
     integrator: str | None = None,
@@ -51,7 +51,9 @@ def discretize(
     and asks for the equation on the boundary too; "one-sided" spends the boundary node's row on the condition (lines and
     planes only: in space its errors scatter from 1e-2 to 1e-4 with the nodes, where ghosts give 1e-5).
     `hyperviscosity` c adds the damping c h³ Δ² to the state (to its velocity for second order in time), which transport on
-    scattered nodes may need to be stable. `step` and `integrator` are what `solve` uses in time unless it is given others.
+    scattered nodes may need to be stable. `solver` is "direct" (elimination by SuperLU), "iterative" (GMRES with multigrid, to
+    the same residual; where it stalls, elimination takes over with a word), "mkl", or "auto", which iterates from 20 000
+    unknowns in space and 200 000 in the plane. `step` and `integrator` are what `solve` uses in time unless it is given others.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {problem!r}. Pass a ps.Problem, for instance ps.load_problem('helmholtz').")
@@ -88,6 +90,7 @@ def discretize(
     terms, report = assemble(problem, nodes, places, blocks, scheme)
     for reason in rough_places(problem, nodes):
         warnings.warn(reason, ParasolWarning, stacklevel=2)
+    solver = chosen_solver(solver, len(terms.pattern.points), nodes.dimension)
     return Model(problem, nodes, scheme, report, terms, solver, step, integrator)
 
 

@@ -22,7 +22,7 @@ from parasol.pde.model import Model
 from parasol.pde.moments import Moments
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import QuantityRows
-from parasol.pde.sparse_direct import BACKENDS
+from parasol.pde.sparse_direct import BACKENDS, chosen_solver
 from parasol.pde.transient import INTEGRATORS
 from parasol.runtime.layout import AXES
 from parasol.runtime.products import Weights
@@ -108,7 +108,7 @@ class AffineModel(Model):
     In time, M u' + A u = f with `mass`, or M u'' + C u' + A u = f with `damping` (or `order=2`): matrices, or mappings from
     θ to matrices. `times` are those to store, the first is that of the `initial` state: a vector, a mapping from θ to
     vectors, zero if left out; for u'' a pair of state and velocity. A θ of `loads` may then depend on `ps.time()`.
-    `step` and `integrator` are those of `solve`; steps are adapted if left out.
+    `step` and `integrator` are those of `solve`; steps are adapted if left out. `solver` is that of `ps.discretize`.
 
     >>> (a,) = (Parameter("a", 1.0, 3.0),)
     >>> model = AffineModel({1: np.eye(2), a: np.diag([1.0, 0.0])}, {1: np.array([2.0, 3.0])})
@@ -146,8 +146,9 @@ class AffineModel(Model):
         step: float | None = None,
         integrator: str | None = None,
         name: str = "",
-        solver: str = "superlu",
+        solver: str = "auto",
     ):
+        check_choice(solver, BACKENDS, "solver")
         moving = {"mass": mass, "damping": damping, "order": order, "initial": initial}
         where, found = read_mesh(points, cells)
         given = _read(operators, loads, (parameters, where), product, quantities or {}, times=times, **moving)
@@ -189,7 +190,7 @@ class AffineModel(Model):
             "scheme": None,
             "report": None,
             "terms": given.terms(positions, inputs, problem.time),
-            "solver": check_choice(solver, BACKENDS, "solver"),
+            "solver": chosen_solver(solver, given.n, None if where is None else where.shape[1]),
             "step": None if step is None else check_positive(step, "step"),
             "integrator": None if integrator is None else check_choice(integrator, INTEGRATORS, "integrator"),
             "elements": None,

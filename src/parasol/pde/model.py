@@ -315,7 +315,8 @@ class Model:
     ) -> Solution | Evolution:
         """Solve at one parameter: a vector, or a mapping of names to values.
 
-        Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton from.
+        Steady problems return a `Solution`; nonlinear ones take a `guess` (n_fields * n_nodes,) to start Newton
+        from; so do iterations, as "iterative" solves of large linear problems, where it spares some.
         Problems in time return an `Evolution` and take `times`, `integrator`, `progress` and either `step` for constant
         steps or `tolerance` (1e-5) for adapted ones: the errors of each unknown in time stay below about tolerance × its
         largest size so far, or with `relative=True` × its size at the time. Adapted steps meet the times at which data
@@ -330,6 +331,8 @@ class Model:
         try:
             if self.problem.time is not None:
                 return evolve(self, mu, **in_time)
-            return solve_nonlinear(self, mu, guess=guess) if self.terms.nonlinear else solve_steady(self, mu)
+            return (
+                solve_nonlinear(self, mu, guess=guess) if self.terms.nonlinear else solve_steady(self, mu, guess=guess)
+            )
         except (FormulaError, ArithmeticError, np.linalg.LinAlgError) as error:  # coefficients that have no value here
             raise SolveFailed(f"{error}") from error

@@ -7,9 +7,11 @@ dissection of the nodes' positions. SciPy's SuperLU then needs a fraction of the
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 import weakref
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,14 +21,21 @@ from scipy.sparse.csgraph import connected_components, dijkstra, maximum_biparti
 from scipy.sparse.linalg import splu
 
 from parasol.checks import check_choice
-from parasol.errors import NotInstalled, SolveFailed
+from parasol.errors import NotInstalled, ParasolWarning, SolveFailed
+from parasol.pde.sparse_iterative import Krylov, Stalled
 
 log = logging.getLogger(__name__)
 
-BACKENDS = ("superlu", "mkl", "auto")
+BACKENDS = ("auto", "direct", "iterative", "superlu", "mkl")
+# unknowns from which iterating is the better choice, by dimension: elimination grows like n² in space, like n^1.5 in the
+# plane, where a factorisation also serves many right-hand sides; on a line it costs next to nothing
+_ITERATE_FROM = {2: 200_000, 3: 20_000}
+_ITERATE_UNPLACED = 100_000  # where positions are not known
 _LEAF = 32
 # relative error of a known answer above which the matrix counts as singular to working precision
 _SINGULAR = 1e-3
+_TRIAL = 1e-10  # relative residual to which iterations are tried on a known answer at first
+_SIGNED = 40_000  # unknowns up to which the sign of a determinant is worth an elimination
 # row sums below this, relative to the sums of sizes, are zero but for the rounding of the weights
 _CONSTANT = 1e-8
 
@@ -45,8 +54,8 @@ class Pattern:
     indices: np.ndarray
     indptr: np.ndarray
     points: np.ndarray
-    # the factors made last, for whoever asks for them again
-    last: list[Factors] = field(default_factory=list, metadata={"hashed": False})
+    # the factors made last, with the solver that was asked for, for whoever asks for them again
+    last: list[tuple[str, Factors]] = field(default_factory=list, metadata={"hashed": False})
     # MKL solvers that have analysed this pattern and serve no factors now
     _idle: list = field(default_factory=list, metadata={"hashed": False})
 
@@ -181,31 +190,43 @@ class Factors:
     _inner: object  # has solve(); None when every row states its unknown
     _coupling: sparse.csr_array
     _diagonal: np.ndarray
-    _rows: np.ndarray  # scale of each row that is left, in elimination order
+    _rows: np.ndarray  # scale of each row that is left, in the order of `_order`
     _columns: np.ndarray  # of each column likewise
+    _order: np.ndarray  # the unknowns that are left, in elimination order
 
-    def solve(self, right: np.ndarray) -> np.ndarray:
-        """The solution u of A u = right."""
-        stated, order = self.pattern.stated, self.pattern.order
+    @property
+    def method(self) -> str:
+        """In words, how systems with this matrix are solved."""
+        return self.backend
+
+    def solve(self, right: np.ndarray, *, guess: np.ndarray | None = None, tolerance: float = 0.0) -> np.ndarray:
+        """The solution u of A u = right. Iterations may start from a `guess` and stop at a relative residual `tolerance`."""
+        stated, order = self.pattern.stated, self._order
         out = np.empty_like(right, dtype=float)
         out[stated] = (right[stated].T / self._diagonal).T
         if len(order):
             reduced = right[order] - self._coupling @ out[stated]
             reduced = np.asfortranarray((reduced.T * self._rows).T)
-            out[order] = (self._inner.solve(reduced).T * self._columns).T  # type: ignore[attr-defined]
+            start = None if guess is None else guess[order] / self._columns
+            out[order] = (self._apply(reduced, "N", start, tolerance).T * self._columns).T
         return out
 
     def solve_transposed(self, right: np.ndarray) -> np.ndarray:
         """The solution u of Aᵀ u = right."""
-        stated, order = self.pattern.stated, self.pattern.order
+        stated, order = self.pattern.stated, self._order
         out = np.empty_like(right, dtype=float)
         left = right[stated]
         if len(order):
             reduced = np.asfortranarray((right[order].T * self._columns).T)
-            out[order] = (self._inner.solve(reduced, "T").T * self._rows).T  # type: ignore[attr-defined]
+            out[order] = (self._apply(reduced, "T").T * self._rows).T
             left = left - self._coupling.T @ out[order]
         out[stated] = (left.T / self._diagonal).T
         return out
+
+    def _apply(
+        self, right: np.ndarray, trans: str, guess: np.ndarray | None = None, tolerance: float = 0.0
+    ) -> np.ndarray:
+        return self._inner.solve(right, trans)  # type: ignore[attr-defined]
 
     @property
     def sign(self) -> int:
@@ -219,6 +240,80 @@ class Factors:
         return int(np.prod(signs))
 
 
+@dataclass(frozen=True, eq=False)
+class IterativeFactors(Factors):
+    """In place of factors: iterations, and where these stall for a right-hand side the direct solver, with a word."""
+
+    refines: ClassVar[bool] = False  # iterated as far as rounding allows
+
+    _instead: list[Factors] = field(default_factory=list)  # the direct factors, once they were needed
+
+    @property
+    def method(self) -> str:
+        """In words, how systems with this matrix are solved."""
+        if self._instead:
+            return self._instead[0].method
+        inner: Any = self._inner
+        return f"iterative: GMRES with multigrid, {inner.n_iterations} iterations"
+
+    def solve(self, right: np.ndarray, *, guess: np.ndarray | None = None, tolerance: float = 0.0) -> np.ndarray:
+        """The solution u of A u = right, iterated from the `guess` to a relative residual `tolerance`, 0: to rounding."""
+        return self._or_directly(lambda f: Factors.solve(f, right, guess=guess, tolerance=tolerance))
+
+    def solve_transposed(self, right: np.ndarray) -> np.ndarray:
+        """The solution u of Aᵀ u = right."""
+        return self._or_directly(lambda f: Factors.solve_transposed(f, right))
+
+    def _or_directly(self, solve: Callable[[Factors], np.ndarray]) -> np.ndarray:
+        if not self._instead:
+            try:
+                return solve(self)
+            except Stalled as stalled:
+                self._instead[:] = [_instead_of_iterations(self.pattern, self.matrix.data, stalled)]
+        return solve(self._instead[0])
+
+    def _apply(
+        self, right: np.ndarray, trans: str, guess: np.ndarray | None = None, tolerance: float = 0.0
+    ) -> np.ndarray:
+        return self._inner.solve(right, trans, guess, tolerance)  # type: ignore[attr-defined]
+
+    @property
+    def sign(self) -> int:
+        """The sign of the determinant, by elimination where that costs seconds; 0 for larger matrices."""
+        return factorize(self.pattern, self.matrix.data).sign if len(self._order) <= _SIGNED else 0
+
+
+def _instead_of_iterations(pattern: Pattern, data: np.ndarray, stalled: Stalled) -> Factors:
+    """Factors in place of iterations that have stalled; refused where they would not fit into memory."""
+    n, dimension = len(pattern.stated), pattern.points.shape[1]
+    needed, memory = direct_bytes(n // pattern.n_fields, dimension) * pattern.n_fields**2, memory_bytes()
+    if needed > memory:
+        raise SolveFailed(
+            f"iterations stalled ({stalled}), and elimination of {n} unknowns needs about {needed / 1e9:.0f} GB of the "
+            f"{memory / 1e9:.0f} GB of this machine. Use fewer nodes."
+        )
+    warnings.warn(
+        f"iterations stalled ({stalled}): solved directly instead. Choose solver='direct' to spare the attempt.",
+        ParasolWarning,
+        stacklevel=2,
+    )
+    factors = factorize(pattern, data)
+    return replace(factors, backend=f"{factors.backend}, iterations stalled")
+
+
+def direct_bytes(n: int, dimension: int) -> float:
+    """About the memory that factors of n unknowns take, by what was measured: n^(4/3) in space, n log n below."""
+    return 3.4e3 * n ** (4 / 3) if dimension > 2 else 680.0 * n * max(np.log2(n + 2), 1.0)
+
+
+def memory_bytes() -> float:
+    """The memory of this machine; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf
+
+
 def _parity(permutation: np.ndarray) -> int:
     """1 for an even permutation, −1 for an odd one."""
     n = len(permutation)
@@ -226,44 +321,64 @@ def _parity(permutation: np.ndarray) -> int:
     return -1 if (n - cycles) % 2 else 1
 
 
+def chosen_solver(solver: str, n_unknowns: int, dimension: int | None) -> str:
+    """The solver that a name asks for, "superlu", "mkl" or "iterative": "auto" goes by size and dimension (None: unknown).
+
+    >>> chosen_solver("auto", 10_000, 2), chosen_solver("auto", 100_000, 3), chosen_solver("direct", 100_000, 3)
+    ('superlu', 'iterative', 'superlu')
+    """
+    check_choice(solver, BACKENDS, "solver")
+    if solver == "auto":
+        least = _ITERATE_UNPLACED if dimension is None else _ITERATE_FROM.get(dimension, np.inf)
+        solver = "iterative" if n_unknowns >= least else "direct"
+        log.info("%d unknowns: %s solves", n_unknowns, solver)
+    return "superlu" if solver == "direct" else solver
+
+
 def factors_of(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -> Factors:
     """Factors of the matrix with these values: the last ones, which stay with the pattern, or new ones."""
-    for known in pattern.last[:]:  # a copy: another thread may put its own factors there meanwhile
-        if backend in (known.backend.partition(",")[0], "auto") and np.array_equal(known.matrix.data, data):
+    for asked, known in pattern.last[:]:  # a copy: another thread may put its own factors there meanwhile
+        if asked == backend and np.array_equal(known.matrix.data, data):
             return known
     factors = factorize(pattern, data, backend=backend)
-    pattern.last[:] = [factors]
+    pattern.last[:] = [(backend, factors)]
     return factors
 
 
 def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -> Factors:
     """Factorise the matrix with these values, and try the factors on a right-hand side with a known answer.
 
-    Falls back from MKL to SuperLU, and from fast to full pivoting, when the trial fails; refuses a singular matrix and
-    says what makes it so.
+    Falls back from iterations to elimination, from MKL to SuperLU, and from fast to full pivoting, when the trial fails;
+    refuses a singular matrix and says what makes it so.
     """
-    check_choice(backend, BACKENDS, "solver")
     n = len(pattern.stated)
+    backend = chosen_solver(backend, n, pattern.points.shape[1])
     matrix = sparse.csr_array((data, pattern.indices, pattern.indptr), shape=(n, n))
     if not np.all(np.isfinite(data)):
         raise SingularMatrixError(
             "the matrix has entries that are NaN or infinite. Check the coefficients at this parameter."
         )
-    rows, columns = _scales(matrix, pattern.n_fields)
-    order, (square, coupling) = pattern.order, pattern.blocks
-    coupling = sparse.csr_array((data[coupling.data - 1], coupling.indices, coupling.indptr), shape=coupling.shape)
-    block = sparse.csc_array((data[square.data - 1], square.indices, square.indptr), shape=square.shape)
-    block.data *= rows[order][block.indices] * np.repeat(columns[order], np.diff(block.indptr))
     diagonal = data[pattern.indptr[:-1][pattern.stated]]
     if np.any(diagonal == 0):
         raise SingularMatrixError(
             "a boundary condition has the coefficient 0 for the unknown. Check it at this parameter."
         )
+    rows, columns = _scales(matrix, pattern.n_fields)
+    if backend == "iterative" and not np.all(pattern.stated):
+        try:
+            return _iterating(pattern, matrix, diagonal, rows, columns)
+        except Stalled as stalled:
+            return _instead_of_iterations(pattern, data, stalled)
+    order, (square, coupling) = pattern.order, pattern.blocks
+    coupling = sparse.csr_array((data[coupling.data - 1], coupling.indices, coupling.indptr), shape=coupling.shape)
+    block = sparse.csc_array((data[square.data - 1], square.indices, square.indptr), shape=square.shape)
+    block.data *= rows[order][block.indices] * np.repeat(columns[order], np.diff(block.indptr))
+    parts = coupling, diagonal, rows[order], columns[order], order
     known = columns * random_signs(n)
     right = matrix @ known
     for name, factor in _attempts(backend, pattern):
         try:
-            factors = Factors(pattern, matrix, name, factor(block), coupling, diagonal, rows[order], columns[order])
+            factors = Factors(pattern, matrix, name, factor(block), *parts)
             lost = float(np.max(np.abs(factors.solve(right) - known) / columns))
         except (RuntimeError, ValueError, MemoryError) as error:  # what the backends raise for singular matrices
             log.info("%s could not factorise: %s", name, error)
@@ -272,6 +387,30 @@ def factorize(pattern: Pattern, data: np.ndarray, *, backend: str = "superlu") -
             return factors
         log.info("%s lost a known answer (error %.1e), trying the next", name, lost)
     raise SingularMatrixError(_why_singular(matrix, rows, pattern.n_fields))
+
+
+def _iterating(
+    pattern: Pattern, matrix: sparse.csr_array, diagonal: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> IterativeFactors:
+    """Iterations that have found a known answer: first to a few digits, and as far as rounding allows where these are lost."""
+    left = np.flatnonzero(~pattern.stated)
+    # multigrid wants a positive diagonal, whatever the sign in which an equation is written
+    rows = rows * np.where(matrix.diagonal() < 0, -1.0, 1.0)
+    some = matrix[left]
+    block = some[:, left]
+    block.data *= np.repeat(rows[left], np.diff(block.indptr)) * columns[left][block.indices]
+    krylov = Krylov(block, left // (len(rows) // pattern.n_fields))
+    coupling = some[:, np.flatnonzero(pattern.stated)]
+    parts = coupling, diagonal, rows[left], columns[left], left
+    factors = IterativeFactors(pattern, matrix, "iterative", krylov, *parts)
+    known = columns * random_signs(len(rows))
+    right = matrix @ known
+    for tolerance in (_TRIAL, 0.0):
+        lost = float(np.max(np.abs(Factors.solve(factors, right, tolerance=tolerance) - known) / columns))
+        if lost < _SINGULAR:
+            return factors
+    log.info("iterations lost a known answer (error %.1e)", lost)
+    raise Stalled(lost, krylov.n_iterations)  # elimination tells whether the matrix is singular
 
 
 def random_signs(n: int) -> np.ndarray:
@@ -342,7 +481,7 @@ def _attempts(backend: str, pattern: Pattern):
         mkl = None
     if backend == "mkl" and mkl is None:
         raise NotInstalled("solver='mkl' needs MKL PARDISO. Install it with: pip install 'parasol-pde[mkl]'.")
-    first = [("mkl", lambda block: _Pardiso(mkl, pattern, block))] if mkl and backend != "superlu" else []
+    first = [("mkl", lambda block: _Pardiso(mkl, pattern, block))] if backend == "mkl" else []
     return [*first, ("superlu", _superlu_fast), ("superlu, full pivoting", _superlu_full)]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _WORST_RESIDUAL = 1e-8
 _LOST = 1e-6  # share of the solution that rounding may be before it is said
+_ROUGHLY = 1e-2  # relative residual of a solve of which only the size is asked for
 _UNRESOLVED = 0.1  # of their range, by which derivatives may differ from what those at neighbouring nodes say
 
 
@@ -140,14 +141,15 @@ def l2_root(model: Model) -> np.ndarray | float:
     return 1.0 if model.elements is None else np.sqrt(model.elements.volumes)
 
 
-def solve_steady(model: Model, mu: np.ndarray) -> Solution:
-    """Solve A(mu) u = f(mu), with one step of refinement where the residual asks for it."""
+def solve_steady(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = None) -> Solution:
+    """Solve A(mu) u = f(mu), with one step of refinement where the residual asks for it; iterations start from the `guess`."""
     start = time.perf_counter()
     with np.errstate(all="ignore"):  # what is not finite is refused here
         load = model.load(mu)
     check_finite(load, f"the right-hand side at {describe(model, mu)}", error=SolveFailed)
     factors = model.factors(mu)
-    values, residual, lost = _refined(factors, load)
+    start_from = None if guess is None or factors.refines else _with_ghosts(model, guess)
+    values, residual, lost = _refined(factors, load, start_from)
     if not (np.all(np.isfinite(values)) and residual <= _WORST_RESIDUAL):
         raise SingularMatrixError(
             f"the linear system at {describe(model, mu)} is solved only to a residual of {residual:.0e}. "
@@ -162,7 +164,7 @@ def solve_steady(model: Model, mu: np.ndarray) -> Solution:
             stacklevel=3,
         )
     seconds = time.perf_counter() - start
-    return Solution(model, mu, model.layout.at_nodes(values), residual, seconds, factors.backend, unknowns=values)
+    return Solution(model, mu, model.layout.at_nodes(values), residual, seconds, factors.method, unknowns=values)
 
 
 def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = None) -> Solution:
@@ -184,7 +186,7 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = N
         model.layout.at_nodes(found.values),
         found.history[-1],
         seconds,
-        model.solver,
+        next((factors.method for _, factors in model.terms.pattern.last), model.solver),
         history=found.history,
         unknowns=found.values,
         start=found.start,
@@ -192,8 +194,13 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = N
 
 
 def _with_ghosts(model: Model, values) -> np.ndarray:
-    """Nodal values extended to ghosts, which take the value of their boundary node: a guess, no more."""
+    """Nodal values extended to ghosts, which take the value of their boundary node: a guess, no more.
+
+    Values of all unknowns, with those at ghosts, stay as they are.
+    """
     nodes, layout = model.nodes.points, model.layout
+    if np.shape(values) == (model.n_unknowns,):
+        return check_finite(values, "guess")
     fields = check_shape(values, (layout.n_fields * layout.n_nodes,), "guess").reshape(layout.n_fields, -1)
     _, nearest = KDTree(nodes).query(model.terms.pattern.points[layout.n_nodes :][: layout.n_ghosts])
     return np.hstack([fields, fields[:, nearest]]).ravel()
@@ -209,7 +216,7 @@ def _unresolved(model: Model, found: NewtonResult) -> str:
     return "" if gap < _UNRESOLVED else jumps
 
 
-def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float, float]:
+def _refined(factors: Factors, load: np.ndarray, guess: np.ndarray | None) -> tuple[np.ndarray, float, float]:
     """The solution, after one step of refinement where it helps, its residual and the share of it that is rounding.
 
     The residual is the largest relative to the terms of its equation: |A| times the size of each unknown function, and
@@ -218,11 +225,14 @@ def _refined(factors: Factors, load: np.ndarray) -> tuple[np.ndarray, float, flo
     zero beside others.
     """
     n_fields = factors.pattern.n_fields
-    values = factors.solve(load)
+    values = factors.solve(load, guess=guess)
     residual = load - factors.matrix @ values
     terms = abs(factors.matrix) @ np.repeat(sizes(values, n_fields), len(load) // n_fields) + np.abs(load)
     rounded = random_signs(2 * len(load)).reshape(2, -1) * terms  # twice, lest one of them miss the worst direction
-    correction, *moved = factors.solve(np.vstack([residual, rounded]).T).T
+    if factors.refines:
+        correction, *moved = factors.solve(np.vstack([residual, rounded]).T).T
+    else:  # iterated as far as it goes; of what rounding moves, the size is enough
+        correction, moved = np.zeros_like(values), factors.solve(rounded.T, tolerance=_ROUGHLY).T
     better = values + correction
     refined = load - factors.matrix @ better
     before, after = (largest_ratio(np.abs(r), terms) for r in (residual, refined))

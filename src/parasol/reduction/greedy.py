@@ -131,7 +131,7 @@ def search(
     bounds: np.ndarray | None = None
     exhausted = np.zeros(len(mus), dtype=bool)  # candidates whose solution has nothing new, zero for instance
     while True:
-        mode = _new_direction(modes, _solve(model, next_mu) if solve is None else solve(next_mu), root)
+        mode = _new_direction(modes, _solve(model, next_mu, reduced, modes) if solve is None else solve(next_mu), root)
         if mode is not None:
             chosen.append(next_mu)
             modes = np.column_stack([modes, mode])
@@ -211,8 +211,12 @@ def _watched(
     return np.where(exhausted, 0.0, out)
 
 
-def _solve(model: Model, mu: np.ndarray) -> np.ndarray:
-    return model.solve(mu, extrapolate=True).unknowns  # type: ignore[union-attr,return-value]
+def _solve(model: Model, mu: np.ndarray, reduced: ReducedModel | None, modes: np.ndarray) -> np.ndarray:
+    """A full solve; where it iterates, from the answer of the reduced model so far."""
+    guess = None
+    if reduced is not None and model.solver == "iterative":
+        guess = modes @ reduced.solve(mu[None], extrapolate=True, bounds=False).coefficients[0]
+    return model.solve(mu, extrapolate=True, guess=guess).unknowns  # type: ignore[union-attr,return-value]
 
 
 def _new_direction(modes: np.ndarray, unknowns: np.ndarray, root: Root) -> np.ndarray | None:

@@ -71,7 +71,7 @@ class SolveReport:
 
     @property
     def solver(self) -> str:
-        """The sparse direct solver."""
+        """How linear systems were solved."""
         return self.solution.model.solver if isinstance(self.solution, Evolution) else self.solution.backend
 
     @property
