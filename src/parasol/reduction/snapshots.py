@@ -205,7 +205,9 @@ def solve_many(
     """Solve at all parameters (n_samples, n_parameters), a chunk of `chunk_size` of them at a time.
 
     `solver` is a model, anything with `solve(mu)` that returns an array or has `values`, or a function of mu. The work is
-    done here, by `jobs` processes, or by any executor of `concurrent.futures`: the numbers are the same to the last bit.
+    done here, by `jobs` processes, or by any executor of `concurrent.futures`, such as Dask's `client.get_executor()` or
+    `mpi4py.futures.MPIPoolExecutor`: the numbers are the same to the last bit. With a store the workers of an executor
+    read the solver there and write their chunks themselves, and only small facts travel back; all have to see its folder.
     With a `store` (a folder) every finished chunk is on disk at once, and a run that was stopped, however, goes on where
     it was when called again; more parameters may follow those it began with. A parameter at which the solver fails is
     recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise `ps.errors.SolveFailed`;
@@ -223,6 +225,10 @@ def solve_many(
     mus = _checked(solver, mus, extrapolate)
     if jobs is not None and executor is not None:
         raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InputError(
+            f"executor is a {type(executor).__name__}. Pass one of concurrent.futures, such as Dask's client.get_executor()."
+        )
     jobs = 1 if jobs is None else check_count(jobs, "jobs")
     n_values = _expected_length(solver)
     size = default_chunk_size(len(mus), n_values) if chunk_size is None else check_count(chunk_size, "chunk_size")
