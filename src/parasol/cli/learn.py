@@ -194,7 +194,8 @@ def _results(data: str, parameters: str | None) -> Any:
 
 def _count_solves(store: str) -> int:
     """Full solves in a store, of whatever problem; each has a file of its own."""
-    return sum(1 for _ in Path(store).expanduser().glob("solves-*/batch-*/chunk-*.h5"))
+    kinds = "receipts/*.json", "chunk-*.h5"  # the second in stores of version 1
+    return sum(1 for kind in kinds for _ in Path(store).expanduser().glob(f"solves-*/batch-*/{kind}"))
 
 
 def _say_how_to_go_on(store: str | None, before: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
 from parasol.checks import check_count, check_positive
-from parasol.errors import Exhausted, InputError, ParasolWarning
+from parasol.errors import Exhausted, FileError, InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.fingerprints import Parts, difference, parts_of
@@ -31,6 +31,7 @@ from parasol.reduction.snapshots import (
     solve_many,
 )
 from parasol.reduction.solvers import Solver
+from parasol.reduction.store import VERSION, drop_damaged, n_chunks_in, read_manifest, read_mus, say_damaged
 from parasol.reduction.travel import width
 
 Stage = Callable[[str], Callable[[float], None] | None]
@@ -312,12 +313,19 @@ def _failed(failures: tuple[Failure, ...]) -> dict[bytes, Solved]:
 
 
 def _read(manifests: list[Path]) -> dict[bytes, Solved]:
-    """All solves of these batches; one that is gone since has none."""
+    """All solves of these batches; one that is gone since has none, and what is damaged is left out with a warning."""
     found: dict[bytes, Solved] = {}
-    for manifest in manifests:
+    for folder in [manifest.parent for manifest in manifests if manifest.exists()]:
+        about = read_manifest(folder)
+        if about.version == VERSION and n_chunks_in(folder):
+            try:
+                say_damaged(drop_damaged(folder, about, read_mus(folder, about)))
+            except FileError as error:
+                say_damaged([str(error)])
+                continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)
-            found |= _kept(open_snapshots(manifest.parent)) if manifest.exists() else {}
+            found |= _kept(open_snapshots(folder))
     return found
 
 
@@ -330,7 +338,7 @@ def _holds(root: Path, parts: dict[str, str], *, asks: bool) -> str:
     """What a store holds of other solvers, and what tells the nearest of them from the one with these parts."""
     others = []
     for folder in root.glob("solves-*"):
-        n = sum(1 for _ in folder.glob("batch-*/chunk-*.h5"))
+        n = sum(n_chunks_in(batch) for batch in folder.glob("batch-*"))
         if n:
             about = _about(folder / _ABOUT)
             theirs = about.get("parts")

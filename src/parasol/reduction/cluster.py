@@ -66,7 +66,12 @@ def _distributed() -> Any:
 
 def _local(distributed: Any, stack: ExitStack, jobs: int | None) -> Any:
     n = jobs or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
-    options = {"n_workers": n, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    options = {
+        "n_workers": n,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "silence_logs": logging.CRITICAL,
+    }
     return distributed.Client(stack.enter_context(distributed.LocalCluster(**options)))
 
 

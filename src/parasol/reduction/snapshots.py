@@ -21,18 +21,10 @@ from parasol.cache.content import content_hash
 from parasol.checks import check_count, check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
+from parasol.reduction.chunks import Chunk, StoredChunk, digest
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.solvers import unwrapped
-from parasol.reduction.store import (
-    Chunk,
-    Manifest,
-    StoredChunk,
-    claim,
-    digest,
-    prepare,
-    read_manifest,
-    stored_chunks,
-)
+from parasol.reduction.store import Manifest, claim, prepare, read_manifest, stored_chunks
 from parasol.reduction.workers import Task, work_off
 from parasol.runtime.parameters import named_columns
 
@@ -101,34 +93,34 @@ class Snapshots:
         return self._joined("hidden")
 
     def _joined(self, name: str) -> np.ndarray:
-        out, start = np.empty((len(self), 0)), 0
-        for chunk in self._chunks():
-            rows = getattr(chunk, name)
+        widths = [part.n_values if name == "solutions" else part.n_hidden for part in self.parts]
+        width, out, start = max(widths, default=0), None, 0
+        if not width:
+            return np.empty((len(self), 0))
+        for rows in self._rows(name):
             if len(rows) == len(self):
                 return rows
-            if start == 0:
-                out = np.empty((len(self), rows.shape[1]))
+            out = np.empty((len(self), width)) if out is None else out
             out[start : start + len(rows)] = rows
             start += len(rows)
-        return out
+        return np.empty((0, width)) if out is None else out
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The solutions, some rows at a time; of a store no more than one chunk is in memory."""
-        for chunk in self._chunks():
-            rows = len(chunk.solutions) if self.store else _rows_of(chunk.solutions.shape[1])
-            for start in range(0, len(chunk.solutions), max(rows, 1)):
-                yield chunk.solutions[start : start + rows]
+        for solutions in self._rows("solutions"):
+            rows = len(solutions) if self.store else _rows_of(solutions.shape[1])
+            for start in range(0, len(solutions), max(rows, 1)):
+                yield solutions[start : start + rows]
 
-    def _chunks(self) -> Iterator[Chunk]:
-        """The parts with the arrays of these rows, one after the other."""
+    def _rows(self, name: str) -> Iterator[np.ndarray]:
+        """One array of the parts, the rows that are these, one part after the other."""
         before, last = 0, self.first + len(self)
         for part in self.parts:
             count = int(np.count_nonzero(part.solved))
             rows = slice(max(self.first - before, 0), min(last - before, count))
             before += count
             if rows.start < rows.stop:
-                chunk = part.load()
-                yield replace(chunk, solutions=chunk.solutions[rows], hidden=chunk.hidden[rows])
+                yield part.rows(name)[rows]
 
     def __add__(self, other: Snapshots) -> Snapshots:
         """These and others of the same problem, in memory.
@@ -183,7 +175,8 @@ def as_snapshots(mus: Any, solutions: ArrayLike, *, hidden: ArrayLike | None = N
 def open_snapshots(path: str | os.PathLike[str]) -> Snapshots:
     """Read a store without its solver, complete or not: `n_pending` says how many parameters are still to be solved.
 
-    Everything is verified; a store that is damaged, of a newer version, or not a store is refused with the reason.
+    A store that is damaged, of a newer version, or not a store is refused with the reason; values are verified when they
+    are read. Others open it too: `xarray.open_zarr(path)`, `dask.array.from_zarr(path, "solutions")`.
     """
     path = Path(path).expanduser().absolute()
     manifest = read_manifest(path)
@@ -250,7 +243,9 @@ def solve_many(
             rows = mus[index * manifest.chunk_size : (index + 1) * manifest.chunk_size]
             there = parts.get(index)
             if there is None or len(there.mus) < len(rows):
-                tasks.append(Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, there))
+                tasks.append(
+                    Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, manifest.chunk_size, there)
+                )
         done = (lambda n: None) if progress is None else (lambda n: progress(n / len(mus)))
         work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), done, stack)
     snapshots = _snapshots(parts, manifest, folder)

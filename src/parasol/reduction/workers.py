@@ -39,7 +39,8 @@ from parasol.errors import (
 )
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
-from parasol.reduction.store import Chunk, StoredChunk, write_chunk
+from parasol.reduction.chunks import Chunk, StoredChunk
+from parasol.reduction.store import add_chunk
 from parasol.reduction.travel import SEEN_WITHIN, Sent, packed, sent, visible
 
 _LONGEST = 1000  # characters of a reason
@@ -61,6 +62,7 @@ class Task:
     extrapolate: bool
     folder: Path | None
     fingerprint: str
+    size: int  # rows that a chunk of this store has room for
     there: Chunk | StoredChunk | None  # the first rows of this chunk, where a store is extended
 
 
@@ -98,7 +100,7 @@ _recording = threading.Lock()
 def _recorded(solver, task: Task, tick: Callable[[int], None], record: bool) -> Done:
     with warnings.catch_warnings(record=True) if record else contextlib.nullcontext() as said:
         chunk = _solve_rows(solver, task, tick)
-    part = chunk if task.folder is None else write_chunk(task.folder, task.index, task.fingerprint, chunk)
+    part = chunk if task.folder is None else add_chunk(task.folder, task.index, task.fingerprint, chunk, task.size)
     return Done(task.index, part, tuple(dict.fromkeys((w.category, str(w.message)) for w in said or ())))
 
 
