@@ -145,7 +145,7 @@ from pathlib import Path
 from parasol.pde.model import Model
 usual = Model.solve
 def slowly(self, *args, **options):
-    if len(list(Path("kept").glob("*/*/chunk-*.h5"))) == 3:
+    if len(list(Path("kept").glob("*/*/receipts/*.json"))) == 3:
         open("begun", "w").close()
         time.sleep(30)
     return usual(self, *args, **options)
@@ -197,7 +197,9 @@ def test_stopped_during_the_constants_no_solve_is_kept(mine):
 @pytest.mark.slow
 def test_terminated_during_the_solves_they_are_counted(mine):
     (mine / "mine.py").write_text(PROBLEM.replace("-a *", "-(1 + u**2) * a *") + SLOW_SOLVES)
-    other = mine / "kept" / "solves-other" / "batch-000000-other" / "chunk-000000.h5"  # was there before: not new
+    other = (
+        mine / "kept" / "solves-other" / "batch-000000-other" / "receipts" / "000000.json"
+    )  # was there before: not new
     other.parent.mkdir(parents=True)
     other.touch()
     status, said = stopped(mine, signal.SIGTERM, *LEARN, "--store", "kept")

@@ -107,10 +107,10 @@ def test_helmholtz_with_the_paper_s_data_shares_solves_and_remembers_maps(folder
     assert results["pde_solves"] == sum(STATED["helmholtz"].quick[:3])
     assert results["solvers"]["POD-DNN, more modes"]["error"] < results["solvers"]["POD-DNN"]["error"]
     assert not results["solvers"]["DNN"]["fitted_earlier"]
-    before = {path: path.stat().st_mtime_ns for path in store.rglob("*.h5")}
+    before = {path: path.stat().st_mtime_ns for path in store.rglob("receipts/*.json")}
     assert before
     _, again = quickly(folder, "helmholtz", "best")
-    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.h5")} == before
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("receipts/*.json")} == before
     for name in ("DNN", "POD-DNN"):
         assert again["solvers"][name]["fitted_earlier"]
         assert again["solvers"][name]["error"] == results["solvers"][name]["error"]

@@ -3,22 +3,26 @@ import multiprocessing
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 
 from parasol.cache import disk
-from parasol.checks import ParasolError
+from parasol.checks import ParasolError, ParasolWarning
 from parasol.reduction import store
+from parasol.reduction.chunks import Chunk, digest
+from parasol.reduction.fingerprints import Parts
 from parasol.reduction.snapshots import open_snapshots, solve_many
+from parasol.reduction.zarr_files import crc32c
 
 MUS = np.linspace(1.0, 2.0, 10)[:, None]
 
@@ -35,21 +39,58 @@ def fill(folder, mus=MUS, **options):
 
 
 def files(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    folder = Path(folder)
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 # ---- what is on disk ------------------------------------------------------------------------------------------------
-def test_a_chunk_is_plain_hdf5_with_its_checksum_in_front(tmp_path):
+def test_zarr_xarray_and_dask_open_a_store_and_check_its_sums(tmp_path):
+    import dask.array
+    import xarray
+    import zarr
+
     fill(tmp_path / "s")
-    path = tmp_path / "s" / "chunk-000001.h5"
-    with h5py.File(path) as file:  # as anybody would read it
-        np.testing.assert_array_equal(file["solved"], [0, 1, 1, 1])
-        np.testing.assert_array_equal(file["solutions"], [np.sin(mu * np.arange(7)) for mu in MUS[5:8, 0]])
-        np.testing.assert_array_equal(file["mus"], MUS[4:8])
-        assert file["reasons"].asstr()[0] == "no solution at a fold: größer"
-    code = f"tail -c +513 {path} | sha256sum"
-    told = subprocess.run(code, shell=True, capture_output=True, text=True, check=True).stdout.split()[0]
-    assert f"sha256 {told}\n" in path.read_bytes()[:512].decode()
+    expected = np.array([np.full(7, np.nan) if 1.4 < mu < 1.5 else np.sin(mu * np.arange(7)) for mu in MUS[:, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what is no array in the folder must not disturb anybody
+        data = xarray.open_zarr(tmp_path / "s")
+        np.testing.assert_array_equal(data.solutions, expected)
+        np.testing.assert_array_equal(data.mus, MUS)
+        assert data.solutions.dims == ("sample", "value")
+        lazy = dask.array.from_zarr(str(tmp_path / "s"), "solutions")
+        assert lazy.chunks == ((4, 4, 2), (7,))
+        np.testing.assert_array_equal(lazy.compute(scheduler="sync"), expected)
+    flip(tmp_path / "s" / "solutions" / "c.1.0")
+    with pytest.raises(ValueError, match="checksum"):
+        zarr.open_array(tmp_path / "s" / "solutions", mode="r")[:]
+
+
+def test_a_store_of_ghosts_opens_too(tmp_path):
+    import xarray
+
+    chunk = Chunk(MUS[:3], np.array([True, False, True]), np.ones((2, 5)), np.arange(4.0).reshape(2, 2), ("no",))
+    about = store.Manifest("f", "s", ("a",), 3, 1, 4, digest(MUS[:3]), {})
+    store.prepare(tmp_path, about, MUS[:3])
+    stored = store.add_chunk(tmp_path, 0, "f", chunk, 4)
+    np.testing.assert_array_equal(stored.load().hidden, chunk.hidden)
+    hidden = xarray.open_zarr(tmp_path).hidden
+    np.testing.assert_array_equal(hidden, [[0, 1], [np.nan, np.nan], [2, 3]])
+    assert hidden.dims == ("sample", "ghost")
+
+
+def flip(path, place=3):
+    raw = bytearray(path.read_bytes())
+    raw[place] ^= 4
+    path.write_bytes(raw)
+
+
+def test_crc32c_is_that_of_others():
+    from google_crc32c import value
+
+    choice = random.Random(4)
+    for n in [*range(70), 4096, 20000, 16387, 400001]:
+        raw = choice.randbytes(n)
+        assert crc32c(raw) == value(raw)
 
 
 def test_bytes_do_not_depend_on_when_or_by_whom(tmp_path):
@@ -57,7 +98,9 @@ def test_bytes_do_not_depend_on_when_or_by_whom(tmp_path):
     time.sleep(1.1)  # HDF5 would write times in whole seconds
     fill(tmp_path / "b", jobs=2)
     assert files(tmp_path / "a") == files(tmp_path / "b")
-    assert sorted(files(tmp_path / "a")) == ["chunk-000000.h5", "chunk-000001.h5", "chunk-000002.h5", "manifest.json"]
+    names = [f"{kind}/{n}" for kind in ("mus", "solutions") for n in ("c.0.0", "zarr.json")]
+    names += ["solutions/c.1.0", "solutions/c.2.0", "manifest.json", "zarr.json"]
+    assert sorted(files(tmp_path / "a")) == sorted(names + [f"receipts/00000{i}.json" for i in range(3)])
 
 
 def test_reading_gives_back_what_was_written(tmp_path):
@@ -75,19 +118,20 @@ def test_every_flipped_byte_is_seen(tmp_path):
     folder = tmp_path / "s"
     fill(folder)
     choice = random.Random(1)
-    whole = files(folder)
+    whole = {name: raw for name, raw in files(folder).items() if not name.endswith("zarr.json")}
     for name, raw in whole.items():
         places = range(len(raw)) if name == "manifest.json" else choice.sample(range(len(raw)), 60)
         for place in places:
             bad = bytearray(raw)
             bad[place] ^= 1 << choice.randrange(8)
             (folder / name).write_bytes(bad)
-            if name == "manifest.json" and same_json(bad, raw):  # white space between entries became another
+            # white space between entries became another, or the sum for others is wrong
+            if (name.endswith(".json") and same_json(bad, raw)) or (name == "mus/c.0.0" and place >= len(raw) - 4):
                 continue
             with pytest.raises(ParasolError, match=re.escape(str(folder))):
-                open_snapshots(folder)
+                _ = open_snapshots(folder).solutions
         (folder / name).write_bytes(raw)
-    assert files(folder) == whole
+    assert len(open_snapshots(folder).solutions) == 9
 
 
 def same_json(one, other):
@@ -100,14 +144,11 @@ def same_json(one, other):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda f: os.truncate(f / "chunk-000001.h5", 3000), "chunk-000001.h5: it has 3000 bytes instead of"),
-        (lambda f: os.truncate(f / "chunk-000001.h5", 0), "first 512 bytes are not those of a chunk"),
-        (lambda f: (f / "chunk-000000.h5").rename(f / "chunk-000001.h5"), "belongs to another store or place"),
         (lambda f: (f / "manifest.json").write_text('{"format"'), "manifest.json cannot be read"),
         (lambda f: (f / "manifest.json").write_text("[1]"), "is about something else"),
         (lambda f: (f / "manifest.json").write_bytes(b"\xff\xfe"), "manifest.json cannot be read"),
         (lambda f: (f / "manifest.json").unlink(), "has no manifest.json"),
-        (lambda f: newer(f / "manifest.json"), "has version 2, this parasol reads up to 1. Update parasol"),
+        (lambda f: newer(f / "manifest.json"), "has version 3, this parasol reads up to 2. Update parasol"),
     ],
 )
 def test_a_damaged_or_foreign_store_is_refused_and_left_alone(tmp_path, spoil, reason):
@@ -122,19 +163,76 @@ def test_a_damaged_or_foreign_store_is_refused_and_left_alone(tmp_path, spoil, r
     assert files(folder) == before
 
 
-def newer(path):
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda f: flip(f / "solutions" / "c.1.0"), "c.1.0: its checksum is wrong"),
+        (lambda f: os.truncate(f / "solutions" / "c.1.0", 30), "c.1.0: its checksum is wrong"),
+        (lambda f: (f / "solutions" / "c.1.0").unlink(), "c.1.0: it cannot be read"),
+        (lambda f: (f / "solutions" / "c.0.0").rename(f / "solutions" / "c.1.0"), "c.0.0: it cannot be read"),
+        (lambda f: (f / "receipts" / "000000.json").rename(f / "receipts" / "000001.json"), "another store or place"),
+        (lambda f: (f / "receipts" / "000001.json").write_text("{}"), "000001.json: it cannot be read"),
+        (lambda f: flip(f / "mus" / "c.0.0"), "its parameters are not those of the manifest"),
+        (lambda f: (f / "mus" / "c.0.0").unlink(), "mus/c.0.0: it cannot be read"),
+    ],
+)
+def test_a_damaged_chunk_is_refused_by_readers_and_solved_again_by_a_run(tmp_path, spoil, reason):
+    folder, calls = tmp_path / "s", []
 
+    def counted(mu):
+        calls.append(mu[0])
+        return waves(mu)
 
-def test_deleting_the_damaged_chunk_repairs_the_store(tmp_path):
-    folder = tmp_path / "s"
-    fill(folder)
+    counted.fingerprint = "waves"
+    with pytest.warns(UserWarning, match="1 of"):
+        solve_many(counted, MUS, store=folder, chunk_size=4)
     whole = files(folder)
-    os.truncate(folder / "chunk-000001.h5", 3000)
-    (folder / "chunk-000001.h5").unlink()
-    assert open_snapshots(folder).n_pending == 4
-    fill(folder)
+    calls.clear()
+    spoil(folder)
+    with pytest.raises(ParasolError, match=reason):
+        _ = open_snapshots(folder).solutions
+    with pytest.warns(ParasolWarning) as said:
+        solve_many(counted, MUS, store=folder)
     assert files(folder) == whole
+    about_mus = "mus" in reason or "parameters" in reason  # which the run knows
+    assert any("damaged" in str(w.message) or "another" in str(w.message) for w in said) != about_mus
+    assert set(calls) <= set() if about_mus else set(calls) <= set(MUS[:8, 0])
+
+
+def newer(path):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 3}))
+
+
+OLD = Path(__file__).parents[1] / "kept_files" / "0.2.0.dev0" / "snapshots"
+
+
+def test_a_run_goes_on_with_a_store_of_version_1_and_renews_it(tmp_path, monkeypatch):
+    shutil.copytree(OLD, tmp_path / "s")
+    before = open_snapshots(tmp_path / "s")
+    about, n = store.read_manifest(tmp_path / "s"), len(before)
+    mus = np.vstack([before.mus, before.mus[:1] + 0.125])
+
+    class Solver:  # known by what the store says
+        n_values = before.n_values
+
+        def solve(self, mu):
+            assert np.array_equal(mu, mus[n])
+            return np.zeros(self.n_values)
+
+    class Same(Parts):
+        fingerprint = about.fingerprint
+
+    parts = Same(about.parts)
+    with pytest.MonkeyPatch.context() as patch:  # killed before the manifest is written: the old store is whole
+        patch.setattr(store, "write_manifest", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            solve_many(Solver(), mus, store=tmp_path / "s", fingerprint=parts)
+    np.testing.assert_array_equal(open_snapshots(tmp_path / "s").solutions, before.solutions)
+    renewed = solve_many(Solver(), mus, store=tmp_path / "s", fingerprint=parts)
+    np.testing.assert_array_equal(renewed.solutions[:n], before.solutions)
+    assert not list((tmp_path / "s").glob("*.h5"))
+    assert store.read_manifest(tmp_path / "s").version == 2
+    np.testing.assert_array_equal(open_snapshots(tmp_path / "s").solutions, renewed.solutions)
 
 
 def test_places_that_are_no_store_are_refused(tmp_path):
@@ -163,7 +261,7 @@ def test_a_store_of_version_0_1_0_is_read_but_not_continued(tmp_path):
     fill(folder)
     content = json.loads((folder / "manifest.json").read_text())
     del content["parts"], content["sha256"]  # as version 0.1.0 wrote it
-    content["sha256"] = store._checksum(content)
+    content["sha256"] = store.checksum(content)
     (folder / "manifest.json").write_text(json.dumps(content))
     before = files(folder)
     assert len(open_snapshots(folder)) == 9
@@ -251,14 +349,16 @@ def test_the_lock_and_the_litter_of_a_dead_run_are_cleared(tmp_path):
     code = (
         "import os, sys; from pathlib import Path; from parasol.reduction import store\n"
         "with store.claim(Path(sys.argv[1])):\n"
-        "    Path(sys.argv[1], '.chunk-000000.h5.1-ab.tmp').write_text('torn')\n"
+        "    Path(sys.argv[1], '.manifest.1-ab.part.json').write_text('torn')\n"
         "    os.kill(os.getpid(), 9)"
     )
     folder = tmp_path / "s"
     subprocess.run([sys.executable, "-c", code, str(folder)], check=False)
-    assert sorted(files(folder)) == [".chunk-000000.h5.1-ab.tmp", "lock"]
+    assert sorted(files(folder)) == [".manifest.1-ab.part.json", "lock"]
     fill(folder)
-    assert len(files(folder)) == 4
+    (folder / "solutions" / ".c.0.1-ab.part.0").write_text("torn")
+    fill(folder)
+    assert len(files(folder)) == 11
     holder = {"pid": os.getpid(), "started": "1", "host": json.loads(_lock_text(tmp_path))["host"]}
     (folder / "lock").write_text(json.dumps(holder))  # our number, but of an earlier process
     fill(folder)
@@ -339,7 +439,7 @@ def test_killed_at_twenty_random_moments_the_store_is_the_same(tmp_path):
         folder, log, jobs, kills = tmp_path / f"killed-{trial}", tmp_path / f"log-{trial}", 1 + trial % 2, 0
         finished = False
         while not finished:
-            done = {path.name for path in folder.glob("chunk-*")}
+            done = {f"receipts/{path.name}" for path in folder.glob("receipts/*.json")}
             child = FORK.Process(target=lead_group_and_run, args=(run, folder, log, jobs))
             child.start()
             # the last one of a store is left alone
@@ -352,7 +452,8 @@ def test_killed_at_twenty_random_moments_the_store_is_the_same(tmp_path):
                 kills, n_kills = kills + 1, n_kills + 1
             now = files(folder) if folder.exists() else {}
             assert done <= set(now)  # nothing lost
-            assert all(now[name] == expected[name] for name in now if name.startswith("chunk-"))  # nothing torn
+            torn = [n for n in now if n.startswith(("receipts/0", "solutions/c")) and now[n] != expected[n]]
+            assert not torn
         assert files(folder) == expected
         counts = Counter(log.read_text().splitlines())
         assert {tuple(map(float, re.findall(r"[-\d.e]+", line.replace("np.float64", "")))) for line in counts} == solved

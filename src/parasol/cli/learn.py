@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,6 +64,13 @@ def learn(
         Option("--dry-run", help="Tell the plan and its cost: nodes, solves, seconds, memory, disk. Learn nothing."),
     ] = False,
     jobs: Jobs = None,
+    cluster: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS",
+            help="A Dask cluster for the full solves: tcp://host:8786, a scheduler file, or local. Needs --store.",
+        ),
+    ] = None,
     seed: Annotated[int, Option(min=0, help="Another seed draws other samples and other first weights.")] = 0,
     json_file: JsonFile = None,
     quiet: Quiet = False,
@@ -73,6 +82,8 @@ def learn(
     [dim]parasol learn my_equation.py --store runs/mine --seconds 600 --out mine.parasol[/dim]
 
     [dim]parasol learn --data 'case_*.vtu' --parameters params.csv --out plate.parasol[/dim]
+
+    [dim]parasol learn bratu --store runs/bratu --cluster tcp://node1:8786 --out bratu.parasol[/dim]
 
     [dim]parasol learn helmholtz --tolerance 1e-4 --dry-run[/dim]
 
@@ -104,6 +115,8 @@ def learn(
         raise InputError("--dry-run plans full solves, and data need none. Leave one of --dry-run and --data out.")
     if parameters is not None and data is None:
         raise InputError("--parameters says what the results in --data are results of. Give --data too.")
+    if cluster is not None:
+        _check_cluster(cluster, store, dry_run, data)
     check_json(json_file)
     if not dry_run:
         check_place(out, None)
@@ -125,8 +138,9 @@ def learn(
                 facts, rows = found.facts(), found.rows()
             else:
                 results = None if data is None else _results(data, parameters)
-                limits = {"solves": solves, "seconds": seconds, "data": results, "jobs": jobs, "recipe": recipe}
-                surrogate = learn_surrogate(declared, **wish, **limits, proof=proof, progress=stage)
+                limits = {"solves": solves, "seconds": seconds, "data": results, "recipe": recipe, "proof": proof}
+                with _hands(cluster, jobs, stage) as hands:
+                    surrogate = learn_surrogate(declared, **wish, **limits, **hands, progress=stage)
                 stage("writing the model")
                 path, as_asked = write_safely(lambda place: save(surrogate, place), out, store=store)
                 kept = ("problem", "equation", "tolerance", "measured", "learn")
@@ -143,6 +157,31 @@ def learn(
         raise SystemExit(_NOT_MET)
 
 
+def _check_cluster(address: str, store: str | None, dry_run: bool, data: str | None) -> None:
+    """Refuse a cluster that has nothing to do, or nowhere to write."""
+    from parasol.errors import InputError
+    from parasol.reduction.cluster import check_address
+
+    if data is not None or dry_run:
+        raise InputError("--cluster is for full solves, and this makes none. Leave it out.")
+    if store is None:
+        raise InputError("--cluster needs --store DIR, a folder that all workers see: they write their solves there.")
+    check_address(address)
+
+
+@contextmanager
+def _hands(address: str | None, jobs: int | None, stage: Callable[[str], object]) -> Iterator[dict[str, Any]]:
+    """Who makes the full solves: processes of this machine, or a cluster while the run lasts."""
+    if address is None:
+        yield {"jobs": jobs}
+        return
+    from parasol.reduction.cluster import cluster
+
+    stage(f"waiting for workers of the cluster {address}")
+    with cluster(address, jobs=jobs) as executor:
+        yield {"executor": executor}
+
+
 def _results(data: str, parameters: str | None) -> Any:
     """What --data and --parameters name: results where there is a table of parameters, else what `learn` reads."""
     from parasol.fitting.reading import read_results
@@ -155,7 +194,8 @@ def _results(data: str, parameters: str | None) -> Any:
 
 def _count_solves(store: str) -> int:
     """Full solves in a store, of whatever problem; each has a file of its own."""
-    return sum(1 for _ in Path(store).expanduser().glob("solves-*/batch-*/chunk-*.h5"))
+    kinds = "receipts/*.json", "chunk-*.h5"  # the second in stores of version 1
+    return sum(1 for kind in kinds for _ in Path(store).expanduser().glob(f"solves-*/batch-*/{kind}"))
 
 
 def _say_how_to_go_on(store: str | None, before: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parasol.cache.disk import claim
-from parasol.checks import check_positive, check_progress
+from parasol.checks import check_count, check_positive, check_progress
 from parasol.errors import InputError, ParasolWarning
 from parasol.learning.nodes import Discretised, choose_nodes, estimated
 from parasol.learning.solves import Limits, Stage
@@ -66,6 +67,25 @@ class Request:
     def held(self) -> AbstractContextManager[None]:
         """The store for one run at a time, from the beginning; nothing where there is none."""
         return nullcontext() if self.store is None else claim(Path(self.store).expanduser().absolute(), "store")
+
+
+@dataclass(frozen=True)
+class Hands:
+    """Who makes full solves that need not wait for each other: processes of our own, or somebody's executor."""
+
+    jobs: int | None = None
+    executor: Executor | None = None
+
+    def __post_init__(self):
+        if self.jobs is not None:
+            check_count(self.jobs, "jobs")
+        if self.jobs is not None and self.executor is not None:
+            raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
+        if self.executor is not None and not isinstance(self.executor, Executor):
+            raise InputError(
+                f"executor is a {type(self.executor).__name__}. Pass one of concurrent.futures, such as Dask's "
+                "client.get_executor()."
+            )
 
 
 def discretised(request: Request) -> Discretised:

@@ -7,13 +7,13 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from parasol.checks import check_count
 from parasol.errors import InputError, NoCertificate, ParasolError, ParasolWarning, SolveFailed
 from parasol.fitting.choosing import choice_words
 from parasol.fitting.data import fit_results
@@ -27,7 +27,7 @@ from parasol.learning.in_time import learn_in_time
 from parasol.learning.linear import check_box, learn_linear, n_solves
 from parasol.learning.nodes import Discretised
 from parasol.learning.report import LEVEL, Evidence, Outcome, Step
-from parasol.learning.request import Request, discretised
+from parasol.learning.request import Hands, Request, discretised
 from parasol.learning.sampled import learn_sampled
 from parasol.learning.solves import Limits, SolveCache, Solver, Stage
 from parasol.learning.store import Data, read_data
@@ -157,6 +157,7 @@ def learn(
     proof: bool = False,
     rng: int = 0,
     jobs: int | None = None,
+    executor: Executor | None = None,
     progress: Stage | None = None,
 ) -> Surrogate:
     """From a problem to a surrogate whose relative error is below `tolerance` on parameters it has not seen.
@@ -182,6 +183,8 @@ def learn(
     call that was stopped goes on, and one with a smaller tolerance uses what there is; with other ranges of the parameters,
     nonlinear problems and those in time learn from it too. Solves are reused where everything that can change an answer is the same; a solver of one's own whose attributes change while it works says by
     `fingerprint`, a text, which solves are its own. One run at a time uses a store. `progress` is called with each stage.
+    Full solves that need not wait for each other are made by `jobs` processes, or by any `executor` of
+    `concurrent.futures`, such as that of a Dask client or of mpi4py; with a store its workers write them there themselves.
 
     >>> import parasol as ps
     >>> x, y = ps.coordinates("x y")
@@ -194,16 +197,12 @@ def learn(
     limits = Limits(solves, seconds)
     with _in_a_notebook(progress) as shown:
         given = (problem, tolerance, total, model, n_nodes, rng, store, fingerprint, limits, shown, parameters)
-        return _learned(Request(*given), data, recipe, proof, jobs)
+        return _learned(Request(*given), data, recipe, proof, Hands(jobs, executor))
 
 
-def _learned(
-    request: Request, data: Data | None, recipe: str | Recipe | None, proof: bool, jobs: int | None
-) -> Surrogate:
+def _learned(request: Request, data: Data | None, recipe: str | Recipe | None, proof: bool, hands: Hands) -> Surrogate:
     """What `learn` does, once what is asked for is known to make sense."""
     problem = request.problem
-    if jobs is not None:
-        check_count(jobs, "jobs")
     if proof and (
         data is not None or (isinstance(problem, Problem) and (problem.time is not None or not problem.linear))
     ):
@@ -218,7 +217,9 @@ def _learned(
                 outcome = _from_data(data, request, recipe)
         if chosen is not None:
             options = {"expected": chosen.seconds, "stage": request.stage, "fingerprint": request.fingerprint}
-            cache = SolveCache(chosen.model, request.limits, store=request.store, jobs=jobs, **options)
+            cache = SolveCache(
+                chosen.model, request.limits, store=request.store, jobs=hands.jobs, executor=hands.executor, **options
+            )
             if cache.not_reused:
                 warnings.warn(cache.not_reused, ParasolWarning, stacklevel=3)
             with _gathered() as more:
@@ -226,6 +227,12 @@ def _learned(
                 request.stage("estimating the discretisation error")
                 outcome = replace(outcome, surrogate=with_discretisation(outcome.surrogate, cache))
             notes += more
+            if not cache.shared:
+                warnings.warn(
+                    "the executor had nothing to do: this problem's full solves are chosen one after the other.",
+                    ParasolWarning,
+                    stacklevel=3,
+                )
     return with_report(outcome, request, chosen, cache, notes)
 
 

@@ -7,15 +7,17 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from parasol.cache.content import content_hash
 from parasol.cache.disk import publish
 from parasol.checks import check_count, check_positive
-from parasol.errors import Exhausted, InputError, ParasolWarning
+from parasol.errors import Exhausted, FileError, InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.reduction.fingerprints import Parts, difference, parts_of
@@ -29,6 +31,8 @@ from parasol.reduction.snapshots import (
     solve_many,
 )
 from parasol.reduction.solvers import Solver
+from parasol.reduction.store import VERSION, drop_damaged, n_chunks_in, read_manifest, read_mus, say_damaged
+from parasol.reduction.travel import width
 
 Stage = Callable[[str], Callable[[float], None] | None]
 _APART = "apart_from_ranges"  # the hash of all that a solver is known by but where its parameters may lie
@@ -99,11 +103,14 @@ class SolveCache:
         *,
         store: str | os.PathLike[str] | None = None,
         jobs: int | None = None,
+        executor: Executor | None = None,
         expected: float = 0.0,  # seconds of a solve, before the first
         stage: Stage | None = None,
         fingerprint: object = None,  # what the solver says it is known by
     ):
-        self.solver, self.limits, self.jobs, self.expected = solver, limits, jobs, expected
+        self.solver, self.limits, self.expected = solver, limits, expected
+        self.executor, self._jobs = executor, jobs or 1
+        self.shared = executor is None  # whether there was work for more than one hand
         self._stage = stage or (lambda text: None)
         self.folder: Path | None = None
         self.parts = Parts()  # what the solver is known by
@@ -167,6 +174,11 @@ class SolveCache:
         return tuple(bytes.fromhex(self.parts.fingerprint)) if self._elsewhere else ()
 
     @property
+    def jobs(self) -> int:
+        """Solves that are made at once, as many as the executor has workers now."""
+        return self._jobs if self.executor is None else width(self.executor)
+
+    @property
     def n_solves(self) -> int:
         """Full solves this learning asked for, whether the store had them or not."""
         return len(self._asked)
@@ -181,7 +193,7 @@ class SolveCache:
         if self.limits.solves is not None:
             n = min(n, self.limits.solves - self.n_solves - reserve)
         if self.limits.seconds is not None and self.cost > 0:
-            n = min(n, int(max(self.limits.left, 0.0) / self.cost * (self.jobs or 1)) - reserve)
+            n = min(n, int(max(self.limits.left, 0.0) / self.cost * (self.jobs)) - reserve)
         return max(n, 0) if self.limits.left > 0 else 0
 
     def solve(self, mus: np.ndarray, purpose: str = "", *, at_least: int = 1) -> Snapshots:
@@ -242,8 +254,8 @@ class SolveCache:
         if self.limits.seconds is None:
             return n
         if not self.cost:
-            return min(n, self.jobs or 1)
-        return min(n, max(self.jobs or 1, int(self.limits.seconds / 20 / self.cost)))
+            return min(n, self.jobs)
+        return min(n, max(self.jobs, int(self.limits.seconds / 20 / self.cost)))
 
     def reason(self, mu: np.ndarray) -> str:
         """Why a parameter could not be solved."""
@@ -263,6 +275,11 @@ class SolveCache:
         if self.folder is not None:
             path = self.folder / f"batch-{len(self._known):06d}-{content_hash(mus)[:12]}"
         start = time.perf_counter()
+        # one solve is made here: it has nobody to share with, and need not wait for its way there and back
+        hands: dict[str, Any] = {"jobs": min(self.jobs, len(mus))}
+        if self.executor is not None:
+            self.shared |= len(mus) > 1
+            hands = {"executor": self.executor} if len(mus) > 1 else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # failures are named once, at the end
             try:
@@ -271,7 +288,7 @@ class SolveCache:
                     mus,
                     store=path,
                     chunk_size=1,
-                    jobs=min(self.jobs or 1, len(mus)),
+                    **hands,
                     progress=progress,
                     extrapolate=True,
                     fingerprint=self.parts,  # of the solver as it was before the first solve
@@ -296,12 +313,19 @@ def _failed(failures: tuple[Failure, ...]) -> dict[bytes, Solved]:
 
 
 def _read(manifests: list[Path]) -> dict[bytes, Solved]:
-    """All solves of these batches; one that is gone since has none."""
+    """All solves of these batches; one that is gone since has none, and what is damaged is left out with a warning."""
     found: dict[bytes, Solved] = {}
-    for manifest in manifests:
+    for folder in [manifest.parent for manifest in manifests if manifest.exists()]:
+        about = read_manifest(folder)
+        if about.version == VERSION and n_chunks_in(folder):
+            try:
+                say_damaged(drop_damaged(folder, about, read_mus(folder, about)))
+            except FileError as error:
+                say_damaged([str(error)])
+                continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)
-            found |= _kept(open_snapshots(manifest.parent)) if manifest.exists() else {}
+            found |= _kept(open_snapshots(folder))
     return found
 
 
@@ -314,7 +338,7 @@ def _holds(root: Path, parts: dict[str, str], *, asks: bool) -> str:
     """What a store holds of other solvers, and what tells the nearest of them from the one with these parts."""
     others = []
     for folder in root.glob("solves-*"):
-        n = sum(1 for _ in folder.glob("batch-*/chunk-*.h5"))
+        n = sum(n_chunks_in(batch) for batch in folder.glob("batch-*"))
         if n:
             about = _about(folder / _ABOUT)
             theirs = about.get("parts")

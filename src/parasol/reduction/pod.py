@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ def pod(
     turned = MatrixRoot(weights) if isinstance(weights, MatrixProduct) else None
     root = None if weights is None or turned is not None else np.sqrt(weights)  # type: ignore[arg-type]
     tally = _Tally(None if turned is not None else weights)
-    given = source if turned is None else _Source(np.ascontiguousarray(turned.into(source.whole().T).T))
+    given = source if turned is None else source.turned(turned)
     factored, method = _factor(given, root, tolerance, n_modes, method, tally)
     if tally.n < 2:
         raise InputError("one snapshot has nothing to be compared with. Use at least 2, better a hundred.")
@@ -151,6 +151,12 @@ class _Source:
             self.array = self._rows(np.concatenate(list(self.given.blocks())) if given is None else given)
         return self.array
 
+    def turned(self, root: MatrixRoot) -> _Source:
+        """The same in coordinates in which the inner product of a matrix is the plain one; a block at a time if need be."""
+        if self.array is None:
+            return _Source(_Turned(self, root))
+        return _Source(np.ascontiguousarray(root.into(self.array.T).T))
+
     def blocks(self) -> Iterator[np.ndarray]:
         """Blocks of a useful size: small ones are joined, large ones cut."""
         length = max(16, _BLOCK // self.n_values)
@@ -168,6 +174,18 @@ class _Source:
                 waiting.append(block[part])
         if waiting:
             yield _joined(waiting)
+
+
+@dataclass(frozen=True, eq=False)
+class _Turned:
+    """Blocks of snapshots in the coordinates of a matrix' square root."""
+
+    source: _Source
+    root: MatrixRoot
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """One after the other."""
+        return (np.ascontiguousarray(self.root.into(block.T).T) for block in self.source.blocks())
 
 
 def _joined(blocks: list[np.ndarray]) -> np.ndarray:

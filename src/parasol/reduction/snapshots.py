@@ -21,18 +21,10 @@ from parasol.cache.content import content_hash
 from parasol.checks import check_count, check_finite, check_progress, check_shape
 from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
+from parasol.reduction.chunks import Chunk, StoredChunk, digest
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.solvers import unwrapped
-from parasol.reduction.store import (
-    Chunk,
-    Manifest,
-    StoredChunk,
-    claim,
-    digest,
-    prepare,
-    read_manifest,
-    stored_chunks,
-)
+from parasol.reduction.store import Manifest, claim, prepare, read_manifest, stored_chunks
 from parasol.reduction.workers import Task, work_off
 from parasol.runtime.parameters import named_columns
 
@@ -101,34 +93,34 @@ class Snapshots:
         return self._joined("hidden")
 
     def _joined(self, name: str) -> np.ndarray:
-        out, start = np.empty((len(self), 0)), 0
-        for chunk in self._chunks():
-            rows = getattr(chunk, name)
+        widths = [part.n_values if name == "solutions" else part.n_hidden for part in self.parts]
+        width, out, start = max(widths, default=0), None, 0
+        if not width:
+            return np.empty((len(self), 0))
+        for rows in self._rows(name):
             if len(rows) == len(self):
                 return rows
-            if start == 0:
-                out = np.empty((len(self), rows.shape[1]))
+            out = np.empty((len(self), width)) if out is None else out
             out[start : start + len(rows)] = rows
             start += len(rows)
-        return out
+        return np.empty((0, width)) if out is None else out
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The solutions, some rows at a time; of a store no more than one chunk is in memory."""
-        for chunk in self._chunks():
-            rows = len(chunk.solutions) if self.store else _rows_of(chunk.solutions.shape[1])
-            for start in range(0, len(chunk.solutions), max(rows, 1)):
-                yield chunk.solutions[start : start + rows]
+        for solutions in self._rows("solutions"):
+            rows = len(solutions) if self.store else _rows_of(solutions.shape[1])
+            for start in range(0, len(solutions), max(rows, 1)):
+                yield solutions[start : start + rows]
 
-    def _chunks(self) -> Iterator[Chunk]:
-        """The parts with the arrays of these rows, one after the other."""
+    def _rows(self, name: str) -> Iterator[np.ndarray]:
+        """One array of the parts, the rows that are these, one part after the other."""
         before, last = 0, self.first + len(self)
         for part in self.parts:
             count = int(np.count_nonzero(part.solved))
             rows = slice(max(self.first - before, 0), min(last - before, count))
             before += count
             if rows.start < rows.stop:
-                chunk = part.load()
-                yield replace(chunk, solutions=chunk.solutions[rows], hidden=chunk.hidden[rows])
+                yield part.rows(name)[rows]
 
     def __add__(self, other: Snapshots) -> Snapshots:
         """These and others of the same problem, in memory.
@@ -183,7 +175,8 @@ def as_snapshots(mus: Any, solutions: ArrayLike, *, hidden: ArrayLike | None = N
 def open_snapshots(path: str | os.PathLike[str]) -> Snapshots:
     """Read a store without its solver, complete or not: `n_pending` says how many parameters are still to be solved.
 
-    Everything is verified; a store that is damaged, of a newer version, or not a store is refused with the reason.
+    A store that is damaged, of a newer version, or not a store is refused with the reason; values are verified when they
+    are read. Others open it too: `xarray.open_zarr(path)`, `dask.array.from_zarr(path, "solutions")`.
     """
     path = Path(path).expanduser().absolute()
     manifest = read_manifest(path)
@@ -205,7 +198,9 @@ def solve_many(
     """Solve at all parameters (n_samples, n_parameters), a chunk of `chunk_size` of them at a time.
 
     `solver` is a model, anything with `solve(mu)` that returns an array or has `values`, or a function of mu. The work is
-    done here, by `jobs` processes, or by any executor of `concurrent.futures`: the numbers are the same to the last bit.
+    done here, by `jobs` processes, or by any executor of `concurrent.futures`, such as Dask's `client.get_executor()` or
+    `mpi4py.futures.MPIPoolExecutor`: the numbers are the same to the last bit. With a store the workers of an executor
+    read the solver there and write their chunks themselves, and only small facts travel back; all have to see its folder.
     With a `store` (a folder) every finished chunk is on disk at once, and a run that was stopped, however, goes on where
     it was when called again; more parameters may follow those it began with. A parameter at which the solver fails is
     recorded with the reason, and warned of, unless all fail: that is an error. To fail is to raise `ps.errors.SolveFailed`;
@@ -223,6 +218,10 @@ def solve_many(
     mus = _checked(solver, mus, extrapolate)
     if jobs is not None and executor is not None:
         raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InputError(
+            f"executor is a {type(executor).__name__}. Pass one of concurrent.futures, such as Dask's client.get_executor()."
+        )
     jobs = 1 if jobs is None else check_count(jobs, "jobs")
     n_values = _expected_length(solver)
     size = default_chunk_size(len(mus), n_values) if chunk_size is None else check_count(chunk_size, "chunk_size")
@@ -244,7 +243,9 @@ def solve_many(
             rows = mus[index * manifest.chunk_size : (index + 1) * manifest.chunk_size]
             there = parts.get(index)
             if there is None or len(there.mus) < len(rows):
-                tasks.append(Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, there))
+                tasks.append(
+                    Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, manifest.chunk_size, there)
+                )
         done = (lambda n: None) if progress is None else (lambda n: progress(n / len(mus)))
         work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), done, stack)
     snapshots = _snapshots(parts, manifest, folder)

@@ -1,69 +1,50 @@
-"""Snapshots on disk: a folder with a manifest and one checked HDF5 file per chunk; a kill costs the chunk in flight at most.
+"""Snapshots on disk: a folder with a manifest and arrays in Zarr's layout; a kill costs the chunk in flight at most.
+
+    manifest.json             what the store is about
+    mus/                      the parameters, all that were asked for
+    solutions/, hidden/       rows of values, a file per chunk, NaN where a parameter could not be solved
+    receipts/000000.json      which parameters of a chunk were solved, why others were not, checksums of its files
+    zarr.json, */zarr.json    for others: xarray.open_zarr(folder), dask.array.from_zarr(folder, "solutions")
 
 Files appear under their name only when complete, nothing in them depends on when or by whom they were written, and
-workers write them without knowing of each other. The first 512 bytes of a chunk file, which HDF5 leaves to its users,
-hold length and SHA-256 of the rest: `tail -c +513 chunk-000000.h5 | sha256sum` compares with `head -3`.
+workers write them without knowing of each other.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, fields
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from parasol.cache import disk
-from parasol.errors import FileError
+from parasol.errors import FileError, ParasolWarning
+from parasol.reduction import older_stores
+from parasol.reduction.chunks import (
+    FORMAT,
+    RECEIPTS,
+    Chunk,
+    StoredChunk,
+    checksum,
+    damaged,
+    digest,
+    read_receipt,
+    write_bytes,
+    write_chunk,
+    write_json,
+)
 from parasol.reduction.fingerprints import difference
+from parasol.reduction.zarr_files import chunk_file, decoded, encoded, has_layout, write_layout
 
-FORMAT = "parasol snapshots"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
-_HEADER = 512  # the smallest user block HDF5 knows
-_CHUNK = re.compile(r"chunk-(\d{6,})\.h5")
-_PIECE = 1 << 20  # bytes hashed at a time
-_RESUME = "Finished chunks are kept; run again to resume."
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Consecutive parameters with what came of them; only those that were solved have a row in `solutions`."""
-
-    mus: np.ndarray  # (n_rows, n_parameters)
-    solved: np.ndarray  # (n_rows,) bool
-    solutions: np.ndarray  # (n_solved, n_values)
-    hidden: np.ndarray  # (n_solved, n_hidden)
-    reasons: tuple[str, ...]  # one for each that was not solved
-
-    @property
-    def n_values(self) -> int:
-        """Values in a solution, 0 where there is none."""
-        return self.solutions.shape[1]
-
-    def load(self) -> Chunk:
-        """The chunk itself: its arrays are here."""
-        return self
-
-
-@dataclass(frozen=True, eq=False)
-class StoredChunk:
-    """A chunk whose arrays stay on disk until asked for; what travels back from a worker."""
-
-    path: Path
-    index: int
-    fingerprint: str
-    mus: np.ndarray
-    solved: np.ndarray
-    reasons: tuple[str, ...]
-    n_values: int
-
-    def load(self) -> Chunk:
-        """Read the whole chunk."""
-        return read_chunk(self.path, self.index, self.fingerprint)
+_QUOTED = 3  # damaged chunks named one by one
+_RECEIPT = re.compile(r"(\d{6,})\.json")
 
 
 @dataclass(frozen=True)
@@ -78,6 +59,7 @@ class Manifest:
     chunk_size: int
     mus_sha256: str
     parts: dict[str, str] | None = None  # what the fingerprint is made of; None in stores of version 0.1.0
+    version: int = VERSION  # of the store
 
     @property
     def n_chunks(self) -> int:
@@ -85,23 +67,10 @@ class Manifest:
         return -(-self.n_samples // self.chunk_size)
 
 
-def digest(array: np.ndarray) -> str:
-    """SHA-256 of an array's numbers and shape."""
-    array = np.ascontiguousarray(array, dtype="<f8")
-    return hashlib.sha256(str(array.shape).encode() + array.tobytes()).hexdigest()
-
-
 # ---- manifest -------------------------------------------------------------------------------------------------------
-def _checksum(content: dict) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write `manifest.json`."""
-    content = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
-    content = json.loads(json.dumps(content))
-    text = json.dumps({**content, "sha256": _checksum(content)}, indent=1, sort_keys=True) + "\n"
-    disk.publish(folder / MANIFEST, lambda path: path.write_text(text, encoding="utf-8"), advice=_RESUME)
+    write_json(folder / MANIFEST, {"format": FORMAT, **asdict(manifest)})
 
 
 def is_store(folder: Path) -> bool:
@@ -132,7 +101,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"the snapshot store {folder} has version {version}, this parasol reads up to {VERSION}. Update parasol."
         )
     stated = content.pop("sha256", None)
-    if version != VERSION or stated != _checksum(content):
+    if version not in (older_stores.VERSION, VERSION) or stated != checksum(content):
         raise FileError(
             f"the snapshot store {folder} is damaged: the checksum of {MANIFEST} is wrong. Restore it from a copy."
         )
@@ -140,115 +109,106 @@ def read_manifest(folder: Path) -> Manifest:
     return Manifest(**{**stated, "parameters": tuple(content["parameters"])})
 
 
-# ---- chunks ---------------------------------------------------------------------------------------------------------
-def chunk_path(folder: Path, index: int) -> Path:
-    """Where chunk number `index` lies."""
-    return folder / f"chunk-{index:06d}.h5"
-
-
-def write_chunk(folder: Path, index: int, fingerprint: str, chunk: Chunk) -> StoredChunk:
-    """Write one chunk: equal chunks give equal bytes."""
-    import h5py  # a quarter of a second that only this needs
-
-    longest = max([1, *[len(r.encode()) for r in chunk.reasons]])
-    arrays = {"mus": chunk.mus, "solved": chunk.solved.astype(np.uint8)}
-    arrays |= {"solutions": chunk.solutions, "hidden": chunk.hidden}
-
-    def fill(path: Path) -> None:
-        # no locks: the name is nobody else's, and some shared file systems have none
-        with h5py.File(path, "w", userblock_size=_HEADER, locking=False) as file:
-            file.attrs["index"] = index
-            file.attrs["fingerprint"] = np.bytes_(fingerprint)
-            for name, array in arrays.items():
-                file.create_dataset(name, data=array, track_times=False)
-            kind = h5py.string_dtype("utf-8", longest)
-            reasons = np.array([r.encode() for r in chunk.reasons], dtype=kind)
-            file.create_dataset("reasons", data=reasons, track_times=False)
-        head = f"{FORMAT} {VERSION}\nsha256 {_sha256(path)}\nbytes {path.stat().st_size}\n"
-        with open(path, "rb+") as raw:
-            raw.write(head.encode().ljust(_HEADER, b"\n"))
-
-    path = chunk_path(folder, index)
-    disk.publish(path, fill, advice=_RESUME)
-    return StoredChunk(path, index, fingerprint, chunk.mus, chunk.solved, chunk.reasons, chunk.n_values)
-
-
-def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
-    with open(path, "rb") as raw:
-        raw.seek(_HEADER)
-        while piece := raw.read(_PIECE):
-            found.update(piece)
-    return found.hexdigest()
-
-
-def read_chunk(path: Path, index: int, fingerprint: str, *, arrays: bool = True) -> Chunk:
-    """Read and verify one chunk; without `arrays`, solutions and hidden values have no rows."""
-    import h5py
-
-    try:
-        with open(path, "rb") as raw:
-            head = raw.read(_HEADER)
-        found = re.match(rb"%b (\d+)\nsha256 ([0-9a-f]{64})\nbytes (\d+)\n+\Z" % FORMAT.encode(), head)
-        if not found:
-            raise _damaged(path, "its first 512 bytes are not those of a chunk")
-        if int(found[1]) > VERSION:
-            raise FileError(f"{path} has version {int(found[1])}, this parasol reads up to {VERSION}. Update parasol.")
-        size = path.stat().st_size
-        if size != int(found[3]):
-            raise _damaged(path, f"it has {size} bytes instead of {int(found[3])}")
-        if _sha256(path) != found[2].decode():
-            raise _damaged(path, "its checksum is wrong")
-        with h5py.File(path, "r", locking=False) as file:
-            owner, number = bytes(file.attrs["fingerprint"]).decode(), int(file.attrs["index"])
-            rows = slice(None) if arrays else slice(0)
-            chunk = Chunk(
-                np.asarray(file["mus"]),
-                np.asarray(file["solved"]).astype(bool),
-                np.asarray(file["solutions"][rows]),  # type: ignore[index]
-                np.asarray(file["hidden"][rows]),  # type: ignore[index]
-                tuple(bytes(r).decode() for r in np.asarray(file["reasons"])),
-            )
-    except (OSError, KeyError, RuntimeError, UnicodeDecodeError) as error:
-        raise _damaged(path, f"it cannot be read ({error})") from None
-    if (owner, number) != (fingerprint, index):
-        raise FileError(f"{path} belongs to another store or place (chunk {number} of {owner[:12]}). Remove it.")
-    return chunk
-
-
-def _damaged(path: Path, why: str) -> FileError:
-    return FileError(
-        f"the snapshot store is damaged: {path}: {why}. Delete this file and run again: only its parameters are solved anew."
-    )
+# ---- what is there ---------------------------------------------------------------------------------------------------
+def n_chunks_in(folder: Path) -> int:
+    """How many chunks a folder holds, of whatever store and version."""
+    return sum(1 for _ in folder.glob(f"{RECEIPTS}/*.json")) + sum(1 for _ in folder.glob("chunk-*.h5"))
 
 
 def stored_chunks(folder: Path, manifest: Manifest, mus: np.ndarray | None = None) -> dict[int, StoredChunk]:
-    """All chunks on disk, verified; where `mus` are given their rows must be those."""
-    out = {}
-    for path in sorted(folder.iterdir()):
-        match = _CHUNK.fullmatch(path.name)
-        if not match:
-            continue
-        index = int(match[1])
-        chunk = read_chunk(path, index, manifest.fingerprint, arrays=False)
-        start = index * manifest.chunk_size
-        n_rows = min(manifest.chunk_size, manifest.n_samples - start)
-        # fewer rows than the chunk has place for: those of a run that was extended later
-        fits = 0 < len(chunk.mus) <= n_rows and chunk.mus.shape[1] == manifest.n_parameters
-        if not fits or (mus is not None and not np.array_equal(chunk.mus, mus[start : start + len(chunk.mus)])):
-            raise _damaged(path, "its parameters are not those of the manifest")
-        about = chunk.mus, chunk.solved, chunk.reasons, chunk.n_values
-        out[index] = StoredChunk(path, index, manifest.fingerprint, *about)
+    """All chunks on disk; where `mus` are given their rows must be those. Their arrays are verified when read."""
+    if manifest.version == older_stores.VERSION:
+        out = _older_chunks(folder, manifest, mus)
+    else:
+        receipts = _receipts(folder)
+        mus = read_mus(folder, manifest) if receipts and mus is None else mus
+        out = {index: _chunk(path, index, manifest, mus) for index, path in receipts.items()}  # type: ignore[arg-type]
     lengths = {c.n_values for c in out.values() if c.solved.any()}
     if len(lengths) > 1:
         raise FileError(f"the snapshot store {folder} holds solutions of different lengths {sorted(lengths)}.")
     return out
 
 
+def _receipts(folder: Path) -> dict[int, Path]:
+    matches = [(_RECEIPT.fullmatch(path.name), path) for path in sorted((folder / RECEIPTS).glob("*.json"))]
+    return {int(match[1]): path for match, path in matches if match}
+
+
+def _chunk(path: Path, index: int, manifest: Manifest, mus: np.ndarray) -> StoredChunk:
+    rows = slice(index * manifest.chunk_size, min((index + 1) * manifest.chunk_size, manifest.n_samples))
+    return read_receipt(path, index, manifest.fingerprint, mus[rows])
+
+
+def _older_chunks(folder: Path, manifest: Manifest, mus: np.ndarray | None) -> dict[int, StoredChunk]:
+    out: dict[int, StoredChunk] = {}
+    for index, path in older_stores.chunk_files(folder).items():
+        chunk = older_stores.read_chunk(path, index, manifest.fingerprint, arrays=False)
+        start = index * manifest.chunk_size
+        n_rows = min(manifest.chunk_size, manifest.n_samples - start)
+        # fewer rows than the chunk has place for: those of a run that was extended later
+        fits = 0 < len(chunk.mus) <= n_rows and chunk.mus.shape[1] == manifest.n_parameters
+        if not fits or (mus is not None and not np.array_equal(chunk.mus, mus[start : start + len(chunk.mus)])):
+            raise damaged(path, "its parameters are not those of the manifest")
+        about = chunk.mus, chunk.solved, chunk.reasons, chunk.n_values, chunk.n_hidden
+        out[index] = older_stores.OlderChunk(path, index, manifest.fingerprint, *about)
+    return out
+
+
+def read_mus(folder: Path, manifest: Manifest) -> np.ndarray:
+    """The parameters that a store was begun for, (n_samples, n_parameters)."""
+    path = chunk_file(folder, "mus", 0)
+    try:
+        mus = decoded(path.read_bytes(), manifest.n_parameters)[: manifest.n_samples]
+    except (OSError, ValueError) as error:
+        raise damaged(path, f"it cannot be read ({error})") from None
+    if digest(mus) != manifest.mus_sha256:
+        raise damaged(path, "its parameters are not those of the manifest")
+    return mus
+
+
+def drop_damaged(folder: Path, manifest: Manifest, mus: np.ndarray) -> list[str]:
+    """Verify every chunk and take the receipts of damaged ones away, so that they count as not solved; what was wrong."""
+    found = []
+    for index, path in _receipts(folder).items():
+        try:
+            why = _chunk(path, index, manifest, mus).why_damaged()
+        except FileError as error:
+            why = str(error)
+        if why:
+            path.unlink()
+            found.append(why)
+    return found
+
+
+# ---- the layout for others -----------------------------------------------------------------------------------------
+def describe(folder: Path, manifest: Manifest, n_values: int, n_hidden: int) -> None:
+    """Write what xarray, Dask and zarr need to open the store, as soon as somebody knows how long solutions are."""
+    n, size = manifest.n_samples, manifest.chunk_size
+    arrays = {"mus": ((n, manifest.n_parameters), n), "solutions": ((n, n_values), size)}
+    arrays |= {"hidden": ((n, n_hidden), size)} if n_hidden else {}
+    write_layout(folder, arrays, {"parameters": list(manifest.parameters), "solver": manifest.solver})
+
+
+def add_chunk(folder: Path, index: int, fingerprint: str, chunk: Chunk, size: int) -> StoredChunk:
+    """Write one chunk, and what others need to open the store where it is the first one."""
+    stored = write_chunk(folder, index, fingerprint, chunk, size)
+    if stored.n_values and not has_layout(folder):
+        describe(folder, read_manifest(folder), stored.n_values, stored.n_hidden)
+    return stored
+
+
+def _write_mus(folder: Path, mus: np.ndarray) -> None:
+    raw, path = encoded(mus), chunk_file(folder, "mus", 0)
+    if not path.is_file() or path.read_bytes() != raw:
+        write_bytes(path, raw)
+
+
+# ---- the beginning of a run ----------------------------------------------------------------------------------------
 def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, dict[int, StoredChunk]]:
     """Create the store, or check that it is the one wanted and extend it; the manifest in force and what is there."""
     if not (folder / MANIFEST).exists():
         write_manifest(folder, wanted)
+        _write_mus(folder, mus)
         return wanted, {}
     there = read_manifest(folder)
     if there.parts is None:
@@ -270,11 +230,40 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
             f"the snapshot store {folder} was begun for {n} other parameters than the {len(mus)} given. "
             f"Give the same ones, with more after them if you like, or choose another path."
         )
+    if there.version == older_stores.VERSION:
+        there = _renewed(folder, there, mus)
+    say_damaged(drop_damaged(folder, there, mus))
     chunks = stored_chunks(folder, there, mus)
+    _write_mus(folder, mus)  # before the manifest: what is more than it says does no harm
     if len(mus) > n:
-        there = Manifest(**{**asdict(wanted), "chunk_size": there.chunk_size})
+        there = replace(wanted, chunk_size=there.chunk_size)
         write_manifest(folder, there)
+    known = next((chunk for chunk in chunks.values() if chunk.n_values), None)
+    if known is not None:
+        describe(folder, there, known.n_values, known.n_hidden)
     return there, chunks
+
+
+def say_damaged(found: list[str]) -> None:
+    """Warn of chunks that are damaged and will be solved again."""
+    for why in found[:_QUOTED]:
+        warnings.warn(f"{why.split('. Run again')[0]}. Its parameters are solved anew.", ParasolWarning, stacklevel=4)
+    if len(found) > _QUOTED:
+        warnings.warn(f"and {len(found) - _QUOTED} more damaged chunks.", ParasolWarning, stacklevel=4)
+
+
+def _renewed(folder: Path, there: Manifest, mus: np.ndarray) -> Manifest:
+    """Turn a store of version 1 into one of today; a kill on the way leaves the old one or the new one."""
+    files, renewed = older_stores.chunk_files(folder), replace(there, version=VERSION)
+    for index, path in files.items():
+        with contextlib.suppress(FileError):  # a damaged one is solved anew
+            chunk = older_stores.read_chunk(path, index, there.fingerprint)
+            write_chunk(folder, index, there.fingerprint, chunk, there.chunk_size)
+    _write_mus(folder, mus)
+    write_manifest(folder, renewed)
+    for path in files.values():
+        path.unlink()
+    return renewed
 
 
 def _check_not_fewer(folder: Path, there: Manifest, mus: np.ndarray) -> None:
@@ -290,7 +279,8 @@ def _check_not_fewer(folder: Path, there: Manifest, mus: np.ndarray) -> None:
 
 
 # ---- one run at a time ----------------------------------------------------------------------------------------------
-def claim(folder: Path) -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def claim(folder: Path) -> Iterator[None]:
     """Hold the store for one run; a folder with other things in it is refused."""
 
     def check(names: list[str]) -> None:
@@ -298,4 +288,8 @@ def claim(folder: Path) -> contextlib.AbstractContextManager[None]:
         if MANIFEST not in names and len(known) < len(names):
             raise FileError(f"{folder} is not a snapshot store: it has no {MANIFEST}. Choose another path.")
 
-    return disk.claim(folder, "snapshot store", check)
+    with disk.claim(folder, "snapshot store", check):
+        for path in folder.glob("*/.*"):
+            if disk.TEMPORARY.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        yield

@@ -10,10 +10,16 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
 from dataclasses import dataclass, replace
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from subprocess import CalledProcessError, SubprocessError
 from traceback import extract_tb
@@ -33,10 +39,13 @@ from parasol.errors import (
 )
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
-from parasol.reduction.store import Chunk, StoredChunk, write_chunk
+from parasol.reduction.chunks import Chunk, StoredChunk
+from parasol.reduction.store import add_chunk
+from parasol.reduction.travel import SEEN_WITHIN, Sent, packed, sent, visible
 
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
+_DEATHS = 3  # of workers in a row, without a chunk between them, after which it is not by chance
 # what somebody's solver may raise where the mathematics fails; anything else is a mistake in it and stops the run
 # a ParasolError and a LinAlgError are ValueErrors; a program that is run fails by its exit status, or by its time
 _FAILURES = (ValueError, ArithmeticError, RuntimeError, SubprocessError)
@@ -53,6 +62,7 @@ class Task:
     extrapolate: bool
     folder: Path | None
     fingerprint: str
+    size: int  # rows that a chunk of this store has room for
     there: Chunk | StoredChunk | None  # the first rows of this chunk, where a store is extended
 
 
@@ -69,9 +79,28 @@ def _run(solver, task: Task, tick: Callable[[int], None] = lambda rows: None) ->
     """Solve a chunk and write it, with one BLAS thread: the bytes must not depend on how many hands there are."""
     # recording warnings is not safe in threads; there they take their usual way
     record = threading.current_thread() is threading.main_thread()
-    with threadpool_limits(1), warnings.catch_warnings(record=True) if record else contextlib.nullcontext() as said:
+    with threadpool_limits(1):
+        return _recorded(solver, task, tick, record)
+
+
+def _run_sent(solver: Sent, task: Task) -> Done:
+    """The same in a process of somebody's executor, which keeps the solver, and one BLAS thread, for its next chunk."""
+    loaded = solver.load()
+    record = _recording.acquire(blocking=False)  # one thread at a time: a worker may have several
+    try:
+        return _recorded(loaded, task, lambda rows: None, record)
+    finally:
+        if record:
+            _recording.release()
+
+
+_recording = threading.Lock()
+
+
+def _recorded(solver, task: Task, tick: Callable[[int], None], record: bool) -> Done:
+    with warnings.catch_warnings(record=True) if record else contextlib.nullcontext() as said:
         chunk = _solve_rows(solver, task, tick)
-    part = chunk if task.folder is None else write_chunk(task.folder, task.index, task.fingerprint, chunk)
+    part = chunk if task.folder is None else add_chunk(task.folder, task.index, task.fingerprint, chunk, task.size)
     return Done(task.index, part, tuple(dict.fromkeys((w.category, str(w.message)) for w in said or ())))
 
 
@@ -161,7 +190,7 @@ def work_off(
     )
     run = _serial(solver, lambda n: progress(rows + n)) if executor is None and jobs == 1 else None
     if run is None:
-        run = _submitting(solver, executor) if executor else stack.enter_context(_pool(solver, jobs))
+        run = _hands(solver, executor, folder, stack) if executor else _pool(solver, jobs)
     waiting = list(tasks)
     try:
         while waiting:
@@ -169,15 +198,17 @@ def work_off(
             # while nobody knows how long solutions are, the first chunk that has one says it for all
             now, waiting = (waiting[:1], waiting[1:]) if n_values is None else (waiting, [])
             now = [replace(task, n_values=n_values) for task in now]
-            for done in run(now):
-                before = parts.get(done.index)
-                rows += len(done.part.mus) - (0 if before is None else len(before.mus))
-                parts[done.index] = done.part
-                said.update(dict.fromkeys(done.warnings))
-                progress(rows)
-    except BrokenExecutor as error:
+            with contextlib.closing(run(now)) as results:  # which ends the workers if something goes wrong here
+                for done in results:
+                    before = parts.get(done.index)
+                    rows += len(done.part.mus) - (0 if before is None else len(before.mus))
+                    parts[done.index] = done.part
+                    said.update(dict.fromkeys(done.warnings))
+                    progress(rows)
+    except (BrokenExecutor, CancelledError) as error:
         guard = "" if sys.platform == "linux" else " A script needs `if __name__ == '__main__':` around its calls."
-        raise WorkerDied(f"a worker died ({error}): killed, or out of memory? {kept}{guard}") from error
+        why = str(error) or "the executor gave up its tasks"
+        raise WorkerDied(f"a worker died ({why}): killed, or out of memory? {kept}{guard}") from error
     for category, text in list(said)[:_QUOTED]:
         warnings.warn(text, category, stacklevel=3)
     if len(said) > _QUOTED:
@@ -185,7 +216,7 @@ def work_off(
 
 
 def _serial(solver, tick):
-    def run(tasks: list[Task]) -> Iterator[Done]:
+    def run(tasks: list[Task]) -> Generator[Done]:
         for task in tasks:
             first = 0 if task.there is None else len(task.there.mus)
             yield _run(solver, task, lambda n: tick(n - first))  # noqa: B023
@@ -193,18 +224,28 @@ def _serial(solver, tick):
     return run
 
 
-def _submitting(solver, executor: Executor, function=_run):
-    def run(tasks: list[Task]) -> Iterator[Done]:
-        futures = [executor.submit(function, solver, task) for task in tasks]
+def _hands(solver, executor: Executor, folder: Path | None, stack: contextlib.ExitStack):
+    """Somebody's executor; where there is a store its processes read the solver there, once each."""
+    if folder is None or isinstance(executor, ThreadPoolExecutor):
+        return _submitting(solver, executor, _run)
+    return _submitting(stack.enter_context(sent(solver, folder)), executor, _run_sent)
+
+
+def _submitting(solver, executor: Executor, function):
+    def run(tasks: list[Task]) -> Generator[Done]:
+        futures = {executor.submit(function, solver, task) for task in tasks}
         try:
-            for future in as_completed(futures):
-                yield future.result()
+            for future in as_completed(futures.copy()):
+                done = _result(future)
+                if isinstance(solver, Sent):
+                    _check_seen(done)
                 futures.remove(future)  # with what it holds
-        except (BrokenExecutor, ParasolError):
+                yield done
+        except (BrokenExecutor, CancelledError, ParasolError):
             raise
-        except Exception as error:
+        except Exception:
             if function is _run and not isinstance(executor, ThreadPoolExecutor):
-                _check_travels(solver, error)
+                packed(solver, plainly=True)  # says why where it cannot travel
             raise
         finally:
             for future in futures:
@@ -213,14 +254,23 @@ def _submitting(solver, executor: Executor, function=_run):
     return run
 
 
-def _check_travels(solver, error: Exception) -> None:
+def _result(future) -> Done:
+    """What a task returned; Dask's word for a task during which worker after worker has died is ours too."""
     try:
-        ForkingPickler.dumps(solver)
-    except Exception as why:
-        raise InputError(
-            f"the solver cannot be sent to the executor's processes: {why}. Use jobs=n for processes of our own, which "
-            f"need not send it on Linux, or define it at the top level of a module."
-        ) from error
+        return future.result()
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            raise BrokenExecutor(f"{error.args[0]} was given up after several deaths") from error
+        raise
+
+
+def _check_seen(done: Done) -> None:
+    """What a worker wrote has to be here too, or the two look at different disks."""
+    path = getattr(done.part, "path", None)
+    if path is not None and not visible(path):
+        raise FileError(
+            f"a worker wrote {path}, but it is not here after {SEEN_WITHIN:g} s. Put the store on a file system that all share."
+        )
 
 
 _inherited = None  # the solver, in worker processes of our own
@@ -245,21 +295,33 @@ def _run_inherited(_, task: Task) -> Done:
     return _run(_inherited, task)
 
 
-@contextlib.contextmanager
 def _pool(solver, jobs: int):
-    """Processes of our own: forked where that is safe, so that the solver need not travel."""
+    """Processes of our own: forked where that is safe, so that the solver need not travel; dead ones are replaced."""
     # JAX has threads that do not survive a fork
     method = "fork" if sys.platform == "linux" and "jax" not in sys.modules else "spawn"
     if method == "spawn":
-        _check_travels(solver, None)  # type: ignore[arg-type]
+        packed(solver, plainly=True)
     context = multiprocessing.get_context(method)
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(solver,))
-    try:
-        yield _submitting(None, pool, _run_inherited)
-    except BaseException:
-        # chunks in flight are given up: files appear when complete, so nothing is torn
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+
+    def run(tasks: list[Task]) -> Generator[Done]:
+        left, deaths = {task.index: task for task in tasks}, 0
+        while left:
+            pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(solver,))
+            try:
+                for done in _submitting(None, pool, _run_inherited)(list(left.values())):
+                    del left[done.index]
+                    deaths = 0
+                    yield done
+            except BrokenExecutor:
+                deaths += 1
+                if deaths == _DEATHS:
+                    raise
+            except BaseException:
+                # chunks in flight are given up: files appear when complete, so nothing is torn
+                for process in list((getattr(pool, "_processes", None) or {}).values()):
+                    process.terminate()
+                raise
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+    return run
