@@ -9,15 +9,23 @@ sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import gallery  # noqa: E402
-
 import parasol  # noqa: E402
 
 project, author = "parasol", "The parasol developers"
 project_copyright = "The parasol developers, BSD-3-Clause"
 version = release = parasol.__version__
 
-extensions = ["myst_parser", "sphinx_design", "sphinx_copybutton", "sphinx_gallery.gen_gallery", "api", "commands", "mathml", "gallery"]
-exclude_patterns = ["_build", "results/*", "**/GALLERY_HEADER.rst"]
+extensions = [
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "api",
+    "commands",
+    "mathml",
+    "gallery",
+]
+exclude_patterns = ["_build", "_ext", "results/*", "**/GALLERY_HEADER.rst"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -128,6 +128,3 @@ axes.plot(*truth, "k+", ms=14, mew=2, label="truth")
 axes.set(xlabel="a", ylabel="k")
 axes.legend(frameon=False)
 figure  # noqa: B018
-
-# %%
-ps.explore(surrogate)

@@ -20,12 +20,13 @@ from parasol_lab.paper import reproduce
 folder = Path(tempfile.mkdtemp(prefix="paper-"))
 results = reproduce("helmholtz", folder / "helmholtz", preset="few", quick=True, seeds=1)
 
-for name in ("RBF-FD", "LS-RRBFM", "POD-DNN"):
-    row, paper = results["solvers"][name], results["paper"].get(name, {})
-    said = "skipped" if "skipped" in row else f"error {row['error'] or 0:.1e}, {1e6 * row['inference_seconds']:.0f} µs a query"
-    print(f"{name:9} {said}; the paper: {paper.get('error')}")
-print(f"{results['pde_solves']} full solves, {results['n_modes']} modes, projection error {results['projection_error']:.1e}")
-assert results["solvers"]["POD-DNN"]["error"] < 10 * results["projection_error"]
+for name in ("LS-RRBFM", "POD-DNN"):
+    error, paper = results["solvers"][name]["error"], results["paper"][name]["error"]
+    print(f"{name:8}: error {error:.1e}; the paper, with 8100 full solves: {paper:.1e}")
+print(
+    f"{results['pde_solves']} full solves, {results['n_modes']} modes, projection error {results['projection_error']:.1e}"
+)
+assert results["solvers"]["POD-DNN"]["error"] < results["paper"]["POD-DNN"]["error"] / 5
 
 # %%
 # What it leaves: numbers, a report in one HTML file, figures, and the surrogate with its page.
@@ -36,6 +37,3 @@ print(surrogate)
 
 # %%
 surrogate(a=0.927, k=1.697).plot()
-
-# %%
-ps.explore(surrogate)

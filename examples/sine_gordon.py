@@ -43,7 +43,9 @@ assert evolution.values.shape == (6, 625)
 
 surrogate = ps.learn(model=model, tolerance=2e-2)
 report = surrogate.facts["learn"]
-print(f"{report['solves']} trajectories, {report['n_modes']} modes, bound {report['bound']:.1e} at level {report['level']:g}")
+print(
+    f"{report['solves']} trajectories, {report['n_modes']} modes, bound {report['bound']:.1e} at level {report['level']:g}"
+)
 assert report["met"]
 
 # %%
@@ -53,7 +55,9 @@ mus = ps.sample(surrogate.parameters, 20, design="random", rng=3)
 truth = np.array([model.solve(mu).flat for mu in mus])
 answers = surrogate(mus)
 errors = np.linalg.norm(answers.values - truth, axis=1) / np.linalg.norm(truth, axis=1)
-print(f"errors: median {np.median(errors):.1e}, largest {errors.max():.1e}; {np.sum(errors <= answers.bound)} of 20 below their bound")
+print(
+    f"errors: median {np.median(errors):.1e}, largest {errors.max():.1e}; {np.sum(errors <= answers.bound)} of 20 below their bound"
+)
 assert np.median(errors) < 2e-2
 assert np.sum(errors <= answers.bound) >= 16  # fewer with a probability of 0.3 %, if 95 in 100 is right
 

@@ -39,7 +39,9 @@ surrogate = ps.learn(rod, 1e-4)
 drawn = ps.sample(surrogate.parameters, 100_000, design="distribution", rng=0)
 means = surrogate(drawn).quantities["mean"]
 exact = 7 / 24 / drawn[:, 0] + 1 / 24 / drawn[:, 1]
-print(f"mean temperature {means.mean():.4f} ± {means.std():.4f}; surrogate off by {np.abs(means / exact - 1).max():.0e} at most")
+print(
+    f"mean temperature {means.mean():.4f} ± {means.std():.4f}; surrogate off by {np.abs(means / exact - 1).max():.0e} at most"
+)
 assert np.abs(means / exact - 1).max() < 1e-4
 
 figure = Figure(figsize=(6.4, 3.6), layout="constrained")

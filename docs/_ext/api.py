@@ -6,13 +6,13 @@ import ast
 import inspect
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from commands import write_if_changed
 from as_markdown import docstring, escaped
+from commands import write_if_changed
 
 SRC = Path(__file__).parents[2] / "src"
 # names of daily use by what they are for; a public name that stands nowhere here stops the build
@@ -27,11 +27,24 @@ TOPICS = {
     "Surrogates": "Surrogate save load explore serve export SurrogateRegressor",
     "Errors and warnings": "errors ParasolError ParasolWarning",
 }
-PACKAGES = (
-    "parasol.space parasol.pde parasol.reduction parasol.fitting parasol.learning parasol.runtime parasol.delivery "
-    "parasol.report parasol.cache parasol.cli parasol_lab.paper parasol_lab.theorem"
-).split()
-MODULES = frozenset("delivery fitting pde reduction report runtime space".split())  # packages with pages of their own
+PACKAGES = [
+    "parasol.space",
+    "parasol.pde",
+    "parasol.reduction",
+    "parasol.fitting",
+    "parasol.learning",
+    "parasol.runtime",
+    "parasol.delivery",
+    "parasol.report",
+    "parasol.cache",
+    "parasol.cli",
+    "parasol_lab.paper",
+    "parasol_lab.theorem",
+]
+_EXAMPLES = Path(__file__).with_name("examples.md")
+MODULES = frozenset(
+    ["delivery", "fitting", "pde", "reduction", "report", "runtime", "space"]
+)  # packages with pages of their own
 
 
 @dataclass(frozen=True)
@@ -59,14 +72,46 @@ def public_names(package: str) -> list[str]:
     return [name.asname for line in body if isinstance(line, ast.ImportFrom) for name in line.names if name.asname]
 
 
+@cache
+def examples() -> dict[str, str]:
+    """Examples of names whose docstrings have none, by full name; "setup" is what they go on from."""
+    sections = re.split(r"^# (.+)\n", _EXAMPLES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return {name: text.strip() for name, text in zip(sections[::2], sections[1::2], strict=True)}
+
+
+def example(e: Entry) -> str:
+    """The example of a name as a block of the page, if its docstring has none."""
+    if ">>>" in (e.value.__doc__ or "") or e.full not in examples():
+        return ""
+    return f"\n\n```pycon\n{examples()[e.full]}\n```"
+
+
+def setup_of(body: str) -> str:
+    """What the examples of a page go on from, if one of them is from the list."""
+    if not any(text in body for name, text in examples().items() if name != "setup"):
+        return ""
+    words = "Examples that import nothing go on from these lines, and from one another"
+    return f":::{{dropdown}} {words}\n\n```pycon\n{examples()['setup']}\n```\n:::\n\n"
+
+
 def signature(value: Any) -> str:
     """Arguments with their types, as they are written."""
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return "()"
-    kept = [p.replace(annotation=p.empty if p.annotation is p.empty else _Type(p.annotation), default=p.default if p.default is p.empty else _Default(p.default)) for p in found.parameters.values()]
-    returns = found.return_annotation if not inspect.isclass(value) and found.return_annotation is not found.empty else found.empty
+    kept = [
+        p.replace(
+            annotation=p.empty if p.annotation is p.empty else _Type(p.annotation),
+            default=p.default if p.default is p.empty else _Default(p.default),
+        )
+        for p in found.parameters.values()
+    ]
+    returns = (
+        found.return_annotation
+        if not inspect.isclass(value) and found.return_annotation is not found.empty
+        else found.empty
+    )
     return str(found.replace(parameters=kept, return_annotation=returns if returns is found.empty else _Type(returns)))
 
 
@@ -75,7 +120,9 @@ class _Type(str):
 
     def __new__(cls, annotation: Any):
         text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-        return super().__new__(cls, re.sub(r"\b(?:numpy\.typing|collections\.abc|typing|np|parasol(?:\.\w+)*)\.(?=[A-Z])", "", text))
+        return super().__new__(
+            cls, re.sub(r"\b(?:numpy\.typing|collections\.abc|typing|np|parasol(?:\.\w+)*)\.(?=[A-Z])", "", text)
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -116,7 +163,13 @@ def _member(name: str, member: Any) -> str:
         return f":::{{py:property}} {name}\n\n{docstring(_words(member))}\n:::\n"
     own = getattr(member, "__func__", member)
     text = re.sub(r"^\((?:self|cls)(?:, )?", "(", signature(own))
-    option = "\n:classmethod:" if isinstance(member, classmethod) else "\n:staticmethod:" if isinstance(member, staticmethod) else ""
+    option = (
+        "\n:classmethod:"
+        if isinstance(member, classmethod)
+        else "\n:staticmethod:"
+        if isinstance(member, staticmethod)
+        else ""
+    )
     return f":::{{py:method}} {name}{text}{option}\n\n{docstring(_words(member))}\n:::\n"
 
 
@@ -132,23 +185,26 @@ def entry(e: Entry, known: dict[int, str], uses: dict[str, list[str]]) -> str:
         return f"::::{{py:data}} {e.full}\n:no-contents-entry:\n\nThe same as {{py:obj}}`{known[id(value)]}`.\n::::\n"
     if inspect.ismodule(value):
         return f"::::{{py:module}} {e.full}\n::::\n\n{docstring(_own_doc(value))}\n"
+    shown = example(e)
     where = f"\n\nUsed in {', '.join(used)}." if used else ""
     if inspect.isclass(value):
         inside = "\n".join(_member(name, m) for name, m in members(value))
         kind = "exception" if issubclass(value, BaseException) else "class"
-        return f"::::{{py:{kind}}} {e.full}{signature(value)}\n\n{docstring(_own_doc(value))}{where}\n\n{inside}\n::::\n"
+        return f"::::{{py:{kind}}} {e.full}{signature(value)}\n\n{docstring(_own_doc(value))}{shown}{where}\n\n{inside}\n::::\n"
     if callable(value) and hasattr(value, "__name__"):
-        return f"::::{{py:function}} {e.full}{signature(value)}\n\n{docstring(_own_doc(value))}{where}\n::::\n"
+        return f"::::{{py:function}} {e.full}{signature(value)}\n\n{docstring(_own_doc(value))}{shown}{where}\n::::\n"
     if isinstance(value, str | int | float | tuple | list | dict | frozenset):
         return f"::::{{py:data}} {e.full}\n:value: {value!r}\n{where}\n::::\n"
-    return f"::::{{py:data}} {e.full}\n\n{docstring(_own_doc(value))}{where}\n::::\n"
+    return f"::::{{py:data}} {e.full}\n\n{docstring(_own_doc(value))}{shown}{where}\n::::\n"
 
 
 def uses_of_names(docs: Path) -> dict[str, list[str]]:
     """The tutorials and how-to pages in which a name stands, as links."""
     pages = {f"[{_title(p)}](/howto/{p.name})": p for p in sorted((docs / "howto").glob("*.md"))}
     pages |= {f"[{_title(p)}](/errors.md)": p for p in [docs / "errors.md"]}
-    pages |= {f"[{_script_title(p)}](/tutorials/{p.stem}.rst)": p for p in sorted((docs.parent / "examples").glob("*.py"))}
+    pages |= {
+        f"[{_script_title(p)}](/tutorials/{p.stem}.rst)": p for p in sorted((docs.parent / "examples").glob("*.py"))
+    }
     found: dict[str, list[str]] = {}
     for link, path in pages.items():
         for name in set(re.findall(r"\bps\.([A-Za-z_.]+)", path.read_text(encoding="utf-8"))):
@@ -174,14 +230,18 @@ def pages(docs: Path) -> dict[str, str]:
     listed = [name for names in TOPICS.values() for name in names.split()]
     missing = set(flat) - set(listed) - MODULES
     if missing or set(listed) - set(flat):
-        raise RuntimeError(f"docs/_ext/api.py has no topic for {sorted(missing)}, and these are gone: {sorted(set(listed) - set(flat))}")
+        raise RuntimeError(
+            f"docs/_ext/api.py has no topic for {sorted(missing)}, and these are gone: {sorted(set(listed) - set(flat))}"
+        )
     for topic, names in TOPICS.items():
         body = "\n".join(entry(Entry("parasol", name), known, uses) for name in names.split())
-        written[topic.lower().replace(" ", "-")] = f"# {topic}\n\n`import parasol as ps`\n\n{body}"
+        written[topic.lower().replace(" ", "-")] = f"# {topic}\n\n`import parasol as ps`\n\n{setup_of(body)}{body}"
     for package in PACKAGES:
         charter = docstring(_own_doc(import_module(package)))
         body = "\n".join(entry(Entry(package, name), known, uses) for name in public_names(package))
-        written[package.replace(".", "-").replace("_", "-")] = f"# {escaped(package)}\n\n```{{py:module}} {package}\n```\n\n{charter}\n\n{body}"
+        written[package.replace(".", "-").replace("_", "-")] = (
+            f"# {escaped(package)}\n\n```{{py:module}} {package}\n```\n\n{charter}\n\n{setup_of(body)}{body}"
+        )
     return written
 
 

@@ -44,7 +44,9 @@ def _section(name: str, command: Any) -> str:
             continue
         label = _metavar(p) if _is_argument(p) else ", ".join([*p.opts, *p.secondary_opts])
         value = "" if _is_argument(p) or getattr(p, "is_flag", False) else f" {_metavar(p)}"
-        lines.append(f"| `{(label + value).replace('|', chr(92) + '|')}` | {escaped(_plain(' '.join((p.help or '').split())))} | {_default(p)} |")
+        lines.append(
+            f"| `{(label + value).replace('|', chr(92) + '|')}` | {escaped(_plain(' '.join((p.help or '').split())))} | {_default(p)} |"
+        )
     return "\n".join([*lines, ""])
 
 
@@ -78,5 +80,7 @@ def write_if_changed(path: Path, text: str) -> None:
 
 def setup(app):
     """Write the page before Sphinx looks for pages."""
-    app.connect("builder-inited", lambda app: write_if_changed(Path(app.srcdir) / "reference" / "command-line.md", page()))
+    app.connect(
+        "builder-inited", lambda app: write_if_changed(Path(app.srcdir) / "reference" / "command-line.md", page())
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

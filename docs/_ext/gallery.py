@@ -7,14 +7,27 @@ they are always those of the present explorer.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+from sphinx_gallery.scrapers import figure_rst
+
 import parasol as ps
 
-ORDER = (
-    "helmholtz composite_plate sine_gordon random_field fem_thermal_block vtu_results inverse sobol_indices paper theorem cluster"
-).split()
+ORDER = [
+    "helmholtz",
+    "composite_plate",
+    "sine_gordon",
+    "random_field",
+    "fem_thermal_block",
+    "vtu_results",
+    "inverse",
+    "sobol_indices",
+    "paper",
+    "theorem",
+]
 _IFRAME = """
 
 .. raw:: html
@@ -33,11 +46,15 @@ def order(filename: str) -> tuple[int, str]:
 
 def scrape(block: tuple, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """Figures and explorer pages that are the last expression of a block, as pictures and frames."""
+    last = ast.parse(block[1]).body[-1:]
+    if not last or not isinstance(last[0], ast.Expr):  # then ___ is what an earlier block left
+        return ""
     value = block_vars["example_globals"].get("___")
     if value.__class__.__name__ == "Figure" and hasattr(value, "savefig"):
         path = next(block_vars["image_path_iterator"])
         value.savefig(path, dpi=110)
-        return gallery_image(path, gallery_conf)
+        smaller(path)
+        return figure_rst([path], gallery_conf["src_dir"])
     if value.__class__.__name__ == "Page" and isinstance(block_vars["example_globals"].get("surrogate"), ps.Surrogate):
         name = Path(block_vars["src_file"]).stem
         folder = Path(gallery_conf["src_dir"]) / "tutorials" / "surrogates"
@@ -47,11 +64,11 @@ def scrape(block: tuple, block_vars: dict[str, Any], gallery_conf: dict[str, Any
     return ""
 
 
-def gallery_image(path: str, gallery_conf: dict[str, Any]) -> str:
-    """The directive of one picture."""
-    from sphinx_gallery.scrapers import figure_rst
-
-    return figure_rst([path], gallery_conf["src_dir"])
+def smaller(path: str | Path) -> None:
+    """A picture with 256 colours: a third of the bytes, and it is committed."""
+    with Image.open(path) as picture:
+        reduced = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    reduced.save(path, optimize=True)
 
 
 def settings(here: Path) -> dict[str, Any]:

@@ -54,7 +54,12 @@ def broken(root: Path) -> list[str]:
             target = target / "index.html" if target.is_dir() else target
             if not target.exists():
                 wrong.append(f"{path.relative_to(root.resolve())} leads to {link}: no such file")
-            elif anchor and target in pages and target.parent.name != "pages" and unquote(anchor) not in pages[target].anchors:
+            elif (
+                anchor
+                and target in pages
+                and target.parent.name != "pages"
+                and unquote(anchor) not in pages[target].anchors
+            ):
                 wrong.append(f"{path.relative_to(root.resolve())} leads to {link}: no such anchor")
     return wrong
 
