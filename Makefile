@@ -6,12 +6,12 @@ OUT := out
 # --no-compile: half of pip's time goes into modules that nobody imports
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 
-.PHONY: setup demo test check format bench stress adversary clean
+.PHONY: setup demo test check docs format bench stress adversary clean
 
 setup: $(VENV)/.dev
 
-# .demo: drawing and training. .test: every extra and what the tests use. .dev: linters and type checker besides.
-$(VENV)/.demo $(VENV)/.test $(VENV)/.dev: pyproject.toml constraints.txt
+# .demo: drawing and training. .test: every extra and what the tests use. .dev: linters and type checker besides. .docs: the site's tools.
+$(VENV)/.demo $(VENV)/.test $(VENV)/.dev $(VENV)/.docs: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) '.[$(patsubst .%,%,$(@F))]'
 	touch $@
@@ -28,6 +28,11 @@ check: setup
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto
+
+# the site, in docs/_build/html; tutorials whose text has changed are run, the results of the others are in docs/tutorials
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs 2 docs docs/_build/html
+	$(BIN)/python docs/_ext/links.py docs/_build/html
 
 format: setup
 	$(BIN)/ruff check --fix .
@@ -62,4 +67,4 @@ adversary: setup
 	PYTHONPATH=tests $(BIN)/python -m adversary --seeds 1
 
 clean:
-	rm -rf $(VENV) $(VENV)-peers $(OUT)
+	rm -rf $(VENV) $(VENV)-peers $(OUT) docs/_build docs/reference/api docs/tutorials/short

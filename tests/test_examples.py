@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").rglob("*.py"))
 SLOW, LONG = (
     pytest.mark.slow,
     ("inverse", "certified", "chip", "surrogate", "composite_plate", "fem_heat", "fem_stokes_cavity", "vtu_results"),
