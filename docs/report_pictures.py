@@ -10,7 +10,13 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 SIZES = ((1280, 800), (820, 1180), (390, 844))
-_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking")
+_OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+)
 _TOO_WIDE = """() => [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, .formula, svg, iframe')
     && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className).slice(0, 5)"""
 

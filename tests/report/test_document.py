@@ -118,7 +118,13 @@ def test_whatever_is_said_is_text(tmp_path, picture):
     sections = [
         Section(
             evil,
-            (evil, f"`{evil}`", Table((evil, "b"), ((evil, evil),), evil), Figure(picture, evil, evil), Embedded(evil, evil)),
+            (
+                evil,
+                f"`{evil}`",
+                Table((evil, "b"), ((evil, evil),), evil),
+                Figure(picture, evil, evil),
+                Embedded(evil, evil),
+            ),
         )
     ]
     page = write(tmp_path, title=evil, sections=sections, facts={evil: [evil, {"a": evil}]})
@@ -145,13 +151,17 @@ def test_columns_of_numbers_end_together(tmp_path):
     headers = [h.get("class") for h in page.all("th") if h.get("scope") == "col"]
     assert headers == [None, "number", "number", None]
     cells = [c.get("class") for c in page.all("td")][:9]
-    assert cells == ["word", "number", None, "word", "number", None, "number", "word", None]
+    assert cells == ["word", "number", "text", "word", "number", "text", "number", "word", "text"]
     assert [row.get("class") for row in page.all("tr")][:4] == [None, None, None, "ours"]
 
 
 def form(text):
     """The format of a written number: power of ten, decimals, thousands."""
-    return re.sub(r"\d+", lambda digits: "d" * len(digits[0]) if digits.start() and text[digits.start() - 1] == "." else "d", text.replace("+", "-"))
+    return re.sub(
+        r"\d+",
+        lambda digits: "d" * len(digits[0]) if digits.start() and text[digits.start() - 1] == "." else "d",
+        text.replace("+", "-"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,6 +171,7 @@ def form(text):
         ([Scattered(8.31e-4, 1.1e-6), 0.5], ["(8.31 ± 0.01)e-04", "5.00e-01"]),
         ([Scattered(9.999e-4, 1e-12)], ["(9.9990 ± < 0.0001)e-04"]),
         ([Scattered(0.0929, 0.0021), 0.107], ["0.0929 ± 0.0021", "0.1070"]),
+        ([900.0, 7.79, "not run"], ["900", "7.79", "not run"]),
         ([32548.4, 9.76, "not run"], ["32\u202f500", "9.76", "not run"]),
         ([8100, 20], ["8100", "20"]),
         ([328149], ["328\u202f149"]),
@@ -178,9 +189,9 @@ def test_random_columns_share_a_format_and_keep_their_numbers():
         values = 10.0 ** rng.uniform(*np.sort(rng.uniform(-16, 6, 2)), size=5)
         written = written_alike(values.tolist())
         read = [float(text.replace("\u202f", "")) for text in written]
-        np.testing.assert_allclose(read, values, rtol=6e-3)
+        np.testing.assert_allclose(read, values, rtol=6e-2 if values.max() > 9 * values.min() else 6e-3)
         assert len({"e" in text for text in written}) == 1
-        if "e" in written[0] or values.max() / values.min() < 999:
+        if "e" in written[0] or values.max() / values.min() < 99:
             assert len({form(text) for text in written}) == 1
 
 
@@ -209,7 +220,7 @@ def test_every_problem_of_the_catalogue_is_stated(tmp_path, name):
     rows = statement(ps.load_problem(name))
     page = write(tmp_path, Statement(tuple(rows)))
     assert page.all("math")
-    assert [data for tag, data in page.texts if tag == "dt"][0].startswith("equation")
+    assert next(data for tag, data in page.texts if tag == "dt").startswith("equation")
     shown = "".join(data for tag, data in page.texts if tag in ("mi", "mo", "mn", "dd", "div"))
     assert not re.search(r"\*|Derivative|_", shown)
 

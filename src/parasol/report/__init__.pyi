@@ -5,6 +5,7 @@ from parasol.report.budget.page import EMBEDDED_CHARACTERS as EMBEDDED_CHARACTER
 from parasol.report.budget.page import write_check as write_check
 from parasol.report.canvas import INK as INK
 from parasol.report.canvas import INKS as INKS
+from parasol.report.canvas import LEVEL as LEVEL
 from parasol.report.canvas import View as View
 from parasol.report.canvas import clock as clock
 from parasol.report.canvas import colour_bar as colour_bar
@@ -34,6 +35,7 @@ from parasol.report.spectra import draw_spectrum as draw_spectrum
 from parasol.report.tables import Cell as Cell
 from parasol.report.tables import Scattered as Scattered
 from parasol.report.tables import Table as Table
+from parasol.report.tables import written_alike as written_alike
 from parasol.report.themed import Panel as Panel
 from parasol.report.themed import panels as panels
 from parasol.report.verify import Finding as Finding

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.tri import Triangulation
 
 INK = "0.25"
+LEVEL = "0.2"  # of lines on a field, whose colours are the same in the dark
 INKS = (
     "#0b5394",
     "#c4501b",

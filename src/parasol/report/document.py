@@ -207,7 +207,7 @@ def _table(table: Table, number: int) -> str:
         cells = [_cell("th", row[0], "", "row")]
         for j, text in enumerate(row[1:], start=1):
             if not numeric[j]:
-                cells.append(_cell("td", text or "–", "words" if len(text) > 24 else ""))
+                cells.append(_cell("td", text or "–", "words" if len(text) > 24 else "text"))
                 continue
             kind = "number" if _NUMBER.match(text) else "word"
             cells.append(_cell("td", text, kind, pad=_padding(text, decimals[j]) if kind == "number" else ""))
@@ -244,10 +244,11 @@ def _padding(text: str, decimals: int) -> str:
 def _figure(figure: Figure, number: int) -> str:
     alt = _bare(figure.alt or figure.caption)
     drawn = []
+    widest = max((panel.width / panel.span for panel in figure.panels), default=1.0)
     for i, panel in enumerate(figure.panels):
         wide = f' style="grid-column: span {panel.span}"' if 1 < panel.span <= figure.columns else ""
         label = alt if len(figure.panels) == 1 else f"{alt}, panel {i + 1}"
-        drawn.append(f"<div{wide}>{panel.titled(label)}</div>")
+        drawn.append(f"<div{wide}>{panel.titled(label, max(widest, panel.width) if panel.span > 1 else widest)}</div>")
     columns = min(figure.columns, sum(panel.span for panel in figure.panels)) or 1
     return (
         f'<figure>\n<div class="panels" style="--columns: {columns}">\n' + "\n".join(drawn) + "\n</div>\n"

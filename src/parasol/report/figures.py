@@ -16,8 +16,8 @@ from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
 from parasol.report.animations import ANIMATION_SUFFIXES, animate
 from parasol.report.canvas import (
-    INK,
     INKS,
+    LEVEL,
     View,
     clock,
     colour_bar,
@@ -244,7 +244,9 @@ def _draw_strip(figure, places: list, strip: _Strip, solution: Solution | Evolut
                 # an even number of levels leaves out zero, which is often the whole boundary
                 levels = np.linspace(scale["vmin"], scale["vmax"], 14)[1:-1]
                 levels = levels[(levels > values.min()) & (levels < values.max())]
-                axes.tricontour(mesh, values, levels=levels, colors=INK, linewidths=0.4, alpha=0.6, linestyles="solid")
+                axes.tricontour(
+                    mesh, values, levels=levels, colors=LEVEL, linewidths=0.4, alpha=0.6, linestyles="solid"
+                )
             outline(axes, nodes.domain)
         frame(axes, [str(c) for c in solution.model.problem.coordinates], nodes.domain, view.across)
         axes.set_title(label, fontsize=12 if len(places) == 1 else 10)

@@ -110,7 +110,7 @@ def statement(problem: Problem) -> list[tuple[str, str]]:
         rows.append((label, "".join(map(formula, written))))
     space = problem.parameters
     words = [_range(p) for p in space.scalars]
-    words += [escape(str(f)) for f in space.functions]
+    words += [f"{_symbol(f.name)}, a function on the {escape(f.on)}, drawn from {escape(str(f.distribution))}" for f in space.functions]  # fmt: skip
     if words:
         rows.append(("parameters" if len(words) > 1 or space.scalars else "parameter", ", ".join(words)))
     return rows
@@ -138,9 +138,13 @@ def _symbol(name: str) -> str:
     return _set(name).replace(' display="block"', "")
 
 
+def _minus(text: str) -> str:
+    return re.sub(r"-(?=\d)", "−", escape(text))
+
+
 def _range(p) -> str:
     words = str(p).removeprefix(p.name).strip()
-    return f"{_symbol(p.name)} {escape(words)}"
+    return f"{_symbol(p.name)} {_minus(words)}"
 
 
 def _domain(problem: Problem) -> str:
@@ -156,9 +160,9 @@ def _domain(problem: Problem) -> str:
         kind = ("the interval", "the disc", "the ball")[domain.dimension - 1]
         where = f"{kind} of radius {float(domain.radius):g} about ({', '.join(f'{c:g}' for c in domain.bounds.mean(axis=0))})"
     elif isinstance(domain, Box):
-        where = escape(box)
+        where = _minus(box)
     else:
-        where = escape(f"{domain_text(problem.domain)} in {box}")
+        where = f"{escape(domain_text(problem.domain))} in {_minus(box)}"
     times = "" if problem.times is None else f"; in time {escape(span_words(problem.times))}"
     return where + periodic + times
 

@@ -78,6 +78,8 @@ table { border-collapse: separate; border-spacing: 0; font-size: .92rem; line-he
   font-variant-numeric: tabular-nums lining-nums; border-bottom: 1.5px solid var(--ink); }
 th, td { padding: .45rem .8rem; text-align: left; vertical-align: baseline; border-top: 1px solid var(--line); }
 th { font-weight: 500; }
+td { min-width: 4rem; }
+td.text { min-width: 7.5rem; }
 td.words { min-width: 11rem; }
 tr > :first-child { padding-left: .5rem; position: sticky; left: 0; background: var(--paper); min-width: 6.5rem; z-index: 1; }
 tr > :last-child { padding-right: .5rem; }

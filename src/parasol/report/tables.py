@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from parasol.errors import InputError
 
 _DIGITS = 3  # significant ones
+_LIKE = 100.0  # times the least: numbers up to there have as many decimals
 _MOST_DECIMALS = 4  # of the digits before a power of ten
 _SPACE = "\N{NARROW NO-BREAK SPACE}"  # between thousands
 _MISSING = "–"
@@ -87,8 +88,8 @@ def written_alike(cells: Iterable[Cell]) -> list[str]:
     Whole numbers as they are; numbers between 0.001 and 100 000 plainly, with as many decimals where they are of like size and with three
     digits that count where not; others all as powers of ten. A scatter has as many decimals as its number.
 
-    >>> written_alike([32548.4, 933.6, 9.76, "not run"]), written_alike([0.02, Scattered(0.1234, 0.0056)])
-    (['32 500', '934', '9.76', 'not run'], ['0.0200', '0.1234 ± 0.0056'])
+    >>> written_alike([9336.0, 934.1, 9.76, "not run"]), written_alike([0.02, Scattered(0.1234, 0.0056)])
+    (['9340', '934', '9.76', 'not run'], ['0.0200', '0.1234 ± 0.0056'])
     >>> written_alike([Scattered(7.6e-4, 3.1e-5), 0.5])
     ['(7.60 ± 0.31)e-04', '5.00e-01']
     """
@@ -100,13 +101,11 @@ def written_alike(cells: Iterable[Cell]) -> list[str]:
     sizes = [abs(value) for value, _ in pairs if value and math.isfinite(value)] or [1.0]
     spread = [s for _, s in pairs if s and math.isfinite(s)]
     least, most = min(sizes), max(sizes)
-    if least < 1e-3 or most >= 1e5 or (spread and most / least >= 1e3):
+    if least < 1e-3 or most >= 1e5 or (spread and most / least >= _LIKE):
         return [_text(cell, *_powers(pairs)) for cell in cells]
-    if most / least >= 1e3:
+    if most / least >= _LIKE:
         return [_text(cell, lambda value: _thousands(_significant(value))) for cell in cells]
-    decimals = max(0, _DIGITS - 1 - math.floor(math.log10(least)))
-    if spread:  # one digit of the least scatter shows
-        decimals = min(max(decimals, -math.floor(math.log10(min(spread)))), decimals + 2)
+    decimals = max(0, _DIGITS - 1 - (most >= 10 * least) - math.floor(math.log10(least)))
     return [
         _text(cell, lambda value: f"{value:.{decimals}f}", lambda value, s: f"{value:.{decimals}f} ± {_at_least(s, decimals)}")
         for cell in cells
@@ -160,10 +159,7 @@ def _significant(value: float) -> str:
 
 
 def _thousands(text: str) -> str:
-    """
-    >>> _thousands("1234567.5"), _thousands("9999")
-    ('1 234 567.5', '9999')
-    """
+    """A number with a narrow space between thousands, from five digits on."""
     whole, dot, rest = text.partition(".")
     if len(whole.lstrip("-")) <= 4:
         return text

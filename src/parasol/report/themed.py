@@ -34,11 +34,13 @@ class Panel:
     """One picture of a figure: an SVG element without a name, and how many columns of the figure it takes."""
 
     svg: str
+    width: float  # in points
     span: int = 1
 
-    def titled(self, text: str) -> str:
-        """The element with a text for those who cannot see it."""
-        return self.svg.replace("<svg", f'<svg role="img" aria-label="{escape(text)}"', 1)
+    def titled(self, text: str, widest: float) -> str:
+        """The element with a text for those who cannot see it; beside others as much smaller as it is narrower than the widest."""
+        size = f"width: {100 * self.width / widest:.2f}%; max-width: {_POINT * self.width:.0f}px"
+        return self.svg.replace("<svg", f'<svg role="img" aria-label="{escape(text)}" style="{size}"', 1)
 
 
 def theme_css() -> str:
@@ -48,13 +50,13 @@ def theme_css() -> str:
 
 
 def panels(figure: Figure) -> tuple[Panel, ...]:
-    """The panels of a figure in the order they were drawn, each with its colour bar; the title of the whole is left out."""
+    """The panels of a figure row by row, each with its colour bar, all on one scale; the title of the whole is left out."""
     from matplotlib import rc_context
 
     figure.draw_without_rendering()  # the layout is made once, for all panels together
     figure.set_layout_engine("none")
     bars = [axes for axes in figure.axes if hasattr(axes, "_colorbar")]
-    shown = [axes for axes in figure.axes if axes not in bars]
+    shown = sorted((axes for axes in figure.axes if axes not in bars), key=_place)
     if figure.get_suptitle():
         figure.suptitle("")
     out = []
@@ -63,7 +65,7 @@ def panels(figure: Figure) -> tuple[Panel, ...]:
         for other in figure.axes:
             other.set_visible(other in own)
         with rc_context({"svg.fonttype": "none", "svg.hashsalt": "parasol"}):
-            out.append(Panel(_inline(_svg(figure, own)), _columns(axes)))
+            out.append(Panel(*_inline(_svg(figure, own)), _columns(axes)))
     for axes in figure.axes:
         axes.set_visible(True)
     return tuple(out)
@@ -80,13 +82,18 @@ def _svg(figure: Figure, own: list[Any]) -> str:
     return file.getvalue().decode()
 
 
+def _place(axes: Any) -> tuple[int, int]:
+    place = axes.get_subplotspec()
+    return (0, 0) if place is None else (place.rowspan.start, place.colspan.start)
+
+
 def _columns(axes: Any) -> int:
     place = axes.get_subplotspec()
     return 1 if place is None else len(place.colspan)
 
 
-def _inline(text: str) -> str:
-    """An SVG file as an element of a page: no names but its own, no addresses, colours by variable."""
+def _inline(text: str) -> tuple[str, float]:
+    """An SVG file as an element of a page, and its width: no names but its own, no addresses, colours by variable."""
     text = text[text.index("<svg") :]
     text = re.sub(r'<metadata>.*?</metadata>|<!--.*?-->|\sxmlns(?::\w+)?="[^"]*"', "", text, flags=re.S)
     text = text.replace("xlink:href", "href")
@@ -95,9 +102,8 @@ def _inline(text: str) -> str:
     text = re.sub(r'\sid="([^"]+)"', lambda found: f' id="{own}-{found[1]}"' if found[1] in used else "", text)
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{own}-", text)
     width, height = (float(number) for number in re.findall(r'(?:width|height)="([\d.]+)pt"', text)[:2])
-    head = f'<svg class="panel" viewBox="0 0 {width:.2f} {height:.2f}" style="max-width: {_POINT * width:.0f}px"'
-    text = re.sub(r"<svg[^>]*>", f"{head}>", text, count=1)
-    return _COLOUR.sub(_variable, text).strip()
+    text = re.sub(r"<svg[^>]*>", f'<svg class="panel" viewBox="0 0 {width:.2f} {height:.2f}">', text, count=1)
+    return _COLOUR.sub(_variable, text).strip(), width
 
 
 def _variable(found: re.Match) -> str:

@@ -33,7 +33,7 @@ def draw_efficiency(
         raise InputError("there is nothing positive to draw. Give a mapping of labels to (n_solves, errors).")
     figure_class = require_matplotlib()
     path = checked(path)
-    figure = figure_class(figsize=(5.6, 4.6), layout="constrained")
+    figure = figure_class(figsize=(4.8, 4.5), layout="constrained")
     axes = figure.subplots()
     axes.set(xscale="log", yscale="log")
     for i, (label, (n_solves, errors)) in enumerate(curves.items()):
@@ -103,7 +103,7 @@ def draw_budget(budgets: Mapping[str, Mapping[str, float | None]], path: str | P
     figure_class = require_matplotlib()
     path = checked(path)
     bars = [(s, part) for s, parts in budgets.items() for part in kinds if parts.get(part) is not None]
-    figure = figure_class(figsize=(5.6, 1.4 + 0.24 * len(bars) + 0.2 * len(budgets)), layout="constrained")
+    figure = figure_class(figsize=(4.8, 1.4 + 0.24 * len(bars) + 0.2 * len(budgets)), layout="constrained")
     axes = figure.subplots()
     axes.set_xscale("log")
     low = 10.0 ** np.floor(np.log10(min(known)) - 0.3)
@@ -119,7 +119,7 @@ def draw_budget(budgets: Mapping[str, Mapping[str, float | None]], path: str | P
                 place, value - low, left=low, height=0.82, color=ink, label=None if part in seen else part, zorder=2
             )
             axes.annotate(
-                f"{value:.1e}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5
+                f"{value:.1e}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
             )
             seen.add(part)
             place += 1

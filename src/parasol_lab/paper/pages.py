@@ -105,6 +105,7 @@ def _solvers(stated: Stated, results: Facts) -> Table:
     """Every solver: error, time to answer, time to fit, full solves; the paper's beside ours."""
     rows: list[tuple[Cell, ...]] = []
     emphasis, notes = [], []
+    trained: dict[str, list[str]] = {}
     for name, facts in results["solvers"].items():
         paper = stated.solvers.get(name, {})
         theirs = (paper.get("error"), _times(paper.get("inference_seconds"), 1e3), paper.get("fit_seconds"))
@@ -112,15 +113,16 @@ def _solvers(stated: Stated, results: Facts) -> Table:
             rows.append((name, "not run", theirs[0], None, theirs[1], None, theirs[2], None))
             notes.append(f" {name} was not run: {facts['skipped']}.")
             continue
-        if facts.get("epochs", stated.epochs) != stated.epochs:
-            notes.append(f" {name} was trained for {facts['epochs']} epochs.")
         if name in ("POD-DNN", "reduced model", RICH, "linear map"):
             emphasis.append(len(rows))
+        if facts.get("epochs", stated.epochs) != stated.epochs:
+            trained.setdefault(f"for {facts['epochs']} epochs", []).append(name)
         if facts.get("at_once", 1) > 1:
-            notes.append(f" {facts['at_once']} networks of {name} were trained at once and share their seconds.")
+            trained.setdefault(f"as {facts['at_once']} networks at once, which share their seconds", []).append(name)
         error: Cell = "the truth here" if facts["error"] is None else scattered(facts)
         ours = (_times(facts["inference_seconds"], 1e3), facts.get("fit_seconds"))
         rows.append((name, error, theirs[0], ours[0], theirs[1], ours[1], theirs[2], facts.get("pde_solves")))
+    notes += [f" Trained {how}: {'; '.join(names)}." for how, names in trained.items()]
     headers = ("solver", "error", "paper", "answers, ms", "paper, ms", "fit, s", "paper, s", "full solves")
     n = next(f["n_queries"] for f in results["solvers"].values() if "n_queries" in f)
     caption = (

@@ -20,6 +20,7 @@ from parasol.report import (
     FIGURE_SUFFIXES,
     INK,
     INKS,
+    LEVEL,
     View,
     clock,
     colour_bar,
@@ -215,7 +216,7 @@ def _strip(
             levels = np.linspace(scale["vmin"], scale["vmax"], 14)[1:-1]  # an even number leaves out zero
             levels = levels[(levels > fine.min()) & (levels < fine.max())]
             lines = axes.tricontour(
-                mesh, fine, levels=levels, colors=INK, linewidths=0.4, alpha=0.6, linestyles="solid"
+                mesh, fine, levels=levels, colors=LEVEL, linewidths=0.4, alpha=0.6, linestyles="solid"
             )
             lines.set_rasterized(True)
         if not view.place:
