@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from pathlib import Path
 from typing import Annotated
 
 from parasol.cli.options import Jobs, JsonFile, Model, Quiet
@@ -20,7 +23,10 @@ def check(
     tolerance: Annotated[
         float | None, Option(metavar="T", help="Check against this instead of what was promised.")
     ] = None,
-    out: Annotated[str | None, Option("--out", "-o", metavar="FILE", help="Draw the budget: .png .svg .pdf.")] = None,
+    out: Annotated[
+        str | None,
+        Option("--out", "-o", metavar="FILE", help="Write the budget: a report .html, or a figure .png .svg .pdf."),
+    ] = None,
     jobs: Jobs = None,
     seed: Annotated[int, Option(min=0, help="Another seed draws other fresh parameters.")] = 1,
     json_file: JsonFile = None,
@@ -28,7 +34,7 @@ def check(
 ) -> None:
     """Where the error of MODEL comes from, on full solves it has never seen, and whether its promise holds.
 
-    [dim]parasol check model.parasol --out budget.png[/dim]
+    [dim]parasol check model.parasol --out report.html[/dim]
 
     Discretisation (by twice as many nodes, by another kernel), projection on the modes, the map, the bound over the
     error, coverage, the worst parameters. Exit status: 0 the promised tolerance holds, 1 it does not, 2 wrong input.
@@ -38,13 +44,21 @@ def check(
         stage("reading the model")
         from parasol.report.budget import check as budget  # SciPy and SymPy take a while
         from parasol.report.budget.figure import draw_budget
+        from parasol.report.budget.page import write_check
+        from parasol.report.canvas import require_matplotlib
         from parasol.report.figures import FIGURE_SUFFIXES
         from parasol.runtime.files import load
 
         if out is not None:
-            check_place(out, FIGURE_SUFFIXES)
-        found = budget.check(load(model), problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
-        if out is not None:
+            check_place(out, (".html", *FIGURE_SUFFIXES))
+            require_matplotlib()
+        surrogate = load(model)
+        found = budget.check(surrogate, problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
+        if out is not None and Path(out).suffix.lower() == ".html":
+            stage("writing the report")
+            words = shlex.join(["parasol", *sys.argv[1:]])
+            write_check(surrogate, found, out, title=f"{Path(model).name}, checked", command=words)
+        elif out is not None:
             draw_budget(found, out)
     tell({"model": model, **found.to_dict()}, json_file, quiet, found.rows().items(), wrote=(out,))
     if not found.holds:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from parasol.cache.disk import replacing
 from parasol.delivery.files import triangulate, wrapped_cells
 from parasol.errors import InputError, NotInstalled
 from parasol.pde.evolution import Evolution
@@ -22,10 +25,27 @@ from parasol.space.mesh import MeshDomain
 from parasol.space.nodes import Nodes
 
 if TYPE_CHECKING:
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
     from matplotlib.tri import Triangulation
 
 INK = "0.25"
+LEVEL = "0.2"  # of lines on a field, whose colours are the same in the dark
+INKS = (
+    "#0b5394",
+    "#c4501b",
+    "#1d8348",
+    "#7d3c98",
+    "#b7950b",
+    "#117a8b",
+    "#a93266",
+)  # of curves and marks, in this order
+# the colours of the explorer page: lightness rises evenly from end to end, or from both ends to the middle
+STOPS = {
+    "sequential": "#240344 #281662 #1f2c7f #04478a #03608b #007692 #0b8c98 #0fa39c #0abb98 #4fd089 #96dd83 #cce888 #f9f39b",
+    "diverging": "#023973 #1d589e #497ab8 #729bd0 #9cbce4 #c8dbf3 #f5f5f5 #f2cfca #e1a9a1 #ca8379 #b05d53 #93352d #720306",
+}
+_DPI = 150
 _SECTION = 41  # lattice points per axis of a cut through a solid
 
 
@@ -81,21 +101,37 @@ def _decimals(times: np.ndarray) -> list[str]:
     return [f"{t:.{count}f}" if count <= 6 else f"{t:.3e}" for t in times.tolist()]
 
 
+@cache
+def colour_map(name: str) -> LinearSegmentedColormap:
+    """The colours of the explorer page by name: "sequential", "diverging"."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(f"parasol {name}", STOPS[name].split())
+
+
 def colours(values: np.ndarray) -> dict:
     """Colour map and limits: diverging around zero where the values lie evenly about it, else sequential."""
     low, high = float(np.min(values)), float(np.max(values))
     if low < 0 < high and min(-low, high) > 0.4 * max(-low, high):
-        return {"cmap": "RdBu_r", "vmin": -max(-low, high), "vmax": max(-low, high)}
+        return {"cmap": colour_map("diverging"), "vmin": -max(-low, high), "vmax": max(-low, high)}
     if high - low <= 1e-12 * max(abs(low), abs(high)):  # a constant field still needs two ends
         pad = 0.5 * abs(high) or 0.5
         low, high = low - pad, high + pad
-    return {"cmap": "viridis", "vmin": low, "vmax": high}
+    return {"cmap": colour_map("sequential"), "vmin": low, "vmax": high}
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure; the file appears complete or not at all."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=_DPI, bbox_inches="tight", pad_inches=0.12)
+    return path
 
 
 def colour_bar(figure: Any, axes: Any, shown: Any, label: str = "") -> None:
     """A bar beside the axes, as high as they are."""
     bar = figure.colorbar(shown, cax=axes.inset_axes([1.04, 0.0, 0.04, 1.0]), label=label)
-    bar.formatter.set_powerlimits((-2, 4))
+    if hasattr(bar.formatter, "set_powerlimits"):  # a logarithmic one writes powers by itself
+        bar.formatter.set_powerlimits((-2, 4))
 
 
 def outline(axes: Any, domain: Domain, **style: Any) -> None:

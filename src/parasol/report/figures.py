@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.cache.disk import check_output, replacing
+from parasol.cache.disk import check_output
 from parasol.delivery.answers import as_solution, check_fields
 from parasol.pde.evolution import Evolution
 from parasol.pde.steady import Solution
 from parasol.report.animations import ANIMATION_SUFFIXES, animate
 from parasol.report.canvas import (
-    INK,
+    INKS,
+    LEVEL,
     View,
     clock,
     colour_bar,
+    colour_map,
     colours,
     frame,
     map_size,
@@ -26,6 +29,7 @@ from parasol.report.canvas import (
     outline,
     pieces,
     require_matplotlib,
+    save_figure,
     title,
     views,
 )
@@ -33,6 +37,9 @@ from parasol.runtime.answer import Answer
 from parasol.space.geometry.axes import AXES
 from parasol.space.node_quality import quality
 from parasol.space.nodes import Nodes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 _MOMENTS = 5  # of a solution in time
@@ -57,16 +64,17 @@ def draw(
         return animate(solution, path, progress=progress)
     require_matplotlib()
     check_output(path, (*FIGURE_SUFFIXES, *(ANIMATION_SUFFIXES if in_time else ())))
-    return _save(_figure(solution), path)
+    return save_figure(plot_solution(solution), path)
 
 
 def plot_answer(answer: Answer):
     """The matplotlib figure of an answer to one parameter, which notebooks show."""
     check_fields(answer.surrogate, "a figure")
-    return _figure(as_solution(answer))
+    return plot_solution(as_solution(answer))
 
 
-def _figure(solution: Solution | Evolution):
+def plot_solution(solution: Solution | Evolution):
+    """The matplotlib figure of a solution."""
     figure = require_matplotlib()(layout="constrained")
     if solution.model.nodes.dimension > 1:
         _draw_maps(figure, solution)
@@ -78,32 +86,32 @@ def _figure(solution: Solution | Evolution):
     return figure
 
 
-def draw_nodes(nodes: Nodes, path: str | Path) -> Path:
+def draw_nodes(nodes: Nodes, path: str | Path | None = None) -> Path | Figure:
     """Draw nodes coloured by nearest-neighbour distance over wanted spacing, with a histogram of it and its quality.
 
-    Boundary nodes are marked by part. The suffix is `.png`, `.svg` or `.pdf`.
+    Boundary nodes are marked by part. The suffix is `.png`, `.svg` or `.pdf`; without a path the figure itself is returned.
     """
     figure_class = require_matplotlib()
-    path = check_output(path, FIGURE_SUFFIXES)
-    figure = figure_class(figsize=(10.5, 5.2), layout="constrained")
+    path = None if path is None else check_output(path, FIGURE_SUFFIXES)
+    figure = figure_class(figsize=(9.4, 4.6), layout="constrained")
     measured = quality(nodes)
     evenness = measured.nearest / nodes.spacing
-    left, right = figure.add_gridspec(1, 2, width_ratios=(1.7, 1))
+    left, right = figure.add_gridspec(1, 2, width_ratios=(1.25, 1))
     if nodes.dimension == 3:
         from mpl_toolkits import mplot3d  # noqa: F401  registers the projection
 
     axes = figure.add_subplot(left, projection="3d" if nodes.dimension == 3 else None)
     [_nodes_on_line, _nodes_in_plane, _nodes_in_space][nodes.dimension - 1](figure, axes, nodes, evenness)
     if nodes.n_boundary:
-        handles, labels = axes.get_legend_handles_labels()
-        legend = figure.legend(handles, labels, loc="outside lower left", fontsize=8, ncols=7, frameon=False)
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12)}
+        legend = axes.legend(**place, fontsize=9, ncols=3, frameon=False, handletextpad=0.1)
         for handle in legend.legend_handles:
             handle.set_sizes([24])  # type: ignore[union-attr]
 
     histogram = figure.add_subplot(right)
     span = max(float(np.ptp(evenness)), 0.05)  # equal distances make one bar, not a picture of rounding
     centre = float(evenness.min() + evenness.max()) / 2
-    histogram.hist(evenness, bins=40, range=(centre - 0.55 * span, centre + 0.55 * span), color="#3b6ea5")
+    histogram.hist(evenness, bins=40, range=(centre - 0.55 * span, centre + 0.55 * span), color=INKS[0])
     histogram.set(xlabel="nearest neighbour / wanted spacing", ylabel="nodes")
     histogram.spines[["top", "right"]].set_visible(False)
     numbers = [
@@ -116,13 +124,7 @@ def draw_nodes(nodes: Nodes, path: str | Path) -> Path:
     figure.suptitle(
         f"{nodes.n_nodes} nodes: {nodes.n_interior} inside, {nodes.n_boundary} on the boundary", fontsize=11
     )
-    return _save(figure, path)
-
-
-def _save(figure, path: Path) -> Path:
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.12)
-    return path
+    return figure if path is None else save_figure(figure, path)
 
 
 # ---- solutions -----------------------------------------------------------------------------------------------------
@@ -156,22 +158,18 @@ def _draw_lines(figure, solution: Solution) -> None:
         if panel.is_error:
             values = np.where(values == 0, np.nan, np.abs(values))  # zero has no logarithm
         for piece in joined:
-            axes.plot(x[piece], values[piece], color="#a5423b" if panel.is_error else "#1f4e79", lw=1.6)
+            axes.plot(x[piece], values[piece], color=INKS[1] if panel.is_error else INKS[0], lw=1.6)
         if panel.is_error and not np.all(np.isnan(values)):
             axes.set_yscale("log")
-        elif not panel.is_error:
-            axes.plot(x, values, ".", ms=3, color=INK, alpha=0.5)
         axes.set(xlabel=str(solution.model.problem.coordinates[0]), title=panel.label)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
 
 
 def _draw_lines_in_time(figure, solution: Evolution) -> None:
-    from matplotlib import colormaps
-
     nodes, problem, say = solution.model.nodes, solution.model.problem, clock(solution)
     x, joined, shown = nodes.points[:, 0], pieces(nodes), moments(solution.times, _MOMENTS)
-    inks = colormaps["viridis"](np.linspace(0, 0.88, len(shown)))
+    inks = colour_map("sequential")(np.linspace(0.25, 0.8, len(shown)))  # neither end, which light or dark paper hides
     figure.set_size_inches(12.0, 4.2 * len(problem.names))
     grid = figure.subplots(len(problem.names), 2, squeeze=False)
     for (curves, whole), (name, values) in zip(grid, solution.fields.items(), strict=True):
@@ -238,7 +236,7 @@ def _draw_strip(figure, places: list, strip: _Strip, solution: Solution | Evolut
         sampled = [np.abs(values) for values in sampled]
     smooth = [_smooth(view, v, strip.is_error) for (_, view, _), v in zip(strip.maps, sampled, strict=True)]
     scale = colours(np.concatenate([values for _, values in smooth]))
-    scale |= {"cmap": "magma", "vmin": 0.0} if strip.is_error else {}
+    scale |= {"cmap": colour_map("sequential"), "vmin": 0.0} if strip.is_error else {}
     for axes, (label, view, _), (mesh, values) in zip(places, strip.maps, smooth, strict=True):
         map_ = axes.tripcolor(mesh, values, shading="gouraud", rasterized=True, **scale)
         if nodes.dimension == 2:
@@ -246,10 +244,9 @@ def _draw_strip(figure, places: list, strip: _Strip, solution: Solution | Evolut
                 # an even number of levels leaves out zero, which is often the whole boundary
                 levels = np.linspace(scale["vmin"], scale["vmax"], 14)[1:-1]
                 levels = levels[(levels > values.min()) & (levels < values.max())]
-                axes.tricontour(mesh, values, levels=levels, colors=INK, linewidths=0.4, alpha=0.6, linestyles="solid")
-            if not in_time:
-                size = float(np.clip(600 / nodes.n_nodes, 0.1, 2.0))
-                axes.scatter(*nodes.points.T, s=size, c="white" if strip.is_error else "black", alpha=0.3, linewidths=0)
+                axes.tricontour(
+                    mesh, values, levels=levels, colors=LEVEL, linewidths=0.4, alpha=0.6, linestyles="solid"
+                )
             outline(axes, nodes.domain)
         frame(axes, [str(c) for c in solution.model.problem.coordinates], nodes.domain, view.across)
         axes.set_title(label, fontsize=12 if len(places) == 1 else 10)
@@ -278,12 +275,16 @@ def _parts(nodes: Nodes) -> Iterator[tuple[np.ndarray, dict]]:
     for j, name in enumerate(nodes.domain.part_names):
         chosen = nodes.n_interior + np.flatnonzero(nodes.part == j)
         if len(chosen):
-            style = {"marker": "os^vDP*X"[j % 8], "color": f"C{(j + 1) % 10}", "label": f"{name} ({len(chosen)})"}
+            style = {
+                "marker": "os^vDP*X"[j % 8],
+                "color": INKS[(j + 1) % len(INKS)],
+                "label": f"{name} ({len(chosen)})",
+            }
             yield chosen, style | {"linewidths": 0}
 
 
 def _nodes_on_line(figure, axes, nodes: Nodes, evenness: np.ndarray) -> None:
-    axes.plot(nodes.interior[:, 0], evenness[: nodes.n_interior], ".", color="#3b6ea5")
+    axes.plot(nodes.interior[:, 0], evenness[: nodes.n_interior], ".", color=INKS[0])
     for chosen, style in _parts(nodes):
         axes.scatter(nodes.points[chosen, 0], evenness[chosen], **style)
     axes.set(xlabel="x", ylabel=_EVENNESS, ylim=(0, 1.2 * evenness.max()))
@@ -293,7 +294,9 @@ def _nodes_on_line(figure, axes, nodes: Nodes, evenness: np.ndarray) -> None:
 def _nodes_in_plane(figure, axes, nodes: Nodes, evenness: np.ndarray) -> None:
     size = float(np.clip(9000 / nodes.n_nodes, 0.5, 14))
     outline(axes, nodes.domain, lw=0.5)
-    dots = axes.scatter(*nodes.interior.T, c=evenness[: nodes.n_interior], s=size, cmap="viridis", linewidths=0)
+    dots = axes.scatter(
+        *nodes.interior.T, c=evenness[: nodes.n_interior], s=size, cmap=colour_map("sequential"), linewidths=0
+    )
     for chosen, style in _parts(nodes):
         axes.scatter(*nodes.points[chosen].T, s=size, **style)
     frame(axes, AXES[:2], nodes.domain)
@@ -305,7 +308,7 @@ def _nodes_in_space(figure, axes, nodes: Nodes, evenness: np.ndarray) -> None:
     middle = nodes.domain.bounds.mean(axis=0)[1]
     behind = nodes.points[:, 1] >= middle  # the half towards the reader is taken away
     shown = np.flatnonzero(behind[: nodes.n_interior])
-    dots = axes.scatter(*nodes.points[shown].T, c=evenness[shown], s=size, cmap="viridis", linewidths=0)
+    dots = axes.scatter(*nodes.points[shown].T, c=evenness[shown], s=size, cmap=colour_map("sequential"), linewidths=0)
     for chosen, style in _parts(nodes):
         axes.scatter(*nodes.points[chosen[behind[chosen]]].T, s=size, alpha=0.6, **style)
     axes.set(xlabel="x", ylabel="y", zlabel="z", title=f"the half with y ≥ {middle:.3g}")

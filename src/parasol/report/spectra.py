@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parasol.cache.disk import check_output, replacing
+from parasol.cache.disk import check_output
 from parasol.checks import check_positive
 from parasol.errors import InputError
-from parasol.report.canvas import INK, require_matplotlib
+from parasol.report.canvas import INK, INKS, colour_map, require_matplotlib, save_figure
 from parasol.report.figures import FIGURE_SUFFIXES
 from parasol.runtime.basis import Basis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_ROUNDING = 1e-15  # curves end here: what is below is not there
+_ROUNDING = 1e-14  # curves end here: what is below comes from rounding
 
 
 def draw_spectrum(
@@ -28,7 +28,9 @@ def draw_spectrum(
     tolerance: float | None = None,
     labels: Sequence[str] | None = None,
 ) -> Path | Figure:
-    """Draw singular values s_d/s_1 and the energy discarded sqrt(Σ_{i>d} s_i² / Σ s_i²) against d, a dot at each basis' d.
+    """Draw singular values s_d/s_1 and the share left out sqrt(Σ_{i>d} s_i² / Σ s_i²) against d, a dot at each basis' d.
+
+    Where d modes leave nothing but rounding, the dot is open and stands beneath the end of its curve.
 
     One curve per basis, so that several numbers of snapshots and designs can be compared: where the curves agree the
     smallest set of snapshots was enough. A mapping gives the labels, or `labels` do; `tolerance` is drawn as a line.
@@ -39,63 +41,66 @@ def draw_spectrum(
     path = None if path is None else check_output(path, FIGURE_SUFFIXES)
     if tolerance is not None and check_positive(tolerance, "tolerance") >= 1:
         raise InputError(f"tolerance={tolerance!r} is not between 0 and 1.")
-    figure = figure_class(figsize=(10.5, 4.3), layout="constrained")
+    figure = figure_class(figsize=(9.4, 4.0), layout="constrained")
     left, right = figure.subplots(1, 2)
-    inks = [f"C{i % 10}" for i in range(len(named))] if len(named) <= 10 else _shades(len(named))
-    lines = ("-", "--", "-.", ":")
+    inks = INKS if len(named) <= len(INKS) else _shades(len(named))
     ends, lows = [1], [[], []]
-    for i, ((label, basis), ink) in enumerate(zip(named, inks, strict=True)):
-        style = {"color": ink, "lw": 1.6, "ls": lines[i % 4], "marker": ".", "ms": 3.5, "label": label}
+    for i, ((label, basis), ink) in enumerate(zip(named, inks, strict=False)):
+        style = {"color": ink, "lw": 1.6, "ls": ("-", "--", "-.", ":")[i % 4], "marker": ".", "ms": 3.5, "label": label}
         s, d = basis.singular_values / basis.singular_values[0], basis.n_modes
         curve = basis.energy_discarded
         s, curve = (np.where(values > _ROUNDING, values, np.nan) for values in (s, curve))
         left.plot(np.arange(1, len(s) + 1), s, **style)
-        right.plot(np.arange(len(curve)), curve, **style)
-        dot = {"marker": "o", "ms": 9 if i % 2 == 0 else 6, "color": ink, "mec": "white", "mew": 1.2, "zorder": 5}
-        left.plot(d, s[d - 1], **dot)
-        right.plot(d, curve[d], **dot)
-        ends.append(int(np.count_nonzero(np.isfinite(s))))
+        right.plot(np.arange(len(curve)), curve, **{**style, "label": f"d = {d}: {_words(basis)}"})
+        for axes, place, values in ((left, d - 1, s), (right, d, curve)):
+            _dot(axes, d, values, place, ink, 9 if i % 2 == 0 else 6)
+        ends.append(max(int(np.count_nonzero(np.isfinite(s))), d))
         for low, values in zip(lows, (s, curve), strict=True):
             low.append(np.nanmin(values))
-        # one line of text per basis in the corner where a decaying curve leaves room
-        error = "" if basis.held_out_error is None else f", held out {basis.held_out_error:.1e}"
-        right.text(
-            0.98,
-            0.97 - 0.065 * i,
-            f"d = {d}: {_discarded(basis):.1e}{error}",
-            transform=right.transAxes,
-            ha="right",
-            va="top",
-            fontsize=9,
-            color=ink,
-        )
     for axes, low in zip((left, right), lows, strict=True):
         if tolerance is not None and axes is right:
-            axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)))
-            axes.annotate(
-                f"tolerance {tolerance:g}",
-                (0.99, tolerance),
-                xycoords=("axes fraction", "data"),
-                xytext=(-2, 3),
-                textcoords="offset points",
-                ha="right",
-                fontsize=8,
-                color=INK,
-            )
+            _line(axes, tolerance)
             low = [*low, tolerance]
         axes.set_yscale("log")
-        axes.set(xlim=(0, 1.03 * max(ends)), ylim=(min(low) / 4, 3), xlabel="d")
+        axes.set(xlim=(0, 1.05 * max(ends)), ylim=(min(low) / 6, 3), xlabel="number of modes, d")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    left.set_title(r"singular values  $s_d / s_1$", fontsize=11)
-    right.set_title(r"energy discarded  $\sqrt{\sum_{i>d} s_i^2 \,/\, \sum_i s_i^2}$", fontsize=11)
-    left.legend(fontsize=9, frameon=False)
-    if path is None:
-        return figure
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.12)
-    return path
+    left.set_title("singular values over the first", fontsize=11)
+    right.set_title("share of the snapshots left out", fontsize=11)
+    for axes in (left, right):
+        axes.legend(fontsize=9, frameon=False, loc="upper right")
+    return figure if path is None else save_figure(figure, path)
+
+
+def _dot(axes, d: int, values: np.ndarray, place: int, ink, size: float) -> None:
+    """The number of modes on its curve; where nothing is left but rounding, open and at the end of the curve."""
+    dot = {"marker": "o", "ms": size, "color": ink, "mec": "white", "mew": 1.2, "zorder": 5, "ls": ""}
+    if place < len(values) and np.isfinite(values[place]):
+        axes.plot(d, values[place], **dot)
+    else:
+        axes.plot(d, np.nanmin(values) / 3, **{**dot, "mfc": "white", "mec": ink, "mew": 1.6, "ms": size - 2})
+
+
+def _line(axes, tolerance: float) -> None:
+    axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)))
+    axes.annotate(
+        f"tolerance {tolerance:g}",
+        (0.01, tolerance),
+        xycoords=("axes fraction", "data"),
+        xytext=(2, -4),
+        textcoords="offset points",
+        va="top",
+        fontsize=9,
+        color=INK,
+    )
+
+
+def _words(basis: Basis) -> str:
+    """What a basis leaves of its snapshots, and of those kept from it."""
+    left = basis.energy_discarded[min(basis.n_modes, len(basis.singular_values))]
+    error = "" if basis.held_out_error is None else f", held out {basis.held_out_error:.1e}"
+    return (f"{left:.1e} left out" if left > _ROUNDING else "nothing left but rounding") + error
 
 
 def _named(bases, labels: Sequence[str] | None) -> list[tuple[str, Basis]]:
@@ -127,11 +132,5 @@ def _named(bases, labels: Sequence[str] | None) -> list[tuple[str, Basis]]:
     return named
 
 
-def _discarded(basis: Basis) -> float:
-    return float(basis.energy_discarded[min(basis.n_modes, len(basis.singular_values))])
-
-
 def _shades(n: int) -> list:
-    from matplotlib import colormaps
-
-    return list(colormaps["viridis"](np.linspace(0, 0.9, n)))
+    return list(colour_map("sequential")(np.linspace(0, 0.9, n)))

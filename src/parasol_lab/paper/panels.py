@@ -1,4 +1,7 @@
-"""The figures of an experiment: solvers beside the full solution, moments in time, cuts, efficiency, error budgets."""
+"""The figures of solutions: solvers beside the full solution, moments in time, cuts, functions on the sphere.
+
+Each is returned, or written to a `.png`, `.svg` or `.pdf` where a path is given.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,25 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import RBFInterpolator
 
-from parasol.cache import check_output, replacing
+from parasol.cache import check_output
 from parasol.checks import check_finite, check_shape
 from parasol.errors import InputError
 from parasol.pde import Evolution, Solution
 from parasol.report import (
     FIGURE_SUFFIXES,
     INK,
+    INKS,
+    LEVEL,
     View,
     clock,
     colour_bar,
+    colour_map,
     colours,
     frame,
     map_size,
     outline,
     require_matplotlib,
+    save_figure,
     title,
     views,
 )
@@ -31,49 +38,52 @@ from parasol.space import Nodes
 
 _FINE = 3000  # points from which on a map needs no refinement
 _NEIGHBOURS = 60  # nodes of a sphere that a point of a picture of it gets its value from
-_HEAT = "magma"  # the colours of errors
-_INKS = ("#0b5394", "#c4501b", "#1d8348", "#7d3c98", "#b7950b", "#117a8b", "#a93266")
-_MARKS = "osD^vPX"  # beside the colours, for those who see no colours
+_UNLIKE = 10.0  # times the least of several errors: beyond, their common scale is logarithmic
+_DECADES = 2.5  # of such a scale beneath the least of the errors
 
 
 # ---- solutions and errors ------------------------------------------------------------------------------------------
 def draw_solvers(
     reference: Solution,
     predictions: Mapping[str, np.ndarray],
-    path: str | Path,
+    path: str | Path | None = None,
     *,
     name: str = "RBF-FD",
     reference_error: np.ndarray | None = None,
-) -> Path:
+) -> Any:
     """Draw what several solvers say in the plane, a row each: solution and absolute error |prediction − reference|.
 
     The first row is the full solution, called `name`, beside its nodes, or beside its own error (n_nodes,) where that is
-    given. `predictions` are (n_nodes,) by the names of their solvers. Solutions share a scale, each error has its own.
+    given. `predictions` are (n_nodes,) by the names of their solvers. Solutions share a scale, and so do errors: it is
+    logarithmic where they differ much.
     """
     full, rows, figure, path = _begin(reference, predictions, path, dimension=2)
     nodes, unknown, shown = reference.model.nodes, reference.model.problem.names[0], views(reference.model)
-    width, height = map_size(reference.model, shown, 3.8)
-    figure.set_size_inches(2 * (width + 1.4), (1 + len(rows)) * (height + 0.5) + 0.4)
+    width, height = map_size(reference.model, shown, 3.3)
+    figure.set_size_inches(2 * (width + 1.3), (1 + len(rows)) * (height + 0.5) + 0.4)
     figure.get_layout_engine().set(wspace=0.07, hspace=0.03)
     grid = figure.subplots(1 + len(rows), 2)
     scale = colours(full)
+    gaps = {label: values - full for label, values in rows.items()}
+    if reference_error is not None:
+        gaps[name] = check_finite(check_shape(reference_error, full.shape, "reference_error"), "reference_error")
+    ends = _error_scale(list(gaps.values()))
     _strip(figure, grid[0, :1], reference, shown, full, f"{name}: {unknown}", scale)
     if reference_error is None:
         _nodes(grid[0, 1], nodes)
     else:
-        error = check_finite(check_shape(reference_error, full.shape, "reference_error"), "reference_error")
-        _strip(figure, grid[0, 1:], reference, shown, error, f"{name}: |error|, relative {_size(error, full):.1e}")
+        _strip(figure, grid[0, 1:], reference, shown, gaps[name], f"{name}: error {_size(gaps[name], full):.1e}", ends, is_error=True)  # fmt: skip
     for places, (label, values) in zip(grid[1:], rows.items(), strict=True):
         _strip(figure, places[:1], reference, shown, values, f"{label}: {unknown}", scale)
-        text = f"{label}: |{unknown} − {name}|, relative {_size(values - full, full):.1e}"
-        _strip(figure, places[1:], reference, shown, values - full, text)
+        text = f"{label}: error {_size(gaps[label], full):.1e}"
+        _strip(figure, places[1:], reference, shown, gaps[label], text, ends, is_error=True)
     figure.suptitle(title(reference), fontsize=11)
-    return _save(figure, path)
+    return ended(figure, path)
 
 
 def draw_cuts(
-    reference: Solution, predictions: Mapping[str, np.ndarray], path: str | Path, *, name: str = "RBF-FD"
-) -> Path:
+    reference: Solution, predictions: Mapping[str, np.ndarray], path: str | Path | None = None, *, name: str = "RBF-FD"
+) -> Any:
     """Draw what several solvers say in space on three cuts through the middle, two rows each: solution, absolute error.
 
     The first row is the full solution, called `name`. `predictions` are (n_nodes,) by the names of their solvers; more
@@ -81,31 +91,33 @@ def draw_cuts(
     """
     full, rows, figure, path = _begin(reference, predictions, path, dimension=3)
     unknown, shown = reference.model.problem.names[0], views(reference.model)
-    width, height = map_size(reference.model, shown, 2.9)
+    width, height = map_size(reference.model, shown, 2.6)
     each = 2 if len(rows) <= 2 else 1
     figure.set_size_inches(3 * (width + 0.6) + 0.9, (1 + each * len(rows)) * (height + 0.6) + 0.6)
     figure.get_layout_engine().set(wspace=0.02, hspace=0.03)
     grid = figure.subplots(1 + each * len(rows), 3)
     scale = colours(np.concatenate([view.weights @ full for view in shown]))
     _strip(figure, grid[0], reference, shown, full, f"{name}: {unknown}", scale)
+    sampled = [view.weights @ (values - full) for values in rows.values() for view in shown]
+    ends = _error_scale(sampled if len(rows) > 1 else [np.concatenate(sampled)])
     for i, (label, values) in enumerate(rows.items()):
         if each == 2:
             _strip(figure, grid[1 + 2 * i], reference, shown, values, f"{label}: {unknown}", scale)
-        _strip(figure, grid[each * (i + 1)], reference, shown, values - full, f"{label}: |error|")
+        _strip(figure, grid[each * (i + 1)], reference, shown, values - full, f"{label}: |error|", ends, is_error=True)
     errors = [f"{label} {_size(values - full, full):.1e}" for label, values in rows.items()]
     figure.suptitle(f"{title(reference)}\nrelative errors: {', '.join(errors)}", fontsize=11)
-    return _save(figure, path)
+    return ended(figure, path)
 
 
 def draw_in_time(
     reference: Evolution,
     prediction: np.ndarray,
-    path: str | Path,
+    path: str | Path | None = None,
     *,
     times: Sequence[float] = (2.5, 5.0, 7.5, 10.0),
     name: str = "full solution",
     label: str = "POD-DNN",
-) -> Path:
+) -> Any:
     """Draw a solution in time in the plane, a row per moment: full solution, prediction, absolute error.
 
     The first row is the initial state beside the relative error ‖prediction − full‖₂ / ‖full‖₂ at every stored time.
@@ -118,7 +130,7 @@ def draw_in_time(
     if not chosen:
         raise InputError("there is no time to draw. Give some, such as times=(2.5, 5, 7.5, 10).")
     shown = views(model)
-    width, height = map_size(model, shown, 3.1)
+    width, height = map_size(model, shown, 2.7)
     figure.set_size_inches(3 * (width + 0.85), (1 + len(chosen)) * (height + 0.25) + 0.6)
     figure.get_layout_engine().set(wspace=0.06, hspace=0.02)
     places = figure.add_gridspec(1 + len(chosen), 3)
@@ -128,35 +140,44 @@ def draw_in_time(
     _strip(figure, [first], reference, shown, full[0], f"initial state, {say[0]}", scale)
     _error_in_time(figure.add_subplot(places[0, 1:]), reference, predicted - full, full, chosen, label)
     gaps = predicted[chosen] - full[chosen]
-    ends = _error_scale(gaps)
+    ends = _error_scale([gaps])
     for (left, middle, right), i, gap in zip(grid, chosen, gaps, strict=True):
         _strip(figure, [left], reference, shown, full[i], f"{name}, {say[i]}", scale)
         _strip(figure, [middle], reference, shown, predicted[i], f"{label}, {say[i]}", scale)
-        _strip(figure, [right], reference, shown, gap, f"|error|, {say[i]}, largest {np.abs(gap).max():.1e}", ends)
+        _strip(
+            figure,
+            [right],
+            reference,
+            shown,
+            gap,
+            f"|error|, {say[i]}, at most {np.abs(gap).max():.1e}",
+            ends,
+            is_error=True,
+        )
     for axes in [first, *grid[:-1].flat]:
         axes.set_xlabel("")
     for axes in grid[:, 1:].flat:
         axes.set_ylabel("")
     figure.suptitle(title(reference), fontsize=11)
-    return _save(figure, path)
+    return ended(figure, path)
 
 
 def _error_in_time(axes, reference: Evolution, gap: np.ndarray, full: np.ndarray, chosen: list[int], label: str):
     sizes = np.linalg.norm(full, axis=1)
     errors = np.linalg.norm(gap, axis=1) / np.where(sizes > 0, sizes, 1.0)
     errors = np.where(errors > 0, errors, np.nan)  # zero has no logarithm
-    axes.plot(reference.times, errors, color=_INKS[1], lw=1.6)
-    axes.plot(reference.times[chosen], errors[chosen], "o", color=_INKS[1], ms=5)
+    axes.plot(reference.times, errors, color=INKS[1], lw=1.6)
+    axes.plot(reference.times[chosen], errors[chosen], "o", color=INKS[1], ms=5)
     if not np.all(np.isnan(errors)):
         axes.set_yscale("log")
     axes.set(xlabel=str(reference.model.problem.time))
-    axes.set_title(f"relative error of {label}; over all times {_size(gap, full):.1e}", fontsize=10)
-    _plain(axes)
+    axes.set_title(f"relative error of {label} in time; in all {_size(gap, full):.1e}", fontsize=10)
+    plain(axes)
 
 
 def _begin(
-    reference: Solution | Evolution, predictions: Mapping[str, np.ndarray], path: str | Path, *, dimension: int
-) -> tuple[np.ndarray, dict[str, np.ndarray], Any, Path]:
+    reference: Solution | Evolution, predictions: Mapping[str, np.ndarray], path: str | Path | None, *, dimension: int
+) -> tuple[np.ndarray, dict[str, np.ndarray], Any, Path | None]:
     """The full solution, the predictions in its shape, an empty figure and the path; or a clear error."""
     model = reference.model
     if model.nodes.dimension != dimension:
@@ -177,16 +198,16 @@ def _begin(
     if not rows:
         raise InputError("there is no prediction to draw. Give a mapping of solvers to values at the nodes.")
     figure_class = require_matplotlib()
-    return full, rows, figure_class(layout="constrained"), check_output(path, FIGURE_SUFFIXES)
+    return full, rows, figure_class(layout="constrained"), checked(path)
 
 
-def _strip(figure, places, reference, shown: list[View], values, text: str, scale: dict | None = None) -> None:
-    """Values at the nodes on each of the views, with one colour bar; without a scale they are an error, shown unsigned."""
+def _strip(
+    figure, places, reference, shown: list[View], values, text: str, scale: dict, *, is_error: bool = False
+) -> None:
+    """Values at the nodes on each of the views, with one colour bar; errors are shown without their sign."""
     sampled = [view.weights @ values for view in shown]
-    is_error = scale is None or scale["cmap"] == _HEAT
-    if is_error:
-        sampled = [np.abs(one) for one in sampled]
-    scale = scale or _error_scale(np.concatenate(sampled))
+    if is_error:  # a logarithm shows what is too small for it as its least
+        sampled = [np.maximum(np.abs(one), scale["norm"].vmin) for one in sampled]
     nodes, names = reference.model.nodes, [str(c) for c in reference.model.problem.coordinates]
     for axes, view, one in zip(places, shown, sampled, strict=True):
         mesh, fine = (view.mesh, one) if is_error or view.place or len(one) > _FINE else _refined(view.mesh, one)
@@ -194,7 +215,10 @@ def _strip(figure, places, reference, shown: list[View], values, text: str, scal
         if not is_error and np.ptp(fine) > 0 and not view.place:
             levels = np.linspace(scale["vmin"], scale["vmax"], 14)[1:-1]  # an even number leaves out zero
             levels = levels[(levels > fine.min()) & (levels < fine.max())]
-            axes.tricontour(mesh, fine, levels=levels, colors=INK, linewidths=0.4, alpha=0.6, linestyles="solid")
+            lines = axes.tricontour(
+                mesh, fine, levels=levels, colors=LEVEL, linewidths=0.4, alpha=0.6, linestyles="solid"
+            )
+            lines.set_rasterized(True)
         if not view.place:
             outline(axes, nodes.domain)
         frame(axes, names, nodes.domain, view.across)
@@ -212,14 +236,22 @@ def _refined(mesh, values: np.ndarray):
 def _nodes(axes, nodes: Nodes) -> None:
     size = float(np.clip(6000 / nodes.n_nodes, 0.5, 9))
     outline(axes, nodes.domain, lw=0.5)
-    axes.scatter(*nodes.interior.T, s=size, c=_INKS[0], linewidths=0)
-    axes.scatter(*nodes.boundary.T, s=size, c=_INKS[1], linewidths=0)
+    axes.scatter(*nodes.interior.T, s=size, c=INKS[0], linewidths=0)
+    axes.scatter(*nodes.boundary.T, s=size, c=INKS[1], linewidths=0)
     frame(axes, "xy", nodes.domain)
     axes.set_title(f"{nodes.n_nodes} nodes: {nodes.n_interior} inside, {nodes.n_boundary} on the boundary", fontsize=10)
 
 
-def _error_scale(errors: np.ndarray) -> dict:
-    return {"cmap": _HEAT, "vmin": 0.0, "vmax": float(np.abs(errors).max()) or 1.0}
+def _error_scale(errors: Sequence[np.ndarray]) -> dict:
+    """One scale for all errors of a figure: from zero, or logarithmic where the largest of one are far above another's."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    largest = [float(np.abs(one).max()) for one in errors]
+    most = max(largest) or 1.0
+    least = min((size for size in largest if size > 0), default=most)
+    if most <= _UNLIKE * least:
+        return {"cmap": colour_map("sequential"), "norm": Normalize(0.0, most)}
+    return {"cmap": colour_map("sequential"), "norm": LogNorm(least / 10**_DECADES, most)}
 
 
 def _size(gap: np.ndarray, full: np.ndarray) -> float:
@@ -235,7 +267,7 @@ def _stored(times: np.ndarray, t: float) -> int:
 
 
 # ---- functions on the sphere ---------------------------------------------------------------------------------------
-def draw_on_sphere(nodes: Nodes, samples: np.ndarray, path: str | Path, *, name: str = "f") -> Path:
+def draw_on_sphere(nodes: Nodes, samples: np.ndarray, path: str | Path | None = None, *, name: str = "f") -> Any:
     """Draw the nodes of a ball and samples of a function on its boundary, (n_samples, n_boundary), as globes.
 
     All are seen from y < 0, a little from above; of the nodes the half behind the cut y = 0 is shown, the rim of the cut
@@ -249,8 +281,8 @@ def draw_on_sphere(nodes: Nodes, samples: np.ndarray, path: str | Path, *, name:
     if np.abs(np.linalg.norm(directions, axis=1) - 1).max() > 1e-6:
         raise InputError("the boundary nodes do not lie on a sphere. Use draw for functions on other boundaries.")
     figure_class = require_matplotlib()
-    path = check_output(path, FIGURE_SUFFIXES)
-    figure = figure_class(figsize=(3.1 * (1 + len(samples)) + 0.7, 3.5), layout="constrained")
+    path = checked(path)
+    figure = figure_class(figsize=(3.1 * (1 + len(samples)) + 0.7, 3.6), layout="constrained")
     first, *places = figure.subplots(1, 1 + len(samples))
     screen = _screen(np.array([-0.35, -0.85, 0.40]))
     toward = screen[2]
@@ -270,7 +302,7 @@ def draw_on_sphere(nodes: Nodes, samples: np.ndarray, path: str | Path, *, name:
         _limb(axes)
         axes.set_title(f"{name}, sample {i + 1}", fontsize=10)
     colour_bar(figure, axes, coloured)
-    return _save(figure, path)
+    return ended(figure, path)
 
 
 def _screen(toward: np.ndarray) -> np.ndarray:
@@ -286,7 +318,7 @@ def _half_ball(axes, nodes: Nodes, places: np.ndarray, screen: np.ndarray) -> No
     seen = places @ screen.T
     size = float(np.clip(12000 / nodes.n_nodes, 1, 9))
     inside = np.arange(nodes.n_nodes) < nodes.n_interior
-    for chosen, ink, label in ((~inside, _INKS[1], "on the sphere"), (inside, _INKS[0], "inside")):
+    for chosen, ink, label in ((~inside, INKS[1], "on the sphere"), (inside, INKS[0], "inside")):
         shown = np.flatnonzero(chosen & (places[:, 1] >= 0))
         shown = shown[np.argsort(seen[shown, 2])]
         near = np.clip(0.35 + 0.65 * (seen[shown, 2] + 1) / 1.6, 0, 1)
@@ -331,136 +363,18 @@ def _graticule() -> list[np.ndarray]:
     return lines
 
 
-# ---- how good ------------------------------------------------------------------------------------------------------
-def draw_efficiency(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    path: str | Path,
-    *,
-    floors: Mapping[str, float] | None = None,
-    error: str = "mean relative error on the test set",
-) -> Path:
-    """Draw error against number of full solves, both logarithmic: one curve (n_solves, errors) per method.
-
-    A method known at one point only, such as a number quoted from a paper, is a lone open mark. `floors` are dashed lines
-    no curve of its kind can pass, such as the projection error. What is not positive and finite is left out.
-    """
-    curves = {label: _positive(label, *pair) for label, pair in series.items()}
-    curves = {label: curve for label, curve in curves.items() if len(curve[0])}
-    if not curves:
-        raise InputError("there is nothing positive to draw. Give a mapping of labels to (n_solves, errors).")
-    figure_class = require_matplotlib()
-    path = check_output(path, FIGURE_SUFFIXES)
-    figure = figure_class(figsize=(8.2, 5.0), layout="constrained")
-    axes = figure.subplots()
-    axes.set(xscale="log", yscale="log")
-    for i, (label, (n_solves, errors)) in enumerate(curves.items()):
-        ink, mark = _INKS[i % len(_INKS)], _MARKS[i % len(_MARKS)]
-        style: dict[str, Any] = {"color": ink, "marker": mark, "lw": 1.8, "ms": 5.5, "label": label, "zorder": 3}
-        if len(n_solves) == 1:
-            style |= {"ls": "", "ms": 9, "mfc": "white", "mew": 1.8, "zorder": 4}
-        axes.plot(n_solves, errors, **style)
-    for label, floor in (floors or {}).items():
-        if not (np.isfinite(floor) and floor > 0):
-            raise InputError(f"the floor {label!r} is {floor!r}. Give a positive number.")
-        axes.axhline(floor, color=INK, lw=1.0, ls=(0, (5, 3)), zorder=1)
-        axes.annotate(
-            f"{label}\n{floor:.1e}",
-            (1.0, floor),
-            xycoords=("axes fraction", "data"),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8.5,
-            color=INK,
-        )
-    axes.set(xlabel="full solves used", ylabel=error)
-    axes.margins(0.06)
-    _few_solves(axes)
-    _plain(axes)
-    axes.grid(which="minor", alpha=0.1)
-    figure.legend(loc="outside upper center", ncols=min(2, len(curves)), fontsize=9.5, frameon=False)
-    return _save(figure, path)
-
-
-def _positive(label: str, n_solves, errors) -> tuple[np.ndarray, np.ndarray]:
-    """The points of a curve a logarithm can show, in order of the number of solves."""
-    n_solves, errors = np.atleast_1d(np.asarray(n_solves, float)), np.atleast_1d(np.asarray(errors, float))
-    if n_solves.ndim != 1 or n_solves.shape != errors.shape:
-        raise InputError(f"{label!r} has {n_solves.size} numbers of solves and {errors.size} errors. Give as many.")
-    known = (n_solves > 0) & (errors > 0) & np.isfinite(n_solves) & np.isfinite(errors)
-    order = np.argsort(n_solves[known], kind="stable")
-    return n_solves[known][order], errors[known][order]
-
-
-def _few_solves(axes) -> None:
-    """Numbers of solves as people write them: 10, 30, 100, not powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axes.get_xlim()
-    subs = (1.0,) if high / low > 3000 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def draw_budget(budgets: Mapping[str, Mapping[str, float | None]], path: str | Path) -> Path:
-    """Draw where each solver's error comes from: bars on a logarithmic axis, their numbers beside them.
-
-    `budgets` maps solvers to parts of their error, such as discretisation, projection and network; a part that is None
-    or missing has no bar. Zero and what is not finite are refused: a logarithm has no place for them.
-    """
-    for solver, parts in budgets.items():
-        for part, value in parts.items():
-            if value is not None and not (np.isfinite(value) and value > 0):
-                raise InputError(f"the part {part!r} of {solver!r} is {value!r}. Give a positive number, or None.")
-    kinds = list(dict.fromkeys(part for parts in budgets.values() for part in parts))
-    known = [v for parts in budgets.values() for v in parts.values() if v is not None]
-    if not known:
-        raise InputError("there is no error to draw. Give a mapping of solvers to parts of their error.")
-    figure_class = require_matplotlib()
-    path = check_output(path, FIGURE_SUFFIXES)
-    bars = [(s, part) for s, parts in budgets.items() for part in kinds if parts.get(part) is not None]
-    figure = figure_class(figsize=(8.2, 1.5 + 0.27 * len(bars) + 0.22 * len(budgets)), layout="constrained")
-    axes = figure.subplots()
-    axes.set_xscale("log")
-    low = 10.0 ** np.floor(np.log10(min(known)) - 0.3)
-    place, centres, seen = 0.0, {}, set()
-    for solver, parts in budgets.items():
-        begin = place
-        for part in kinds:
-            value = parts.get(part)
-            if value is None:
-                continue
-            ink = _INKS[kinds.index(part) % len(_INKS)]
-            axes.barh(
-                place, value - low, left=low, height=0.82, color=ink, label=None if part in seen else part, zorder=2
-            )
-            axes.annotate(
-                f"{value:.1e}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5
-            )
-            seen.add(part)
-            place += 1
-        if place > begin:
-            centres[solver] = (begin + place - 1) / 2
-            place += 0.8
-    axes.set_yticks(list(centres.values()), list(centres))
-    axes.set(xlim=(low, 6 * max(known)), ylim=(place - 1.1, -0.7), xlabel="relative error")
-    axes.tick_params(axis="y", length=0)
-    _plain(axes)
-    axes.grid(visible=False, axis="y")
-    order = {part: i for i, part in enumerate(kinds)}
-    handles, labels = axes.get_legend_handles_labels()
-    pairs = sorted(zip(handles, labels, strict=True), key=lambda pair: order[pair[1]])
-    figure.legend(*zip(*pairs, strict=True), loc="outside upper center", ncols=len(pairs), fontsize=9.5, frameon=False)
-    return _save(figure, path)
-
-
-def _plain(axes) -> None:
+# ---- what figures share ----------------------------------------------------------------------------------------------
+def plain(axes) -> None:
+    """A pale grid, and no frame where nothing is measured."""
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _save(figure, path: Path) -> Path:
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=120, bbox_inches="tight", pad_inches=0.12)
-    return path
+def checked(path: str | Path | None) -> Path | None:
+    """The path, if a figure can be written there."""
+    return None if path is None else check_output(path, FIGURE_SUFFIXES)
+
+
+def ended(figure: Any, path: Path | None) -> Any:
+    """The figure, or where it was written."""
+    return figure if path is None else save_figure(figure, path)

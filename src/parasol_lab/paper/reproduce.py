@@ -11,11 +11,10 @@ from parasol import Model, Surrogate, __version__, save
 from parasol.checks import check_choice, check_count
 from parasol.delivery import write_page
 from parasol.errors import FileError, InputError, ParasolWarning
-from parasol.report import Facts, machine_facts, require_matplotlib, write_json
+from parasol.report import Facts, machine_facts, require_matplotlib, write_json, write_report
 from parasol_lab.paper.helmholtz import run_helmholtz
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS
-from parasol_lab.paper.pages import PAGE, preset_words, sections_of
-from parasol_lab.paper.report import write_report
+from parasol_lab.paper.pages import PAGE, preset_words, sections_of, top_of
 from parasol_lab.paper.run import Outcome, Run, Stage
 from parasol_lab.paper.schrodinger import run_schrodinger
 from parasol_lab.paper.sine_gordon import run_sine_gordon
@@ -72,16 +71,18 @@ def reproduce(
             warnings.filterwarnings("ignore", message=said, category=ParasolWarning)
         found = _EXPERIMENTS[problem](run)
         results = _results(run, found)
-        sections = sections_of(run, found, results)
-    run.progress("writing")
-    facts = {key: results[key] for key in ("error", "n_modes", "projection_error", "pde_solves")}
-    facts["error"] = results["solvers"]["POD-DNN"]["errors"][0]  # the one that is saved is that of the first seed
-    surrogate = replace(found.surrogate, facts={**found.surrogate.facts, **facts, "problem": problem, "preset": preset})
+        facts = {key: results[key] for key in ("error", "n_modes", "projection_error", "pde_solves")}
+        facts["error"] = results["solvers"]["POD-DNN"]["errors"][0]  # the one that is saved is that of the first seed
+        facts |= {**found.surrogate.facts, **facts, "problem": problem, "preset": preset}
+        surrogate = replace(found.surrogate, facts=facts)
+        run.progress("writing the explorer page")
+        page = write_page(surrogate, out / PAGE, title=run.stated.title).read_text(encoding="utf-8")
+        top, sections = top_of(run, found), sections_of(run, found, results, page)
     save(surrogate, out / "model.parasol")
-    write_page(surrogate, out / PAGE, title=run.stated.title)
     words = f"{preset_words(preset)}{', a small version' if quick else ''}"
     title = f"{run.stated.title}, again"
-    write_report(out / "report.html", title, words, sections, command=command, facts=results["machine"])
+    facts = results["machine"]
+    write_report(out / "report.html", title, words, sections, top=top, command=command, facts=facts)
     write_json(results, out / "results.json")
     return results
 

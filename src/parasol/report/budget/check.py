@@ -53,6 +53,7 @@ class Budget:
     residual: float | None = None  # the discretisation error, by what solves leave of the equation between the nodes
     estimates: np.ndarray | None = None  # (n,) of the errors, where the surrogate has random duals
     probable: np.ndarray | None = None  # (n,) which of the bounds hold with the probability `level` each
+    problem: Problem | None = None  # what was solved, where it is known
 
     def _repr_html_(self) -> str:
         return borrowed("view")(self)
@@ -106,12 +107,9 @@ class Budget:
     @property
     def broken(self) -> str:
         """Why the promise does not hold, in one sentence; empty where it does."""
-        n = len(self.errors)
-        if self.tolerance is not None:
-            extra = self.discretisation or 0.0 if self.total else 0.0
-            above = int(np.count_nonzero(self.errors + extra > self.tolerance))
-            if above > self.allowed:
-                return f"{above} of {n} errors exceed the promised {self.tolerance:g}, the largest is {np.max(self.errors):.1e}"
+        n, above = len(self.errors), self.n_above
+        if above > self.allowed:
+            return f"{above} of {n} errors exceed the promised {self.tolerance:g}, the largest is {np.max(self.errors):.1e}"
         if self.bounds is not None and self.rigorous is not None:
             false = int(np.count_nonzero((self.errors > self.bounds) & self.rigorous))
             if false:
@@ -120,6 +118,34 @@ class Budget:
             if missed > self.allowed:
                 return f"{missed} of {n} errors exceed their bound, at level {self.level:g}"
         return ""
+
+    @property
+    def n_above(self) -> int:
+        """How many of the errors exceed the promised tolerance."""
+        if self.tolerance is None:
+            return 0
+        extra = self.discretisation or 0.0 if self.total else 0.0
+        return int(np.count_nonzero(self.errors + extra > self.tolerance))
+
+    @property
+    def verdict(self) -> str:
+        """What was found of the promise, in one sentence that counts the errors."""
+        if self.broken:
+            return f"does not hold: {self.broken}"
+        n, missed = len(self.errors), 0
+        parts, known = [], []
+        if self.tolerance is not None:
+            known.append((self.n_above, f"the promised {self.tolerance:g}"))
+        if self.bounds is not None:
+            missed = int(np.count_nonzero(self.errors > self.bounds))
+            known.append((missed, "their bound"))
+        for above, limit in known:
+            parts.append(f"{above} of {n} errors exceed {limit}" if above else f"all {n} errors are within {limit}")
+        if not parts:
+            return "nothing is promised"
+        if self.n_above or missed:
+            return f"{', '.join(parts)}; up to {self.allowed} may, at level {self.level:.4g}"
+        return f"holds: {', '.join(parts)}"
 
     @property
     def holds(self) -> bool:
@@ -184,7 +210,7 @@ class Budget:
             values = ", ".join(f"{k}={v:.4g}" for k, v in self._named(i).items())
             rows[f"worst {place + 1}"] = f"{self.errors[i]:.1e} at {values or f'sample {i}'}"
         promise = "nothing promised but its bounds" if self.tolerance is None else f"{self.tolerance:g}"
-        rows["promise"] = f"{promise}{' in total' if self.total else ''}: {self.broken or 'holds'}"
+        rows["promise"] = f"{promise}{' in total' if self.total else ''}: {self.verdict}"
         return rows
 
     @property
@@ -261,7 +287,13 @@ def check(
         residual=residual,
         estimates=None if estimates is None else estimates.relative,
         probable=probable,
+        problem=_stated(solver),
     )
+
+
+def _stated(solver: Any) -> Problem | None:
+    problem = getattr(solver, "problem", None)
+    return problem if isinstance(problem, Problem) else None
 
 
 def other_kernel(model: Model) -> float | None:
