@@ -97,7 +97,7 @@ def test_data_that_have_no_value_at_one_parameter_are_a_failed_solve(heated, mon
         rod(ps.Eq(-u.diff(x, 2), 1 / a)).solve([0.0])
     for error in (FormulaError("no value"), ZeroDivisionError("no value"), np.linalg.LinAlgError("no value")):
 
-        def solve(*arguments, error=error):
+        def solve(*arguments, error=error, **_):
             raise error
 
         monkeypatch.setattr(import_module("parasol.pde.model"), "solve_steady", solve)
