@@ -5,7 +5,7 @@ const View = (() => {
   const LIP = 0.004; // by which the skin of a solid stands over its cut, so that no gap shows between them
   const MARGIN = { left: 20, right: 18, top: 34, bottom: 44 };
   const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
-  const ARROWS = 36; // pixels between two of them
+  const ARROWS = [18, 36]; // pixels between two of them, at least and at most
   const INK = "#111";
 
   const make = (canvas, overlay, mesh, names, colours, camera = { ...FIRST }) =>
@@ -236,25 +236,26 @@ const View = (() => {
     }
 
     function drawArrows(pen) {
-      const t = turn(), feet = [], place = shown();
+      const t = turn(), feet = [], place = shown(), gap = Math.max(ARROWS[0], Math.min(ARROWS[1], (frame().scale * 2 * Math.min(...box.slice(0, dimension))) / 5));
       if (solid) {
         const taken = new Set(), { normals } = body;
         for (let i = 0; i < place.length / 3; i++) {
-          const p = Array.from(place.subarray(3 * i, 3 * i + 3)), n = normals.subarray(3 * i, 3 * i + 3), s = onScreen(p), key = s.map((v) => Math.floor(v / ARROWS)).join();
+          const p = Array.from(place.subarray(3 * i, 3 * i + 3)), n = normals.subarray(3 * i, 3 * i + 3), s = onScreen(p), key = s.map((v) => Math.floor(v / gap)).join();
           if (taken.has(key) || n[0] * t[6] + n[1] * t[7] + n[2] * t[8] < 0.1 || (slice.axis >= 0 && p[slice.axis] > slice.height)) continue;
           taken.add(key);
           feet.push({ at: s, parts: [[i, 1]] });
         }
       } else {
-        for (let px = ARROWS / 2; px < size.width; px += ARROWS) for (let py = ARROWS / 2; py < size.height; py += ARROWS) {
+        for (let px = gap / 2; px < size.width; px += gap) for (let py = gap / 2; py < size.height; py += gap) {
           const found = pick(px, py);
           if (found) feet.push({ at: [px, py], parts: found.parts });
         }
       }
-      const size2 = vector.fields.reduce((most, _, k, all) => (k ? most : all[0].reduce((m, __, i) => Math.max(m, Math.hypot(...all.map((f) => f[i]))), 0)), 0);
+      let largest = 0;
+      for (let i = 0; i < vector.fields[0].length; i++) largest = Math.max(largest, Math.hypot(...vector.fields.map((f) => f[i])));
       const drawn = feet.map(({ at, parts }) => {
         const w = [0, 1, 2].map((k) => (vector.fields[k] ? parts.reduce((sum, [i, s]) => sum + s * vector.fields[k][i], 0) : 0)), q = Geometry.turned(t, w);
-        return { at, way: [(0.95 * ARROWS * q[0]) / (size2 || 1), (-0.95 * ARROWS * q[1]) / (size2 || 1)] };
+        return { at, way: [(0.95 * gap * q[0]) / (largest || 1), (-0.95 * gap * q[1]) / (largest || 1)] };
       });
       Axes.arrows(pen, drawn);
       arrowsDrawn = drawn.filter(({ way }) => Math.hypot(...way) > 1).length;
