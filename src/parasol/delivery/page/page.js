@@ -213,17 +213,18 @@
     const one = list[names.indexOf(state.quantity)], p = model.parameters[state.along], others = state.inputs.map((x, j) => (j === state.along ? "" : x)).join();
     const key = `${state.quantity}|${state.along}|${state.which}|${state.time}|${others}|${state.mark ? state.mark.at.join() : ""}`;
     if (!sweep.is(key)) sweep.restart(key, p);
-    if (!sweep.timer) advance(one, p);
+    sweep.now = [one, p];
+    if (!sweep.timer) advance();
     drawSweep(one, p);
   }
 
-  function advance(one, p) {
+  function advance() {
     // a little of the curve in the time between frames
     sweep.timer = setTimeout(() => {
       sweep.timer = 0;
-      const done = sweep.advance(state.inputs, state.along, one.read);
-      drawSweep(one, p);
-      if (!done) advance(one, p);
+      const done = sweep.advance(state.inputs, state.along, sweep.now[0].read);
+      drawSweep(...sweep.now);
+      if (!done) advance();
     }, 0);
   }
 

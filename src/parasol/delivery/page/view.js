@@ -25,6 +25,7 @@ const View = (() => {
     const plain = solid || !mesh.smooth ? [] : Array.from(fine.bent.keys()).filter((t) => !fine.bent[t]), pieces = plain.length ? bentPieces() : body.indices;
     const cubics = plain.length && paint ? { mesh: paint.patches(cornersOf(body.positions)), controls: new Float32Array(30 * plain.length) } : null;
     const scene = paint ? { body: paint.mesh(body.positions, pieces, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
+    if (scene && cubics) scene.seams = paint.mesh(body.positions, seams(), null, scene.body);
     let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
     let size = { width: 1, height: 1, dense: 1 }, room = 0;
     const corner = new Float64Array(corners);
@@ -40,6 +41,13 @@ const View = (() => {
     function bentPieces() {
       const n = 3 * fine.parts, list = [];
       fine.bent.forEach((yes, t) => { if (yes) for (let i = n * t; i < n * (t + 1); i++) list.push(fine.indices[i]); });
+      return Uint32Array.from(list);
+    }
+
+    function seams() {
+      // the edges of bent cells: small pieces and large ones leave pixels between them, which lines beneath fill
+      const list = [];
+      fine.bent.forEach((yes, t) => { if (yes) for (let k = 0; k < 3; k++) { const edge = fine.edge(t, k); for (let i = 1; i < edge.length; i++) list.push(edge[i - 1], edge[i]); } });
       return Uint32Array.from(list);
     }
 
@@ -167,7 +175,10 @@ const View = (() => {
       const base = { view: matrix(), map: look.map, low: wide.map((x) => -x), high: wide, plane, eye: turn().slice(6), cull: solid ? "back" : null,
         lines: look.lines ? span / look.lines : 0, offset: look.lines ? -look.range[0] / span : 0 };
       paint.clear();
-      if (cubics) paint.drawPatches(cubics.mesh, base);
+      if (cubics) {
+        paint.draw(scene.seams, { ...base, strokes: true });
+        paint.drawPatches(cubics.mesh, base);
+      }
       const see = surface !== null, card = colours().back;
       paint.draw(scene.body, see ? { ...base, cull: "front", fade: 0.86, plain: card, plane: free, lines: 0 } : base);
       const ink = { ...base, strokes: true, lift: 0.008, fade: 1, plain: colours().front, plane: see ? free : plane };
