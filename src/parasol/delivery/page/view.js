@@ -27,7 +27,7 @@ const View = (() => {
     const scene = paint ? { body: paint.mesh(body.positions, pieces, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
     if (scene && cubics) scene.seams = paint.mesh(body.positions, seams(), null, scene.body);
     let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
-    let size = { width: 1, height: 1, dense: 1 }, room = 0;
+    let size = { width: 1, height: 1, dense: 1 }, room = 0, stale = true;
     const corner = new Float64Array(corners);
 
     // ---- fields between the nodes -----------------------------------------------------------------------------------
@@ -84,6 +84,9 @@ const View = (() => {
 
     // ---- what is shown ----------------------------------------------------------------------------------------------
     function resize(dense = Math.min(2, window.devicePixelRatio || 1)) {
+      // to ask for the size makes the browser lay out the page: only where it may have changed
+      if (!stale && dense === size.dense) return false;
+      stale = false;
       const { clientWidth: width, clientHeight: height } = overlay;
       if (width === size.width && height === size.height && dense === size.dense) return false;
       if (width !== size.width) room = 0;
@@ -340,7 +343,7 @@ const View = (() => {
       return parts.map(([i]) => Array.from({ length: dimension }, (_, k) => middle[k] + half * from[3 * i + k]));
     }
 
-    return { camera, resize, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => paint && paint.finish(),
+    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => paint && paint.finish(),
       reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
       barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null, bounds: [lower, upper], size: () => size };
   }
