@@ -1,7 +1,7 @@
 """Pictures of the explorer page, of every kind of surrogate, at three sizes, light and dark.
 
     python docs/screenshots.py --out out/screenshots            # all pages and all pictures, some minutes
-    python docs/screenshots.py --only helmholtz --docs          # also renew those of the docs (docs/explorer.png, docs/images)
+    python docs/screenshots.py --docs                           # only those that the README and the docs show (docs/images)
 
 Needs chromium, playwright and Pillow. Surrogates are kept in the folder, so that a second run only takes the pictures.
 """
@@ -9,6 +9,7 @@ Needs chromium, playwright and Pillow. Surrogates are kept in the folder, so tha
 from __future__ import annotations
 
 import argparse
+import io
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import parasol as ps
@@ -23,6 +25,20 @@ import parasol as ps
 HERE = Path(__file__).parent
 SIZES = {"desktop": (1280, 800), "tablet": (820, 1180), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
+# those of the docs: the surrogate, the size of the window, the scheme, and what is done before
+DOCS = {
+    "explorer": ("helmholtz", (1280, 800), "light", "state.lines = true"),
+    "compare": (
+        "helmholtz",
+        (1280, 800),
+        "light",
+        "state.other = { inputs: [3, 1.8] }; state.line = [[-0.6, 0.3], [0.6, 0.3]]",
+    ),
+    "solid": ("solid", (1280, 800), "light", "state.level = 0.7"),
+    "system": ("system", (1280, 800), "dark", "state.which = 2; state.arrows = true"),
+    "line": ("line", (1280, 800), "light", "state.other = { inputs: [0.003] }"),
+    "phone": ("plane-in-time", (390, 844), "dark", "state.lines = true"),
+}
 
 
 # ---- surrogates of every kind ----------------------------------------------------------------------------------------
@@ -134,10 +150,10 @@ def shoot(browser: Any, page_file: Path, path: Path, size: tuple[int, int], sche
     tab.on("console", lambda message: "GL Driver Message" in message.text or print(path.name, message.text))
     tab.on("pageerror", lambda error: print(path.name, error))
     tab.goto(page_file.resolve().as_uri())
-    if before:
-        tab.evaluate(before)
-    tab.wait_for_timeout(500)
-    tab.screenshot(path=path)
+    tab.evaluate(f"() => {{ const {{ state, repaint }} = window.parasol; {before}; repaint(); }}")
+    tab.wait_for_timeout(1000)  # curves are computed between repaints
+    picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
+    picture.save(path, **({"quality": 86, "method": 6} if path.suffix == ".webp" else {}))
     tab.close()
 
 
@@ -148,11 +164,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--sizes", nargs="*", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--schemes", nargs="*", choices=SCHEMES, default=SCHEMES)
+    parser.add_argument("--docs", action="store_true", help="renew the pictures of the docs, and no others")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as run:
         arguments = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"]
         browser = run.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        if options.docs:
+            for name, (kind, size, scheme, before) in DOCS.items():
+                page_file = ps.delivery.write_page(ps.load(kept(kind, options.out)), options.out / f"{kind}.html")
+                shoot(browser, page_file, HERE / "images" / f"{name}.webp", size, scheme, before)
+            options.only = []
         for name in options.only:
             surrogate = ps.load(kept(name, options.out))
             page_file = ps.delivery.write_page(surrogate, options.out / f"{name}.html")

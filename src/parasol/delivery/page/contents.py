@@ -88,7 +88,7 @@ def vectors(layout: Layout, fields: np.ndarray) -> list[dict[str, Any]]:
     out, start = [], 0
     for name, n in declared:
         largest = float(np.max(np.abs(fields[:, :, start : start + n]), initial=0.0))
-        if n == dimension > 1 and largest > 0:
+        if layout.points is not None and n == dimension > 1 and largest > 0:
             factor = _MOVED * float(np.max(np.ptp(layout.points, axis=0))) / largest
             power = 10.0 ** np.floor(np.log10(factor))
             times = power * max(k for k in (1, 2, 5) if k * power <= factor)

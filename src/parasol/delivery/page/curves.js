@@ -10,8 +10,10 @@ const Curves = (() => {
     // xs and the ys of curves ([{ys, second, dash}]); band: ± around the first; at: x of the mark
     const dense = Math.min(2, window.devicePixelRatio || 1), { clientWidth: width, clientHeight: height } = canvas;
     if (!width) return [];
-    canvas.width = Math.round(width * dense);
-    canvas.height = Math.round(height * dense);
+    if (canvas.width !== Math.round(width * dense) || canvas.height !== Math.round(height * dense)) {
+      canvas.width = Math.round(width * dense);
+      canvas.height = Math.round(height * dense);
+    }
     const pen = Pen.onCanvas(canvas, dense), style = colours();
     pen.clear(width, height);
     let low = Infinity, high = -Infinity;

@@ -9,7 +9,7 @@ const Line = (() => {
     const half = (upper - lower) / 2 || 1, unit = new Float64Array(3 * points.length);
     points.forEach((x, i) => { unit[3 * i] = x / half; });
     const slope = mesh.smooth ? Smooth.gradients(unit, 1, cells) : null, corner = new Float64Array(points.length), parts = mesh.smooth ? PER_CELL : 1;
-    let size = { width: 1, height: 1, dense: 1 }, look = null, values = null, room = 0;
+    let size = { width: 1, height: 1, dense: 1 }, look = null, values = null, room = 0, stale = true;
     canvas.hidden = true;
 
     function finer(field) {
@@ -27,6 +27,8 @@ const Line = (() => {
     }
 
     function resize(dense = Math.min(2, window.devicePixelRatio || 1)) {
+      if (!stale && dense === size.dense) return false;
+      stale = false;
       const { clientWidth: width, clientHeight: height } = overlay;
       if (width === size.width && height === size.height && dense === size.dense) return false;
       size = { width, height, dense };
@@ -89,7 +91,7 @@ const Line = (() => {
 
     const valueAt = ({ parts: list }) => list.reduce((sum, [i, w]) => sum + w * values[2 * i + 1], 0);
     const nothing = () => {};
-    return { camera: {}, resize, setField, setSlice: nothing, setVector: nothing, reset: nothing, draw: nothing, finish: nothing, drawOver, nearPoint, valueAt,
+    return { camera: {}, resize, spoil() { stale = true; }, setField, setSlice: nothing, setVector: nothing, reset: nothing, draw: nothing, finish: nothing, drawOver, nearPoint, valueAt,
       pick: (px) => (look ? nearPoint(area().back(px)) : null), seen: ({ at }) => at, arrows: () => 0, barRoom: () => 0, onScreen: ([v], u = 0) => [area().x(v), area().y(u)],
       dimension: 1, works: true, bounds: mesh.bounds, size: () => size };
   }

@@ -5,7 +5,7 @@ const Link = (() => {
   const WAIT = 300; // milliseconds: addresses cannot be changed often
 
   function makeLink(model, state, view, complain) {
-    let timer = 0;
+    let timer = 0, begun = null;
     const flags = ["lines", "mesh", "arrows", "moved"];
 
     function text() {
@@ -32,8 +32,10 @@ const Link = (() => {
     }
 
     function changed() {
+      // as long as nothing has changed, the address stays as it was
       clearTimeout(timer);
-      timer = setTimeout(write, WAIT);
+      if (begun === null) begun = text();
+      if (location.hash || text() !== begun) timer = setTimeout(write, WAIT);
     }
 
     function read() {

@@ -88,7 +88,8 @@
     const solve = state.other.solve;
     second.setVector(vectorOf(solve === undefined ? maths.coefficients(maths.expand(state.other.inputs), state.other.inputs) : null, solve), how);
     second.setField(against, range, { ...look, bar: true });
-    $("second").style.flexBasis = `${second.barRoom()}px`; // both pictures are of one size
+    const basis = `${second.barRoom()}px`; // both pictures are of one size
+    if ($("second").style.flexBasis !== basis) { $("second").style.flexBasis = basis; view.spoil(); second.spoil(); }
     second.resize();
     view.resize();
     view.draw();
@@ -97,9 +98,15 @@
     second.drawOver({});
   }
 
+  function refresh() {
+    view.spoil();
+    if (second) second.spoil();
+    show();
+  }
+
   function layOut(two) {
     // one picture, or two beside each other with the same axes, colours and camera
-    $("second").hidden = !two;
+    if ($("second").hidden === two) { $("second").hidden = !two; view.spoil(); if (second) second.spoil(); }
     $("caption").hidden = !against || (view.dimension === 1 && comparing() === "beside");
     if (against) $("caption").textContent = comparing() === "difference" ? `this answer − ${otherName()}` : "this answer";
     if (two) {
@@ -213,17 +220,17 @@
     const one = list[names.indexOf(state.quantity)], p = model.parameters[state.along], others = state.inputs.map((x, j) => (j === state.along ? "" : x)).join();
     const key = `${state.quantity}|${state.along}|${state.which}|${state.time}|${others}|${state.mark ? state.mark.at.join() : ""}`;
     if (!sweep.is(key)) sweep.restart(key, p);
-    if (!sweep.timer) advance(one, p);
-    drawSweep(one, p);
+    sweep.now = [one, p];
+    if (!sweep.timer) advance();
   }
 
-  function advance(one, p) {
-    // a little of the curve in the time between frames
+  function advance() {
+    // a little of the curve, in the time between frames
     sweep.timer = setTimeout(() => {
       sweep.timer = 0;
-      const done = sweep.advance(state.inputs, state.along, one.read);
-      drawSweep(one, p);
-      if (!done) advance(one, p);
+      const done = sweep.advance(state.inputs, state.along, sweep.now[0].read);
+      drawSweep(...sweep.now);
+      if (!done) advance();
     }, 0);
   }
 
@@ -317,10 +324,11 @@
       if (view.dimension === 3 && (event.key === "+" || event.key === "-")) zoom(event.key === "+" ? 1.1 : 1 / 1.1);
       if (view.dimension === 3 && event.key === "0") { view.reset(); turned(); }
     });
-    new ResizeObserver(() => { if (answer) show(); }).observe($("stage"));
+    const sizes = new ResizeObserver(() => { if (answer) refresh(); });
+    for (const id of ["overlay", "overlay2"]) sizes.observe($(id));
     const head = document.querySelector("header"), measure = () => document.documentElement.style.setProperty("--head", `${head.offsetHeight}px`);
     new ResizeObserver(measure).observe(head);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => repaint());
+    Parts.scheme.addEventListener("change", () => repaint());
     window.addEventListener("hashchange", () => { link.read(); controls.update(); repaint(); });
   }
 
@@ -344,7 +352,7 @@
   $("field").addEventListener("webglcontextlost", () => complain("The browser has taken the graphics away from this page. Load it again to see the field."));
   repaint();
   window.parasol = {
-    model, state, timings, repaint, view, shown, words: Words, picture: take.picture, paper: take.paper, csv: take.table, animation: take.animation, fileName: take.fileName, link,
+    model, state, timings, repaint() { view.spoil(); repaint(); }, view, shown, words: Words, picture: take.picture, paper: take.paper, csv: take.table, animation: take.animation, fileName: take.fileName, link,
     labels: () => labels, range: () => range, second: () => second, curve: sweep.known, probe: () => probe,
     answer: (inputs, options) => {
       const one = maths.answer(inputs, options);

@@ -79,14 +79,14 @@ const Paint = (() => {
     const { program: used, uniforms: u } = program(gl, VERTEX, defines + FRAGMENT, names);
     const textures = Object.fromEntries(Object.keys(MAPS).map((name) => [name, texture(gl, colours(name))]));
 
-    function mesh(positions, indices, normals) {
-      // positions (3 per corner), values set later; drawn by indices, or corner after corner
+    function mesh(positions, indices, normals, like = null) {
+      // positions (3 per corner), values set later; drawn by indices, or corner after corner; like: a mesh to share them with
       const array = gl.createVertexArray(), made = { array, count: (indices || positions).length / (indices ? 1 : 3), indices };
       gl.bindVertexArray(array);
-      made.positions = gl.createBuffer();
-      made.values = gl.createBuffer();
-      attribute(made.positions, positions, 0, 3);
-      attribute(made.values, new Float32Array(positions.length / 3), 1, 1);
+      made.positions = like ? like.positions : gl.createBuffer();
+      made.values = like ? like.values : gl.createBuffer();
+      attribute(made.positions, like ? null : positions, 0, 3);
+      attribute(made.values, like ? null : new Float32Array(positions.length / 3), 1, 1);
       if (normals) attribute((made.normals = gl.createBuffer()), normals, 2, 3);
       if (indices) {
         made.elements = gl.createBuffer();
@@ -99,7 +99,7 @@ const Paint = (() => {
 
     function attribute(buffer, data, place, size) {
       gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-      gl.bufferData(gl.ARRAY_BUFFER, data, gl.DYNAMIC_DRAW);
+      if (data) gl.bufferData(gl.ARRAY_BUFFER, data, gl.DYNAMIC_DRAW);
       gl.enableVertexAttribArray(place);
       gl.vertexAttribPointer(place, size, gl.FLOAT, false, 0, 0);
     }

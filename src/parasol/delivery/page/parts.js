@@ -21,13 +21,15 @@ const Parts = (() => {
   const button = (label, id, click, more = {}) => make("button", { type: "button", id, onclick: click, ...more }, label);
 
   let seen = null;
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  scheme.addEventListener("change", () => { seen = null; });
+
   function theme() {
     // colours of the page, once for each scheme
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    if (seen && seen.dark === dark) return seen;
+    if (seen) return seen;
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
     const parts = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255);
-    seen = { dark, text: colour("--ink"), line: colour("--grid"), accent: colour("--accent"), second: colour("--second"), card: colour("--card"), quiet: colour("--quiet"), back: parts(colour("--card")), front: parts(colour("--ink")) };
+    seen = { text: colour("--ink"), line: colour("--grid"), accent: colour("--accent"), second: colour("--second"), card: colour("--card"), quiet: colour("--quiet"), back: parts(colour("--card")), front: parts(colour("--ink")) };
     return seen;
   }
 
@@ -50,7 +52,7 @@ const Parts = (() => {
       const x = get();
       if (document.activeElement !== bar || Math.abs(from(Number(bar.value)) - x) > 1e-12 * (high - low)) bar.value = String(Math.round(to(x)));
       bar.setAttribute("aria-valuetext", Words.number(x));
-      if (refused.hidden) exact.value = String(Number(x.toPrecision(5)));
+      if (refused.hidden) exact.value = Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-4) ? String(Number(x.toPrecision(5)).toExponential()).replace("e+", "e") : String(Number(x.toPrecision(5)));
     };
     bar.addEventListener("input", update);
     const name = make("label", { for: id, title: label }, label);
@@ -58,5 +60,5 @@ const Parts = (() => {
     return { row: make("div", { class: `row ${kind}` }, name, bar, exact, refused), update };
   }
 
-  return { $, make, select, tick, button, theme, slider };
+  return { $, make, select, tick, button, theme, scheme, slider };
 })();

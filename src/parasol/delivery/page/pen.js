@@ -7,9 +7,15 @@ const Pen = (() => {
   const SPACE = ["http:", "//www.w3.org/2000/svg"].join(""); // the name of SVG, which nobody loads
   const ruler = typeof document === "undefined" ? null : document.createElement("canvas").getContext("2d");
 
+  const widths = new Map();
   function width(text, size = SMALL, slanted = false) {
-    ruler.font = `${slanted ? "italic " : ""}${size}px ${FONT}`;
-    return ruler.measureText(text).width;
+    const key = `${size}${slanted ? "/" : ""} ${text}`;
+    if (!widths.has(key)) {
+      if (widths.size > 5000) widths.clear();
+      ruler.font = `${slanted ? "italic " : ""}${size}px ${FONT}`;
+      widths.set(key, ruler.measureText(text).width);
+    }
+    return widths.get(key);
   }
 
   // ---- two kinds of pens that draw the same -------------------------------------------------------------------------

@@ -186,7 +186,7 @@ const Smooth = (() => {
       return fine.values(u, g);
     };
     const touched = Uint8Array.from({ length: count }, (_, t) => (onRim.has(cells[3 * t]) || onRim.has(cells[3 * t + 1]) || onRim.has(cells[3 * t + 2]) ? 1 : 0));
-    return { positions: fine.positions, indices: fine.indices, values, rim: Array.from(sides.values()).filter(Boolean).map(([t, i]) => fine.edge(t, i)), touched, parts: level * level, bent, controls: fine.controls, per: fine.per };
+    return { positions: fine.positions, indices: fine.indices, values, rim: Array.from(sides.values()).filter(Boolean).map(([t, i]) => fine.edge(t, i)), touched, parts: level * level, bent, controls: fine.controls, per: fine.per, edge: fine.edge };
   }
 
   function tangents(points, rim) {

@@ -5,7 +5,7 @@ const View = (() => {
   const LIP = 0.004; // by which the skin of a solid stands over its cut, so that no gap shows between them
   const MARGIN = { left: 20, right: 18, top: 34, bottom: 44 };
   const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
-  const ARROWS = 36; // pixels between two of them
+  const ARROWS = [18, 36]; // pixels between two of them, at least and at most
   const INK = "#111";
 
   const make = (canvas, overlay, mesh, names, colours, camera = { ...FIRST }) =>
@@ -25,8 +25,9 @@ const View = (() => {
     const plain = solid || !mesh.smooth ? [] : Array.from(fine.bent.keys()).filter((t) => !fine.bent[t]), pieces = plain.length ? bentPieces() : body.indices;
     const cubics = plain.length && paint ? { mesh: paint.patches(cornersOf(body.positions)), controls: new Float32Array(30 * plain.length) } : null;
     const scene = paint ? { body: paint.mesh(body.positions, pieces, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
+    if (scene && cubics) scene.seams = paint.mesh(body.positions, seams(), null, scene.body);
     let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
-    let size = { width: 1, height: 1, dense: 1 }, room = 0;
+    let size = { width: 1, height: 1, dense: 1 }, room = 0, stale = true;
     const corner = new Float64Array(corners);
 
     // ---- fields between the nodes -----------------------------------------------------------------------------------
@@ -40,6 +41,13 @@ const View = (() => {
     function bentPieces() {
       const n = 3 * fine.parts, list = [];
       fine.bent.forEach((yes, t) => { if (yes) for (let i = n * t; i < n * (t + 1); i++) list.push(fine.indices[i]); });
+      return Uint32Array.from(list);
+    }
+
+    function seams() {
+      // the edges of bent cells: small pieces and large ones leave pixels between them, which lines beneath fill
+      const list = [];
+      fine.bent.forEach((yes, t) => { if (yes) for (let k = 0; k < 3; k++) { const edge = fine.edge(t, k); for (let i = 1; i < edge.length; i++) list.push(edge[i - 1], edge[i]); } });
       return Uint32Array.from(list);
     }
 
@@ -76,6 +84,9 @@ const View = (() => {
 
     // ---- what is shown ----------------------------------------------------------------------------------------------
     function resize(dense = Math.min(2, window.devicePixelRatio || 1)) {
+      // to ask for the size makes the browser lay out the page: only where it may have changed
+      if (!stale && dense === size.dense) return false;
+      stale = false;
       const { clientWidth: width, clientHeight: height } = overlay;
       if (width === size.width && height === size.height && dense === size.dense) return false;
       if (width !== size.width) room = 0;
@@ -167,7 +178,10 @@ const View = (() => {
       const base = { view: matrix(), map: look.map, low: wide.map((x) => -x), high: wide, plane, eye: turn().slice(6), cull: solid ? "back" : null,
         lines: look.lines ? span / look.lines : 0, offset: look.lines ? -look.range[0] / span : 0 };
       paint.clear();
-      if (cubics) paint.drawPatches(cubics.mesh, base);
+      if (cubics) {
+        paint.draw(scene.seams, { ...base, strokes: true });
+        paint.drawPatches(cubics.mesh, base);
+      }
       const see = surface !== null, card = colours().back;
       paint.draw(scene.body, see ? { ...base, cull: "front", fade: 0.86, plain: card, plane: free, lines: 0 } : base);
       const ink = { ...base, strokes: true, lift: 0.008, fade: 1, plain: colours().front, plane: see ? free : plane };
@@ -236,25 +250,26 @@ const View = (() => {
     }
 
     function drawArrows(pen) {
-      const t = turn(), feet = [], place = shown();
+      const t = turn(), feet = [], place = shown(), gap = Math.max(ARROWS[0], Math.min(ARROWS[1], (frame().scale * 2 * Math.min(...box.slice(0, dimension))) / 5));
       if (solid) {
         const taken = new Set(), { normals } = body;
         for (let i = 0; i < place.length / 3; i++) {
-          const p = Array.from(place.subarray(3 * i, 3 * i + 3)), n = normals.subarray(3 * i, 3 * i + 3), s = onScreen(p), key = s.map((v) => Math.floor(v / ARROWS)).join();
+          const p = Array.from(place.subarray(3 * i, 3 * i + 3)), n = normals.subarray(3 * i, 3 * i + 3), s = onScreen(p), key = s.map((v) => Math.floor(v / gap)).join();
           if (taken.has(key) || n[0] * t[6] + n[1] * t[7] + n[2] * t[8] < 0.1 || (slice.axis >= 0 && p[slice.axis] > slice.height)) continue;
           taken.add(key);
           feet.push({ at: s, parts: [[i, 1]] });
         }
       } else {
-        for (let px = ARROWS / 2; px < size.width; px += ARROWS) for (let py = ARROWS / 2; py < size.height; py += ARROWS) {
+        for (let px = gap / 2; px < size.width; px += gap) for (let py = gap / 2; py < size.height; py += gap) {
           const found = pick(px, py);
           if (found) feet.push({ at: [px, py], parts: found.parts });
         }
       }
-      const size2 = vector.fields.reduce((most, _, k, all) => (k ? most : all[0].reduce((m, __, i) => Math.max(m, Math.hypot(...all.map((f) => f[i]))), 0)), 0);
+      let largest = 0;
+      for (let i = 0; i < vector.fields[0].length; i++) largest = Math.max(largest, Math.hypot(...vector.fields.map((f) => f[i])));
       const drawn = feet.map(({ at, parts }) => {
         const w = [0, 1, 2].map((k) => (vector.fields[k] ? parts.reduce((sum, [i, s]) => sum + s * vector.fields[k][i], 0) : 0)), q = Geometry.turned(t, w);
-        return { at, way: [(0.95 * ARROWS * q[0]) / (size2 || 1), (-0.95 * ARROWS * q[1]) / (size2 || 1)] };
+        return { at, way: [(0.95 * gap * q[0]) / (largest || 1), (-0.95 * gap * q[1]) / (largest || 1)] };
       });
       Axes.arrows(pen, drawn);
       arrowsDrawn = drawn.filter(({ way }) => Math.hypot(...way) > 1).length;
@@ -328,7 +343,7 @@ const View = (() => {
       return parts.map(([i]) => Array.from({ length: dimension }, (_, k) => middle[k] + half * from[3 * i + k]));
     }
 
-    return { camera, resize, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => paint && paint.finish(),
+    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => paint && paint.finish(),
       reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
       barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null, bounds: [lower, upper], size: () => size };
   }
