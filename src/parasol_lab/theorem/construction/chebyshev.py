@@ -152,7 +152,7 @@ def _fewest(
     low, high, proof = 0, most, proven(most)
     if proof is None:
         raise NoCertificate("rounding hides the error of the series. Ask for a larger accuracy.")
-    while high - low > 1:
+    while high - low > max(1, high // 64):
         middle = (low + high) // 2 if high - low < 16 else max(low + 1, int((low + 1) ** 0.5 * high**0.5))
         better = proven(middle)
         low, high, proof = (low, middle, better) if better else (middle, high, proof)
