@@ -153,6 +153,7 @@ def _weights(entry) -> int | None:
 
 
 def main() -> None:
+    """Measure, draw, or both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="measure and write here")
     parser.add_argument("--from", dest="source", help="results to draw")

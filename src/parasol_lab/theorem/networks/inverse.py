@@ -126,7 +126,9 @@ def _shared(make: Assembly, schedule: Schedule):
 
     def squared_once(k: int):
         """A_k of A_{k−1}."""
-        step = make.products(_times(squared, steps[k - 1].s), schedule.squares[k - 1], z.squares[k - 1], z.squares[k - 1])
+        step = make.products(
+            _times(squared, steps[k - 1].s), schedule.squares[k - 1], z.squares[k - 1], z.squares[k - 1]
+        )
         return make.add(step, bias=-steps[k - 1].shift * eye) if steps[k - 1].shift else step
 
     net = make.beside(make.affine(steps[0].s * sparse.eye_array(width), steps[0].s * eye), squared_once(1))
