@@ -12,7 +12,6 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 
 import parasol as ps
@@ -37,6 +36,7 @@ def problems() -> dict[str, tuple[ps.Problem, ps.Settings, int]]:
     x, y = ps.coordinates("x y")
     u = ps.unknown("u", x, y)
     a, k, b = ps.parameters(a=(0.1, 4.0), k=(0.0, 2.0), b=(-2.0, 2.0))
+    (e,) = ps.parameters(e=(0.5, 4.0))
     few = ps.Settings(n_nodes=400)
     helmholtz = ps.load_problem("helmholtz")
 
@@ -52,7 +52,7 @@ def problems() -> dict[str, tuple[ps.Problem, ps.Settings, int]]:
             6,
         ),
         "three parameters": (
-            on_disc(ps.Eq(-a * ps.laplacian(u) + b * u.diff(x) + k * u, 1 + x), "three parameters"),
+            on_disc(ps.Eq(-e * ps.laplacian(u) + b * u.diff(x) + k * u, 1 + x), "three parameters"),
             few,
             8,
         ),
@@ -153,6 +153,7 @@ def _weights(entry) -> int | None:
 
 
 def main() -> None:
+    """Measure, draw, or both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="measure and write here")
     parser.add_argument("--from", dest="source", help="results to draw")
@@ -166,5 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    np.seterr(all="warn")
     main()

@@ -39,7 +39,8 @@ def layers_of(path):
                 assert activations == len(layers)
         assert activations == len(layers) - 1
         features = fields["features"]["fields"]
-        assert not array(features["logs"]).any() and not array(features["shift"]).any() and (array(features["scale"]) == 1).all()
+        for name, neutral in (("logs", False), ("shift", 0.0), ("scale", 1.0)):
+            assert (array(features[name]) == neutral).all()
     return layers
 
 

@@ -23,7 +23,7 @@ from parasol_lab.theorem.construction.stability import stability
 from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.construction.theta import rational
 from parasol_lab.theorem.networks import chebyshev as networks
-from parasol_lab.theorem.networks.products import product_network, Wiring
+from parasol_lab.theorem.networks.products import Wiring, product_network
 from parasol_lab.theorem.networks.series_bound import series_bound, tensor_bound
 
 NAMES = "abcd"
@@ -34,7 +34,9 @@ def system_of(ranges, functions=(), *, d=3, strength=0.4, seed=0, loaded=True):
     rng = np.random.default_rng(seed)
     symbols = [sympy.Symbol(name) for name in NAMES[: len(ranges)]]
     space = ps.ParameterSpace(ps.parameters(**dict(zip(NAMES, ranges, strict=False))))
-    curved = tuple(rational(sympy.sympify(f, dict(zip(NAMES, symbols, strict=False))), symbols, "here") for f in functions)
+    curved = tuple(
+        rational(sympy.sympify(f, dict(zip(NAMES, symbols, strict=False))), symbols, "here") for f in functions
+    )
     n, rows = len(ranges) + len(curved), 2 * d + 1
     parts = rng.normal(size=(n, rows, d))
     low, high = np.asarray(space.bounds)
@@ -44,7 +46,15 @@ def system_of(ranges, functions=(), *, d=3, strength=0.4, seed=0, loaded=True):
     loads = rng.normal(size=(1 + n, rows)) * np.r_[1.0, np.full(n, 0.5 if loaded else 0.0) / sizes][:, None]
     first = np.linalg.qr(rng.normal(size=(rows, d)))[0]
     return System(
-        np.arange(len(ranges)), curved, np.array([first, *parts]), np.arange(n), loads, np.eye(d), space, len(ranges), ""
+        np.arange(len(ranges)),
+        curved,
+        np.array([first, *parts]),
+        np.arange(n),
+        loads,
+        np.eye(d),
+        space,
+        len(ranges),
+        "",
     )
 
 
@@ -63,7 +73,9 @@ def largest_error(system, answers, seed=0, starts=6):
     best = errors.max()
     for start in mus[np.argsort(-errors)[:starts]]:
         first = np.vstack([start, start + 0.05 * np.diag(high - low)])
-        found = minimize(lambda mu: -error(mu[None])[0], start, method="Nelder-Mead", options={"initial_simplex": first})
+        found = minimize(
+            lambda mu: -error(mu[None])[0], start, method="Nelder-Mead", options={"initial_simplex": first}
+        )
         best = max(best, -found.fun)
     return best
 
@@ -106,7 +118,7 @@ def test_a_proof_holds_for_any_polynomial(name):
     x = rng.uniform(-1, 1, (400, n))
     x[: 2**n] = list(itertools.product((-1, 1), repeat=n))
     exact = system.coefficients(np.clip((low + high) / 2 + x * (high - low) / 2, low, high))
-    for trial in range(6):
+    for _ in range(6):
         series = certificate.interpolant(system, [3] * n)
         series = series + rng.normal(size=series.shape) * 10.0 ** -rng.integers(1, 4)
         values = series[None]
@@ -123,7 +135,10 @@ def test_what_is_not_invertible_is_not_proven(monkeypatch):
     monkeypatch.setattr(certificate, "_MOST_CELLS", 300)
     system = system_of([(-1.0, 1.0)], d=1, strength=0.0)
     system.operators[0] = 0.1 * system.operators[1] + 0.0
-    system.operators[0][:, 0], system.operators[1][:, 0] = 0.3 * np.arange(1.0, 4.0), np.arange(1.0, 4.0)  # B = 0 at a = −0.3
+    system.operators[0][:, 0], system.operators[1][:, 0] = (
+        0.3 * np.arange(1.0, 4.0),
+        np.arange(1.0, 4.0),
+    )  # B = 0 at a = −0.3
     with pytest.raises((NoCertificate, np.linalg.LinAlgError)):
         chebyshev_construction(system, 0.1)
 
@@ -229,10 +244,10 @@ def test_counts_and_answers_by_a_separate_program(tmp_path):
     problem = ps.Problem(ps.Disc(), ps.Eq(-0.03 * a * ps.laplacian(u) + (1 + k) * u, 1 + k * x), ps.Dirichlet(0))
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=110))
     basis = ps.pod(ps.solve_many(model, model.sample(12)), n_modes=2)
-    for construction in ("smallest", "shared"):
-        surrogate = theorem.construct(model, basis, accuracy=0.05, construction=construction)
+    for name in ("smallest", "shared"):
+        surrogate = theorem.construct(model, basis, accuracy=0.05, construction=name)
         network = surrogate.map.network
-        path = ps.save(surrogate, tmp_path / f"{construction}.parasol")
+        path = ps.save(surrogate, tmp_path / f"{name}.parasol")
         script = [sys.executable, str(Path(plain_network.__file__)), str(path)]
         printed = subprocess.run(script, check=True, capture_output=True, text=True, env={}).stdout
         assert printed.split() == [str(network.depth), str(network.n_weights)]

@@ -124,7 +124,9 @@ def examine(
     return Examination(replace(surrogate, facts=surrogate.facts | named), planned, facts)
 
 
-def _built(planned: Plan, construction: str, model: Model, seed: int, progress: Stage) -> tuple[ConstructedNetwork, Facts]:
+def _built(
+    planned: Plan, construction: str, model: Model, seed: int, progress: Stage
+) -> tuple[ConstructedNetwork, Facts]:
     """The network asked for, the smallest of several, and of each what it is and how large its error is."""
     names = (construction,) if construction != "all" else ("paper", "shared", "chebyshev")
     if planned.chain is None and planned.system.exact_load:
@@ -138,7 +140,9 @@ def _built(planned: Plan, construction: str, model: Model, seed: int, progress: 
         except ParasolError as error:
             if len(names) == 1:
                 raise
-            rows.append({"name": f"{NAMES[name]}, not built: {error}", "kind": "refused", "construction": name, "error": None})
+            rows.append(
+                {"name": f"{NAMES[name]}, not built: {error}", "kind": "refused", "construction": name, "error": None}
+            )
             continue
         scale = {"n_weights": constructed.network.n_weights, "size": planned.stability.size if planned.chain else 0.0}
         test = tested(planned.system, constructed.network, model, **scale, seed=seed, progress=progress("testing"))
@@ -205,9 +209,14 @@ def _bounds(planned: Plan) -> list[Facts]:
     for kind, name in BOUNDS.items():
         bound = bound_of(planned, kind)
         if bound is not None:
-            rows.append({"name": name, "kind": "bound", "depth": bound.depth, "n_weights": bound.n_weights, "error": None})
+            rows.append(
+                {"name": name, "kind": "bound", "depth": bound.depth, "n_weights": bound.n_weights, "error": None}
+            )
     least = lower_bound(planned.system, planned.accuracy * planned.stability.size)
-    rows.append({"name": "no ReLU network can have fewer weights", "kind": "lower", "depth": None, "error": None} | asdict(least))
+    rows.append(
+        {"name": "no ReLU network can have fewer weights", "kind": "lower", "depth": None, "error": None}
+        | asdict(least)
+    )
     return rows
 
 

@@ -12,9 +12,9 @@ from parasol.errors import NoCertificate
 from parasol.report import Facts
 from parasol.runtime import Basis
 from parasol_lab.theorem.construction.chain import error_chain
-from parasol_lab.theorem.construction.plan import Design, Plan
 from parasol_lab.theorem.construction.ellipse import Ellipses, ellipses
 from parasol_lab.theorem.construction.network import Counter, parameter_networks
+from parasol_lab.theorem.construction.plan import Design, Plan
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import System, reduced_system
 from parasol_lab.theorem.networks.bounds import SizeBound, map_bound
@@ -68,6 +68,11 @@ def bound_of(planned: Plan, kind: str) -> SizeBound | None:
     )
 
 
+def _weights(planned: Plan, kind: str) -> int | None:
+    bound = bound_of(planned, kind)
+    return None if bound is None else bound.n_weights
+
+
 def _series_bound(planned: Plan, n_modes: int) -> SizeBound | None:
     own = planned.stability
     proven = _ellipses(planned.system, own.gamma)
@@ -96,7 +101,7 @@ def savings(model: Model, basis: Basis, *, accuracy: float) -> list[Facts]:
             systems[key] = system, stability(system)
         planned = Plan(*systems[key], accuracy, design, normalise)
         facts = {"name": name, "rows": planned.system.n_rows, "kappa": planned.stability.kappa}
-        return facts | size_facts(planned) | {"bound_theorem": bound_of(planned, "theorem").n_weights}
+        return facts | size_facts(planned) | {"bound_theorem": _weights(planned, "theorem")}
 
     return [
         row("the paper's: all rows, as they are", False, "none", PAPER, normalise=False),
@@ -163,7 +168,7 @@ def _counts(planned: Plan, reference: Plan) -> Facts:
         "bound_chebyshev": None if series is None else series.n_weights,
         "shared": replace(planned, design=SHARED).size.n_weights,
         "paper": replace(planned, design=PAPER).size.n_weights,
-        **{f"bound_{kind}": bound_of(planned, kind).n_weights for kind in ("theorem", "counting", "shared")},
+        **{f"bound_{kind}": _weights(planned, kind) for kind in ("theorem", "counting", "shared")},
     }
 
 

@@ -33,7 +33,9 @@ def unseen(model: Model, n_random: int, seed: int) -> tuple[np.ndarray, int]:
     return np.vstack([corners, mus]), len(corners)
 
 
-def tested(system: System, answers: Answers, model: Model, *, n_weights: int, size: float, seed: int, progress) -> Facts:
+def tested(
+    system: System, answers: Answers, model: Model, *, n_weights: int, size: float, seed: int, progress
+) -> Facts:
     """The largest and the mean error over corners and random parameters, and the largest that a search from there finds.
 
     Errors are relative to the largest ||c||, seen here or before (`size`).

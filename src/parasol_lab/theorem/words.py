@@ -56,7 +56,11 @@ def _proven(network: Facts) -> str:
             f"{network['proven']:.2e}: {network['n_terms']} terms {network['polynomial_error']:.2e}, on {network['n_cells']} cells, "
             f"squares {network['network_error']:.2e}"
         )
-    digits = "" if network["resolved"] else f"; {network['levels']} levels are more than float64 resolves, so in exact arithmetic"
+    digits = (
+        ""
+        if network["resolved"]
+        else f"; {network['levels']} levels are more than float64 resolves, so in exact arithmetic"
+    )
     return f"{network['proven']:.2e}{digits}"
 
 

@@ -12,7 +12,7 @@ because |T_k| ≤ 1. Cells are halved until that is small enough. No constant of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -22,12 +22,11 @@ from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.construction.theta import Terms
 
 MOST_PARAMETERS = 4
-_MOST_CELLS = 60_000
-_MOST_GRID = 300_000  # points of a tensor grid
+_MOST_CELLS = 20_000
 _TRIMMED = 1e-4  # of the error allowed: what trailing terms of a series are replaced by their norms for
 _CONTRACTION = 0.5  # cells with a larger q are halved along the axis that q comes from
-_NEARLY = 0.95
-_ROUNDING = 64 * np.finfo(float).eps  # of the largest values that series are made of, for each of their points
+_NEARLY = {1: 0.95, 2: 0.95, 3: 0.88, 4: 0.8}  # by parameters: of the error allowed, what counts as too large
+_ROUNDING = 8 * np.finfo(float).eps  # of the largest values that series are made of, for each of their points
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +41,14 @@ class PolynomialSystem:
         """p, the number of parameters."""
         return self.right.ndim - 1
 
-    @cached_property
-    def noise(self) -> float:
-        """What rounding may have done to a residual, relative to max(1, ‖p‖), generously."""
-        return _ROUNDING * (float(np.abs(self.gram).sum()) + float(np.abs(self.right).sum()))
+    def noise(self, series: np.ndarray) -> float:
+        """What rounding may have done to the terms of the residual of p, all together: so much at each point of its grid."""
+        matrices = float(np.linalg.norm(self.gram, 2, axis=(-2, -1)).sum())
+        values = matrices * float(np.linalg.norm(series, axis=-1).sum()) + float(
+            np.linalg.norm(self.right, axis=-1).sum()
+        )
+        points = np.prod([m + n for m, n in zip(self.right.shape, series.shape[:-1], strict=False)], dtype=float)
+        return _ROUNDING * float(points) * values
 
     def residual(self, series: np.ndarray) -> np.ndarray:
         """h − C p of a polynomial p (n_1, …, n_p, d) as a series, exact but for rounding."""
@@ -60,7 +63,9 @@ def polynomial_system(system: System) -> PolynomialSystem:
     denominators = list(dict.fromkeys(f.denominator for f in system.functions if not f.polynomial))
     below = sum((degrees(terms, n) for terms in denominators), np.zeros(n, dtype=int))
     each = [below, *[below + (np.arange(n) == j) for j in system.linear]]
-    each += [below + degrees(f.numerator, n) - (0 if f.polynomial else degrees(f.denominator, n)) for f in system.functions]
+    each += [
+        below + degrees(f.numerator, n) - (0 if f.polynomial else degrees(f.denominator, n)) for f in system.functions
+    ]
     shape = 2 * np.max(each, axis=0) + 1
     mus = grid(system, shape)
     xi = system.coordinates(mus)
@@ -86,8 +91,8 @@ def grid(system: System, shape) -> np.ndarray:
     """Parameters (n, p) at Chebyshev points of the box, the last axis fastest."""
     bounds = np.asarray(system.parameters.bounds)
     low, high = bounds[0], bounds[1]
-    axes = [(l + h) / 2 + (h - l) / 2 * _points(m) for l, h, m in zip(low, high, shape, strict=True)]
-    axes = [np.clip(x, l, h) for x, l, h in zip(axes, low, high, strict=True)]
+    middle, half = (low + high) / 2, (high - low) / 2
+    axes = [np.clip(middle[j] + half[j] * _points(m), low[j], high[j]) for j, m in enumerate(shape)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
@@ -103,23 +108,25 @@ class Proof:
 def prove(system: PolynomialSystem, series: np.ndarray, allowed: float) -> Proof:
     """Cover the box by cells on each of which ‖c − p‖ ≤ `allowed`, or find a point where it is not.
 
-    The bound of the proof is the largest over the cells. An error seen within 5 % of what is allowed counts as too large:
-    to prove less would take many cells. Raises NoCertificate where cells do not suffice.
+    The bound of the proof is the largest over the cells. An error seen that is nearly what is allowed (5 % less for two
+    parameters) counts as too large: to prove less would take many cells. Raises NoCertificate where cells do not suffice.
     """
-    size = max(1.0, float(np.abs(series).sum()))
-    queue = [_Cell(system.gram, system.residual(series), system.noise * size)]
+    nearly = _NEARLY[system.n_axes] * allowed
+    queue = [_Cell(system.gram, system.residual(series), system.noise(series))]
     worst, count = 0.0, 0
     while queue:
         cell = queue.pop()
         count += 1
         bound, scores, seen = cell.examined(allowed)
-        if seen > _NEARLY * allowed:
+        if seen > nearly:
             return Proof(float(seen), count, refuted=True)
         if bound <= allowed:
             worst = max(worst, bound)
             continue
         if count > _MOST_CELLS:
-            raise NoCertificate(f"{count} cells of the parameter box are not enough to prove the error of a polynomial.")
+            raise NoCertificate(
+                f"{count} cells of the parameter box are not enough to prove the error of a polynomial."
+            )
         queue += cell.trimmed(_TRIMMED * allowed).halves(int(np.argmax(scores)))
     return Proof(float(worst), count, refuted=False)
 
@@ -143,8 +150,13 @@ class _Cell:
         norms = np.linalg.norm(inverse @ self.gram, 2, axis=(-2, -1))
         norms[(0,) * n] = np.linalg.norm(np.eye(d) - inverse @ middle, 2)
         parts = np.linalg.norm(self.residual @ inverse.T, axis=-1)
-        contraction, total = float(norms.sum()), float(parts.sum()) + self.rest * float(np.linalg.norm(inverse, 2))
-        by_gram, by_residual = (np.array([part.sum() - part.take(0, axis=j).sum() for j in range(n)]) for part in (norms, parts))
+        rest = self.rest * float(np.linalg.norm(inverse, 2))
+        if rest > allowed:
+            raise NoCertificate("rounding hides the error of the series. Ask for a larger accuracy.")
+        contraction, total = float(norms.sum()), float(parts.sum()) + rest
+        by_gram, by_residual = (
+            np.array([part.sum() - part.take(0, axis=j).sum() for j in range(n)]) for part in (norms, parts)
+        )
         if contraction > _CONTRACTION:
             return np.inf if contraction >= 1 else total / (1 - contraction), by_gram, 0.0
         at = np.linalg.solve(_central(self.gram, n), _central(self.residual, n))
@@ -224,8 +236,13 @@ def to_values(series: np.ndarray, shape) -> np.ndarray:
 
 def degrees(terms: Terms, n: int) -> np.ndarray:
     """The degree of a polynomial in each of n parameters."""
-    return np.max([np.zeros(n, dtype=int), *[np.array(exponents[:n], dtype=int) for exponents, c in terms if c]], axis=0)
+    return np.max(
+        [np.zeros(n, dtype=int), *[np.array(exponents[:n], dtype=int) for exponents, c in terms if c]], axis=0
+    )
 
 
 def _evaluate(terms: Terms, mus: np.ndarray) -> np.ndarray:
-    return sum(c * np.prod(mus[:, : len(e)] ** np.array(e), axis=1) for e, c in terms)
+    out = np.zeros(len(mus))
+    for exponents, coefficient in terms:
+        out += coefficient * np.prod(mus[:, : len(exponents)] ** np.array(exponents), axis=1)
+    return out

@@ -30,7 +30,12 @@ from parasol_lab.theorem.networks.chebyshev import (
 SMALLEST_ACCURACY = 1e-11  # below it rounding of the series is seen
 _SHARES = ((0.85, 0.92), (0.7, 0.82), (0.5, 0.65))  # of the accuracy: for terms left out, and with entries left out too
 _FULL_SHARE = 1e-2  # of the accuracy: the error of the series that terms are taken from
-_LOOK = {1: 200, 2: 40, 3: 14, 4: 8}  # points along each axis where a series is compared before it is proven, by parameters
+_LOOK = {
+    1: 200,
+    2: 40,
+    3: 14,
+    4: 8,
+}  # points along each axis where a series is compared before it is proven, by parameters
 _MOST_NUMBERS = 1e7  # of matrices on a grid at a time
 _MOST_DEGREE = 400
 
@@ -60,9 +65,14 @@ def chebyshev_construction(system: System, allowed: float) -> ChebyshevNetwork:
     """The smallest network found whose error over the box is proven to be at most `allowed`."""
     n = len(system.parameters.scalars)
     if system.n_parameters > n or not 0 < n <= MOST_PARAMETERS:
-        raise NoCertificate(f"{system.n_parameters} parameters are too many for a series, at most {MOST_PARAMETERS} are.")
+        raise NoCertificate(
+            f"{system.n_parameters} parameters are too many for a series, at most {MOST_PARAMETERS} are."
+        )
     polynomials = polynomial_system(system)
-    full = accurate_series(system, polynomials, _FULL_SHARE * allowed)
+    try:
+        full = accurate_series(system, polynomials, _FULL_SHARE * allowed)
+    except NoCertificate:  # rounding, or too many terms
+        full = accurate_series(system, polynomials, 0.6 * _SHARES[-1][0] * allowed)
     best = None
     for share in _SHARES:
         found = _with_shares(system, polynomials, full, allowed, *share)
@@ -152,7 +162,7 @@ def _fewest(
     low, high, proof = 0, most, proven(most)
     if proof is None:
         raise NoCertificate("rounding hides the error of the series. Ask for a larger accuracy.")
-    while high - low > 1:
+    while high - low > max(1, high // 64):
         middle = (low + high) // 2 if high - low < 16 else max(low + 1, int((low + 1) ** 0.5 * high**0.5))
         better = proven(middle)
         low, high, proof = (low, middle, better) if better else (middle, high, proof)

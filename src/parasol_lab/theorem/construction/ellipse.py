@@ -2,7 +2,7 @@
 
 For x in [−1, 1]^p and B affine in x, c is analytic and ‖c‖ ≤ (25/7) γ/β in the product of ellipses with half axes b_j and
 √(1 + b_j²), if Σ_j w_j(x) ‖∂_j B B(x)⁺‖ ≤ 1/4 for all x, where w_j(x) = b_j √(1 − x_j² / (1 + b_j²)) is how far points of the
-ellipse whose nearest point is x_j are from it (docs/theorem.md, section 6).
+ellipse whose nearest point is x_j are from it (docs/theorem.md, section 8).
 """
 
 from __future__ import annotations

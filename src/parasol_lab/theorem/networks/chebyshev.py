@@ -94,7 +94,9 @@ def _factors(k: Index) -> tuple[Index, Index] | None:
             return None
         return tuple((k[j] // 2) * i for i in _unit(len(k), j)), tuple((k[j] - k[j] // 2) * i for i in _unit(len(k), j))
     first = places[: (len(places) + 1) // 2]
-    return tuple(d if j in first else 0 for j, d in enumerate(k)), tuple(0 if j in first else d for j, d in enumerate(k))
+    return tuple(d if j in first else 0 for j, d in enumerate(k)), tuple(
+        0 if j in first else d for j, d in enumerate(k)
+    )
 
 
 def _rank(k: Index, parts) -> int:
@@ -271,7 +273,11 @@ class _Writer:
             born = 1
         else:
             born = self.times[i]
-        return self._put(layer, ("kept", i), lambda: self._born(i, layer) if layer == born else self._kept(i, layer)), 1.0, 0.0
+        return (
+            self._put(layer, ("kept", i), lambda: self._born(i, layer) if layer == born else self._kept(i, layer)),
+            1.0,
+            0.0,
+        )
 
     def _put(self, layer: int, key, neuron) -> int:
         rows = self.layers[layer - 1]

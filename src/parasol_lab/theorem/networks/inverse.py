@@ -119,22 +119,35 @@ def _shared(make: Assembly, schedule: Schedule):
     width = n * (n + 1) // 2 if schedule.symmetric else n * n
     squared, times = _state_wirings(n, schedule.symmetric)
     out = unpack(n) if schedule.symmetric else sparse.eye_array(n * n)
-    if factors == 1:
-        return make.affine(out, np.eye(n).ravel())
-    square = make.products(squared, schedule.squares[0], z.squares[0], z.squares[0])
     eye = np.eye(n)[np.tril_indices(n)] if schedule.symmetric else np.eye(n).ravel()
-    net = make.beside(make.affine(sparse.eye_array(width), eye), square)
+    steps = schedule.doublings
+    if factors == 1:
+        return make.affine(steps[0].s * out, steps[0].s * np.eye(n).ravel())
+
+    def squared_once(k: int):
+        """A_k of A_{k−1}."""
+        step = make.products(
+            _times(squared, steps[k - 1].s), schedule.squares[k - 1], z.squares[k - 1], z.squares[k - 1]
+        )
+        return make.add(step, bias=-steps[k - 1].shift * eye) if steps[k - 1].shift else step
+
+    net = make.beside(make.affine(steps[0].s * sparse.eye_array(width), steps[0].s * eye), squared_once(1))
     for k in range(2, factors + 1):
         last = replace(times, sums=sparse.csr_array(out @ times.sums)) if k == factors else times
-        step = make.products(last, schedule.products[k - 2], z.lefts[k - 2], z.rights[k - 2])
+        step = make.products(_times(last, steps[k - 1].s), schedule.products[k - 2], z.lefts[k - 2], z.rights[k - 2])
         if k < factors:
-            square = make.products(squared, schedule.squares[k - 1], z.squares[k - 1], z.squares[k - 1])
+            square = squared_once(k)
             # the shorter one waits at its inputs, which are fewer numbers than its last layer has weights
             gap = step.depth - square.depth
             square = make.select(_waiting(make, square, width, gap), sparse.eye_array(width, 2 * width, k=width))
             step = make.beside(_waiting(make, step, 2 * width, -gap), square)
         net = make.join(step, net)
     return net
+
+
+def _times(wiring: Wiring, factor: float) -> Wiring:
+    """The same products, their sums multiplied by a factor."""
+    return wiring if factor == 1 else replace(wiring, sums=sparse.csr_array(factor * wiring.sums))
 
 
 def _state_wirings(n: int, symmetric: bool) -> tuple[Wiring, Wiring]:

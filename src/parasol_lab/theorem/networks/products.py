@@ -92,9 +92,7 @@ class Wiring:
     shift: np.ndarray | None = None  # (n_products,)
 
 
-def product_network(
-    wiring: Wiring, levels: int, z_left: float, z_right: float, *, resolved: bool = True
-) -> Network:
+def product_network(wiring: Wiring, levels: int, z_left: float, z_right: float, *, resolved: bool = True) -> Network:
     """The network of a wiring: each product is off by at most z_left · z_right / 4^(levels + 1).
 
     |x[left]| ≤ z_left and |x[right] + shift| ≤ z_right. The middle layers are one and the same object. More levels than

@@ -1,6 +1,6 @@
 """How large the Chebyshev construction can become: a bound from ellipses of analyticity, with all constants.
 
-docs/theorem.md, section 6, holds the proof.
+docs/theorem.md, section 8, holds the proof.
 """
 
 from __future__ import annotations
