@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 import parasol as ps
 from parasol.pde.discretize import discretize_with
-from parasol.pde.sparse_direct import Pattern, factorize
+from parasol.pde.sparse_direct import factorize
+from parasol.pde.sparse_pattern import Pattern
 
 
 def best(work, repeats: int) -> float:

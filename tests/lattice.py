@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from parasol.pde.sparse_direct import Pattern
+from parasol.pde.sparse_pattern import Pattern
 from parasol.pde.system import System
 
 

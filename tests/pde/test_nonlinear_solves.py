@@ -9,7 +9,7 @@ from lattice import lattice
 from parasol.checks import ParasolError
 from parasol.pde.newton import from_linear, newton
 from parasol.pde.resolution import unpredicted
-from parasol.pde.sparse_direct import Pattern
+from parasol.pde.sparse_pattern import Pattern
 from parasol.pde.system import System
 
 (x,) = ps.coordinates("x")

@@ -11,7 +11,8 @@ from scipy import sparse
 import parasol as ps
 from parasol.checks import ParasolError
 from parasol.learning.run import learn
-from parasol.pde.sparse_direct import Pattern, factorize
+from parasol.pde.sparse_direct import factorize
+from parasol.pde.sparse_pattern import Pattern
 
 (x,) = ps.coordinates("x")
 u = ps.unknown("u", x)

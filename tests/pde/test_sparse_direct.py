@@ -4,7 +4,8 @@ from scipy import sparse
 
 import parasol as ps
 from parasol.checks import ParasolError
-from parasol.pde.sparse_direct import Pattern, SingularMatrixError, factorize, nested_dissection
+from parasol.pde.sparse_direct import SingularMatrixError, factorize
+from parasol.pde.sparse_pattern import Pattern, nested_dissection
 
 
 @pytest.fixture(scope="module")

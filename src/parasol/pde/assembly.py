@@ -13,7 +13,7 @@ from parasol.pde.given_jumps import offsets
 from parasol.pde.inputs import Inputs
 from parasol.pde.problem import Problem
 from parasol.pde.rows import NonlinearRows, Varying
-from parasol.pde.sparse_direct import Pattern
+from parasol.pde.sparse_pattern import Pattern
 from parasol.pde.terms import Terms
 from parasol.runtime.rows import RowFunction
 from parasol.space.kernels import MultiIndex

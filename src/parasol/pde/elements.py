@@ -16,7 +16,7 @@ from parasol.pde.inputs import Inputs
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
 from parasol.pde.rows import Varying
-from parasol.pde.sparse_direct import Pattern
+from parasol.pde.sparse_pattern import Pattern
 from parasol.pde.terms import Terms
 from parasol.pde.weak_form import WeakForm, WeakTerm, boundary_terms, weak_forms
 from parasol.runtime.rows import RowFunction

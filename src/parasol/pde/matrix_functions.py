@@ -15,7 +15,7 @@ from parasol.pde.equation import Time
 from parasol.pde.inputs import Inputs, Points
 from parasol.pde.matrix_terms import Given, as_matrix, as_vector, read_product, read_quantities
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace, symbol_of
-from parasol.pde.sparse_direct import Pattern, distances
+from parasol.pde.sparse_pattern import Pattern, distances
 from parasol.pde.terms import Terms
 from parasol.runtime.parameters import parameter_space
 

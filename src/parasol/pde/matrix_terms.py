@@ -19,7 +19,8 @@ from parasol.pde.inputs import Inputs
 from parasol.pde.parameters import Parameter, ParameterSpace
 from parasol.pde.quantities import QuantityRows
 from parasol.pde.rows import Varying
-from parasol.pde.sparse_direct import Pattern, distances, positive_definite
+from parasol.pde.sparse_direct import positive_definite
+from parasol.pde.sparse_pattern import Pattern, distances
 from parasol.pde.terms import Terms
 from parasol.runtime.products import MatrixProduct, Weights, check_weights
 from parasol.runtime.rows import RowFunction

@@ -61,7 +61,7 @@ def newton(
     test changes when equations or unknowns are scaled, and neither looks at the residual, which is small relative to its
     terms wherever these are large (Deuflhard 2004, algorithm NLEQ-ERR).
 
-    >>> from parasol.pde.sparse_direct import Pattern
+    >>> from parasol.pde.sparse_pattern import Pattern
     >>> pattern, zero = Pattern(np.array([0]), np.array([0, 1]), np.zeros((1, 1))), np.zeros(1)
     >>> square = System(pattern, zero, zero, zero, lambda t: 2 + zero, lambda u, t: u**2, lambda u, t: 2 * u)
     >>> newton(square, np.ones(1)).values  # u² = 2

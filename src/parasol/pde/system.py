@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from parasol.pde.sparse_direct import Factors, Pattern, factors_of
+from parasol.pde.sparse_direct import Factors, factors_of
+from parasol.pde.sparse_pattern import Pattern
 
 
 @dataclass(frozen=True, eq=False)

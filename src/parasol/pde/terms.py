@@ -13,7 +13,7 @@ from parasol.checks import check_shape
 from parasol.expressions import Function, as_function
 from parasol.pde.inputs import Inputs
 from parasol.pde.rows import NonlinearRows, Varying
-from parasol.pde.sparse_direct import Pattern
+from parasol.pde.sparse_pattern import Pattern
 
 _WATCHED = 16  # rows of a contribution that are looked at when it depends on time
 _SOME_VALUE = 0.7  # of unknowns, at which nonlinear terms are looked at; u (1 − u) vanishes at 0 and 1

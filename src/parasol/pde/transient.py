@@ -81,7 +81,7 @@ def integrate(
     them by more than 1e-2 of an unknown's size is stored as given, with a warning. `velocity` counts for unknowns with
     u'' only. `progress` is called with the fraction done.
 
-    >>> from parasol.pde.sparse_direct import Pattern
+    >>> from parasol.pde.sparse_pattern import Pattern
     >>> pattern = Pattern(np.array([0]), np.array([0, 1]), np.zeros((1, 1)))
     >>> decay = System(pattern, np.ones(1), np.ones(1), np.zeros(1), lambda t: np.zeros(1))  # u' + u = 0
     >>> round(float(integrate(decay, [1.0], [0.0, 1.0]).values[-1, 0]), 5)

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import splu
 
 from parasol.errors import InputError
 from parasol.pde.model import Model
-from parasol.pde.sparse_direct import distances, nested_dissection
+from parasol.pde.sparse_pattern import distances, nested_dissection
 from parasol.runtime.products import MatrixProduct, Weights, check_weights
 
 

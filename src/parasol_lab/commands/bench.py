@@ -71,6 +71,45 @@ def online(
     )
 
 
+@app.command()
+def scale(
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem of the catalogue.")] = "helmholtz",
+    sizes: Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of nodes.")] = "1000,2000,4000",
+    limit: Annotated[
+        float, typer.Option(min=0.0, metavar="S", help="Leave out a stage that would take more seconds.")
+    ] = 60.0,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the growth: .png, .svg or .pdf.")] = None,
+    json_file: JsonFile = None,
+    quick: Quick = False,
+    quiet: Quiet = False,
+) -> None:
+    """How every stage grows with the number of nodes, beside the ideal, and how well a plan predicts learning.
+
+    [dim]parasol bench scale --sizes 1000,10000,100000,1000000 --limit 600 --json scale.json --out scale.png[/dim]
+
+    Each size runs in a process of its own, for its memory; exponents are of processor time, which other programs do not change.
+    """
+    from parasol.cache import check_output
+    from parasol.errors import InputError
+    from parasol.report import FIGURE_SUFFIXES
+    from parasol_lab.benchmarks.scale import draw_scale, measure_scale, scale_rows
+
+    try:
+        counts = [int(float(word)) for word in sizes.split(",")]
+    except ValueError:
+        raise InputError(f"--sizes {sizes!r} is no list of numbers. Use, for instance, --sizes 1000,10000.") from None
+    if out is not None:
+        check_output(out, FIGURE_SUFFIXES)
+
+    def run(stage):
+        facts = measure_scale((300, 600) if quick else counts, problem=problem, limit=limit, progress=stage)
+        if out is not None:
+            draw_scale(facts, out)
+        return facts
+
+    _measure(run, scale_rows, json_file, quiet)
+
+
 def _measure(run, rows, json_file: str | None, quiet: bool) -> None:
     from parasol.report import machine_facts
 
