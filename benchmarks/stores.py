@@ -1,4 +1,4 @@
-"""Where to keep snapshots: Zarr, one HDF5 file, a folder of HDF5 files (ours) or of .npy files.
+"""Where to keep snapshots: Zarr, one HDF5 file, ours (Zarr's layout with receipts), or a folder of .npy files.
 
     python -m venv zarr-env && zarr-env/bin/pip install numpy h5py zarr
     PYTHONPATH=src zarr-env/bin/python benchmarks/stores.py --json stores.json
@@ -29,7 +29,7 @@ import h5py
 import numpy as np
 
 from parasol.cache import disk
-from parasol.reduction import store
+from parasol.reduction import chunks, store
 
 CASES = {"2000 x 1036": (2000, 1036, 64), "100 x 328149": (100, 328149, 3)}
 PRINT = "benchmark"
@@ -121,26 +121,34 @@ class OneHdf5:
 
 
 class Ours:
-    """`parasol.reduction.store`: a HDF5 file per chunk with its SHA-256, brought to the disk, then renamed."""
+    """`parasol.reduction.store`: Zarr's layout with CRC-32C, a receipt with SHA-256, brought to the disk, then renamed."""
 
     def create(self, path: Path, case: str):
         """A function that writes chunk number i."""
         path.mkdir()
+        n_samples, _, size = CASES[case]
+        store.prepare(path, self.about(case), np.zeros((n_samples, 1)))
 
         def write(index: int, values: np.ndarray) -> None:
             n = len(values)
-            chunk = store.Chunk(np.zeros((n, 1)), np.ones(n, bool), values, np.empty((n, 0)), ())
-            store.write_chunk(path, index, PRINT, chunk)
+            chunk = chunks.Chunk(np.zeros((n, 1)), np.ones(n, bool), values, np.empty((n, 0)), ())
+            store.add_chunk(path, index, PRINT, chunk, size)
 
         return write
 
+    def about(self, case: str) -> store.Manifest:
+        """What the store says it is about."""
+        n_samples, _, size = CASES[case]
+        return store.Manifest(PRINT, "noise", (), n_samples, 1, size, chunks.digest(np.zeros((n_samples, 1))), {})
+
     def present(self, path: Path, case: str) -> list[int]:
         """The chunks that look finished."""
-        return [int(f.stem[6:]) for f in path.glob("chunk-*.h5")]
+        return list(store.stored_chunks(path, self.about(case)))
 
     def reader(self, path: Path, case: str):
         """A function that reads chunk number i."""
-        return lambda index: store.read_chunk(store.chunk_path(path, index), index, PRINT).solutions
+        found = store.stored_chunks(path, self.about(case))
+        return lambda index: found[index].load().solutions
 
 
 class OursNotFlushed(Ours):

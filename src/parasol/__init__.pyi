@@ -16,6 +16,7 @@ from parasol.delivery.onnx_export import export as export
 from parasol.delivery.page.explore import explore as explore
 from parasol.delivery.regressor import SurrogateRegressor as SurrogateRegressor
 from parasol.delivery.server.app import serve as serve
+from parasol.delivery.streaming import write_answers as write_answers
 from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
 from parasol.fitting.data import fit_snapshots as fit_snapshots

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from parasol.cli.options import JsonFile, Model, Quiet, Values, numbers, texts
@@ -13,7 +14,10 @@ from parasol.cli.terminal import one_line_warnings, tell
 if TYPE_CHECKING:  # everything heavy is imported where it is used, so that --help answers at once
     import numpy as np
 
+    from parasol.report.outputs import Outputs
     from parasol.runtime.surrogate import Surrogate
+
+_AT_ONCE = 2**25  # numbers that are computed before they are written, 268 MB; more are written on the way
 
 
 def predict(
@@ -56,6 +60,7 @@ def predict(
 
     Of one parameter, files are those of parasol solve. Of many: .npy (parameters, values);
     .npz, .nc by names; .csv a table with the number and the parameters of each sample first.
+    Any number of parameters goes to one .npy: what does not fit in memory is written on the way.
     """
     from parasol.report.answers import AnswerReport
     from parasol.runtime.files import load
@@ -74,17 +79,45 @@ def predict(
         surrogate = _restricted(surrogate, points, times)
         if targets is not None:
             targets.check_surrogate(surrogate)
-        stage("answering")
-        start = time.perf_counter()
-        answer = surrogate(asked, extrapolate=extrapolate)
-        answer.values  # noqa: B018  computed when first asked for
-        seconds = time.perf_counter() - start
-        files = [] if targets is None else [str(path) for path in targets.fields]
-        report = AnswerReport(answer, bounds, seconds, files, said)
-        data, rows = report.to_dict(), report.rows()
-        if targets is not None:
-            write_outputs(report, targets, stage=stage)
+        if mus is not None and targets is not None and len(asked) * surrogate.n_values > _AT_ONCE and not bounds:
+            data, rows = _streamed(surrogate, asked, targets, extrapolate, stage)
+            data |= {"problem": surrogate.provenance.problem, "warnings": said}
+        else:
+            stage("answering")
+            start = time.perf_counter()
+            answer = surrogate(asked, extrapolate=extrapolate)
+            answer.values  # noqa: B018  computed when first asked for
+            seconds = time.perf_counter() - start
+            files = [] if targets is None else [str(path) for path in targets.fields]
+            report = AnswerReport(answer, bounds, seconds, files, said)
+            data, rows = report.to_dict(), report.rows()
+            if targets is not None:
+                write_outputs(report, targets, stage=stage)
     tell(data, "-" if json_file == "-" else None, quiet, rows.items(), wrote=() if targets is None else targets.paths)
+
+
+def _streamed(
+    surrogate: Surrogate, asked: np.ndarray, targets: Outputs, extrapolate: bool, stage: Callable[[str], Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Answers to more parameters than should be in memory at once, written while they are computed."""
+    from parasol.cache.disk import replacing
+    from parasol.delivery.streaming import write_answers
+    from parasol.errors import InputError
+    from parasol.report.render import write_json
+
+    size = 8e-9 * len(asked) * surrogate.n_values
+    if [path.suffix.lower() for path in targets.fields] != [".npy"]:
+        raise InputError(
+            f"{len(asked)} answers of {surrogate.n_values} values are {size:.2g} GB. Write these to one .npy, or ask for fewer: "
+            "--points and --times take some values of each."
+        )
+    progress = stage(f"answering {len(asked)} parameters, {size:.2g} GB")
+    written = write_answers(surrogate, asked, targets.fields[0], extrapolate=extrapolate, progress=progress)
+    data = written.to_dict()
+    if targets.report is not None:
+        with replacing(targets.report) as temporary:
+            write_json(data, temporary)
+    return data, written.rows()
 
 
 def _asked(surrogate: Surrogate, given: dict[str, Any], mus: str | None, seed: int) -> np.ndarray:

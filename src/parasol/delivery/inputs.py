@@ -14,6 +14,7 @@ from parasol.fitting.tables import read_table as read_columns
 from parasol.runtime.surrogate import Surrogate
 
 INPUT_SUFFIXES = (".csv", ".npy")
+_MAPPED = 2**24  # bytes of a file above which it is not read as a whole
 
 
 def named_vector(surrogate: Surrogate, given: Mapping[str, float], *, rng=0) -> np.ndarray:
@@ -59,10 +60,10 @@ def read_table(path: str | Path, names: Sequence[str], width: int) -> np.ndarray
 
 
 def _read_npy(path: Path) -> np.ndarray:
-    found = np.load(path, allow_pickle=False)
+    found = np.load(path, allow_pickle=False, mmap_mode="r" if path.stat().st_size > _MAPPED else None)
     if found.dtype.kind not in "iuf":
         raise FileError(f"{str(path)!r} holds {found.dtype}, not numbers.")
-    return found.astype(float)
+    return found.astype(float, copy=False)
 
 
 def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:

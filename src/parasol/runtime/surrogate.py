@@ -268,6 +268,15 @@ class Surrogate:
         """From parameters to coefficients in float64, folded: what Python runs."""
         return Program(tuple(op.astype(np.float64) for op in self.operations)).folded()
 
+    def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
+        """The parameters as an array (n_samples, n_parameters), refused where they would be refused an answer."""
+        return self._checked(mus, extrapolate)[0]
+
+    def n_outside(self, mus: ArrayLike, *, extrapolate: bool = False) -> int:
+        """How many of the parameters lie outside their ranges, which is refused unless `extrapolate`."""
+        outside = self._checked(mus, extrapolate)[1]
+        return 0 if outside is None else int(np.count_nonzero(outside))
+
     def _checked(
         self, mus: ArrayLike | Mapping[str, Any], extrapolate: bool
     ) -> tuple[np.ndarray, np.ndarray | None, bool]:
