@@ -6,7 +6,7 @@ OUT := out
 # --no-compile: half of pip's time goes into modules that nobody imports
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 
-.PHONY: setup demo test check docs format bench stress adversary clean
+.PHONY: setup demo test check docs release format bench stress adversary clean
 
 setup: $(VENV)/.dev
 
@@ -33,6 +33,12 @@ check: setup
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs 2 docs docs/_build/html
 	$(BIN)/python docs/_ext/links.py docs/_build/html
+
+# wheel and sdist, each installed into bare environments of the Pythons that are there and tried
+release: setup
+	rm -rf $(OUT)/dist
+	$(BIN)/python -m build --outdir $(OUT)/dist .
+	$(BIN)/python tests/bare_install.py $(OUT)/dist
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -29,6 +29,7 @@ exclude_patterns = ["_build", "_ext", "results/*", "**/GALLERY_HEADER.rst"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
+myst_dmath_double_inline = True
 suppress_warnings = ["config.cache", "misc.copy_overwrite"]
 nitpicky = False
 python_maximum_signature_line_length = 88
@@ -47,6 +48,8 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "navigation_with_keys": False,
+    "collapse_navigation": True,  # the whole tree on each page would take most of the time and of the bytes
+    "navigation_depth": 2,
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
@@ -57,4 +60,5 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "errors": []}
+html_context = {"default_mode": "auto"}

@@ -5,11 +5,23 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").rglob("*.py"))
-SLOW, LONG = (
-    pytest.mark.slow,
-    ("inverse", "certified", "chip", "surrogate", "composite_plate", "fem_heat", "fem_stokes_cavity", "vtu_results"),
-)  # others show most of what these do
-
+SLOW = pytest.mark.slow
+LONG = frozenset(  # others show most of what these do
+    [
+        "helmholtz",
+        "composite_plate",
+        "sine_gordon",
+        "random_field",
+        "vtu_results",
+        "inverse",
+        "paper",
+        "certified",
+        "chip",
+        "surrogate",
+        "fem_heat",
+        "fem_stokes_cavity",
+    ]
+)
 
 NEEDS = {
     "sobol_indices": "SALib",

@@ -87,6 +87,7 @@ def settings(here: Path) -> dict[str, Any]:
         "download_all_examples": False,
         "write_computation_times": False,
         "show_memory": False,
+        "show_signature": False,
         "plot_gallery": "True",
         "abort_on_example_error": True,
         "copyfile_regex": r"",
