@@ -31,6 +31,14 @@ def _pixels(path):
     return imread(path)
 
 
+def test_nodes_are_no_dust_on_the_field():
+    flower = ps.load_problem("helmholtz")
+    figure = figures.plot_solution(ps.discretize(flower, ps.scatter(flower.domain, n_nodes=150)).solve())
+    kinds = [type(artist).__name__ for artist in figure.axes[0].collections]
+    assert "PathCollection" not in kinds  # what scatter makes
+    assert "TriMesh" in kinds
+
+
 def test_the_hole_of_the_pipe_stays_empty(tmp_path):
     problem = ps.load_problem("cooled-pipe")
     unknown = replace(problem, exact=None)  # one panel, so that its middle is the middle of the hole
@@ -58,8 +66,9 @@ def test_suffix_decides_the_format(tmp_path, suffix, start):
 
 
 def test_colours_say_where_zero_is():
-    assert canvas.colours(np.array([-1.0, 0.8])) == {"cmap": "RdBu_r", "vmin": -1.0, "vmax": 1.0}
-    assert canvas.colours(np.array([-0.1, 1.0]))["cmap"] == "viridis"
+    even = canvas.colours(np.array([-1.0, 0.8]))
+    assert even == {"cmap": canvas.colour_map("diverging"), "vmin": -1.0, "vmax": 1.0}
+    assert canvas.colours(np.array([-0.1, 1.0]))["cmap"] == canvas.colour_map("sequential")
     assert canvas.colours(np.array([2.0, 2.0]))["vmin"] < 2.0
 
 

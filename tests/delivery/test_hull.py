@@ -52,6 +52,18 @@ def test_inside_and_outside_of_a_ball():
     assert np.max(np.abs(hull.distance(0.9 * direction) + 0.1)) < 0.3 * step
 
 
+def test_a_cavity_is_as_smooth_as_the_domain():
+    """Between nodes too: cuts through an answer of a file have the area of cuts through the domain."""
+    domain = ps.load_problem("hollow-block").domain
+    nodes = ps.scatter(domain, n_nodes=400)
+    hull = NodeHull(nodes.points, nodes.n_interior, outline_of(domain))
+    points = np.random.default_rng(0).uniform(-1.1, 1.1, (4000, 3))
+    assert np.array_equal(hull.contains(points), domain.contains(points))
+    near = points[np.abs(domain.distance(points)) < 0.1]
+    along = np.sum(hull.normal(near) * domain.normal(near), axis=1)
+    assert np.mean(along > 0.9) > 0.95  # but for points beside an edge, which has two normals
+
+
 def test_nodes_without_a_boundary_fill_their_box():
     hull = NodeHull(np.array([[0.0, 0.0], [2.0, 1.0]]), 2)
     assert hull.contains([[1.0, 0.5], [3.0, 0.5]]).tolist() == [True, False]

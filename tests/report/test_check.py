@@ -1,6 +1,7 @@
 """The error budget: parts that add up, promises kept and broken, solvers made again from a file; the commands."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -130,6 +131,39 @@ def test_figure(learned, tmp_path):
         "bound",
     ]
     assert np.array_equal(axes[1].lines[0].get_ydata(), np.sort(budget.errors))
+
+
+def test_words_follow_from_the_points(learned):
+    """No figure says that a promise holds above points that exceed it."""
+    budget = check(learned, n=10)
+    assert budget.verdict == "holds: all 10 errors are within the promised 0.001 and their bounds"
+    second = float(np.sort(budget.errors)[-2])
+    # a promise at level 0.9 from 20 calibration solves, which one of the errors exceeds
+    missed = replace(budget, tolerance=second, bounds=None, rigorous=None, level=0.9, n_calibration=20)
+    assert missed.holds
+    assert missed.verdict == f"1 of 10 errors exceed the promised {second:g}; up to {missed.allowed} may, at level 0.9"
+    figure = draw_budget(missed)
+    assert figure.get_suptitle() == missed.verdict
+    (ring,) = [line for line in figure.axes[1].lines if line.get_label() == "1 above the promise"]
+    assert ring.get_ydata().tolist() == [np.max(budget.errors)]
+    broken = draw_budget(replace(missed, n_calibration=None, level=1.0))
+    assert broken.get_suptitle().startswith("the promise does not hold: 1 of 10 errors exceed")
+    total = replace(budget, total=True)
+    line = next(line for line in draw_budget(total).axes[1].lines if line.get_label().startswith("promised"))
+    assert line.get_ydata()[0] == pytest.approx(1e-3 - total.discretisation)
+
+
+def test_report_of_a_check(path, tmp_path):
+    done = run("check", path, "--n", 4, "--out", tmp_path / "b.html", "-q")
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "b.html").read_text(encoding="utf-8")
+    top = text[: text.index("<nav")]
+    assert "<math" in top
+    assert "<svg" in top
+    assert "The promise holds: all 4 errors are within the promised 0.001" in text
+    assert 'srcdoc="&lt;!doctype' in text
+    assert not re.search(r"(?:src|href)=\"(?!data:|#)|url\((?!#)", text.partition("srcdoc")[0])
+    assert list(tmp_path.iterdir()) == [tmp_path / "b.html"]
 
 
 def test_command(path, tmp_path):

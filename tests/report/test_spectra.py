@@ -36,7 +36,25 @@ def test_both_curves_and_the_chosen_dimension_are_drawn(tmp_path, curves):
     np.testing.assert_allclose(discarded.get_ydata()[:10], 0.4 ** np.arange(10.0), rtol=1e-6)  # a geometric series
     assert dot.get_ydata()[0] <= 1e-4 < discarded.get_ydata()[one.n_modes - 1]
     assert right.lines[2].get_ydata()[0] == 1e-4
-    assert any(f"d = {one.n_modes}" in text.get_text() for text in right.texts)
+    (words,) = (text.get_text() for text in right.get_legend().get_texts())
+    assert words == f"d = {one.n_modes}: {one.energy_discarded[one.n_modes]:.1e} left out"
+
+
+def test_nothing_left_is_not_a_number():
+    """As many modes as snapshots, or as their rank: what is left is rounding, and the dot is there all the same."""
+    rng = np.random.default_rng(0)
+    full = pod(rng.standard_normal((6, 40)), n_modes=6)
+    low = pod(rng.standard_normal((12, 3)) @ rng.standard_normal((3, 40)), n_modes=3)
+    left, right = draw_spectrum({"full": full, "low": low}).axes
+    words = [text.get_text() for text in right.get_legend().get_texts()]
+    assert words == ["d = 6: nothing left but rounding", "d = 3: nothing left but rounding"]
+    for axes in (left, right):
+        dots = [line for line in axes.lines if line.get_linestyle() == "None"]
+        assert [line.get_xdata()[0] for line in dots] == [6, 3]
+        bottom, top = axes.get_ylim()
+        assert all(bottom < line.get_ydata()[0] < top for line in dots)
+    for axes, line in ((right, 0), (right, 2)):
+        assert np.nanmin(axes.lines[line].get_ydata()) > 1e-14
 
 
 def test_several_sets_of_snapshots_share_the_picture(tmp_path, curves):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from parasol.runtime.outline import Outline
+from parasol.runtime.outline import Outline, height
 from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.outline import OutlinedDomain
 
@@ -18,7 +18,7 @@ _N_RIM = 4000  # points along a plane boundary, to find the nearest
 
 
 class NodeHull(Domain):
-    """A plane region is what its outline encloses. In space, and where no outline is known, inside is what lies beneath
+    """A region is what its outline encloses, of segments, of discs, or of boxes and balls. Where none is known, inside is what lies beneath
     the planes through neighbouring boundary nodes, averaged: h(x) = Σ w_i (x − b_i)·n_i over the nearest of them is negative.
 
     The first `n_interior` nodes are interior. Without boundary nodes, or without interior ones, it is the bounding box.
@@ -33,6 +33,8 @@ class NodeHull(Domain):
         self.dimension = points.shape[1]
         self.bounds = np.array([points.min(axis=0), points.max(axis=0)]) if outline is None else outline.bounds
         self._segments = None if outline is None else outline.segments
+        known = outline is not None and (outline.solid is not None or outline.discs is not None)
+        self._outlined = OutlinedDomain(outline) if known and self._segments is None else None  # type: ignore[arg-type]
         self._whole = not (0 < n_interior < len(points) and self.dimension)
         rim = points[n_interior:] if self._segments is None else _along(self._segments)
         self._rim = cKDTree(rim) if rim.size else None
@@ -49,6 +51,8 @@ class NodeHull(Domain):
         points = self.check_points(points)
         if self._segments is not None:
             return OutlinedDomain(self.outline).contains(points)  # type: ignore[arg-type]
+        if self._outlined is not None:
+            return self._outlined.contains(points)
         lower, upper = self.bounds
         inside = np.all((self.periods > 0) | ((points >= lower) & (points <= upper)), axis=1)
         if self._whole:
@@ -58,7 +62,11 @@ class NodeHull(Domain):
     def distance(self, points) -> np.ndarray:  # noqa: D102
         if self._whole or self._segments is not None:
             return super().distance(points)
-        return self._height(self.check_points(points))
+        points = self.check_points(points)
+        if self._outlined is None:
+            return self._height(points)
+        solid = self._outlined.outline.solid
+        return self._outlined.distance(points) if solid is None else height(solid, points)
 
     def _height(self, points: np.ndarray) -> np.ndarray:
         """How far points lie above the planes of the nearest boundary nodes, less what the region may bulge: (n,)."""
@@ -74,8 +82,10 @@ class NodeHull(Domain):
         return np.clip(points, *self.bounds) if self._rim is None else self._rim.data[self._rim.query(points)[1]]
 
     def normal(self, points) -> np.ndarray:
-        """Nobody draws it: away from the nearest boundary point, as far as that has a direction."""
+        """Of the nearest piece of the boundary, or else away from its nearest point, as far as that has a direction."""
         points = self.check_points(points)
+        if self._outlined is not None and self._outlined.outline.discs is not None:
+            return self._outlined.normal(points)
         away = points - self.project(points)
         away = np.where(self.contains(points)[:, None], -away, away)
         return away / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)

@@ -2,6 +2,7 @@
 
 from parasol.report.budget.figure import draw_budget as draw_budget
 from parasol.report.budget.page import EMBEDDED_CHARACTERS as EMBEDDED_CHARACTERS
+from parasol.report.budget.page import IN_REPORTS as IN_REPORTS
 from parasol.report.budget.page import write_check as write_check
 from parasol.report.canvas import INK as INK
 from parasol.report.canvas import INKS as INKS
@@ -28,6 +29,7 @@ from parasol.report.figures import FIGURE_SUFFIXES as FIGURE_SUFFIXES
 from parasol.report.figures import draw_nodes as draw_nodes
 from parasol.report.figures import plot_solution as plot_solution
 from parasol.report.formulas import statement as statement
+from parasol.report.formulas import symbol as symbol
 from parasol.report.render import Facts as Facts
 from parasol.report.render import machine_facts as machine_facts
 from parasol.report.render import write_json as write_json

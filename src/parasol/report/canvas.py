@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,7 @@ from scipy import sparse
 
 from parasol.cache.disk import replacing
 from parasol.delivery.files import triangulate, wrapped_cells
-from parasol.errors import InputError, NotInstalled
+from parasol.errors import InputError, NotInstalled, ParasolWarning
 from parasol.pde.evolution import Evolution
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution, describe
@@ -187,7 +188,9 @@ def views(model: Model) -> list[View]:
         if isinstance(nodes.domain, MeshDomain):
             weights = weights_in_cells(nodes.points, nodes.domain.cells, points)
         else:
-            weights = derivatives_at(nodes, points, [(0, 0, 0)], model.scheme)[0, 0, 0]
+            with warnings.catch_warnings():  # stencils that see too few nodes are the solver's to tell, not a picture's
+                warnings.simplefilter("ignore", ParasolWarning)
+                weights = derivatives_at(nodes, points, [(0, 0, 0)], model.scheme)[0, 0, 0]
         i, j = (a for a in range(3) if a != axis)
         mesh = Triangulation(points[:, i], points[:, j], triangles)
         cut = Cut(nodes.domain, axis)

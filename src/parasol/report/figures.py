@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+_SIZE = 5.6  # inches
 _MOMENTS = 5  # of a solution in time
 _FINE = 6000  # points from which on a picture needs no refinement
 
@@ -67,21 +68,21 @@ def draw(
     return save_figure(plot_solution(solution), path)
 
 
-def plot_answer(answer: Answer):
-    """The matplotlib figure of an answer to one parameter, which notebooks show."""
+def plot_answer(answer: Answer, *, size: float = _SIZE):
+    """The matplotlib figure of an answer to one parameter, which notebooks show; `size` of a picture in inches, at most."""
     check_fields(answer.surrogate, "a figure")
-    return plot_solution(as_solution(answer))
+    return plot_solution(as_solution(answer), size=size)
 
 
-def plot_solution(solution: Solution | Evolution):
-    """The matplotlib figure of a solution."""
+def plot_solution(solution: Solution | Evolution, *, size: float = _SIZE):
+    """The matplotlib figure of a solution; `size` of a picture in inches, at most."""
     figure = require_matplotlib()(layout="constrained")
     if solution.model.nodes.dimension > 1:
-        _draw_maps(figure, solution)
+        _draw_maps(figure, solution, size)
     elif isinstance(solution, Evolution):
-        _draw_lines_in_time(figure, solution)
+        _draw_lines_in_time(figure, solution, size)
     else:
-        _draw_lines(figure, solution)
+        _draw_lines(figure, solution, size)
     figure.suptitle(title(solution), fontsize=11)
     return figure
 
@@ -148,10 +149,10 @@ def _panels(solution: Solution) -> list[list[_Panel]]:
     return [shown, errors] if len(shown) > 1 else [[*shown, *errors]]
 
 
-def _draw_lines(figure, solution: Solution) -> None:
+def _draw_lines(figure, solution: Solution, size: float) -> None:
     nodes, rows = solution.model.nodes, _panels(solution)
     x, joined = nodes.points[:, 0], pieces(nodes)
-    figure.set_size_inches(5.2 * len(rows[0]) + 1.3, 3.7 * len(rows) + 0.5)
+    figure.set_size_inches(size * len(rows[0]) + 0.9, 0.66 * size * len(rows) + 0.5)
     grid = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for axes, panel in zip(grid.flat, chain.from_iterable(rows), strict=True):
         values = panel.values
@@ -166,11 +167,11 @@ def _draw_lines(figure, solution: Solution) -> None:
         axes.grid(alpha=0.25)
 
 
-def _draw_lines_in_time(figure, solution: Evolution) -> None:
+def _draw_lines_in_time(figure, solution: Evolution, size: float) -> None:
     nodes, problem, say = solution.model.nodes, solution.model.problem, clock(solution)
     x, joined, shown = nodes.points[:, 0], pieces(nodes), moments(solution.times, _MOMENTS)
     inks = colour_map("sequential")(np.linspace(0.25, 0.8, len(shown)))  # neither end, which light or dark paper hides
-    figure.set_size_inches(12.0, 4.2 * len(problem.names))
+    figure.set_size_inches(2 * size + 0.8, 0.75 * size * len(problem.names))
     grid = figure.subplots(len(problem.names), 2, squeeze=False)
     for (curves, whole), (name, values) in zip(grid, solution.fields.items(), strict=True):
         scale = colours(values)
@@ -215,11 +216,11 @@ def _strips(solution: Solution | Evolution, shown: list[View]) -> list[list[_Str
     ]
 
 
-def _draw_maps(figure, solution: Solution | Evolution) -> None:
+def _draw_maps(figure, solution: Solution | Evolution, size: float = _SIZE) -> None:
     shown = views(solution.model)
     rows = _strips(solution, shown)
     n_columns = sum(len(strip.maps) for strip in rows[0])
-    width, height = map_size(solution.model, shown, min(5.6, 13 / n_columns))
+    width, height = map_size(solution.model, shown, min(size, 13 / n_columns))
     # room for the numbers of colour bars, and for titles beneath labels
     figure.get_layout_engine().set(wspace=0.05 if len(rows[0]) > 1 else 0.02, hspace=0.06)
     figure.set_size_inches(n_columns * (width + 0.4) + 1.2 * len(rows[0]), len(rows) * (height + 0.7) + 0.5)

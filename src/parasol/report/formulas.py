@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
+from unicodedata import lookup
 
 import sympy
 
@@ -34,6 +36,21 @@ def inline_math(text: str) -> str:
     """
     tokens = [token for part in _split_words(text) for token in part if not token.isspace()]
     return _slanted(f"<math>{''.join(_items(tokens))}</math>")
+
+
+def symbol(name: str) -> str:
+    """The name of a parameter as a formula in a sentence where it is short, as it is where it is a word.
+
+    >>> symbol("beta"), symbol("mu_1"), symbol("speed")
+    ('$β$', '$μ_{1}$', 'speed')
+    """
+    base, _, below = name.partition("_")
+    greek = {"LAMBDA": "LAMDA"}.get(base.upper(), base.upper())
+    with suppress(KeyError):
+        base = lookup(f"GREEK SMALL LETTER {greek}") if base.islower() else base
+    if len(base) > 1 or not base.isalpha() or not (below.isalnum() or not below):
+        return name
+    return f"${base}_{{{below}}}$" if below else f"${base}$"
 
 
 def _slanted(math: str) -> str:

@@ -64,7 +64,8 @@ math msqrt::before { content: "√"; margin-left: -.65em; }
 .statement dt { color: var(--soft); font-size: .92rem; padding-top: .1rem; }
 .statement dd { margin: 0; min-width: 0; }
 .formula { overflow-x: auto; padding: .1rem 0; }
-.condition { display: flex; flex-wrap: wrap; gap: 0 .5rem; }
+.condition { display: flex; flex-wrap: wrap; gap: 0 .5rem; max-width: 100%; }
+.condition > .formula { min-width: 0; }
 .condition .formula, .domain .formula { display: inline-block; max-width: 100%; vertical-align: bottom; }
 """
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from parasol.report import (
     EMBEDDED_CHARACTERS,
+    IN_REPORTS,
     Block,
     Cell,
     Embedded,
@@ -24,6 +25,7 @@ from parasol.report import (
     plot_solution,
     save_figure,
     statement,
+    symbol,
 )
 from parasol_lab.paper.curves import draw_budget, draw_efficiency
 from parasol_lab.paper.helmholtz import SHOWN as SHOWN_HELMHOLTZ
@@ -43,7 +45,6 @@ from parasol_lab.paper.words import (
 
 PAGE = "explore.html"
 _ROUNDING = 1e-12  # modes are orthonormal to 1e-13 or so: below, V Vᵀ u is not the best approximation
-_GREEK = {"beta": "β", "rho": "ρ"}
 _MOMENT = 5.0  # at which a solution in time is shown at the top
 _MEANING = {
     "paper": "the paper's scheme, samples and training, read as simply as possible",
@@ -193,8 +194,8 @@ def _sample(run: Run, found: Outcome) -> tuple[Any, str]:
     if run.problem not in shown:
         return found.truth.mus[0], "for the first function $f$ of the test set"
     mu = shown[run.problem]
-    names = [_GREEK.get(name, name) for name in found.model.parameters.names]
-    values = [f"${name}$ = {value:g}".replace("-", "−") for name, value in zip(names, mu.tolist(), strict=True)]
+    names = [symbol(name) for name in found.model.parameters.names]
+    values = [f"{name} = {value:g}".replace("-", "−") for name, value in zip(names, mu.tolist(), strict=True)]
     return mu, f"at the paper's sample, {', '.join(values)}"
 
 
@@ -205,7 +206,7 @@ def _one_solution(run: Run, found: Outcome) -> tuple[Any, str]:
     if found.model.problem.times is not None:
         solution = solution.at(_MOMENT)
         words = f"{words}, at the time {_MOMENT:g}"
-    return plot_solution(solution), words
+    return plot_solution(solution, size=IN_REPORTS), words
 
 
 def _shown(run: Run, found: Outcome) -> Iterator[Block]:

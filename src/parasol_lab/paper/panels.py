@@ -144,16 +144,8 @@ def draw_in_time(
     for (left, middle, right), i, gap in zip(grid, chosen, gaps, strict=True):
         _strip(figure, [left], reference, shown, full[i], f"{name}, {say[i]}", scale)
         _strip(figure, [middle], reference, shown, predicted[i], f"{label}, {say[i]}", scale)
-        _strip(
-            figure,
-            [right],
-            reference,
-            shown,
-            gap,
-            f"|error|, {say[i]}, at most {np.abs(gap).max():.1e}",
-            ends,
-            is_error=True,
-        )
+        most = f", at most {np.abs(gap).max():.1e}" if np.any(gap) else ": none"
+        _strip(figure, [right], reference, shown, gap, f"|error|, {say[i]}{most}", ends, is_error=True)
     for axes in [first, *grid[:-1].flat]:
         axes.set_xlabel("")
     for axes in grid[:, 1:].flat:

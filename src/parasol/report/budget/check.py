@@ -132,20 +132,18 @@ class Budget:
         """What was found of the promise, in one sentence that counts the errors."""
         if self.broken:
             return f"does not hold: {self.broken}"
-        n, missed = len(self.errors), 0
-        parts, known = [], []
+        n, known = len(self.errors), []
         if self.tolerance is not None:
-            known.append((self.n_above, f"the promised {self.tolerance:g}"))
+            known.append((self.n_above, f"the promised {self.tolerance:g}{' in total' if self.total else ''}"))
         if self.bounds is not None:
-            missed = int(np.count_nonzero(self.errors > self.bounds))
-            known.append((missed, "their bound"))
-        for above, limit in known:
-            parts.append(f"{above} of {n} errors exceed {limit}" if above else f"all {n} errors are within {limit}")
-        if not parts:
+            known.append((int(np.count_nonzero(self.errors > self.bounds)), "their bounds"))
+        if not known:
             return "nothing is promised"
-        if self.n_above or missed:
+        within = [limit for above, limit in known if not above]
+        parts = [f"{above} of {n} errors exceed {limit}" for above, limit in known if above]
+        if parts:
             return f"{', '.join(parts)}; up to {self.allowed} may, at level {self.level:.4g}"
-        return f"holds: {', '.join(parts)}"
+        return f"holds: all {n} errors are within {' and '.join(within)}"
 
     @property
     def holds(self) -> bool:
@@ -209,8 +207,7 @@ class Budget:
         for place, i in enumerate(self.worst):
             values = ", ".join(f"{k}={v:.4g}" for k, v in self._named(i).items())
             rows[f"worst {place + 1}"] = f"{self.errors[i]:.1e} at {values or f'sample {i}'}"
-        promise = "nothing promised but its bounds" if self.tolerance is None else f"{self.tolerance:g}"
-        rows["promise"] = f"{promise}{' in total' if self.total else ''}: {self.verdict}"
+        rows["promise"] = self.verdict
         return rows
 
     @property

@@ -14,7 +14,7 @@ from parasol.report.budget.check import Budget
 from parasol.report.budget.figure import draw_budget, promise_words
 from parasol.report.document import Block, Embedded, Figure, Section, Statement, write_report
 from parasol.report.figures import plot_answer
-from parasol.report.formulas import formula, statement
+from parasol.report.formulas import formula, statement, symbol
 from parasol.report.render import machine_facts
 from parasol.report.tables import Cell, Table
 from parasol.report.themed import panels
@@ -22,6 +22,7 @@ from parasol.runtime.description import SurrogateReport
 from parasol.runtime.surrogate import Surrogate
 
 EMBEDDED_CHARACTERS = 6_000_000  # of an explorer page: with more a report is no mail
+IN_REPORTS = 3.6  # inches of a picture: on a telephone its letters are still letters
 _MEANING = {
     "discretisation": "of the full solver against the equation, estimated",
     "projection": "what the modes cannot express",
@@ -38,7 +39,7 @@ def write_check(surrogate: Surrogate, budget: Budget, path: str | Path, *, title
     n = len(budget.errors)
     bars, each = panels(draw_budget(budget))  # type: ignore[arg-type]
     worst = Table(
-        ("the worst", *budget.names, "error", *(("bound",) if budget.bounds is not None else ())),
+        ("the worst", *map(symbol, budget.names), "error", *(("bound",) if budget.bounds is not None else ())),
         tuple(_worst(budget, place, int(i)) for place, i in enumerate(budget.worst)),
         f"The parameters of the largest of {n} errors.",
     )
@@ -67,12 +68,12 @@ def _stated(surrogate: Surrogate, budget: Budget) -> list[tuple[str, str]]:
 def _picture(surrogate: Surrogate, budget: Budget) -> list[Block]:
     """The answer at the worst of the fresh parameters; nothing where there are no places to draw at."""
     try:
-        figure = plot_answer(surrogate(budget.mus[budget.worst[0]], extrapolate=True))
+        figure = plot_answer(surrogate(budget.mus[budget.worst[0]], extrapolate=True), size=IN_REPORTS)
     except ParasolError:
         return []
     shown = panels(figure)
     at = ", ".join(
-        f"{name} = {value:.4g}" for name, value in zip(budget.names, budget.mus[budget.worst[0]], strict=False)
+        f"{symbol(name)} = {value:.4g}" for name, value in zip(budget.names, budget.mus[budget.worst[0]], strict=False)
     )
     caption = f"The answer at the worst of the fresh parameters{f', {at}' if at else ''}."
     return [Figure(shown, caption, "the field", columns=min(len(shown), 3))]
