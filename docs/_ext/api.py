@@ -24,7 +24,7 @@ TOPICS = {
     "Full solves": "discretize Model AffineModel load_problem problem_names solve_many discretisation_error verify draw",
     "Results of other programs": "Results read_results fit_snapshots suggest",
     "Learning": "learn plan pod greedy reduce fit accuracy calibrate check",
-    "Surrogates": "Surrogate save load explore serve export SurrogateRegressor",
+    "Surrogates": "Surrogate save load write_answers explore serve export SurrogateRegressor",
     "Errors and warnings": "errors ParasolError ParasolWarning",
 }
 PACKAGES = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def plot_answer(answer: Answer, *, size: float = _SIZE):
     return plot_solution(as_solution(answer), size=size)
 
 
-def plot_solution(solution: Solution | Evolution, *, size: float = _SIZE):
+def plot_solution(solution: Solution | Evolution, *, size: float = _SIZE) -> Any:
     """The matplotlib figure of a solution; `size` of a picture in inches, at most."""
     figure = require_matplotlib()(layout="constrained")
     if solution.model.nodes.dimension > 1:
