@@ -1,6 +1,6 @@
 """Pictures of reports at three sizes, light and dark, to be looked at: `python docs/report_pictures.py DIR REPORT.html ...` (needs chromium).
 
-Writes DIR/NAME-WIDTHxHEIGHT-SCHEME.png, each the whole page, and says where a page is wider than its window.
+Writes DIR/NAME-WIDTHxHEIGHT-SCHEME.png, each the whole page (with --window what the window shows), and says where a page is wider than its window.
 """
 
 import shutil
@@ -21,7 +21,7 @@ _TOO_WIDE = """() => [...document.querySelectorAll('body *')].filter(e => !e.clo
     && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className).slice(0, 5)"""
 
 
-def pictures(reports: list[Path], folder: Path) -> list[str]:
+def pictures(reports: list[Path], folder: Path, *, whole: bool = True) -> list[str]:
     """Take all pictures; returns what does not fit its window."""
     folder.mkdir(parents=True, exist_ok=True)
     complaints = []
@@ -37,7 +37,7 @@ def pictures(reports: list[Path], folder: Path) -> list[str]:
                     wide = page.evaluate(_TOO_WIDE)
                     if wide or page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                         complaints.append(f"{name} at {width}: {', '.join(wide)}")
-                    page.screenshot(path=folder / f"{name}-{width}x{height}-{scheme}.png", full_page=True)
+                    page.screenshot(path=folder / f"{name}-{width}x{height}-{scheme}.png", full_page=whole)
                     page.close()
         browser.close()
     return complaints
@@ -46,5 +46,6 @@ def pictures(reports: list[Path], folder: Path) -> list[str]:
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    found = pictures([Path(name) for name in sys.argv[2:]], Path(sys.argv[1]))
+    folder, *reports = [Path(name) for name in sys.argv[1:] if name != "--window"]
+    found = pictures(reports, folder, whole="--window" not in sys.argv)
     sys.exit("\n".join(["wider than the window:", *found]) if found else 0)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ CONTRACT = [
     "paper",
 ]
 FILES = {"results.json", "report.html", "explore.html", "model.parasol", "figures"}
-FIGURES = {"nodes.png", "spectrum.png", "solution.png", "budget.png", "efficiency.png"}
+FIGURES = {"problem.png", "nodes.png", "spectrum.png", "solution.png", "budget.png", "efficiency.png"}
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,13 @@ def check_promises(out, results, problem, preset):
         assert (facts["error"] is None) == (name == "RBF-FD")
     text = (out / "report.html").read_text()
     assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert "<math" in text[: text.index("<nav")]  # the equation and a picture stand at the top
+    assert "<svg" in text[: text.index("<nav")]
+    own = text[: text.index("srcdoc")] + text[text.index("</iframe>") :]
+    assert not re.search(
+        r"(?:src|href)=\"(?!data:|#)|0\.0e\+00|[a-z]_[a-z0-9]",
+        re.sub(r"<style>.*?</style>|<pre>.*?</pre>|x86_64", "", own, flags=re.S),
+    )
     for name in results["solvers"]:
         assert name in text
 

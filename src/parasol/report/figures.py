@@ -68,13 +68,13 @@ def draw(
     return save_figure(plot_solution(solution), path)
 
 
-def plot_answer(answer: Answer, *, size: float = _SIZE):
+def plot_answer(answer: Answer, *, size: float = _SIZE) -> Figure:
     """The matplotlib figure of an answer to one parameter, which notebooks show; `size` of a picture in inches, at most."""
     check_fields(answer.surrogate, "a figure")
     return plot_solution(as_solution(answer), size=size)
 
 
-def plot_solution(solution: Solution | Evolution, *, size: float = _SIZE) -> Any:
+def plot_solution(solution: Solution | Evolution, *, size: float = _SIZE) -> Figure:
     """The matplotlib figure of a solution; `size` of a picture in inches, at most."""
     figure = require_matplotlib()(layout="constrained")
     if solution.model.nodes.dimension > 1:

@@ -18,7 +18,7 @@ from parasol.space.geometry.curves import Star
 from parasol.space.geometry.domain import Domain, Wrapper
 from parasol.space.geometry.primitives import Ball, Box
 
-_LONGEST = 160  # characters of a formula that is shown; what is longer nobody reads
+_LONGEST = 600  # characters of a formula that is set; what is longer nobody reads
 _TOKEN = re.compile(r"\s+|[A-Za-zα-ωΑ-Ωϱϑ]|\d+(?:\.\d+)?|.", re.S)
 _THIN = '<mspace width="0.18em"></mspace>'
 _FUNCTIONS = ("max", "min", "log", "sin", "cos", "tanh", "sech", "atan", "exp", "std")

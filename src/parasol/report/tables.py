@@ -97,7 +97,7 @@ def written_alike(cells: Iterable[Cell]) -> list[str]:
     numbers = [cell for cell in cells if _is_number(cell)]
     if all(isinstance(number, int) for number in numbers):
         return [_text(cell, lambda value: _thousands(f"{value:.0f}")) for cell in cells]
-    pairs = [(number.value, number.scatter) if isinstance(number, Scattered) else (number, None) for number in numbers]  # type: ignore[union-attr]
+    pairs = [_pair(number) for number in numbers]
     sizes = [abs(value) for value, _ in pairs if value and math.isfinite(value)] or [1.0]
     spread = [s for _, s in pairs if s and math.isfinite(s)]
     least, most = min(sizes), max(sizes)
@@ -110,6 +110,13 @@ def written_alike(cells: Iterable[Cell]) -> list[str]:
         _text(cell, lambda value: f"{value:.{decimals}f}", lambda value, s: f"{value:.{decimals}f} ± {_at_least(s, decimals)}")
         for cell in cells
     ]  # fmt: skip
+
+
+def _pair(number: Cell) -> tuple[float, float | None]:
+    """A number and its scatter."""
+    if isinstance(number, Scattered):
+        return float(number.value), number.scatter
+    return float(number or 0.0), None
 
 
 def _text(cell: Cell, write, write_both=None) -> str:
