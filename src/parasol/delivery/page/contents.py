@@ -34,7 +34,8 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str
     modes = surrogate.basis.modes if surrogate.readout is None else surrogate.readout
     weights = surrogate.basis.weights if surrogate.readout is None else None
     n_nodes = len(modes) // (layout.n_times * len(layout.names))
-    if layout.points is None:  # bare data: values in a row
+    bare = layout.points is None
+    if bare:  # values in a row
         layout = replace(layout, points=np.arange(n_nodes, dtype=float)[:, None])
     functions = page_functions(surrogate, samples)
     coefficients = surrogate.coefficients(_seen(surrogate, functions))
@@ -44,7 +45,8 @@ def contents(surrogate: Surrogate, samples, solves: int, pack: Pack) -> dict[str
         "functions": _listed(functions, len(scalars), pack),
         "n_mu": surrogate.n_parameters,
         "map": None if surrogate.map is None else map_program(surrogate.operations, pack),
-        "mesh": make_mesh(layout).program(pack),
+        # bare data have no places between which they could be smooth
+        "mesh": replace(make_mesh(layout), **({"smooth": False} if bare else {})).program(pack),
         "lift": {
             "names": list(layout.names),
             "n_nodes": n_nodes,

@@ -56,7 +56,7 @@ const Link = (() => {
       for (const flag of flags) whole(`.${flag}`, 1, (x) => { state[flag] = x === 1; });
       if (["sequential", "diverging"].includes(given.get(".map"))) state.map = given.get(".map");
       if (given.get(".span") === "moment") state.span = "moment";
-      if (given.has(".range")) { const found = numbers(".range", 2); if (found && found[0] < found[1]) state.locked = found; }
+      if (given.has(".range")) { const found = numbers(".range", 2); if (found && found[0] < found[1]) state.locked = found; else if (found) wrong.push(".range"); }
       if (view.dimension === 3 && given.has(".cut")) { const found = numbers(".cut", 2); if (found && [-1, 0, 1, 2].includes(found[0]) && found[1] >= 0 && found[1] <= 1) [state.axis, state.height] = found; }
       if (view.dimension === 3 && given.has(".camera")) { const found = numbers(".camera", 3); if (found && found[2] > 0) [view.camera.azimuth, view.camera.elevation, view.camera.zoom] = found; }
       if (view.dimension === 3 && given.has(".level")) { const found = numbers(".level", 1); if (found) state.level = Math.min(1, Math.max(0, found[0])); }

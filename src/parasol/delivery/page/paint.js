@@ -24,7 +24,8 @@ const Paint = (() => {
       if (lines > 0.0) {
         float level = (v - offset) * lines, width = fwidth(level);
         float far = abs(fract(level - 0.5) - 0.5) / max(width, 1e-6);
-        c *= 1.0 - 0.55 * (1.0 - smoothstep(0.4, 1.3, far)) * (1.0 - smoothstep(0.3, 0.6, width));
+        float within = smoothstep(0.001, 0.006, min(v, 1.0 - v)); // no lines where the field only just reaches an end of its range
+        c *= 1.0 - 0.55 * within * (1.0 - smoothstep(0.4, 1.3, far)) * (1.0 - smoothstep(0.3, 0.6, width));
       }
       float facing = dot(n, n) > 0.0 ? abs(dot(normalize(n), eye)) : 1.0;
       c *= lit > 0.5 ? 0.6 + 0.4 * facing : 1.0 - 0.5 * (1.0 - smoothstep(0.0, 0.3, facing));

@@ -24,8 +24,18 @@ const Parts = (() => {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   scheme.addEventListener("change", () => { seen = null; });
 
+  // pictures that are taken away are for paper
+  const PAPER = { text: "#3c434f", line: "#e9ebef", accent: "#0b6bb0", second: "#c2571a", card: "#ffffff", quiet: "#5b6371", back: [1, 1, 1], front: [0.24, 0.26, 0.31] };
+  let printing = false;
+
+  function onPaper(work) {
+    printing = true;
+    try { return work(); } finally { printing = false; }
+  }
+
   function theme() {
     // colours of the page, once for each scheme
+    if (printing) return PAPER;
     if (seen) return seen;
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
     const parts = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255);
@@ -60,5 +70,5 @@ const Parts = (() => {
     return { row: make("div", { class: `row ${kind}` }, name, bar, exact, refused), update };
   }
 
-  return { $, make, select, tick, button, theme, scheme, slider };
+  return { $, make, select, tick, button, theme, onPaper, scheme, slider };
 })();

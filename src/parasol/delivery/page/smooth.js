@@ -8,17 +8,11 @@ const Smooth = (() => {
 
   // ---- gradients ----------------------------------------------------------------------------------------------------
   function rings(count, cells, size) {
-    const out = Array.from({ length: count }, () => new Set());
+    // the neighbours of each corner
+    const out = Array.from({ length: count }, () => []);
     for (let c = 0; c < cells.length; c += size) {
-      for (let i = 0; i < size; i++) for (let j = 0; j < size; j++) if (i !== j) out[cells[c + i]].add(cells[c + j]);
+      for (let i = 0; i < size; i++) for (let j = 0; j < size; j++) if (i !== j && !out[cells[c + i]].includes(cells[c + j])) out[cells[c + i]].push(cells[c + j]);
     }
-    return out;
-  }
-
-  function terms(p, q, dimension, length) {
-    // the monomials of first and second degree of q - p
-    const x = [0, 1, 2].slice(0, dimension).map((k) => (q[k] - p[k]) / length), out = [...x];
-    for (let i = 0; i < dimension; i++) for (let j = i; j < dimension; j++) out.push(x[i] * x[j]);
     return out;
   }
 
@@ -42,35 +36,53 @@ const Smooth = (() => {
     return rights;
   }
 
-  function fit(points, i, around, dimension) {
-    // weights of the differences u_j - u_i in each component of the gradient at corner i; null where there are too few
-    const p = points.subarray(3 * i, 3 * i + 3), gap = (j) => Math.hypot(...[0, 1, 2].map((k) => points[3 * j + k] - p[k]));
-    const length = around.reduce((sum, j) => sum + gap(j), 0) / around.length || 1;
-    const all = (dimension * (dimension + 3)) / 2;
-    for (const n of around.length >= all ? [all, dimension] : [dimension]) {
-      if (around.length < n) return null;
-      const matrix = new Float64Array(n * n), rows = [];
-      for (const j of around) {
-        const row = terms(p, points.subarray(3 * j, 3 * j + 3), dimension, length), near = (length / (gap(j) || length)) ** 2;
-        rows.push({ row, near });
-        for (let a = 0; a < n; a++) for (let b = 0; b < n; b++) matrix[a * n + b] += near * row[a] * row[b];
+  function makeFit(points, dimension) {
+    // (corner i, its neighbours) => weights of the differences u_j - u_i in each component of the gradient, in one list, or null
+    const all = (dimension * (dimension + 3)) / 2, rows = [], near = [];
+    const pairs = [];
+    for (let a = 0; a < dimension; a++) for (let b = a; b < dimension; b++) pairs.push([a, b]);
+    return (i, around) => {
+      let length = 0;
+      around.forEach((j, n) => {
+        const x = points[3 * j] - points[3 * i], y = points[3 * j + 1] - points[3 * i + 1], z = points[3 * j + 2] - points[3 * i + 2];
+        const row = rows[n] || (rows[n] = new Float64Array(all));
+        row[0] = x;
+        if (dimension > 1) row[1] = y;
+        if (dimension > 2) row[2] = z;
+        near[n] = Math.sqrt(x * x + y * y + z * z);
+        length += near[n];
+      });
+      length = length / around.length || 1;
+      for (let n = 0; n < around.length; n++) {
+        // the monomials of first and second degree, and a weight that falls with the square of the distance
+        const row = rows[n];
+        for (let k = 0; k < dimension; k++) row[k] /= length;
+        for (let m = 0; m < pairs.length; m++) row[dimension + m] = row[pairs[m][0]] * row[pairs[m][1]];
+        near[n] = (length / (near[n] || length)) ** 2;
       }
-      const rights = solve(matrix, n, Array.from({ length: dimension }, (_, k) => { const b = new Float64Array(n); b[k] = 1; return b; }));
-      if (!rights) continue;
-      return rights.map((b) => rows.map(({ row, near }) => { let sum = 0; for (let a = 0; a < n; a++) sum += b[a] * row[a]; return (near * sum) / length; }));
-    }
-    return null;
+      for (const size of around.length >= all ? [all, dimension] : [dimension]) {
+        if (around.length < size) return null;
+        const matrix = new Float64Array(size * size);
+        for (let n = 0; n < around.length; n++) for (let a = 0; a < size; a++) { const w = near[n] * rows[n][a]; for (let b = 0; b < size; b++) matrix[a * size + b] += w * rows[n][b]; }
+        const rights = solve(matrix, size, Array.from({ length: dimension }, (_, k) => { const b = new Float64Array(size); b[k] = 1; return b; }));
+        if (!rights) continue;
+        const out = [];
+        for (let n = 0; n < around.length; n++) for (const b of rights) { let sum = 0; for (let a = 0; a < size; a++) sum += b[a] * rows[n][a]; out.push((near[n] * sum) / length); }
+        return out;
+      }
+      return null;
+    };
   }
 
   function gradients(points, dimension, cells) {
     // (values at the corners) => their gradients, three numbers for each corner
-    const count = points.length / 3, near = rings(count, cells, dimension + 1), few = (ENOUGH * dimension * (dimension + 3)) / 2;
+    const count = points.length / 3, near = rings(count, cells, dimension + 1), few = (ENOUGH * dimension * (dimension + 3)) / 2, fit = makeFit(points, dimension);
     const starts = new Uint32Array(count + 1), places = [], weights = [];
     for (let i = 0; i < count; i++) {
-      const around = new Set(near[i]);
-      if (around.size < few) for (const j of near[i]) for (const k of near[j]) if (k !== i) around.add(k);
-      const list = Array.from(around), found = list.length ? fit(points, i, list, dimension) : null;
-      if (found) list.forEach((j, n) => { places.push(j); for (let k = 0; k < dimension; k++) weights.push(found[k][n]); });
+      const around = near[i].slice();
+      if (around.length < few) for (const j of near[i]) for (const k of near[j]) if (k !== i && !around.includes(k)) around.push(k);
+      const found = around.length ? fit(i, around) : null;
+      if (found) { for (const j of around) places.push(j); for (const w of found) weights.push(w); }
       starts[i + 1] = places.length;
     }
     const at = Uint32Array.from(places), by = Float64Array.from(weights), out = new Float64Array(3 * count);

@@ -30,13 +30,15 @@ const Take = (() => {
       // every view on the sheet at `dense` pixels for one of the screen; calls pens with each view's pieces, from left to right
       let left = 0;
       const views = app.views(), height = Math.max(...views.map(({ view }) => view.size().height));
-      for (const { view, field, marks, caption } of views) {
-        view.resize(dense);
-        view.draw(); // in this very task, while the drawing is still there
-        const { width } = view.size();
-        pens({ view, field, marks, caption, left, width, height: view.size().height });
-        left += width;
-      }
+      Parts.onPaper(() => {
+        for (const { view, field, marks, caption } of views) {
+          view.resize(dense);
+          view.draw(); // in this very task, while the drawing is still there
+          const { width } = view.size();
+          pens({ view, field, marks, caption, left, width, height: view.size().height });
+          left += width;
+        }
+      });
       const total = { width: left, height: height + 34 };
       for (const { view } of views) { view.resize(); view.draw(); }
       app.redraw();
@@ -46,7 +48,7 @@ const Take = (() => {
     const title = () => [model.title, ...settings().map(([name, value]) => `${name} = ${value}`)].join("   ");
 
     function picture(dense = Math.min(2, window.devicePixelRatio || 1)) {
-      const sheet = make("canvas"), style = Parts.theme(), views = app.views();
+      const sheet = make("canvas"), style = Parts.onPaper(Parts.theme), views = app.views();
       const width = views.reduce((sum, { view }) => sum + view.size().width, 0), height = views[0].view.size().height + 34;
       sheet.width = Math.round(width * dense);
       sheet.height = Math.round(height * dense);
@@ -65,7 +67,7 @@ const Take = (() => {
 
     function paper() {
       // an SVG: the colours as a picture in it, lines and letters as such
-      const parts = [], style = Parts.theme(), dense = scaleTo(PRINT);
+      const parts = [], style = Parts.onPaper(Parts.theme), dense = scaleTo(PRINT);
       const { width, height } = drawn(dense, ({ view, field, marks, caption, left, width: w, height: h }) => {
         const pen = Pen.onPaper();
         if (view.dimension > 1) pen.parts.push(`<image width="${w}" height="${h}" href=${JSON.stringify(field.toDataURL("image/png"))}/>`);
@@ -167,7 +169,7 @@ const Take = (() => {
         text("link", "This page with these parameters and this view", "Copy link", () => { app.link.write(); copy("link", location.href, "Copy link"); }),
         text("copy", "The same answer in Python", "Copy as Python", () => copy("copy", $("python").textContent, "Copy as Python"))),
       make("pre", { id: "python", tabindex: "0", "aria-label": "The same in Python" }));
-      if (!model.parameters.length && model.steady) $("film").hidden = true;
+      if (model.steady && model.parameters.every((p) => p.choices)) $("film").hidden = true;
     }
 
     return { build, picture, paper, table, animation, fileName };

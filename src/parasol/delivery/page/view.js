@@ -134,12 +134,18 @@ const View = (() => {
 
     function setVector(parts, { factor, arrows, moved }) {
       // a vector field at the nodes: drawn as arrows, and the body moved by it times a factor; null: neither
-      vector = parts && { fields: parts.map((part) => { const found = finer(part); return (solid ? found.outside : found).slice(); }), arrows };
+      const all = parts ? parts.map((part) => { const found = finer(part); return solid ? { outside: found.outside.slice(), inside: found.inside.slice() } : { outside: found.slice() }; }) : [];
+      vector = parts && { fields: all.map(({ outside }) => outside), arrows };
       const before = shape;
       shape = null;
       if (vector && moved) {
         shape = body.positions.slice();
         for (let i = 0; i < shape.length / 3; i++) for (let k = 0; k < dimension; k++) shape[3 * i + k] += (factor * vector.fields[k][i]) / half;
+      }
+      if (section && paint && (shape || before)) {
+        const inside = fine.inside.points.slice();
+        if (shape) for (let i = 0; i < inside.length / 3; i++) for (let k = 0; k < 3; k++) inside[3 * i + k] += (factor * all[k].inside[i]) / half;
+        paint.setPositions(scene.section, Contours.along(section, inside, 3));
       }
       if (!before && !shape) return;
       locate = null;
@@ -187,7 +193,7 @@ const View = (() => {
       const ink = { ...base, strokes: true, lift: 0.008, fade: 1, plain: colours().front, plane: see ? free : plane };
       if (see) ink.lift = 0.03;
       if (scene.creases) paint.draw(scene.creases, ink);
-      if (section && !shape) paint.draw(scene.section, { ...base, plane: free, cull: null });
+      if (section) paint.draw(scene.section, { ...base, plane: free, cull: null });
       if (section && !shape) paint.draw(scene.edge, { ...ink, plane: free });
       if (scene.surface) paint.draw(scene.surface, { ...base, plane: slice.axis >= 0 ? plane : free, cull: null, lit: true, lines: 0 });
     }
@@ -222,7 +228,7 @@ const View = (() => {
       const { scale, x, y } = frame(), place = shown(), line = (list) => list.flatMap((i) => [x + scale * place[3 * i], y - scale * place[3 * i + 1]]);
       const within = (i) => [0, 1].every((k) => Math.abs(body.positions[3 * i + k]) <= box[k] * 1.0001);
       if (look.lines) {
-        const from = Math.ceil(look.range[0] / look.lines), to = Math.floor(look.range[1] / look.lines), all = [];
+        const from = Math.ceil(look.range[0] / look.lines + 0.01), to = Math.floor(look.range[1] / look.lines - 0.01), all = [];
         const rough = fine.touched ? (t) => fine.touched[Math.floor(t / fine.parts)] : () => false;
         for (let k = from; k <= to; k++) all.push(...Contours.joined(Contours.lines(place, body.indices, values, k * look.lines, look.lines, rough)));
         pen.lines(all.map((flat) => flat.map((v, i) => (i % 2 ? y - scale * v : x + scale * v))), { colour: INK, width: 1, alpha: 0.6 });
