@@ -67,7 +67,7 @@ def doublings(delta: float, factors: int, symmetric: bool) -> list[Doubling]:
             shift = after = a * a / (2 - a * a)
             s = 2 / (2 - a * a)
         out.append(Doubling(a, p if k else 1.0, s, shift))
-        p = min(s * p * (1 + a), (1 + after if symmetric else 1 - after) / delta)
+        p = min(s * p * (1 + a), (1 + after) / delta) if symmetric else (1 - after) / delta
         a = after
     return out
 
