@@ -135,7 +135,7 @@ def drawn(facts: dict, path: str) -> None:
             points = [(row["accuracy"], _weights(row[name])) for row in problem["rows"] if _weights(row[name])]
             label = problem["problem"] if name == "chebyshev" else None
             third.plot(*zip(*points, strict=True), color=f"C{number + 4}", label=label, **style)
-    third.set(title="three other problems (dashed: shared powers, dotted: lower bound)", xlabel="accuracy")
+    third.set(title="three others (-- shared powers, ·· from below)", xlabel="accuracy")
     for axes in (first, third):
         axes.set_xscale("log")
         axes.invert_xaxis()

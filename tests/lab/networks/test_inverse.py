@@ -59,7 +59,7 @@ def worst(net, n, delta, *, packed=False):
 TABLE = [
     (2, 0.5, 0.1, (25, 3704), (16, 1822), (9, 570)),
     (3, 0.2, 0.01, (65, 59_295), (46, 24_195), (36, 10_632)),
-    (5, 0.05, 0.1, (103, 616_205), (69, 183_650), (48, 66_035)),
+    (5, 0.05, 0.1, (103, 616_205), (69, 183_700), (48, 66_035)),
     (5, 0.05, 0.01, (136, 942_655), (90, 243_190), (57, 79_515)),
 ]
 
@@ -140,8 +140,8 @@ def test_weights_grow_with_the_cube_of_n_and_slowly_with_the_accuracy():
 def test_seventeen_modes_are_built_fast_and_small():
     size = inverse_size(17, 1.2e-3, 1e-3, symmetric=True)
     net = inverse(17, 1.2e-3, 1e-3, symmetric=True)
-    assert net.n_weights == size.n_weights == 17_019_074
-    assert net.n_bytes < 100e6 < 250e6 < size.n_bytes
+    assert net.n_weights == size.n_weights == 9_808_184
+    assert net.n_bytes < 100e6 < size.n_bytes
     a = symmetric(np.random.default_rng(0), 17, 1 - 1.2e-3, 4)
     found = net(upper(a)).reshape(4, 17, 17)
     assert np.max(np.linalg.norm(found - np.linalg.inv(np.eye(17) - a), 2, axis=(1, 2))) <= 1e-3

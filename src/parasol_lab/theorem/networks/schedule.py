@@ -66,8 +66,8 @@ def doublings(delta: float, factors: int, symmetric: bool) -> list[Doubling]:
         if symmetric:  # t_{k+1} = 2 t² − 1
             shift = after = a * a / (2 - a * a)
             s = 2 / (2 - a * a)
-        out.append(Doubling(a, p if k else 1.0, s, shift))
-        p = min(s * p * (1 + a), (1 + after if symmetric else 1 - after) / delta)
+        out.append(Doubling(a, p, s, shift))
+        p = min(s * p * (1 + a), (1 + after) / delta) if symmetric else (1 - after) / delta
         a = after
     return out
 
