@@ -190,6 +190,14 @@ def test_elimination_that_does_not_fit_is_refused(monkeypatch):
         factorize(pattern, matrix.data, backend="iterative")
 
 
+def test_right_hand_sides_of_zeros_and_of_what_is_not_finite(flower):
+    factors = flower[1].factors(flower[1].vector())
+    zero = np.zeros(flower[1].n_unknowns)
+    assert not np.any(factors.solve(zero))
+    assert not np.any(factors.solve_transposed(zero))
+    assert np.any(np.isnan(factors.solve(zero + np.nan)))
+
+
 def test_a_singular_matrix_is_refused_with_its_reason():
     x, y = ps.coordinates("x y")
     u = ps.unknown("u", x, y)
@@ -199,7 +207,7 @@ def test_a_singular_matrix_is_refused_with_its_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ParasolWarning)
         with pytest.raises(SingularMatrixError, match="only up to a constant"):
-            model.solve()
+            factorize(model.terms.pattern, model.operator(model.vector()).data, backend="iterative")
 
 
 def test_matrices_of_ones_own():

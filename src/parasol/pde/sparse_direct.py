@@ -187,7 +187,7 @@ def _instead_of_iterations(pattern: Pattern, data: np.ndarray, stalled: Stalled)
 
 def direct_bytes(n: int, dimension: int) -> float:
     """About the memory that factors of n unknowns take, by what was measured: n^(4/3) in space, n log n below."""
-    return 3.4e3 * n ** (4 / 3) if dimension > 2 else 680.0 * n * max(np.log2(n + 2), 1.0)
+    return 1e3 * n ** (4 / 3) if dimension > 2 else 680.0 * n * max(np.log2(n + 2), 1.0)
 
 
 def memory_bytes() -> float:

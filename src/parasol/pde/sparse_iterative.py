@@ -66,19 +66,23 @@ class Krylov:
 
     def _one(self, matrix, precondition, right: np.ndarray, guess: np.ndarray | None, tolerance: float) -> np.ndarray:
         size, eps = float(np.linalg.norm(right)), np.finfo(float).eps
+        if not np.isfinite(size):  # as elimination answers
+            return np.full_like(right, np.nan)
         x, residual, total = np.zeros_like(right), right, 0
         if guess is not None and np.all(np.isfinite(guess)):
             started = right - matrix @ guess
             if np.linalg.norm(started) < size:
                 x, residual = guess, started
-        left, squares = float(np.linalg.norm(residual)), None
+        left, squares, polished = float(np.linalg.norm(residual)), None, False
         for _ in range(_MOST_CYCLES):
             rounding = eps * (
                 size if squares is None else float(np.linalg.norm(np.sqrt(squares @ x**2) + np.abs(right)))
             )
-            if left <= max(tolerance * size, rounding):
+            # a residual as small as rounding may still be smooth, and then moves the solution by more than rounding does
+            if left <= max(tolerance * size, rounding if polished else 0.0):
                 return x
             aim = max(_FLOOR * rounding, 0.5 * tolerance * size, _DIGITS * left)
+            polished = squares is not None and aim == _FLOOR * rounding
             change, count = gmres(matrix, precondition, residual, aim)
             total += count
             self.n_iterations = total if tolerance < eps else self.n_iterations
@@ -91,7 +95,7 @@ class Krylov:
             if left <= max(tolerance * size, _FLOOR * rounding):
                 return better
             if not left <= _GAIN * before:  # little is gained: either the rest is rounding, or iterations are of no use
-                if min(left, before) > _ROUNDING * rounding:
+                if not min(left, before) <= _ROUNDING * rounding:
                     break
                 return better if left < before else x
             x = better

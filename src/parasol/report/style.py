@@ -43,7 +43,7 @@ sup, sub { font-size: .72em; line-height: 0; }
 # as ordinary boxes: without a font for mathematics browsers set brackets too high and indices too high
 _MATH = """
 math, math * { display: inline; font-family: inherit; }
-math { font-family: SERIF; white-space: nowrap; }
+math, [role=math] { font-family: SERIF; white-space: nowrap; }
 math mi { font-style: normal; text-transform: none; }
 math mi.v { font-style: italic; }
 math mo { margin: 0 .2em; }

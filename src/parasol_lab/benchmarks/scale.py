@@ -145,8 +145,8 @@ def _cost(row: Facts, stage: str) -> float | None:
 def _foreseen(rows: list[Facts], stage: str, n: int) -> float:
     """Seconds that a stage is expected to take at n nodes, by the two sizes before; 0 where nothing is known."""
     known = [(row["n_nodes"], cost) for row in rows if (cost := _cost(row, stage)) is not None]
-    if rows and stage in rows[-1]["skipped"]:
-        return np.inf
+    if rows and stage in rows[-1]["skipped"]:  # left out before: at least as much more as there are more nodes
+        return rows[-1]["skipped"][stage] * n / rows[-1]["n_nodes"]
     if len(known) < 2:
         return 0.0
     (a, first), (b, second) = known[-2:]
