@@ -61,7 +61,7 @@ def doublings(delta: float, factors: int, symmetric: bool) -> list[Doubling]:
     1 / t_k, which falls twice as fast in k. In both (I − A) P_k = I − A_k.
     """
     a, p, out = 1 - delta, 1.0, []
-    for k in range(factors + 1):
+    for _ in range(factors + 1):
         s, shift, after = 1.0, 0.0, a * a
         if symmetric:  # t_{k+1} = 2 t² − 1
             shift = after = a * a / (2 - a * a)
