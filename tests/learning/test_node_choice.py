@@ -8,6 +8,7 @@ import pytest
 import sympy as sp
 
 import parasol as ps
+from parasol.learning.comparing import compare
 from parasol.learning.nodes import choose_nodes
 from parasol.learning.solves import Limits
 
@@ -160,3 +161,10 @@ def test_the_verdict_says_what_stopped_the_choice_of_nodes(total):
 def test_the_estimate_of_one_solve_refuses_what_it_cannot_compare():
     with pytest.raises(ps.ParasolError, match=r"Pass what ps\.discretize returns"):
         ps.discretisation_error(line()[0])
+
+
+def test_two_node_sets_are_compared_with_the_same_function():
+    u, g = ps.unknown("u", x, y), ps.FunctionParameter("g", ps.GaussianField(length=1.0))
+    problem = ps.Problem(ps.Disc(), ps.Eq(-ps.laplacian(u), 0), ps.Dirichlet(g))  # modes of g depend on the nodes
+    coarse, fine = (ps.discretize(problem, ps.scatter(problem.domain, n_nodes=n)) for n in (150, 300))
+    assert compare(coarse, fine).error < 1e-2

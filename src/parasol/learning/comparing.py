@@ -67,7 +67,7 @@ def compare(
         options = {**steps, "times": coarse.problem.times}
     errors, local = [], np.zeros(coarse.n_nodes)
     root = l2_root(coarse)
-    pairs = list(zip(mus or probes(coarse, rng), mus or probes(fine, rng), strict=True))
+    pairs = [(mu, mu) for mu in mus] if mus else _probed_by_both(coarse, fine, rng)
     cost = _COST * (1 if coarse.problem.time is None else 2)
     until = left() / 2  # the first half is for a look with the coarse model, which says where to compare
 
@@ -213,9 +213,10 @@ def _to_compare(model: Model, looked: dict[int, np.ndarray], seconds: float, *, 
 
 
 def probes(model: Model, rng: int = 0) -> np.ndarray:
-    """The middle of the box, corners (eight at most) and random ones, with drawn functions: the same whatever the nodes.
+    """The middle of the box, corners (eight at most) and random ones, with drawn functions.
 
-    Each parameter is low at half of the corners and high at the others.
+    Each parameter is low at half of the corners and high at the others. Drawn functions depend on the nodes where the modes of
+    their distribution do.
     """
     n = len(model.parameters.scalars)
     middle = np.full((3 if model.parameters.functions else 1, n), 0.5)
@@ -224,6 +225,18 @@ def probes(model: Model, rng: int = 0) -> np.ndarray:
     out = model.sample(len(units), rng)
     out[:, :n] = model.parameters.from_unit(units)
     return out
+
+
+def _probed_by_both(coarse: Model, fine: Model, rng: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The probes of two models of one problem; each function is drawn once, at the nodes of both."""
+    pair = probes(coarse, rng), probes(fine, rng)
+    draws = np.random.default_rng(rng)
+    draws.random((len(pair[0]), coarse.inputs.n_scalars))  # as in a sample of one model
+    for function, here in coarse.inputs.slices.items():
+        points = np.concatenate([coarse.inputs.points(function), fine.inputs.points(function)])
+        drawn = function.distribution.sample(len(pair[0]), points, draws)
+        pair[0][:, here], pair[1][:, fine.inputs.slices[function]] = np.split(drawn, [here.stop - here.start], axis=1)
+    return list(zip(*pair, strict=True))
 
 
 def box_corners(n: int) -> np.ndarray:
