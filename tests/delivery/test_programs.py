@@ -211,7 +211,7 @@ def tab(browser):
 
 def test_the_page(surrogate, mus, tab):
     pack = Pack()
-    model = contents(surrogate, None, pack)
+    model = contents(surrogate, None, 0, pack)
     found = tab.evaluate(
         """([model, texts, mus]) => {
             const made = Numbers.makeModel(Numbers.decode(texts)(model));
