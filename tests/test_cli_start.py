@@ -219,8 +219,17 @@ def test_a_file_that_fails_is_one_line_with_its_line(here, text, said):
 
 def test_a_fault_in_a_worker_has_its_line_too(here):
     (here / "mine.py").write_text(SOLVER.format("return {}[mu[0]]"))
-    result = run("learn", "mine.py", "--jobs", 2)
-    assert result.exit_code == 2
+    words = [
+        sys.executable,
+        "-m",
+        "parasol",
+        "learn",
+        "mine.py",
+        "--jobs",
+        "2",
+    ]  # alone: beside JAX, workers are not forked
+    result = subprocess.run(words, capture_output=True, text=True)
+    assert result.returncode == 2
     assert result.stderr.startswith("parasol: mine.py, line 2: KeyError: ")
 
 

@@ -68,11 +68,18 @@ def test_a_server_says_so_or_refuses(model, surrogate):
     assert found["extrapolated"].tolist() == [False, True]
     assert found["bounds"]["relative"].tolist() == [0.5, np.inf]
     # UM-Bridge has no word for it
-    assert len(answer(service, "Evaluate", {"name": "field", "input": [mu.tolist()]})["output"][0]) == 300
+    assert (
+        len(answer({"field": (service, "field")}, "Evaluate", {"name": "field", "input": [mu.tolist()]})["output"][0])
+        == 300
+    )
     with pytest.raises(Refusal, match="unlike its distribution"):
-        answer(service, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()]})
+        answer({"field": (service, "field")}, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()]})
     bold = Service(surrogate, Limits(), extrapolate=True)
-    answer(bold, "Evaluate", {"name": "field", "input": [(mu + 5).tolist()], "config": {"extrapolate": True}})
+    answer(
+        {"field": (bold, "field")},
+        "Evaluate",
+        {"name": "field", "input": [(mu + 5).tolist()], "config": {"extrapolate": True}},
+    )
 
 
 def test_a_quantity_of_nothing_is_never_off():

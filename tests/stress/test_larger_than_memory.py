@@ -86,7 +86,8 @@ def test_memory_is_that_of_a_few_chunks(tmp_path, monkeypatch, weighted):
     finally:
         tracemalloc.stop()
     assert basis.method == "incremental"
-    assert peak < 0.6 * 8 * n_nodes * n_snapshots, peak
+    # a matrix has factors of its own, as large whatever the number of snapshots
+    assert peak < (0.9 if weighted else 0.6) * 8 * n_nodes * n_snapshots, peak
     assert np.max(errors) < 1e-3
     exact = ps.pod(snapshots.solutions, tolerance=1e-5, weights=product)
     assert exact.n_modes == basis.n_modes

@@ -90,7 +90,7 @@ def solve(
     --method      fill: any domain; front: the plane; hexagonal: a regular lattice inside; lattice: boxes
     --integrator  esdirk4: adapted steps; sbdf2: constant ones; averaged: constant ones, of equations with u''
     --neumann     ghosts: nodes outside the boundary; one-sided: stencils of nodes inside
-    --solver      auto: by size; direct: SuperLU; mkl: Intel's, if installed; iterative: GMRES with multigrid
+    --solver      auto: by size; direct: elimination; superlu: the same; mkl: Intel's, if installed; iterative: GMRES with multigrid
     """
     from parasol.errors import InputError
 

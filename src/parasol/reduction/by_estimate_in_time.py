@@ -21,7 +21,7 @@ from parasol.reduction.snapshots import Snapshots
 from parasol.reduction.space_time import Grid, Marching, SpaceTime, StoredRoot
 from parasol.reduction.stepping import Inverses, Matrices
 from parasol.runtime.basis import Basis, slices
-from parasol.runtime.products import Weights, repeated
+from parasol.runtime.products import Weights, repeated, weighted
 from parasol.runtime.reduced import ReducedModel
 
 _CLOSE = (
@@ -198,6 +198,9 @@ class InTimeByEstimate(ByEstimate):
         few = (left[:, :n_modes] / values[:n_modes]).T @ x.reshape(len(x), -1)
         blocks = few.reshape(n_modes, system.grid.n_blocks, -1) @ steps.columns.T
         modes = blocks.reshape(n_modes, -1)
+        weights = repeated(self.weights, len(system.grid.stored))
+        values = system.values(modes)  # small singular values cost digits: orthonormal once more
+        modes = np.linalg.solve(np.linalg.cholesky(weighted(values, weights) @ values.T), modes)
         self.duals.set_modes(np.ascontiguousarray(modes.T))
         self.complete(_CLOSE)
         self.builders = []
@@ -206,7 +209,6 @@ class InTimeByEstimate(ByEstimate):
             builder.extend(self.duals.applied)
             self.builders.append(builder)
             self.n_factorizations += 1
-        weights = repeated(self.weights, len(system.grid.stored))
         return Basis(system.values(modes).T.copy(), weights, n_snapshots=len(mus), method="pod")
 
     def _preconditioners(self) -> list[np.ndarray]:

@@ -27,7 +27,7 @@ def cluster(address: str, *, jobs: int | None = None) -> Iterator[Executor]:
     """
     check_address(address)
     distributed: Any = _distributed()
-    import dask
+    import dask.config
 
     with ExitStack() as stack:
         # quiet: what a worker that dies has to say is for logs, and our own words follow

@@ -78,7 +78,9 @@ def scale(
     limit: Annotated[
         float, typer.Option(min=0.0, metavar="S", help="Leave out a stage that would take more seconds.")
     ] = 60.0,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the growth: .png, .svg or .pdf.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the growth: .png, .svg or .pdf.")
+    ] = None,
     json_file: JsonFile = None,
     quick: Quick = False,
     quiet: Quiet = False,
