@@ -43,6 +43,16 @@ class WriteFailed(FileError, OSError):
 
     path = ""  # of the file
 
+    def __reduce__(self):
+        # with two built-in ancestors, what Dask restores exceptions by would take the wrong one
+        return _restored, (str(self), self.path)
+
+
+def _restored(text: str, path: str) -> WriteFailed:
+    failed = WriteFailed(text)
+    failed.path = path
+    return failed
+
 
 class FormulaError(InputError):
     """A formula that cannot be read or computed, here or at one parameter."""
