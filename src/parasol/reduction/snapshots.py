@@ -247,7 +247,7 @@ def solve_many(
                     Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, manifest.chunk_size, there)
                 )
         done = (lambda n: None) if progress is None else (lambda n: progress(n / len(mus)))
-        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), done, stack)
+        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), done)
     snapshots = _snapshots(parts, manifest, folder)
     _report(snapshots, names)
     return snapshots

@@ -1,7 +1,7 @@
-"""How a solver reaches the processes of an executor: once, as a file in the store, not with every chunk.
+"""How a solver reaches the processes of an executor: by the executor's own ways, never as a file.
 
-The file lies in the store while the run lasts. Its checksum travels with the tasks, so that a worker loads nothing but what
-its driver wrote, and a worker that does not see the file does not see the store.
+Dask holds it as the result of a task, which it computes again where the worker with it has died. Others get it with every
+chunk. Each process unpacks it once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import platform
 import socket
 import threading
 import time
-from collections.abc import Iterator
+import warnings
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from multiprocessing.reduction import ForkingPickler
@@ -26,7 +25,6 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from parasol import __version__
-from parasol.cache import disk
 from parasol.errors import FileError, InputError
 
 SEEN_WITHIN = 20.0  # seconds after which a file that another machine wrote should be visible on a shared file system
@@ -55,20 +53,22 @@ def check_environment(driver: dict[str, str], worker: dict[str, str], where: str
 
 @dataclass(frozen=True)
 class Sent:
-    """A solver in a file of the store, for workers to load."""
+    """What a worker has to know of a solver that reaches it as bytes, and of the store it writes to."""
 
-    path: Path
     sha256: str
+    folder: Path
     versions: dict[str, str] = field(default_factory=environment)
 
-    def load(self) -> Any:
-        """The solver, read by the first task of a process and kept for the others."""
+    def load(self, raw: bytes) -> Any:
+        """The solver, unpacked by the first task of a process and kept for the others."""
         with _loading:
             if self.sha256 not in _loaded:
                 check_environment(self.versions, environment(), f"a worker on {socket.gethostname()}")
-                raw = _read(self.path)
-                if hashlib.sha256(raw).hexdigest() != self.sha256:
-                    raise FileError(f"{self.path} is not the solver that was sent. Run again.")
+                if not visible(self.folder):
+                    raise FileError(
+                        f"the store {self.folder} cannot be reached by a worker on {socket.gethostname()}. "
+                        "Put it on a file system that all workers share."
+                    )
                 _loaded.clear()  # one model may be all that fits
                 _loaded[self.sha256] = _unpacked(raw)
                 # for good: threads of one worker that set and restore it would do so in any order
@@ -79,15 +79,6 @@ class Sent:
 _loaded: dict[str, Any] = {}
 _limits: list[Any] = []
 _loading = threading.Lock()
-
-
-def _read(path: Path) -> bytes:
-    if not visible(path):
-        raise FileError(
-            f"the store {path.parent} cannot be reached by a worker on {socket.gethostname()}. "
-            "Put it on a file system that all workers share."
-        )
-    return path.read_bytes()
 
 
 def visible(path: Path) -> bool:
@@ -127,16 +118,22 @@ def packed(solver: Any, *, plainly: bool = False) -> bytes:
         ) from why
 
 
-@contextmanager
-def sent(solver: Any, folder: Path) -> Iterator[Sent]:
-    """The solver as a file in the store, until the run ends; after a kill the next run removes it."""
+def sent(solver: Any, executor: Executor, folder: Path) -> tuple[Any, Sent]:
+    """The solver as what tasks of this executor take for its bytes, and what workers check before they unpack it."""
     raw = packed(solver)
-    path = folder / f".solver.{os.getpid()}-{os.urandom(4).hex()}.tmp"
-    try:
-        disk.publish(path, lambda temporary: temporary.write_bytes(raw))
-        yield Sent(path, hashlib.sha256(raw).hexdigest())
-    finally:
-        path.unlink(missing_ok=True)
+    about = Sent(hashlib.sha256(raw).hexdigest(), folder)
+    client: Any = getattr(executor, "_client", None)
+    if client is None:
+        return raw, about
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="Sending large graph"
+        )  # once, and there is no other way that survives
+        return client.submit(_held, raw, pure=False), about
+
+
+def _held(raw: bytes) -> bytes:
+    return raw
 
 
 def width(executor: Executor | None) -> int:

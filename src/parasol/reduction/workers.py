@@ -83,9 +83,9 @@ def _run(solver, task: Task, tick: Callable[[int], None] = lambda rows: None) ->
         return _recorded(solver, task, tick, record)
 
 
-def _run_sent(solver: Sent, task: Task) -> Done:
+def _run_sent(raw: bytes, sent: Sent, task: Task) -> Done:
     """The same in a process of somebody's executor, which keeps the solver, and one BLAS thread, for its next chunk."""
-    loaded = solver.load()
+    loaded = sent.load(raw)
     record = _recording.acquire(blocking=False)  # one thread at a time: a worker may have several
     try:
         return _recorded(loaded, task, lambda rows: None, record)
@@ -174,9 +174,7 @@ def _reason(error: Exception) -> str:
     return (str(error) or type(error).__name__) + (f" ({type(error).__name__} in {place})" if place else "")
 
 
-def work_off(
-    solver, tasks, parts, executor, jobs: int, progress: Callable[[int], None], stack: contextlib.ExitStack
-) -> None:
+def work_off(solver, tasks, parts, executor, jobs: int, progress: Callable[[int], None]) -> None:
     """Run the tasks, put what comes back into `parts`; `progress` is called with the number of parameters done."""
     rows = sum(len(part.mus) for part in parts.values())
     progress(rows)
@@ -190,7 +188,7 @@ def work_off(
     )
     run = _serial(solver, lambda n: progress(rows + n)) if executor is None and jobs == 1 else None
     if run is None:
-        run = _hands(solver, executor, folder, stack) if executor else _pool(solver, jobs)
+        run = _hands(solver, executor, folder) if executor else _pool(solver, jobs)
     waiting = list(tasks)
     try:
         while waiting:
@@ -224,20 +222,22 @@ def _serial(solver, tick):
     return run
 
 
-def _hands(solver, executor: Executor, folder: Path | None, stack: contextlib.ExitStack):
-    """Somebody's executor; where there is a store its processes read the solver there, once each."""
+def _hands(solver, executor: Executor, folder: Path | None):
+    """Somebody's executor; where there is a store its processes keep the solver from task to task."""
     if folder is None or isinstance(executor, ThreadPoolExecutor):
-        return _submitting(solver, executor, _run)
-    return _submitting(stack.enter_context(sent(solver, folder)), executor, _run_sent)
+        return _submitting(executor, _run, solver)
+    return _submitting(executor, _run_sent, *sent(solver, executor, folder))
 
 
-def _submitting(solver, executor: Executor, function):
+def _submitting(executor: Executor, function, *given):
+    """Runs function(*given, task) for each task."""
+
     def run(tasks: list[Task]) -> Generator[Done]:
-        futures = {executor.submit(function, solver, task) for task in tasks}
+        futures = {executor.submit(function, *given, task) for task in tasks}
         try:
             for future in as_completed(futures.copy()):
                 done = _result(future)
-                if isinstance(solver, Sent):
+                if function is _run_sent:
                     _check_seen(done)
                 futures.remove(future)  # with what it holds
                 yield done
@@ -245,7 +245,7 @@ def _submitting(solver, executor: Executor, function):
             raise
         except Exception:
             if function is _run and not isinstance(executor, ThreadPoolExecutor):
-                packed(solver, plainly=True)  # says why where it cannot travel
+                packed(given[0], plainly=True)  # says why where it cannot travel
             raise
         finally:
             for future in futures:
@@ -291,7 +291,7 @@ def _begin(solver) -> None:
         threading.Thread(target=follow, daemon=True).start()
 
 
-def _run_inherited(_, task: Task) -> Done:
+def _run_inherited(task: Task) -> Done:
     return _run(_inherited, task)
 
 
@@ -308,7 +308,7 @@ def _pool(solver, jobs: int):
         while left:
             pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(solver,))
             try:
-                for done in _submitting(None, pool, _run_inherited)(list(left.values())):
+                for done in _submitting(pool, _run_inherited)(list(left.values())):
                     del left[done.index]
                     deaths = 0
                     yield done
