@@ -1,9 +1,10 @@
 """The paper's experiments in full size, with all seeds and readings, in pieces of a few minutes on a machine with a GPU.
 
-    python benchmarks/paper.py --seconds 560 --store /root/paper --to results
+    python benchmarks/paper.py --seconds 560 --store STORE --to results
 
 Call it again to go on: full solves, what every seed reached and half-done trainings are kept in the store. After each call
-the folder --to holds results and reports of the finished runs, and every seed's result so far.
+the folder --to holds results and reports of the finished runs, and every seed's result so far. On another machine, where
+the store is gone, `--known results/known.tar.gz` leaves out the trainings that were finished (full solves are made again).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=560.0, help="stop after so many")
     parser.add_argument("--store", required=True, type=Path, help="where everything is kept between calls")
     parser.add_argument("--to", required=True, type=Path, help="where results and reports are copied to")
+    parser.add_argument("--known", type=Path, help="known.tar.gz of an earlier call: trainings to leave out")
     parser.add_argument("--quick", action="store_true", help="small versions, to see that everything runs")
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else it may be ignored here, and by all that is started
@@ -49,6 +51,11 @@ def main() -> None:
         given.store.absolute(),
         time.monotonic() + given.seconds - 30,
     )  # half-done trainings take a while to write
+    made = store / "snapshots" / "made"
+    if given.known is not None and not made.exists():
+        made.mkdir(parents=True)
+        with tarfile.open(given.known) as archive:
+            archive.extractall(made, filter="data")
     store.mkdir(parents=True, exist_ok=True)
     lanes = [Lane(runs, store, given.quick) for runs in LANES]
     while time.monotonic() < end and any([lane.go_on() for lane in lanes]):
@@ -127,6 +134,7 @@ class Lane:
 def collect(store: Path, to: Path) -> None:
     """Results of finished runs, one archive of their reports, every seed's result, and the ends of all logs."""
     to.mkdir(parents=True, exist_ok=True)
+    most = 14 * 2**20  # bytes of the archive of finished trainings
     done = [path for path in sorted(store.iterdir()) if (path / "results.json").exists()]
     seeds = []
     for path in sorted((store / "snapshots" / "made").glob("*.json")):
@@ -143,6 +151,11 @@ def collect(store: Path, to: Path) -> None:
     with tarfile.open(to / "reports.tar.gz", "w:gz") as archive:
         for path in done:
             archive.add(path / "report.html", f"{path.name}.html")
+    sizes = {path: path.stat().st_size for path in (store / "snapshots" / "made").glob("*") if path.suffix != ".npz"}
+    with tarfile.open(to / "known.tar.gz", "w:gz") as archive:
+        for path in sorted(sizes, key=lambda path: sizes[path]):
+            if (most := most - sizes[path]) > 0:  # what is left out is made again
+                archive.add(path, path.name)
     print(f"finished: {', '.join(path.name for path in done) or 'none'}; {len(seeds)} seeds", flush=True)
     print(f"free on the disk: {shutil.disk_usage(store).free / 2**30:.0f} GiB", flush=True)
 

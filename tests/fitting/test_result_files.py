@@ -138,6 +138,14 @@ def test_files_that_do_not_belong_together(cases):
     grid.save(cases / "case_3.vtu")
     with pytest.raises(ps.ParasolError, match=r"case_3.vtu' has another mesh"):
         ps.read_results(cases, {"a": A})
+    grid.points[:, 0] /= 2
+    corners = grid.cells.copy()
+    corners[[1, 2]] = corners[[2, 1]]
+    other = pyvista.UnstructuredGrid(corners, grid.celltypes, grid.points)
+    other.point_data.update(grid.point_data)
+    other.save(cases / "case_3.vtu")
+    with pytest.raises(ps.ParasolError, match=r"case_3.vtu' joins the points to other cells"):
+        ps.read_results(cases, {"a": A})
 
 
 @pytest.mark.parametrize(

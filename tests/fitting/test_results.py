@@ -320,3 +320,14 @@ def test_of_a_group_the_worst_row_counts_in_every_bound():
 def test_members_of_fields_are_found_by_the_counts_before_them():
     layout = Layout(names=("u_x", "u_y", "T", "s_x", "s_y"), vectors=(("u", 2), ("T", 1), ("s", 2)))
     assert [layout.members(name) for name in ("u", "T", "s", "s_y")] == [[0, 1], [2], [3, 4], [4]]
+
+
+def test_an_error_where_the_truth_is_zero_is_relative_to_the_others():
+    a, field = np.linspace(0, 1, 11)[:, None], np.array([3.0, 4.0])
+    surrogate = ps.fit_snapshots(a, a * field, "linear", ranges={"a": (0, 1)}, level=None)
+    shifted = ps.reduction.as_snapshots(a, (a - 0.1) * field)  # the second is zero
+    errors = ps.accuracy(surrogate, shifted).errors
+    usual = np.mean(np.abs(np.delete(a[:, 0], 1) - 0.1))
+    assert errors[1] == pytest.approx(0.1 / usual)
+    assert errors[0] == pytest.approx(1.0)
+    assert ps.accuracy(surrogate, ps.reduction.as_snapshots(a[:1], 0 * field[None])).errors == pytest.approx(0.0)

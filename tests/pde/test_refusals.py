@@ -87,3 +87,13 @@ def test_the_flow_that_the_refusal_describes():
     )
     model = ps.discretize(problem, ps.scatter(SQUARE, n_nodes=1000))
     assert float(np.squeeze(model.solve().quantities["vortex"])) == pytest.approx(-0.1001, rel=5e-3)
+
+
+def test_a_parameter_given_by_name_is_told_from_options_of_time():
+    w, (a,) = ps.unknown("w", x, y), ps.parameters(a=(1.0, 2.0))
+    problem = ps.Problem(SQUARE, Eq(-a * ps.laplacian(w), 1), ps.Dirichlet(0))
+    model = ps.discretize(problem, ps.scatter(SQUARE, n_nodes=100))
+    with pytest.raises(InputError, match=r"a is a parameter.*solve\(\{'a': ...\}\)"):
+        model.solve(a=1.5)
+    with pytest.raises(InputError, match="times is for problems in time"):
+        model.solve([1.5], times=[0, 1])

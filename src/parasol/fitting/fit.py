@@ -246,7 +246,8 @@ def accuracy(
     """Measure a surrogate on snapshots or results it has not seen; of several fields, `fields` as in `fit_snapshots`, the worst.
 
     `weights` (n_values,) make all fields about 1 in size; left out, they are those of the basis. Fields and quantities of results
-    go by their names; quantities with a map of their own count as fields do, where the results have them.
+    go by their names; quantities with a map of their own count as fields do, where the results have them. Where the truth is
+    zero everywhere, the error is relative to the mean size of the others.
     """
     if isinstance(truth, Results):
         results = truth.of_parameters(replace(surrogate.parameters, solved=()))
@@ -268,10 +269,13 @@ def accuracy(
         raise InputError("the surrogate was fitted without fields, so that their sizes are not known.")
     coefficients = surrogate.coefficients(truth.mus, extrapolate=True)
     errors, floors, start = [], [], 0
+    sizes = np.concatenate([surrogate.basis.norm(block) for block in truth.blocks()])
+    if np.any(sizes == 0):
+        sizes = np.where(sizes > 0, sizes, np.mean(sizes[sizes > 0]) if np.any(sizes) else 1.0)
     for block in truth.blocks():
         stop = start + len(block)
         gap = surrogate.basis.lift(coefficients[start:stop]) - block
-        errors.append(surrogate.basis.norm(gap) / surrogate.basis.norm(block))
+        errors.append(surrogate.basis.norm(gap) / sizes[start:stop])
         if labels is not None and isinstance(weights, np.ndarray):
             errors[-1] = np.maximum(errors[-1], np.max(field_errors(gap, block, labels, weights), axis=1))
         floors.append(surrogate.basis.projection_errors(block))

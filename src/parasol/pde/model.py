@@ -325,6 +325,11 @@ class Model:
 
         Raises `SolveFailed` where there is no solution at this parameter, or none is found.
         """
+        named = [name for name in in_time if name in self.parameters.names]
+        if named:
+            raise InputError(
+                f"{named[0]} is a parameter. Give one mapping of all of them, as solve({{{named[0]!r}: ...}})."
+            )
         mu = self.inputs.check_one(mu, extrapolate=extrapolate)
         if self.problem.time is None and in_time:
             raise InputError(f"{', '.join(in_time)} is for problems in time; this one is steady.")

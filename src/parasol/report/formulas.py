@@ -206,14 +206,13 @@ def _condition(problem: Problem, name: str, condition, place: str) -> str:
         left = condition.alpha * sympy.Symbol(name) + condition.beta * sympy.Symbol(f"{name}_n")
         text, place = f"{_power(left)} = {_power(condition.value)}", f"{place}, n along the normal"
     else:
-        sides = (condition.lhs, condition.rhs) if isinstance(condition, sympy.Equality) else (condition, 0)
+        sides = (condition.lhs, condition.rhs) if isinstance(condition, sympy.Equality) else (condition, sympy.S.Zero)
         text = " = ".join(_power(_short(problem, side)) for side in sides)
     return f'<div class="condition">{formula(text)} {escape(place)}</div>'
 
 
 def _short(problem: Problem, side) -> sympy.Basic:
     """A side of a condition with u_x for a derivative."""
-    side = sympy.sympify(side)
     short: dict[sympy.Basic, sympy.Basic] = {u: sympy.Symbol(str(u.func)) for u in problem.unknowns}
     for slope in side.atoms(sympy.Derivative):
         axes = "".join(str(v) * int(n) for v, n in slope.variable_count)
