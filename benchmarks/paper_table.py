@@ -1,0 +1,87 @@
+"""The tables of docs/paper.md from the results that benchmarks/paper.py left.
+
+python benchmarks/paper_table.py docs/results
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from parasol_lab.paper.numbers import STATED
+
+NAMES = {"helmholtz": "Helmholtz", "sine-gordon": "sine-Gordon", "schrodinger": "Schrödinger"}
+ROWS = {  # solver: how the table names it
+    "POD-DNN": "POD-DNN, d = {n_modes}",
+    "POD-DNN, more modes": "POD-DNN, {n_modes} modes",
+    "DNN": "DNN without POD",
+    "DeepONet": "DeepONet",
+    "LS-RRBFM": "LS-RRBFM, greedy, d = {n_modes}",
+    "linear map": "a linear map, d = {n_modes}",
+    "linear map, all modes": "a linear map, {n_modes} modes",
+}
+
+
+def main() -> None:
+    """Print both tables as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="has paper-PROBLEM-PRESET.json")
+    folder = parser.parse_args().folder
+    runs = {
+        problem: {
+            preset: json.loads((folder / f"paper-{problem}-{preset}.json").read_text()) for preset in ("paper", "best")
+        }
+        for problem in NAMES
+    }
+    print("| | the paper reports | its recipe here | ours | floor (projection) |\n|---|---|---|---|---|")
+    for problem, presets in runs.items():
+        for solver, words in ROWS.items():
+            here = {preset: found["solvers"].get(solver, {}) for preset, found in presets.items()}
+            if not any("error" in facts for facts in here.values()):
+                continue
+            facts = next(facts for facts in here.values() if "error" in facts)
+            first = f"**{NAMES[problem]}**: " if solver == "POD-DNN" else ""
+            floors = dict.fromkeys(number(f["projection_error"]) for f in here.values() if "projection_error" in f)
+            cells = [
+                first + words.format(**{"n_modes": "", **facts}),
+                number(STATED[problem].solvers.get(solver, {}).get("error")),
+                *(scattered(here[preset]) for preset in ("paper", "best")),
+                "; ".join(floors),
+            ]
+            print(f"| {' | '.join(cells)} |")
+    print("\n| | reading | error | the paper reports |\n|---|---|---|---|")
+    for problem, presets in runs.items():
+        for row in presets["paper"].get("readings", []):
+            theirs = STATED[problem].solvers[row["solver"]]["error"]
+            print(
+                f"| {NAMES[problem]}, {row['solver']} | {row['reading']} | {scattered(row)} | {number(theirs)}{nearest(row, presets['paper']['readings'], theirs)} |"
+            )
+
+
+def nearest(row: dict[str, Any], rows: list[dict[str, Any]], theirs: float | None) -> str:
+    """Whether this reading comes nearest to the paper's number, in its logarithm the same as in the ratio."""
+    if theirs is None:
+        return ""
+    ratios = [max(r["error"] / theirs, theirs / r["error"]) for r in rows if r["solver"] == row["solver"]]
+    return " (nearest)" if max(row["error"] / theirs, theirs / row["error"]) == min(ratios) else ""
+
+
+def scattered(facts: dict[str, Any]) -> str:
+    """Mean and standard deviation over seeds."""
+    if facts.get("error") is None:
+        return ""
+    mean, scatter = facts["error"], facts.get("scatter")
+    if scatter is None:
+        return number(mean)
+    return f"{number(mean)} ± {scatter:.1g}" if mean >= 0.01 else f"{mean:.1e} ± {scatter:.0e}"
+
+
+def number(value: float | None) -> str:
+    """Two digits, or three where they are not small."""
+    return "" if value is None else f"{value:.3g}" if value >= 0.01 else f"{value:.1e}"
+
+
+if __name__ == "__main__":
+    main()
