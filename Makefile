@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := out
-# --no-compile: half of pip's time goes into modules that nobody imports
+# --no-compile: half of pip's time goes into modules that nobody imports; those that somebody does are compiled once, at their first import
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 
 .PHONY: setup demo test check docs release format bench stress adversary clean

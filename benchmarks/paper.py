@@ -4,7 +4,7 @@
 
 Call it again to go on: full solves, what every seed reached and half-done trainings are kept in the store. After each call
 the folder --to holds results and reports of the finished runs, and every seed's result so far. On another machine, where
-the store is gone, `--known results/known.tar.gz` leaves out the trainings that were finished (full solves are made again).
+the store is gone, `--known results/known.tar.gz` leaves out runs and trainings that were finished; full solves are made again.
 """
 
 from __future__ import annotations
@@ -21,19 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-SOLVE = """
-from pathlib import Path
-from parasol_lab.paper.run import Run
-from parasol_lab.paper.sine_gordon import solve_all
-for preset in ("paper", "best"):
-    store = Path({store!r})
-    solve_all(Run("sine-gordon", preset, store, store, lambda text: print(text, flush=True), jobs={jobs}, quick={quick}))
-"""
 JOBS = max(1, (os.cpu_count() or 2) - 1)
 # two lanes side by side: while one computes on the CPU, the other has the GPU
 LANES = (
     (("helmholtz", "paper"), ("schrodinger", "paper"), ("helmholtz", "best"), ("schrodinger", "best")),
-    (("sine-gordon", "solve"), ("sine-gordon", "paper"), ("sine-gordon", "best")),
+    (("sine-gordon", "paper"), ("sine-gordon", "best")),
 )
 
 
@@ -51,11 +43,9 @@ def main() -> None:
         given.store.absolute(),
         time.monotonic() + given.seconds - 30,
     )  # half-done trainings take a while to write
-    made = store / "snapshots" / "made"
-    if given.known is not None and not made.exists():
-        made.mkdir(parents=True)
+    if given.known is not None and not store.exists():
         with tarfile.open(given.known) as archive:
-            archive.extractall(made, filter="data")
+            archive.extractall(store, filter="data")
     store.mkdir(parents=True, exist_ok=True)
     lanes = [Lane(runs, store, given.quick) for runs in LANES]
     while time.monotonic() < end and any([lane.go_on() for lane in lanes]):
@@ -104,12 +94,6 @@ class Lane:
 
     def _command(self) -> list[str]:
         problem, preset = self.now
-        if preset == "solve":
-            return [
-                sys.executable,
-                "-c",
-                SOLVE.format(store=str(self.store / "snapshots"), jobs=JOBS, quick=self.quick),
-            ]
         out = str(self.store / f"{problem}-{preset}")
         jobs = "1" if problem == "schrodinger" else str(JOBS)  # its solves take a millisecond
         words = [
@@ -151,11 +135,11 @@ def collect(store: Path, to: Path) -> None:
     with tarfile.open(to / "reports.tar.gz", "w:gz") as archive:
         for path in done:
             archive.add(path / "report.html", f"{path.name}.html")
-    sizes = {path: path.stat().st_size for path in (store / "snapshots" / "made").glob("*") if path.suffix != ".npz"}
+    made = [path for path in (store / "snapshots" / "made").glob("*") if path.suffix != ".npz"]
     with tarfile.open(to / "known.tar.gz", "w:gz") as archive:
-        for path in sorted(sizes, key=lambda path: sizes[path]):
-            if (most := most - sizes[path]) > 0:  # what is left out is made again
-                archive.add(path, path.name)
+        for path in (*store.glob("*.done"), *sorted(made, key=lambda path: path.stat().st_size)):
+            if (most := most - path.stat().st_size) > 0:  # what is left out is made again
+                archive.add(path, path.relative_to(store))
     print(f"finished: {', '.join(path.name for path in done) or 'none'}; {len(seeds)} seeds", flush=True)
     print(f"free on the disk: {shutil.disk_usage(store).free / 2**30:.0f} GiB", flush=True)
 

@@ -1,4 +1,4 @@
-"""The tables of docs/paper.md from the results that benchmarks/paper.py left.
+"""The tables of docs/paper.md from the results that benchmarks/paper.py left, and what seeds of unfinished runs reached.
 
 python benchmarks/paper_table.py docs/results
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parasol_lab.paper.numbers import STATED
+from parasol_lab.paper.seeds import over_seeds
 
 NAMES = {"helmholtz": "Helmholtz", "sine-gordon": "sine-Gordon", "schrodinger": "Schrödinger"}
 ROWS = {  # solver: how the table names it
@@ -58,6 +59,14 @@ def main() -> None:
             print(
                 f"| {NAMES[problem]}, {row['solver']} | {row['reading']} | {scattered(row)} | {number(theirs)}{nearest(row, presets['paper']['readings'], theirs)} |"
             )
+
+    seeds: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for facts in json.loads((folder / "paper-seeds.json").read_text()):
+        key = (facts["problem"], facts["preset"], facts["training"], facts["reading"])
+        seeds.setdefault(key, []).append(facts)
+    print("\nRuns that are not finished:\n\n| | training | reading | seeds | error |\n|---|---|---|---|---|")
+    for (problem, preset, training, reading), each in seeds.items():
+        print(f"| {NAMES[problem]}, {preset} | {training} | {reading} | {len(each)} | {scattered(over_seeds(each))} |")
 
 
 def nearest(row: dict[str, Any], rows: list[dict[str, Any]], theirs: float | None) -> str:

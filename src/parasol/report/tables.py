@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -134,7 +135,8 @@ def _text(cell: Cell, write, write_both=None) -> str:
 def _powers(pairs: list[tuple[float, float | None]]):
     """How numbers are written before a power of ten, all with as many decimals."""
     shares = [s / 10.0 ** _exponent(v) for v, s in pairs if s and math.isfinite(s)]
-    decimals = max([_DIGITS - 1, *(min(-math.floor(math.log10(share)), _MOST_DECIMALS) for share in shares)])
+    usual = statistics.median(shares) if shares else 1.0  # one tiny scatter does not give all the others its digits
+    decimals = max(_DIGITS - 1, min(-math.floor(math.log10(usual)), _MOST_DECIMALS))
 
     def alone(value: float) -> str:
         return f"{value:.{decimals}e}" if value else "0"

@@ -45,17 +45,7 @@ def draw_efficiency(
     for label, floor in (floors or {}).items():
         if not (np.isfinite(floor) and floor > 0):
             raise InputError(f"the floor {label!r} is {floor!r}. Give a positive number.")
-        axes.axhline(floor, color=INK, lw=1.0, ls=(0, (5, 3)), zorder=1)
-        axes.annotate(
-            f"{label}: {floor:.1e}",
-            (0.99, floor),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=9,
-            color=INK,
-        )
+        axes.axhline(floor, color=INK, lw=1.0, ls=(0, (5, 3)), zorder=1, label=f"{label}: {floor:.1e}")
     axes.set(xlabel="full solves used", ylabel=error)
     axes.margins(0.06)
     _few_solves(axes)
