@@ -25,6 +25,7 @@ from parasol_lab.theorem.networks.products import MAX_LEVELS, rounded_up
 from parasol_lab.theorem.networks.sizes import Size
 
 _FINEST = 1e-13  # below it nothing is built: float64 ends
+_COUNTED = 1e-200  # below it no network is counted to compare it with others: numbers vanish
 _MOST_REFINEMENTS = 60
 _PATIENCE = 6  # how many more refinements are tried that save nothing
 _SPARE = 300 * 2**20  # bytes that evaluation and Python itself take beside the network
@@ -99,25 +100,28 @@ class Plan:
         """Accuracies of the parts; None where one affine layer says it all."""
         if self.system.constant:
             return None
-        return self._smallest[0]
+        fixed = self.design.refinements if self.design.refinable and self.accuracy >= _COUNTED else 0
+        return self._smallest[0] if fixed is None else self._chain(fixed)
 
     @cached_property
     def size(self) -> Size:
         """L, M and levels of the network, also of one that cannot be built."""
-        return self._linear(Counter()) if self.system.constant else self._smallest[1]
+        if self.chain is None:
+            return self._linear(Counter())
+        return self._smallest[1] if "_smallest" in vars(self) else self._count(self.chain)
+
+    def _chain(self, refinements: int) -> Chain:
+        exact = {"exact_operator": self.system.exact_operator, "exact_load": self.system.exact_load}
+        options = {"kind": self.design.chain, "relaxation": self.design.relaxation, "refinements": refinements}
+        return error_chain(self.constants, self.accuracy, **options, **exact)
 
     @cached_property
     def _smallest(self) -> tuple[Chain, Size]:
-        """The chain with as many refinements as the design says, or as make the network smallest, and its size."""
-        exact = {"exact_operator": self.system.exact_operator, "exact_load": self.system.exact_load}
-        options = {"kind": self.design.chain, "relaxation": self.design.relaxation, **exact}
-        fixed = self.design.refinements if self.design.refinable else 0
-        chain = error_chain(self.constants, self.accuracy, **options)
-        given = normal_equations(Counter(), self.scaled, chain, **self._forms)
+        """The chain with as many refinements as make the network smallest, and its size."""
         best, worse = None, 0
-        for count in range(_MOST_REFINEMENTS + 1) if fixed is None else (fixed,):
-            chain = error_chain(self.constants, self.accuracy, refinements=count, **options)
-            size = self.assembled(Counter(), chain, given)
+        for count in range(_MOST_REFINEMENTS + 1):
+            chain = self._chain(count)
+            size = self._count(chain)
             if best is None or size.n_weights < best[1].n_weights:
                 best, worse = (chain, size), 0
             else:
@@ -125,6 +129,14 @@ class Plan:
             if worse == _PATIENCE:
                 break
         return best  # type: ignore[return-value]
+
+    def _count(self, chain: Chain) -> Size:
+        return self.assembled(Counter(), chain, self._normal_sizes)
+
+    @cached_property
+    def _normal_sizes(self) -> tuple[Size, Size]:
+        """Sizes of the normal equations, whatever the number of refinements."""
+        return normal_equations(Counter(), self.scaled, self._chain(0), **self._forms)
 
     @property
     def _forms(self) -> dict[str, bool]:
