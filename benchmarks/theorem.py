@@ -150,7 +150,9 @@ def drawn(facts: dict, path: str) -> None:
 
 def table(facts: dict) -> str:
     """Markdown: the series' weights, its error found and proven, then the inverse's weights and the bound from below."""
-    lines = ["| problem | parameters, modes | " + " | ".join(f"{a:.0e}".replace("e-0", "e-") for a in ACCURACIES) + " |"]
+    lines = [
+        "| problem | parameters, modes | " + " | ".join(f"{a:.0e}".replace("e-0", "e-") for a in ACCURACIES) + " |"
+    ]
     lines.append("|" + "---|" * (2 + len(ACCURACIES)))
     for problem in facts["problems"]:
         d = max(row["n_modes"] for row in problem["rows"])
@@ -164,7 +166,9 @@ def _cell(row: dict) -> str:
     series = row["chebyshev"]
     if "refused" in series:
         return f"refused: {series['refused']}"
-    parts = f"{series['error']:.1e} ≤ {series['proven']:.2e}; {row['shared']['n_weights']:.1e}; {row['lower']['n_weights']}"
+    parts = (
+        f"{series['error']:.1e} ≤ {series['proven']:.2e}; {row['shared']['n_weights']:.1e}; {row['lower']['n_weights']}"
+    )
     return f"**{series['n_weights']:,}**; ".replace(",", " ") + parts
 
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import replace
+from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
-from theorem import problems
 
 import parasol as ps
 from parasol.pde import discretize_with
 from parasol.report import machine_facts, write_json
-from parasol_lab.theorem.construction.chain import error_chain
 from parasol_lab.theorem.construction.network import Counter, normal_equations
 from parasol_lab.theorem.construction.plan import Design, Plan
 from parasol_lab.theorem.construction.stability import stability
@@ -31,6 +30,7 @@ from parasol_lab.theorem.networks.assembly import COUNT
 from parasol_lab.theorem.networks.inverse import inverse_size
 from parasol_lab.theorem.networks.products import Wiring, levels_needed, packed
 from parasol_lab.theorem.networks.sizes import Size, affine_size
+from theorem import problems
 
 ACCURACIES = (1e-1, 1e-2, 1e-4, 1e-6)
 MOST_NEWTON, MOST_REFINEMENTS = 4, 4
@@ -41,7 +41,7 @@ def newton_size(n: int, delta: float, rate: float, steps: int) -> Size:
     rates = [rate]
     for _ in range(steps):
         rates.insert(0, math.sqrt(rates[0] / 2))
-    half, net = n * (n + 1) // 2, None
+    half = n * (n + 1) // 2
     first = inverse_size(n, delta, rates[0], symmetric=True, contraction=True)
     net = COUNT.beside(first, COUNT.identity(half, 1))
     i, t, j = (index.ravel() for index in np.indices((n, n, n)))
@@ -50,7 +50,7 @@ def newton_size(n: int, delta: float, rate: float, steps: int) -> Size:
     upper = sparse.csr_array((np.ones(above.sum()), (packed(i, j)[above], np.arange(above.sum()))))
     image = Wiring(2 * half, packed(i, t), half + packed(t, j), full)
     update = Wiring(half + n * n, packed(i, t)[above], (half + t + j * n)[above], upper)
-    for before, after in zip(rates, rates[1:], strict=False):
+    for before, after in pairwise(rates):
         last = after is rates[-1]
         norm = (1 + before) / delta
         of_image, of_update = after / (4 * (2 - delta) * math.sqrt(2) * norm), after / (4 * (2 - delta))
@@ -78,11 +78,10 @@ class NewtonCounter(Counter):
 
 def with_newton(planned: Plan, refinements: tuple[int, ...]) -> dict:
     """The smallest count with one to four steps of Newton's, and so many refinements of the vector."""
-    exact = {"exact_operator": planned.system.exact_operator, "exact_load": planned.system.exact_load}
     best = {"n_weights": math.inf}
     given = None
     for count in refinements:
-        chain = error_chain(planned.constants, planned.accuracy, refinements=count, **exact)
+        chain = planned.chain_with(count)
         for steps in range(1, MOST_NEWTON + 1):
             kit = NewtonCounter(steps)
             given = given or normal_equations(kit, planned.scaled, chain, symmetric=True, direct=True)

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parasol.checks import ParasolError
-from parasol_lab.theorem.networks.arithmetic import MAX_LEVELS, inverse, inverse_size, power, power_size, size_of, unpack
+from parasol_lab.theorem.networks.arithmetic import (
+    MAX_LEVELS,
+    inverse,
+    inverse_size,
+    power,
+    power_size,
+    size_of,
+    unpack,
+)
 from parasol_lab.theorem.networks.assembly import BUILD
 from parasol_lab.theorem.networks.inverse import _shared, n_factors
 from parasol_lab.theorem.networks.schedule import Schedule, least_levels, trace

@@ -31,7 +31,6 @@ from parasol_lab.theorem.networks.products import (
 from parasol_lab.theorem.networks.products import product as scalar_product
 from parasol_lab.theorem.networks.sizes import Size
 
-
 Part = tuple[np.ndarray, np.ndarray]  # a constant and slopes (1 + n, ...), and the n coordinates these belong to
 
 
@@ -103,9 +102,7 @@ class Counter:
         return replace(size, n_weights=size.n_weights - size.last + last, last=last, n_outputs=len(matrix))
 
 
-def assemble(
-    kit: Any, system: System, chain: Chain, powers: str, given: tuple[Any, Any], *, symmetric: bool
-) -> Any:
+def assemble(kit: Any, system: System, chain: Chain, powers: str, given: tuple[Any, Any], *, symmetric: bool) -> Any:
     """μ ↦ c by kit = `Builder()` as a `Network`, by `Counter()` as its `Size`, given the `normal_equations` by the same kit.
 
     mult( λ inv(I − λ mult(Bᵀ, B)), mult(Bᵀ, f) ) by sparse concatenations, and T applied to the last layer. `symmetric`

@@ -101,7 +101,7 @@ class Plan:
         if self.system.constant:
             return None
         fixed = self.design.refinements if self.design.refinable and self.accuracy >= _COUNTED else 0
-        return self._smallest[0] if fixed is None else self._chain(fixed)
+        return self._smallest[0] if fixed is None else self.chain_with(fixed)
 
     @cached_property
     def size(self) -> Size:
@@ -110,17 +110,24 @@ class Plan:
             return self._linear(Counter())
         return self._smallest[1] if "_smallest" in vars(self) else self._count(self.chain)
 
-    def _chain(self, refinements: int) -> Chain:
-        exact = {"exact_operator": self.system.exact_operator, "exact_load": self.system.exact_load}
-        options = {"kind": self.design.chain, "relaxation": self.design.relaxation, "refinements": refinements}
-        return error_chain(self.constants, self.accuracy, **options, **exact)
+    def chain_with(self, refinements: int) -> Chain:
+        """Accuracies of the parts with so many refinements of the vector."""
+        return error_chain(
+            self.constants,
+            self.accuracy,
+            kind=self.design.chain,
+            relaxation=self.design.relaxation,
+            exact_operator=self.system.exact_operator,
+            exact_load=self.system.exact_load,
+            refinements=refinements,
+        )
 
     @cached_property
     def _smallest(self) -> tuple[Chain, Size]:
         """The chain with as many refinements as make the network smallest, and its size."""
         best, worse = None, 0
         for count in range(_MOST_REFINEMENTS + 1):
-            chain = self._chain(count)
+            chain = self.chain_with(count)
             size = self._count(chain)
             if best is None or size.n_weights < best[1].n_weights:
                 best, worse = (chain, size), 0
@@ -136,7 +143,7 @@ class Plan:
     @cached_property
     def _normal_sizes(self) -> tuple[Size, Size]:
         """Sizes of the normal equations, whatever the number of refinements."""
-        return normal_equations(Counter(), self.scaled, self._chain(0), **self._forms)
+        return normal_equations(Counter(), self.scaled, self.chain_with(0), **self._forms)
 
     @property
     def _forms(self) -> dict[str, bool]:

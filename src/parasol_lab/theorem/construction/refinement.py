@@ -40,7 +40,9 @@ def refined(kit: Any, chain: Chain, given: tuple[Any, Any], inverse: Any, first:
     return net
 
 
-def _with(kit: Any, sizes: dict[str, int], product: Any, left: str, right: str, *, kept: list[str] | None = None) -> Any:
+def _with(
+    kit: Any, sizes: dict[str, int], product: Any, left: str, right: str, *, kept: list[str] | None = None
+) -> Any:
     """The state, or some of it, and after it the product of two of its parts."""
     kept = list(sizes) if kept is None else kept
     waiting = kit.select(kit.identity(sum(sizes[name] for name in kept), 1), _rows(sizes, kept))

@@ -116,9 +116,7 @@ def trace(schedule: Schedule) -> Trace:
 
 
 @lru_cache(maxsize=512)
-def least_levels(
-    n: int, delta: float, accuracy: float, symmetric: bool = False, contraction: bool = False
-) -> Schedule:
+def least_levels(n: int, delta: float, accuracy: float, symmetric: bool = False, contraction: bool = False) -> Schedule:
     """The schedule with the fewest levels found for an accuracy; with more than MAX_LEVELS only if it has to be.
 
     The accuracy is that of the inverse, or with `contraction` that of its product with I − A.
