@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -164,6 +165,7 @@ def _times(wiring: Wiring, factor: float) -> Wiring:
     return wiring if factor == 1 else replace(wiring, sums=sparse.csr_array(factor * wiring.sums))
 
 
+@lru_cache(maxsize=8)
 def _state_wirings(n: int, symmetric: bool) -> tuple[Wiring, Wiring]:
     """A² of A, and P (I + A) of the state (P, A), where the ones are biases."""
     if symmetric:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -193,6 +194,7 @@ def symmetric_times_size(n: int, accuracy: float, z_a: float, z_x: float) -> Siz
     return product_network_size(_times_wiring(n), levels, z_a, z_x)
 
 
+@lru_cache(maxsize=32)
 def _times_wiring(n: int) -> Wiring:
     half, (i, t) = n * (n + 1) // 2, (index.ravel() for index in np.indices((n, n)))
     sums = sparse.csr_array((np.ones(n * n), (i, np.arange(n * n))), shape=(n, n * n))
