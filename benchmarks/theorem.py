@@ -1,7 +1,7 @@
 """How large the theorem's networks are: weights over accuracies and modes, for the Helmholtz problem and three others.
 
 python benchmarks/theorem.py --json docs/results/theorem-growth.json
-python benchmarks/theorem.py --draw docs/theorem.svg --from docs/results/theorem-growth.json
+python benchmarks/theorem.py --draw docs/theorem.svg --table --from docs/results/theorem-growth.json
 """
 
 from __future__ import annotations
@@ -144,8 +144,32 @@ def drawn(facts: dict, path: str) -> None:
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9, frameon=False)
-    third.legend(fontsize=8, frameon=False)
+    third.legend(fontsize=8, frameon=False, loc="center right", bbox_to_anchor=(1, 0.31))  # where no curve is
     figure.savefig(path)
+
+
+def table(facts: dict) -> str:
+    """Markdown: the series' weights, its error found and proven, then the inverse's weights and the bound from below."""
+    lines = [
+        "| problem | parameters, modes | " + " | ".join(f"{a:.0e}".replace("e-0", "e-") for a in ACCURACIES) + " |"
+    ]
+    lines.append("|" + "---|" * (2 + len(ACCURACIES)))
+    for problem in facts["problems"]:
+        d = max(row["n_modes"] for row in problem["rows"])
+        rows = {row["accuracy"]: row for row in problem["rows"] if row["n_modes"] == d}
+        cells = [_cell(rows[accuracy]) for accuracy in ACCURACIES]
+        lines.append(f"| {problem['problem']} | {problem['n_parameters']}, {d} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: dict) -> str:
+    series = row["chebyshev"]
+    if "refused" in series:
+        return f"refused: {series['refused']}"
+    parts = (
+        f"{series['error']:.1e} ≤ {series['proven']:.2e}; {row['shared']['n_weights']:.1e}; {row['lower']['n_weights']}"
+    )
+    return f"**{series['n_weights']:,}**; ".replace(",", " ") + parts
 
 
 def _weights(entry) -> int | None:
@@ -158,12 +182,17 @@ def main() -> None:
     parser.add_argument("--json", help="measure and write here")
     parser.add_argument("--from", dest="source", help="results to draw")
     parser.add_argument("--draw", help="figure to write: .svg, .png")
+    parser.add_argument("--table", action="store_true", help="print the table of problems and accuracies")
     given = parser.parse_args()
     if given.json:
         found = [measured(*entry, MODES if name == "helmholtz" else ()) for name, entry in problems().items()]
         write_json({"problems": found, "machine": machine_facts()}, given.json)
-    if given.draw:
-        drawn(json.loads(Path(given.source or given.json).read_text()), given.draw)
+    if given.draw or given.table:
+        facts = json.loads(Path(given.source or given.json).read_text())
+        if given.draw:
+            drawn(facts, given.draw)
+        if given.table:
+            print(table(facts))
 
 
 if __name__ == "__main__":

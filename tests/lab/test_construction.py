@@ -50,7 +50,7 @@ def test_the_papers_own_construction_end_to_end(affine):
     plan = plan_construction(model, basis, accuracy=1e-2, powers="paper", compress=False, precondition="none")
     assert plan.system.n_rows == model.n_unknowns
     assert plan.stability.kappa < 5
-    assert plan.design == Design("paper", False, 1.0, "paper", False)
+    assert plan.design == Design("paper", False, 1.0, "paper", False, 0)
     assert plan.chain.relaxation == pytest.approx(1 / (1 + plan.constants.beta**2))
     surrogate = build_surrogate(plan, model, basis)
     network = surrogate.map.network
@@ -216,6 +216,55 @@ def test_errors_of_the_parts_add_up_to_the_accuracy(kind, relaxation):
         assert largest >= 0.6 * eps  # and not much is given away
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_refined_vector_is_as_exact_as_the_chain_says(count):
+    """All matrices and products are off by all they may be, in the directions that hurt most."""
+    rng = np.random.default_rng(6)
+    alpha, beta, gamma, eps, d = 1.0, 0.3, 0.8, 1e-3, 5
+    chain = error_chain(Stability(alpha, beta, gamma, beta, (), 1.0, 1), eps, refinements=count)
+    lam, largest = chain.relaxation, 0.0
+
+    def off(size, direction):
+        return size * direction / np.linalg.norm(direction)
+
+    for trial in range(100):
+        q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+        values = np.concatenate([[alpha, beta], rng.uniform(beta, alpha, d - 2)])
+        c = lam * (q * values**2) @ q.T
+        h = gamma * beta * q[:, 1] if trial % 2 else gamma * (q @ values) / np.sqrt(d)
+        exact = lam * np.linalg.solve(c, h)
+        signs = np.where(np.arange(d) == 1, 1.0, rng.choice([-1.0, 1.0], d))
+        if count:
+            inverse = (q * ((1 + chain.inverse * signs) / (lam * values**2))) @ q.T
+        else:
+            inverse = (q * (1 / (lam * values**2) + chain.inverse * signs)) @ q.T
+        assert np.linalg.norm(lam * inverse, 2) <= chain.final_bounds[0] * (1 + 1e-12)
+        vector = lam * inverse @ h + off(chain.final, q[:, 1])
+        for step in chain.refinements:
+            assert np.linalg.norm(vector) <= step.vector_bound
+            image = vector - c @ vector + off(step.image, q[:, 1] * rng.choice([-1, 1]))
+            residual = h - (vector - image) / lam
+            assert np.linalg.norm(residual) <= step.residual_bound
+            vector = vector + lam * inverse @ residual + off(step.update, q[:, 1])
+        largest = max(largest, np.linalg.norm(vector - exact))
+    assert 0.3 * 5 / 8 * eps <= largest <= 5 / 8 * eps
+
+
+@pytest.mark.parametrize("problem", [(a, 1 + k, 1 + k * x), (1, a / (2 - k), k + x)], ids=["affine", "rational"])
+@pytest.mark.parametrize("refinements", [1, 2])
+def test_refined_networks_are_counted_and_exact(problem, refinements):
+    model, basis = instance(*problem, 3)
+    system = reduced_system(model, basis)
+    plan = Plan(system, stability(system), 1e-4, Design(refinements=refinements))
+    surrogate = build_surrogate(plan, model, basis)
+    assert len(plan.chain.refinements) == refinements
+    network = surrogate.map.network
+    assert (network.depth, network.n_weights) == (plan.size.depth, plan.size.n_weights)
+    assert 0 < relative_error(surrogate, plan) <= 1e-4
+    with pytest.raises(ps.ParasolError, match="refinements need symmetric=True"):
+        Design(symmetric=False, refinements=refinements)
+
+
 def test_each_idea_saves_weights(affine):
     model, basis = affine
     system = reduced_system(model, basis)
@@ -226,7 +275,8 @@ def test_each_idea_saves_weights(affine):
         replace(paper, relaxation=2.0),
         replace(paper, relaxation=2.0, chain="sharp"),
         Design(symmetric=False, direct=False),
-        Design(direct=False),
+        Design(direct=False, refinements=0),
+        Design(refinements=0),
         Design(),
     ]
     counts = [Plan(system, constants, 1e-2, design).size.n_weights for design in ladder]

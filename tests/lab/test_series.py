@@ -115,6 +115,52 @@ def test_the_error_proven_is_never_exceeded_and_nearly_reached(name, accuracy):
     assert all(np.abs(w.data).max(initial=0) < 1e3 for w in built.network.weights[:-1]) or "tiny" in name
 
 
+def shifted(low):
+    """One parameter, of which only a − low counts: digits are lost where the network reads a."""
+    system = system_of([(float(low), low + 3.0)], [f"a - {low}"], strength=0.8)
+    system.operators[1], system.loads[1] = 0.0, 0.0
+    return system
+
+
+HOSTILE = {
+    "one mode": (system_of([(0.2, 3.0)], d=1, strength=0.8), 1e-8),
+    "a pole just outside": (system_of([(0.0, 1.0)], ["1/(a + 0.05)"], strength=0.9), 1e-3),
+    "five decades": (system_of([(1e-3, 1e2)], strength=0.9), 1e-6),
+    "other units": (system_of([(1e-9, 4e-9), (1e12, 3e12)], ["a**2*b"], strength=0.7), 1e-4),
+    "nearly singular": (system_of([(-1.0, 1.0)], strength=0.999999), 1e-6),
+    "far from zero": (shifted(10**9), 1e-6),
+    "farther from zero": (shifted(10**12), 1e-2),
+    "beyond rounding": (system_of([(-1.0, 1.0)], strength=0.999999), 1e-12),
+    "a pole too near": (system_of([(0.0, 1.0)], ["1/(a + 1e-8)"], strength=0.9), 1e-2),
+    "far from zero, beyond rounding": (shifted(10**12), 1e-4),
+}
+REFUSED = ("beyond rounding", "a pole too near", "far from zero, beyond rounding")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if "outside" in n else []) for n in HOSTILE])
+def test_hostile_systems_are_proven_or_refused(name):
+    system, accuracy = HOSTILE[name]
+    allowed = accuracy * stability(system).size
+    if name in REFUSED:
+        with pytest.raises(NoCertificate, match="sk for a larger accuracy") as caught:
+            chebyshev_construction(system, allowed)
+        assert "\n" not in str(caught.value)
+        return
+    built = chebyshev_construction(system, allowed)
+    assert largest_error(system, built.network, starts=2) <= built.bound <= allowed
+
+
+def test_rounding_of_the_parameters_is_inside_the_certificate():
+    near, far = (construction.evaluation_rounding({(3,): 1.0}, np.array([[low], [low + 3.0]])) for low in (0.0, 1e9))
+    assert near < 1e-13
+    assert far > 1e8 * near
+    x = np.random.default_rng(0).uniform(1e9, 1e9 + 3, 500)
+    scaled = 2 / 3 * x + (-2 / 3 * 1e9 - 1)  # as a layer computes it
+    exact = np.array([float(2 * (sympy.Rational(v) - 10**9) / 3 - 1) for v in x])
+    gap = np.abs(chebyshev.chebval(scaled, [0, 0, 0, 1]) - chebyshev.chebval(exact, [0, 0, 0, 1])).max()
+    assert 1e-9 < gap < far
+
+
 @pytest.mark.parametrize("name", ["one, rational", "two", "two, rational", "three"])
 def test_a_proof_holds_for_any_polynomial(name):
     """Bad polynomials too: what is proven is above what is seen, what is refuted is really larger."""

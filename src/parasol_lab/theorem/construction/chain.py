@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from parasol.checks import check_choice
 from parasol_lab.theorem.construction.stability import Stability
@@ -10,6 +10,8 @@ from parasol_lab.theorem.networks.bounds import accuracies
 
 CHAINS = ("sharp", "paper")
 _BELOW_QUARTER = 0.2499  # accuracies of an inverse lie in (0, 1/4)
+_MOST_CONTRACTION = 0.5  # by which a refinement makes an error smaller
+_OF_CONTRACTION = 0.8  # of the error allowed: what is left of the first error at the end, the rest is noise of products
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,17 @@ class Chain:
     operator_bound: float  # of ||B|| in BᵀB
     right_bounds: tuple[float, float]  # of ||B|| and ||f|| in Bᵀf
     final_bounds: tuple[float, float]  # of ||G|| and ||h||
+    refinements: tuple[Refinement, ...] = ()  # of y; with any, `inverse` is how large ||I − X (I − Â)|| may be, G = λ X
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """y ← y + G r with r = h − (y − Â y) / λ: accuracies of the products Â y and G r, bounds of ||y|| and ||r||."""
+
+    image: float
+    update: float
+    vector_bound: float
+    residual_bound: float
 
 
 def error_chain(
@@ -41,11 +54,13 @@ def error_chain(
     relaxation: float = 2.0,
     exact_operator: bool = True,
     exact_load: bool = True,
+    refinements: int = 0,
 ) -> Chain:
     """Accuracies such that ||y − network|| ≤ `accuracy` (absolute); λ = relaxation / (α² + β²), relaxation 1 or 2.
 
     "paper" is the chain of the paper's proof with its minima completed. "sharp" makes the same parts but bounds the error
-    of BᵀB where it acts, on y = G h with ||y|| ≤ γ/β, instead of on the matrix G: (G − G')h = G' (change of BᵀB) y.
+    of BᵀB where it acts, on y = G h with ||y|| ≤ γ/β, instead of on the matrix G: (G − G')h = G' (change of BᵀB) y. It may
+    have `refinements` of the vector y after a coarse inverse.
 
     >>> one = Stability(1.0, 0.5, 1.0, 0.5, (), 1.0, 1)
     >>> sharp, paper = error_chain(one, 0.01), error_chain(one, 0.01, kind="paper", relaxation=1.0)
@@ -54,7 +69,9 @@ def error_chain(
     """
     check_choice(kind, CHAINS, "chain")
     make = _sharp if kind == "sharp" else _paper
-    return make(constants, accuracy, relaxation / (constants.alpha**2 + constants.beta**2), exact_operator, exact_load)
+    factor = relaxation / (constants.alpha**2 + constants.beta**2)
+    chain = make(constants, accuracy, factor, exact_operator, exact_load)
+    return _refined(chain, constants, accuracy, refinements) if refinements else chain
 
 
 def _paper(c: Stability, eps: float, relaxation: float, exact_operator: bool, exact_load: bool) -> Chain:
@@ -105,3 +122,23 @@ def _sharp(c: Stability, eps: float, relaxation: float, exact_operator: bool, ex
         right_bounds=(alpha + first, gamma + second),
         final_bounds=(1 / (beta**2 - error) + relaxation * inverse, alpha * gamma + noise),
     )
+
+
+def _refined(chain: Chain, c: Stability, eps: float, count: int) -> Chain:
+    """The same chain with a coarse inverse X and so many refinements of y, for the 5/8 ε that both had together.
+
+    With C = I − Â and y* = λ C⁻¹ h: if ||I − X C|| ≤ r, then ||y_0 − y*|| ≤ r ||y*|| + noise, each refinement multiplies the
+    error by r and adds ||X|| times the noise of Â y and that of G r. Noise is allowed to be larger where more refinements follow.
+    """
+    lam, delta, norm = chain.relaxation, chain.delta, 2 - chain.delta  # ||C|| ≤ 2 − δ
+    largest, part = c.gamma / c.beta + 3 / 8 * eps, 5 / 8 * eps  # of ||y*||
+    rate = min(_MOST_CONTRACTION, (_OF_CONTRACTION * part / largest) ** (1 / (count + 1)))
+    inverse = (1 + rate) / delta  # of ||X||
+    noises = [(part - rate ** (count + 1) * largest) / (count + 1) / rate**left for left in range(count, -1, -1)]
+    error, steps = rate * largest + noises[0], []
+    for noise in noises[1:]:
+        image, update = noise / (2 * inverse), noise / 2
+        steps.append(Refinement(image, update, largest + error, (norm * error + image) / lam))
+        error = rate * error + noise
+    bounds = (lam * inverse, chain.final_bounds[1])
+    return replace(chain, inverse=rate, final=noises[0], final_bounds=bounds, refinements=tuple(steps))

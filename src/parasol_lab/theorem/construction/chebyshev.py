@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,7 @@ _MOST_DEGREE = 400
 class ChebyshevNetwork:
     """A network and what is proven of it: ‖c − network‖ ≤ `polynomial_error` + `network_error` on the whole box.
 
-    Absolute errors, in exact arithmetic for the network and up to rounding for the series (see `certificate`).
+    Absolute errors, up to rounding, for which both parts have an allowance (see `certificate`, `evaluation_rounding`).
     """
 
     network: Network
@@ -73,12 +73,18 @@ def chebyshev_construction(system: System, allowed: float) -> ChebyshevNetwork:
         full = accurate_series(system, polynomials, _FULL_SHARE * allowed)
     except NoCertificate:  # rounding, or too many terms
         full = accurate_series(system, polynomials, 0.6 * _SHARES[-1][0] * allowed)
-    best = None
+    best, failure = None, None
     for share in _SHARES:
-        found = _with_shares(system, polynomials, full, allowed, *share)
+        try:
+            found = _with_shares(system, polynomials, full, allowed, *share)
+        except NoCertificate as error:  # a share that leaves more for rounding may do
+            failure = error
+            continue
         if best is None or found.network.n_weights < best.network.n_weights:
             best = found
-    return best  # type: ignore[return-value]
+    if best is None:
+        raise failure  # type: ignore[misc]
+    return best
 
 
 def accurate_series(system: System, polynomials: PolynomialSystem, allowed: float) -> np.ndarray:
@@ -128,17 +134,29 @@ def _with_shares(
     chosen.setdefault((0,) * polynomials.n_axes, np.zeros(system.n_modes))
     steps = plan_steps(list(chosen))
     weights = {k: float(np.linalg.norm(vector)) for k, vector in chosen.items()}
-    levels = least_levels(steps, weights, allowed - proof.bound)
+    rounding = evaluation_rounding(weights, np.asarray(system.parameters.bounds))
+    if proof.bound + rounding >= allowed:
+        raise NoCertificate("rounding of the parameters hides the error of the series. Ask for a larger accuracy.")
+    levels = least_levels(steps, weights, allowed - proof.bound - rounding)
     network = chebyshev_network(steps, levels, chosen, np.asarray(system.parameters.bounds))
     return ChebyshevNetwork(
         network=network,
         polynomial_error=proof.bound,
-        network_error=total_error(steps, errors_of(steps, levels), weights),
+        network_error=total_error(steps, errors_of(steps, levels), weights) + rounding,
         n_terms=len(chosen),
         degrees=tuple(m - 1 for m in series.shape[:-1]),
         levels=max(levels.values(), default=0),
         n_cells=proof.n_cells,
     )
+
+
+def evaluation_rounding(weights: Mapping[tuple[int, ...], float], bounds: np.ndarray) -> float:
+    """An allowance for float64 where the network moves μ to x = 2 (μ − low) / (high − low) − 1 and sums terms of norms `weights`.
+
+    A narrow range far from zero, such as [1e12, 1e12 + 3], loses digits there. |T_k'| ≤ k².
+    """
+    of_inputs = 1 + 2 * np.abs(bounds).max(axis=0) / (bounds[1] - bounds[0])
+    return 4 * float(np.finfo(float).eps) * sum(w * (1 + float(np.square(k) @ of_inputs)) for k, w in weights.items())
 
 
 def _fewest(

@@ -12,8 +12,9 @@ from scipy import sparse
 
 from parasol.fitting import Network
 from parasol_lab.theorem.construction.chain import Chain
+from parasol_lab.theorem.construction.refinement import refined
 from parasol_lab.theorem.construction.system import System
-from parasol_lab.theorem.construction.theta import Rational, denominator_range, numerator_bound
+from parasol_lab.theorem.construction.theta import Rational, denominator_range, largest, numerator_bound
 from parasol_lab.theorem.networks import calculus, sizes
 from parasol_lab.theorem.networks.inverse import inverse, inverse_size
 from parasol_lab.theorem.networks.polynomials import polynomial, polynomial_size, reciprocal, reciprocal_size
@@ -24,9 +25,13 @@ from parasol_lab.theorem.networks.products import (
     matrix_product,
     matrix_product_size,
     product_size,
+    symmetric_times,
+    symmetric_times_size,
 )
 from parasol_lab.theorem.networks.products import product as scalar_product
 from parasol_lab.theorem.networks.sizes import Size
+
+Part = tuple[np.ndarray, np.ndarray]  # a constant and slopes (1 + n, ...), and the n coordinates these belong to
 
 
 class Builder:
@@ -44,6 +49,7 @@ class Builder:
     select = staticmethod(calculus.with_input_map)
     mapped = staticmethod(calculus.with_output_map)
     gram = staticmethod(gram)
+    symmetric_times = staticmethod(symmetric_times)
     polynomial = staticmethod(polynomial)
     reciprocal = staticmethod(reciprocal)
     times = staticmethod(scalar_product)
@@ -63,6 +69,7 @@ class Counter:
     apart = staticmethod(sizes.parallel_size)
     product = staticmethod(matrix_product_size)
     gram = staticmethod(gram_size)
+    symmetric_times = staticmethod(symmetric_times_size)
     inverse = staticmethod(inverse_size)
     polynomial = staticmethod(polynomial_size)
     reciprocal = staticmethod(reciprocal_size)
@@ -95,27 +102,36 @@ class Counter:
         return replace(size, n_weights=size.n_weights - size.last + last, last=last, n_outputs=len(matrix))
 
 
-def assemble(kit: Any, system: System, chain: Chain, powers: str, *, symmetric: bool, direct: bool) -> Any:
-    """μ ↦ c by kit = `Builder()` as a `Network`, by `Counter()` as its `Size`.
+def assemble(kit: Any, system: System, chain: Chain, powers: str, given: tuple[Any, Any], *, symmetric: bool) -> Any:
+    """μ ↦ c by kit = `Builder()` as a `Network`, by `Counter()` as its `Size`, given the `normal_equations` by the same kit.
 
     mult( λ inv(I − λ mult(Bᵀ, B)), mult(Bᵀ, f) ) by sparse concatenations, and T applied to the last layer. `symmetric`
-    computes one triangle of BᵀB and of all that is made of it. `direct` computes BᵀB and Bᵀf, where they are quadratic in μ,
-    from the products of parameters instead of those of matrices.
+    computes one triangle of all matrices. A chain with refinements has a coarse inverse and improves the vector.
     """
     d = system.n_modes
-    if direct and symmetric and system.exact_operator and system.exact_load:
-        remainder, right = _quadratic(kit, system, chain)
-        options = {"symmetric": True}
-    else:
-        remainder, right, options = _by_matrices(kit, system, chain, symmetric)
-    inverted = kit.sparse(kit.inverse(d, chain.delta, chain.inverse, powers, **options), remainder)
-    both = kit.beside(kit.scaled(inverted, chain.relaxation), right)
-    return kit.mapped(kit.sparse(kit.product(d, d, 1, chain.final, *chain.final_bounds), both), system.back)
+    remainder, right = given
+    if not symmetric:
+        inverted = kit.sparse(kit.inverse(d, chain.delta, chain.inverse, powers), remainder)
+        both = kit.beside(kit.scaled(inverted, chain.relaxation), right)
+        return kit.mapped(kit.sparse(kit.product(d, d, 1, chain.final, *chain.final_bounds), both), system.back)
+    options = {"symmetric": True, "contraction": bool(chain.refinements)}
+    inverse = kit.scaled(kit.inverse(d, chain.delta, chain.inverse, powers, **options), chain.relaxation)
+    first = kit.symmetric_times(d, chain.final, *chain.final_bounds)
+    if chain.refinements:
+        return refined(kit, chain, (remainder, right), inverse, first, system.back)
+    return kit.mapped(kit.sparse(first, kit.beside(kit.sparse(inverse, remainder), right)), system.back)
+
+
+def normal_equations(kit: Any, system: System, chain: Chain, *, symmetric: bool, direct: bool) -> tuple[Any, Any]:
+    """I − λ BᵀB and Bᵀf, whatever the refinements of the chain; `direct` by products of coordinates, not of matrices."""
+    if direct and symmetric:
+        return _quadratic(kit, system, chain)
+    return _by_matrices(kit, system, chain, symmetric)
 
 
 def _quadratic(kit: Any, system: System, chain: Chain) -> tuple[Any, Any]:
-    """I − λ BᵀB (one triangle) and Bᵀf as polynomials of degree 2 in μ: few products of scalars, many sums."""
-    n, d = len(system.linear), system.n_modes
+    """I − λ BᵀB (one triangle) and Bᵀf as polynomials of degree 2 in the coordinates: few products of scalars, many sums."""
+    n, d = len(system.linear) + len(system.functions), system.n_modes
     operators = np.zeros((1 + n, system.n_rows, d))
     operators[0] = system.operators[0]
     operators[1 + system.touched] = system.operators[1:]
@@ -124,46 +140,73 @@ def _quadratic(kit: Any, system: System, chain: Chain) -> tuple[Any, Any]:
     corner = np.tril_indices(d)  # (j, i) with i ≤ j, j slowest: the upper triangle column by column
     relaxed = -chain.relaxation * squares[corner[1], corner[0]]
     relaxed[:, 0, 0] += np.eye(d)[corner]
-    places = [tuple(int(j == i) for j in range(system.n_parameters)) for i in system.linear]
-    exponents = [(0,) * system.n_parameters, *places]
-    box = system.parameters.bounds.T
-
-    def network(arrays: np.ndarray, accuracy: float) -> Any:
-        terms = []
-        for array in arrays:
-            entry: dict = {}
-            for (i, first), (j, second) in product(enumerate(exponents), repeat=2):
-                key = tuple(a + b for a, b in zip(first, second, strict=True))
-                entry[key] = entry.get(key, 0.0) + float(array[i, j])
-            terms.append(entry)
-        return kit.polynomial(terms, box, accuracy)
-
     # ‖E‖₂ ≤ ‖E‖_F ≤ d max|E_ij|
-    first = network(relaxed, chain.relaxation * chain.gram / d)
-    return first, network(moments, chain.right / d**0.5)
+    first = _forms(kit, system, relaxed, chain.relaxation * chain.gram / d, _in_gram(system, chain))
+    return first, _forms(kit, system, moments, chain.right / d**0.5, _in_right(system, chain))
 
 
-def _by_matrices(kit: Any, system: System, chain: Chain, symmetric: bool) -> tuple[Any, Any, dict]:
+def _forms(kit: Any, system: System, arrays: np.ndarray, accuracy: float, of_coordinates: float) -> Any:
+    """μ ↦ Σ_pq arrays[:, p, q] ξ_p ξ_q with ξ_0 = 1, each within `accuracy` for coordinates that are off by `of_coordinates`."""
+    used = np.any(arrays, axis=(0, 1)) | np.any(arrays, axis=(0, 2))
+    places = np.flatnonzero(used[1:])
+    curved = places[places >= len(system.linear)] - len(system.linear)
+    if len(curved):
+        bounds = [np.abs(system.parameters.bounds[:, j]).max() for j in system.linear[places[: -len(curved)]]]
+        bounds += [largest(system.functions[j], system.parameters) + of_coordinates for j in curved]
+        box, inputs = np.outer(bounds, (-1.0, 1.0)), list(range(len(places)))
+    else:
+        box, inputs = system.parameters.bounds.T, system.linear[places].tolist()
+    exponents = [tuple(int(j == i) for j in range(len(box))) for i in (-1, *inputs)]
+    pairs = list(product(enumerate([0, *(1 + places)]), repeat=2))
+    terms = []
+    for array in arrays:
+        entry: dict = {}
+        for (i, p), (j, q) in pairs:
+            key = tuple(a + b for a, b in zip(exponents[i], exponents[j], strict=True))
+            entry[key] = entry.get(key, 0.0) + float(array[p, q])
+        terms.append(entry)
+    forms = kit.polynomial(terms, box, accuracy)
+    if not len(curved):
+        return forms
+    return kit.sparse(forms, _coordinates(kit, system, places[: -len(curved)], curved, of_coordinates))
+
+
+def _by_matrices(kit: Any, system: System, chain: Chain, symmetric: bool) -> tuple[Any, Any]:
     """I − λ BᵀB and Bᵀf by products of matrices."""
     d, rows, bound = system.n_modes, system.n_rows, chain.operator_bound
-    operator, load = (system.operators, system.touched), (system.loads, np.arange(len(system.loads) - 1))
+    operator, load = _parts(system)
     transposed = (system.operators.transpose(0, 2, 1), system.touched)
-    allowed = _allowed(system, operator, chain.operator_in_gram)
+    allowed = _in_gram(system, chain)
     if symmetric:
         squares, ones = kit.gram(rows, d, chain.gram, bound), np.eye(d)[np.tril_indices(d)]
-        entries, options = _entries(kit, system, [operator], allowed), {"symmetric": True}
+        entries = _entries(kit, system, [operator], allowed)
     else:
         squares, ones = kit.product(d, rows, d, chain.gram, bound, bound), np.eye(d).ravel()
-        entries, options = _entries(kit, system, [transposed, operator], allowed), {}
+        entries = _entries(kit, system, [transposed, operator], allowed)
     remainder = kit.scaled(kit.sparse(squares, entries), -chain.relaxation, ones)
-    allowed = min(_allowed(system, operator, chain.operator_in_right), _allowed(system, load, chain.load))
-    entries = _entries(kit, system, [transposed, load], allowed)
-    return remainder, kit.sparse(kit.product(d, rows, 1, chain.right, *chain.right_bounds), entries), options
+    entries = _entries(kit, system, [transposed, load], _in_right(system, chain))
+    return remainder, kit.sparse(kit.product(d, rows, 1, chain.right, *chain.right_bounds), entries)
+
+
+def _parts(system: System) -> tuple[Part, Part]:
+    """B and f."""
+    return (system.operators, system.touched), (system.loads, np.arange(len(system.loads) - 1))
+
+
+def _in_gram(system: System, chain: Chain) -> float:
+    """What each curved coordinate may be off by in BᵀB."""
+    return _allowed(system, _parts(system)[0], chain.operator_in_gram)
+
+
+def _in_right(system: System, chain: Chain) -> float:
+    """What each curved coordinate may be off by in Bᵀf."""
+    operator, load = _parts(system)
+    return min(_allowed(system, operator, chain.operator_in_right), _allowed(system, load, chain.load))
 
 
 def parameter_networks(kit: Any, system: System, chain: Chain) -> tuple[Any, Any]:
     """μ ↦ vec B and μ ↦ f, as exact as the chain asks for: what the theorem assumes to be given."""
-    operator, load = (system.operators, system.touched), (system.loads, np.arange(len(system.loads) - 1))
+    operator, load = _parts(system)
     allowed = _allowed(system, operator, min(chain.operator_in_gram, chain.operator_in_right))
     first = _entries(kit, system, [operator], allowed)
     return first, _entries(kit, system, [load], _allowed(system, load, chain.load))
@@ -174,9 +217,6 @@ def assemble_linear(kit: Any, system: System, accuracy: float) -> Any:
     loads = system.loads @ (system.back @ np.linalg.pinv(system.operators[0])).T
     part = (loads, np.arange(len(loads) - 1))
     return _entries(kit, system, [part], _allowed(system, part, accuracy))
-
-
-Part = tuple[np.ndarray, np.ndarray]  # a constant and slopes (1 + n, ...), and the n coordinates these belong to
 
 
 def _entries(kit: Any, system: System, parts: list[Part], accuracy: float) -> Any:
@@ -192,13 +232,18 @@ def _entries(kit: Any, system: System, parts: list[Part], accuracy: float) -> An
     matrix, bias = np.vstack(matrices), np.concatenate(biases)
     used = np.any(matrix != 0, axis=0)
     linear, curved = np.flatnonzero(used[:n_linear]), np.flatnonzero(used[n_linear:])
-    choose = np.eye(system.n_parameters)[system.linear[linear]]
     if not len(curved):
-        return kit.affine(matrix[:, linear] @ choose, bias)
+        return kit.affine(matrix[:, linear] @ np.eye(system.n_parameters)[system.linear[linear]], bias)
+    return kit.sparse(kit.affine(matrix[:, used], bias), _coordinates(kit, system, linear, curved, accuracy))
+
+
+def _coordinates(kit: Any, system: System, linear: np.ndarray, curved: np.ndarray, accuracy: float) -> Any:
+    """μ ↦ some of the coordinates that are entries of μ, then some of the functions, each within `accuracy`."""
     coordinates = _curved(kit, system, [system.functions[j] for j in curved], accuracy)
-    if len(linear):
-        coordinates = kit.beside(kit.affine(choose, np.zeros(len(linear))), coordinates)
-    return kit.sparse(kit.affine(matrix[:, used], bias), coordinates)
+    if not len(linear):
+        return coordinates
+    choose = np.eye(system.n_parameters)[system.linear[linear]]
+    return kit.beside(kit.affine(choose, np.zeros(len(linear))), coordinates)
 
 
 def _allowed(system: System, part: Part, error: float) -> float:

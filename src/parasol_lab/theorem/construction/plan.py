@@ -17,7 +17,7 @@ from parasol.errors import InputError
 from parasol.fitting import Network
 from parasol.runtime import Basis
 from parasol_lab.theorem.construction.chain import Chain, error_chain
-from parasol_lab.theorem.construction.network import Builder, Counter, assemble, assemble_linear
+from parasol_lab.theorem.construction.network import Builder, Counter, assemble, assemble_linear, normal_equations
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import System, reduced_system
 from parasol_lab.theorem.networks.inverse import POWERS
@@ -25,6 +25,9 @@ from parasol_lab.theorem.networks.products import MAX_LEVELS, rounded_up
 from parasol_lab.theorem.networks.sizes import Size
 
 _FINEST = 1e-13  # below it nothing is built: float64 ends
+_COUNTED = 1e-200  # below it no network is counted to compare it with others: numbers vanish
+_MOST_REFINEMENTS = 60
+_PATIENCE = 6  # how many more refinements are tried that save nothing
 _SPARE = 300 * 2**20  # bytes that evaluation and Python itself take beside the network
 
 
@@ -33,24 +36,32 @@ class Design:
     """Which of the possible networks: how powers of Â = I − λ BᵀB are made, and what is done to make it small.
 
     The paper's: each power its own network ("paper"), all entries, λ = 1 / (α² + β²), the paper's ε-chain. Ours: powers
-    "shared", only one triangle of symmetric matrices, λ twice as large, an ε-chain that looks where errors act, and products of
-    parameters instead of matrices where B is affine.
+    "shared", only one triangle of symmetric matrices, λ twice as large, an ε-chain that looks where errors act, products of
+    coordinates instead of matrices, and a coarse inverse followed by refinements of the vector, as many as save weights.
     """
 
     powers: str = "shared"
     symmetric: bool = True
     relaxation: float = 2.0
     chain: str = "sharp"
-    direct: bool = True  # BᵀB and Bᵀf from products of parameters, where that is possible
+    direct: bool = True  # BᵀB and Bᵀf from products of coordinates
+    refinements: int | None = None  # of the vector; None: as many as make the network smallest
 
     def __post_init__(self):
         check_choice(self.powers, POWERS, "powers")
+        if self.refinements and not self.refinable:
+            raise InputError("refinements need symmetric=True and chain='sharp'. Use those, or refinements=0.")
+
+    @property
+    def refinable(self) -> bool:
+        """Whether a coarse inverse may be followed by refinements of the vector."""
+        return self.symmetric and self.chain == "sharp"
 
     @classmethod
     def named(cls, powers: str) -> Design:
         """Ours for "shared", the paper's for "paper"."""
         check_choice(powers, POWERS, "powers")
-        return cls() if powers == "shared" else cls("paper", False, 1.0, "paper", False)
+        return cls() if powers == "shared" else cls("paper", False, 1.0, "paper", False, 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,14 +100,54 @@ class Plan:
         """Accuracies of the parts; None where one affine layer says it all."""
         if self.system.constant:
             return None
-        exact = {"exact_operator": self.system.exact_operator, "exact_load": self.system.exact_load}
-        kind, relaxation = self.design.chain, self.design.relaxation
-        return error_chain(self.constants, self.accuracy, kind=kind, relaxation=relaxation, **exact)
+        fixed = self.design.refinements if self.design.refinable and self.accuracy >= _COUNTED else 0
+        return self._smallest[0] if fixed is None else self.chain_with(fixed)
 
     @cached_property
     def size(self) -> Size:
         """L, M and levels of the network, also of one that cannot be built."""
-        return self._assembled(Counter())
+        if self.chain is None:
+            return self._linear(Counter())
+        return self._smallest[1] if "_smallest" in vars(self) else self._count(self.chain)
+
+    def chain_with(self, refinements: int) -> Chain:
+        """Accuracies of the parts with so many refinements of the vector."""
+        return error_chain(
+            self.constants,
+            self.accuracy,
+            kind=self.design.chain,
+            relaxation=self.design.relaxation,
+            exact_operator=self.system.exact_operator,
+            exact_load=self.system.exact_load,
+            refinements=refinements,
+        )
+
+    @cached_property
+    def _smallest(self) -> tuple[Chain, Size]:
+        """The chain with as many refinements as make the network smallest, and its size."""
+        best, worse = None, 0
+        for count in range(_MOST_REFINEMENTS + 1):
+            chain = self.chain_with(count)
+            size = self._count(chain)
+            if best is None or size.n_weights < best[1].n_weights:
+                best, worse = (chain, size), 0
+            else:
+                worse += 1  # a doubling less comes with several refinements more, so some may cost before they save
+            if worse == _PATIENCE:
+                break
+        return best  # type: ignore[return-value]
+
+    def _count(self, chain: Chain) -> Size:
+        return self.assembled(Counter(), chain, self._normal_sizes)
+
+    @cached_property
+    def _normal_sizes(self) -> tuple[Size, Size]:
+        """Sizes of the normal equations, whatever the number of refinements."""
+        return normal_equations(Counter(), self.scaled, self.chain_with(0), **self._forms)
+
+    @property
+    def _forms(self) -> dict[str, bool]:
+        return {"symmetric": self.design.symmetric, "direct": self.design.direct}
 
     @property
     def representable(self) -> bool:
@@ -145,13 +196,17 @@ class Plan:
                 f"the network has {self.size.n_weights} weights and needs {self.n_bytes / 2**30:.2g} GiB of memory, there are "
                 f"{there / 2**30:.2g} GiB. Use fewer modes, powers='shared' or compress=True."
             )
-        return self._assembled(Builder(resolved=not deep))
-
-    def _assembled(self, kit):
+        kit = Builder(resolved=not deep)
         if self.chain is None:
-            return assemble_linear(kit, self.scaled, self.accuracy * self.stability.size)
-        options = {"symmetric": self.design.symmetric, "direct": self.design.direct}
-        return assemble(kit, self.scaled, self.chain, self.design.powers, **options)
+            return self._linear(kit)
+        return self.assembled(kit, self.chain, normal_equations(kit, self.scaled, self.chain, **self._forms))
+
+    def assembled(self, kit, chain: Chain, given):
+        """The network or its size by a kit, from normal equations by the same kit, as exact as a chain says."""
+        return assemble(kit, self.scaled, chain, self.design.powers, given, symmetric=self.design.symmetric)
+
+    def _linear(self, kit):
+        return assemble_linear(kit, self.scaled, self.accuracy * self.stability.size)
 
 
 def check_accuracy(accuracy) -> float:

@@ -111,6 +111,12 @@ def numerator_bound(function: Rational, space: ParameterSpace) -> float:
     return max(map(abs, _ends(function.numerator, space, 1)))
 
 
+def largest(function: Rational, space: ParameterSpace) -> float:
+    """A bound of the function's absolute value over the box."""
+    above = numerator_bound(function, space)
+    return above if function.polynomial else above / min(map(abs, denominator_range(function, space)))
+
+
 def _ends(terms: Terms, space: ParameterSpace, cuts: int) -> tuple[float, float]:
     """Bounds of a polynomial over the box, cut into so many cells along each axis."""
     n = len(space.scalars)

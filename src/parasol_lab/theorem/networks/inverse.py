@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +25,6 @@ from parasol_lab.theorem.networks.products import (
     packed,
     rounded_up,
     symmetric_wiring,
-    unpack,
 )
 from parasol_lab.theorem.networks.schedule import Schedule, least_levels, smallest_accuracy, trace
 from parasol_lab.theorem.networks.sizes import Size
@@ -56,23 +56,39 @@ def power_size(n: int, exponent_log2: int, accuracy: float) -> Size:
 
 
 def inverse(
-    n: int, delta: float, accuracy: float, powers: str = "shared", *, symmetric: bool = False, resolved: bool = True
+    n: int,
+    delta: float,
+    accuracy: float,
+    powers: str = "shared",
+    *,
+    symmetric: bool = False,
+    contraction: bool = False,
+    resolved: bool = True,
 ) -> Network:
     """vec A ↦ vec (I − A)^-1 within `accuracy` in ‖·‖₂, for (n, n) matrices with ‖A‖₂ ≤ 1 − delta.
 
-    symmetric=True: A is symmetric and given by its upper triangle (as `gram` returns it); about half the weights.
+    symmetric=True: A is symmetric and given by its upper triangle (as `gram` returns it), and so is the inverse; about half
+    the weights. contraction=True: `accuracy` is that of ‖I − P (I − A)‖₂ for the P that comes out, which is coarser.
     resolved=False also builds what needs more levels than float64 resolves (see `product_network`).
 
     >>> inverse(1, 0.5, 1e-3)([[0.5], [-0.5]]).round(2)
     array([[2.  ],
            [0.67]])
     """
-    return _inverse(BUILD if resolved else DEEP, n, delta, accuracy, powers, symmetric)
+    return _inverse(BUILD if resolved else DEEP, n, delta, accuracy, powers, (symmetric, contraction))
 
 
-def inverse_size(n: int, delta: float, accuracy: float, powers: str = "shared", *, symmetric: bool = False) -> Size:
+def inverse_size(
+    n: int,
+    delta: float,
+    accuracy: float,
+    powers: str = "shared",
+    *,
+    symmetric: bool = False,
+    contraction: bool = False,
+) -> Size:
     """Size of `inverse`, also of one that float64 does not resolve: its levels exceed MAX_LEVELS."""
-    return _inverse(COUNT, n, delta, accuracy, powers, symmetric)
+    return _inverse(COUNT, n, delta, accuracy, powers, (symmetric, contraction))
 
 
 def n_factors(delta: float, accuracy: float) -> int:
@@ -85,14 +101,15 @@ def n_factors(delta: float, accuracy: float) -> int:
     return max(1, math.ceil(math.log2(terms)))
 
 
-def _inverse(make: Assembly, n: int, delta: float, accuracy: float, powers: str, symmetric: bool):
+def _inverse(make: Assembly, n: int, delta: float, accuracy: float, powers: str, kind: tuple[bool, bool]):
     check_count(n, "n")
+    symmetric, contraction = kind
     check_choice(powers, POWERS, "powers")
     if check_positive(delta, "delta") >= 1:
         raise InputError(f"delta={delta} is not in (0, 1). It is how far ‖A‖₂ stays below 1.")
     accuracy = check_positive(accuracy, "accuracy")
     if powers == "shared":
-        schedule = least_levels(n, float(delta), accuracy, symmetric)
+        schedule = least_levels(n, float(delta), accuracy, symmetric, contraction)
         if make is BUILD and schedule.levels > MAX_LEVELS:
             least = smallest_accuracy(n, float(delta), symmetric)
             raise InputError(
@@ -100,7 +117,7 @@ def _inverse(make: Assembly, n: int, delta: float, accuracy: float, powers: str,
                 f"{schedule.levels} levels, float64 resolves {MAX_LEVELS}. Use accuracy >= {rounded_up(least)}, or a larger delta."
             )
         return _shared(make, schedule)
-    if symmetric:
+    if symmetric or contraction:
         raise InputError("the paper's construction does not use symmetry. Use powers='shared', or symmetric=False.")
     if accuracy >= 0.25:
         raise InputError(f"accuracy={accuracy} is not in (0, 1/4), where the paper's proof holds. Use less.")
@@ -118,11 +135,10 @@ def _shared(make: Assembly, schedule: Schedule):
     n, factors, z = schedule.n, schedule.n_factors, trace(schedule)
     width = n * (n + 1) // 2 if schedule.symmetric else n * n
     squared, times = _state_wirings(n, schedule.symmetric)
-    out = unpack(n) if schedule.symmetric else sparse.eye_array(n * n)
     eye = np.eye(n)[np.tril_indices(n)] if schedule.symmetric else np.eye(n).ravel()
     steps = schedule.doublings
     if factors == 1:
-        return make.affine(steps[0].s * out, steps[0].s * np.eye(n).ravel())
+        return make.affine(steps[0].s * sparse.eye_array(width), steps[0].s * eye)
 
     def squared_once(k: int):
         """A_k of A_{k−1}."""
@@ -133,8 +149,7 @@ def _shared(make: Assembly, schedule: Schedule):
 
     net = make.beside(make.affine(steps[0].s * sparse.eye_array(width), steps[0].s * eye), squared_once(1))
     for k in range(2, factors + 1):
-        last = replace(times, sums=sparse.csr_array(out @ times.sums)) if k == factors else times
-        step = make.products(_times(last, steps[k - 1].s), schedule.products[k - 2], z.lefts[k - 2], z.rights[k - 2])
+        step = make.products(_times(times, steps[k - 1].s), schedule.products[k - 2], z.lefts[k - 2], z.rights[k - 2])
         if k < factors:
             square = squared_once(k)
             # the shorter one waits at its inputs, which are fewer numbers than its last layer has weights
@@ -150,6 +165,7 @@ def _times(wiring: Wiring, factor: float) -> Wiring:
     return wiring if factor == 1 else replace(wiring, sums=sparse.csr_array(factor * wiring.sums))
 
 
+@lru_cache(maxsize=8)
 def _state_wirings(n: int, symmetric: bool) -> tuple[Wiring, Wiring]:
     """A² of A, and P (I + A) of the state (P, A), where the ones are biases."""
     if symmetric:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -176,6 +177,28 @@ def symmetric_wiring(n: int, *, right: int = 0, n_inputs: int | None = None) -> 
     half = n * (n + 1) // 2
     sums = sparse.csr_array((np.ones(i.size), (packed(i, j), np.arange(i.size))), shape=(half, i.size))
     return Wiring(half if n_inputs is None else n_inputs, packed(i, t), right + packed(t, j), sums)
+
+
+def symmetric_times(n: int, accuracy: float, z_a: float, z_x: float) -> Network:
+    """(A, x) ↦ A x within `accuracy`, for a symmetric A (n, n) given by its upper triangle, ‖A‖₂ ≤ z_a, ‖x‖ ≤ z_x.
+
+    >>> symmetric_times(2, 1e-3, 5.0, 2.0)([[3.0, 4.0, 0.0, 1.0, 1.0]]).round(2)  # ((3, 4), (4, 0)) times (1, 1)
+    array([[7., 4.]])
+    """
+    return product_network(_times_wiring(n), _matrix_levels(n, n, 1, accuracy, z_a, z_x), z_a, z_x)
+
+
+def symmetric_times_size(n: int, accuracy: float, z_a: float, z_x: float) -> Size:
+    """Size of `symmetric_times`, also of one that float64 does not resolve."""
+    levels = _matrix_levels(n, n, 1, accuracy, z_a, z_x, resolved=False)
+    return product_network_size(_times_wiring(n), levels, z_a, z_x)
+
+
+@lru_cache(maxsize=32)
+def _times_wiring(n: int) -> Wiring:
+    half, (i, t) = n * (n + 1) // 2, (index.ravel() for index in np.indices((n, n)))
+    sums = sparse.csr_array((np.ones(n * n), (i, np.arange(n * n))), shape=(n, n * n))
+    return Wiring(half + n, packed(i, t), half + t, sums)
 
 
 def packed(i, j):

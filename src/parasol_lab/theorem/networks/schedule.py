@@ -80,13 +80,14 @@ class Trace:
     lefts: tuple[float, ...]  # of P_{k−1} as computed
     rights: tuple[float, ...]  # of I + A_{k−1} as computed
     bound: float  # of ‖(I − A)^-1 − P_l‖₂ in exact arithmetic
+    contraction: float  # of ‖I − P_l (I − A)‖₂ in exact arithmetic: what a refinement of vectors multiplies errors by
 
 
 def trace(schedule: Schedule) -> Trace:
     """The bounds of a schedule: e for what A_k is off by, d for what P_k is off by.
 
     e ← s (e (2a + e) + n² z² / 4^(m+1)) with a ≥ ‖A_k‖₂, z = a + e; d ← s (d (1 + a + e) + p e + n² z_P z_A / 4^(m+1)) with
-    p ≥ ‖P_k‖₂. At the end the remainder ‖A_l‖₂ / δ is added. Errors are measured in ‖·‖_F. Where only the
+    p ≥ ‖P_k‖₂. At the end the remainder ‖A_l‖₂ / δ is added, or ‖A_l‖₂ to (2 − δ) d, as ‖I − A‖₂ ≤ 2 − δ. Errors are measured in ‖·‖_F. Where only the
     upper triangle of P_{k−1} (I + A_{k−1}) is computed and mirrored, what came in may grow by √2, as the two factors commute
     only nearly; a square of a symmetric matrix is symmetric.
 
@@ -110,19 +111,23 @@ def trace(schedule: Schedule) -> Trace:
             squares.append(a + e)
             e = now.s * (e * (2 * a + e) + n2 * squares[-1] ** 2 * 4.0 ** -(schedule.squares[k - 1] + 1))
         d = after_d
-    return Trace(tuple(squares), tuple(lefts), tuple(rights), d + exact[factors].a / delta)
+    a = exact[factors].a
+    return Trace(tuple(squares), tuple(lefts), tuple(rights), d + a / delta, (2 - delta) * d + a)
 
 
 @lru_cache(maxsize=512)
-def least_levels(n: int, delta: float, accuracy: float, symmetric: bool = False) -> Schedule:
+def least_levels(n: int, delta: float, accuracy: float, symmetric: bool = False, contraction: bool = False) -> Schedule:
     """The schedule with the fewest levels found for an accuracy; with more than MAX_LEVELS only if it has to be.
 
+    The accuracy is that of the inverse, or with `contraction` that of its product with I − A.
     Every product may add the same to the final error, to first order; then levels are taken back while the bound allows it.
     """
-    remainders = [step.a / delta for step in doublings(delta, _MOST_FACTORS, symmetric)]
+    unit = 1.0 if contraction else delta
+    remainders = [step.a / unit for step in doublings(delta, _MOST_FACTORS, symmetric)]
     fewest = max(1, next((k for k, rest in enumerate(remainders) if rest < accuracy), _MOST_FACTORS - 1))
     for most_levels in (MAX_LEVELS, _COUNTED_LEVELS):
-        tried = [_with_factors(n, delta, accuracy, factors, symmetric, most_levels) for factors in (fewest, fewest + 1)]
+        kind = (symmetric, contraction)
+        tried = [_with_factors(n, delta, accuracy, factors, kind, most_levels) for factors in (fewest, fewest + 1)]
         found = [schedule for schedule in tried if schedule is not None]
         if found:
             return min(found, key=lambda s: sum(s.squares) + sum(s.products) + 2 * len(s.products))
@@ -136,11 +141,13 @@ def smallest_accuracy(n: int, delta: float, symmetric: bool = False) -> float:
 
 
 def _with_factors(
-    n: int, delta: float, accuracy: float, factors: int, symmetric: bool, most_levels: int
+    n: int, delta: float, accuracy: float, factors: int, kind: tuple[bool, bool], most_levels: int
 ) -> Schedule | None:
     """The least levels with so many factors, None if that would take more than `most_levels`."""
+    symmetric, contraction = kind
     exact = doublings(delta, factors, symmetric)
-    budget = accuracy - exact[factors].a / delta
+    rest = exact[factors].a
+    budget = (accuracy - rest) / (2 - delta) if contraction else accuracy - rest / delta
     if budget <= 0:
         return None
     if factors == 1:
@@ -161,7 +168,11 @@ def _with_factors(
     def schedule(levels: list[int]) -> Schedule:
         return Schedule(n, delta, tuple(levels[: factors - 1]), tuple(levels[factors - 1 :]), symmetric)
 
-    while trace(schedule(levels)).bound > accuracy:  # the terms of second order, or levels that were cut
+    def error(levels: list[int]) -> float:
+        bounds = trace(schedule(levels))
+        return bounds.contraction if contraction else bounds.bound
+
+    while error(levels) > accuracy:  # the terms of second order, or levels that were cut
         if min(levels) == most_levels:
             return None
         levels = [min(most_levels, m + 1) for m in levels]
@@ -170,6 +181,6 @@ def _with_factors(
         changed = False
         for j in sorted(range(len(levels)), key=lambda j: most[j] * 4.0 ** -levels[j]):
             fewer = [m - (i == j) for i, m in enumerate(levels)]
-            if fewer[j] >= 1 and trace(schedule(fewer)).bound <= accuracy:
+            if fewer[j] >= 1 and error(fewer) <= accuracy:
                 levels, changed = fewer, True
     return schedule(levels)
