@@ -3,7 +3,7 @@
 
 const View = (() => {
   const LIP = 0.004; // by which the skin of a solid stands over its cut, so that no gap shows between them
-  const MARGIN = { left: 20, right: 18, top: 34, bottom: 44 };
+  const MARGIN = { left: 20, right: 18, top: 38, bottom: 44 };
   const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
   const ARROWS = [18, 36]; // pixels between two of them, at least and at most
   const INK = "#111";
@@ -81,20 +81,21 @@ const View = (() => {
       if (scene && scene.section) paint.remove(scene.section);
       if (scene && scene.edge) paint.remove(scene.edge);
       if (scene) scene.section = scene.edge = null;
-      if (axis < 0) { slice = { axis, height: 0 }; section = null; keep(() => true); return; }
+      if (axis < 0) { slice = { axis, height: 0 }; section = null; keepSkin(); return; }
       const height = (2 * fraction - 1) * (box[axis] - pad) * 0.999 + 1e-7, inside = fine.inside.points;
       slice = { axis, height };
       section = Contours.cut(inside, fine.inside.cells, Float32Array.from({ length: inside.length / 3 }, (_, i) => inside[3 * i + axis] - height));
       if (!scene) return;
       const skin = body.positions;
-      keep((i) => skin[3 * i + axis] < height + 2 * LIP);
+      keepSkin();
       scene.section = paint.mesh(section.positions, null, null);
       scene.edge = paint.mesh(Contours.trace(skin, body.indices, Float32Array.from({ length: skin.length / 3 }, (_, i) => skin[3 * i + axis] - height)), null, null);
     }
 
-    function keep(within) {
-      // triangles of the skin that lie wholly beyond the cut are not drawn; moved bodies are drawn whole, and cut by the shader
-      if (scene) paint.setIndices(scene.body, pieces.filter((_, n) => [0, 1, 2].some((k) => within(pieces[n - (n % 3) + k]))));
+    function keepSkin() {
+      // triangles that lie wholly beyond the cut are not drawn, but where all of the skin is shown pale; moved ones the shader cuts
+      const { axis, height } = slice, skin = body.positions, within = (n) => [0, 1, 2].some((k) => skin[3 * pieces[n - (n % 3) + k] + axis] < height + 2 * LIP);
+      if (scene) paint.setIndices(scene.body, axis < 0 || shape || surface ? pieces : pieces.filter((_, n) => within(n)));
     }
 
     function setField(field, range, style) {
@@ -108,10 +109,11 @@ const View = (() => {
       paint.setValues(scene.body, colour(values));
       if (section) paint.setValues(scene.section, colour(Contours.along(section, inner)));
       if (scene.surface) paint.remove(scene.surface);
-      scene.surface = surface = null;
-      if (look.level === null) return;
-      surface = Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level));
-      if (!surface.weights.length) return;
+      const before = surface;
+      scene.surface = null;
+      surface = look.level === null ? null : Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level));
+      if (Boolean(before) !== Boolean(surface)) keepSkin();
+      if (!surface || !surface.weights.length) return;
       scene.surface = paint.mesh(surface.positions, null, Contours.along(surface, found.slopes(), 3));
       paint.setValues(scene.surface, new Float32Array(surface.weights.length).fill((look.level - range[0]) * scale));
     }
@@ -133,6 +135,7 @@ const View = (() => {
       }
       if (!before && !shape) return;
       locate = null;
+      if (solid && Boolean(before) !== Boolean(shape)) keepSkin();
       if (paint) for (const part of [scene.body, scene.creases]) if (part) paint.setPositions(part, shape || body.positions);
     }
 
@@ -267,7 +270,7 @@ const View = (() => {
         return { at, way: [(0.95 * gap * q[0]) / (largest || 1), (-0.95 * gap * q[1]) / (largest || 1)] };
       });
       Axes.arrows(pen, drawn);
-      arrowsDrawn = drawn.filter(({ way }) => Math.hypot(...way) > 1).length;
+      arrowsDrawn = drawn.filter(({ way }) => Math.hypot(...way) >= Axes.SHORTEST).length;
     }
     let arrowsDrawn = 0;
 
