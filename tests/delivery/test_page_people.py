@@ -323,5 +323,5 @@ def test_long_numbers_are_not_cut(show):
                 [xs, log],
             )
             wide = tab.evaluate("() => document.getElementById('curve').clientWidth")
-            assert all(0 <= label["left"] and label["right"] <= wide for label in labels)
+            assert all(label["left"] >= 0 and label["right"] <= wide for label in labels)
             assert sum("e−5" in label["text"] for label in labels) > 1
