@@ -18,7 +18,7 @@ const Words = (() => {
   }
 
   // lines are not broken inside of numbers
-  const whole = (text) => text.replace(/ (×|%)( (?=10))?/g, (part) => part.replaceAll(" ", "\u00a0"));
+  const whole = (text) => text.replaceAll(" × ", "\u00a0×\u00a0");
 
   function short(x, most) {
     // as in a program, for narrow places: five digits, or as many as `most` letters have room for
