@@ -236,3 +236,92 @@ def test_full_solves_need_a_solver_and_room(helmholtz):
         ps.explore(replace(helmholtz, solver=None), solves=2)
     with pytest.raises(ps.ParasolError, match="more than a page should"):
         ps.explore(helmholtz, solves=100_000)
+
+
+# ---- drawn by the page itself ----------------------------------------------------------------------------------------
+COLOURS = """() => {
+    const { view, range, state } = window.parasol, canvas = document.getElementById("field"), { width, height, dense } = view.size();
+    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, [low, high] = range(), worst = [0, 0, 0];
+    const colour = Paint.colours(window.parasol.shown.mapName(false)), inside = (x, y) => [[-2, 0], [2, 0], [0, -2], [0, 2]].every(([a, b]) => view.pick(x + a, y + b));
+    for (let y = 0; y < height; y += 2) for (let x = (y / 2) % 5; x < width; x += 5) {
+        const hit = view.pick((x + 0.5) / dense, (y + 0.5) / dense), at = 4 * (y * canvas.width + x);
+        if (!hit || !inside(x + 0.5, y + 0.5)) continue;
+        worst[0] += 1;
+        if (data[at + 3] !== 255) { worst[1] += 1; continue; }
+        const is = colour((view.valueAt(hit) - low) / (high - low));
+        worst[2] = Math.max(worst[2], ...[0, 1, 2].map((k) => Math.abs(is[k] - data[at + k])));
+    }
+    return worst;
+}"""
+
+
+def test_every_pixel_of_the_plane_has_the_colour_of_its_value(show, helmholtz, in_time):
+    for surrogate in (helmholtz, in_time):
+        tab = show(surrogate, size=(700, 600))
+        count, holes, worst = tab.evaluate(COLOURS)
+        assert count > 1000
+        assert holes == 0
+        assert worst <= 8  # of 255: what is read under the pointer is linear in the sixteenth of a cell
+
+
+@pytest.fixture(scope="module")
+def block():
+    x = np.linspace(0, 1, 5)
+    points = np.stack(np.meshgrid(x, 2 * x, x, indexing="ij"), axis=-1).reshape(-1, 3)
+    a = np.random.default_rng(0).uniform(1, 2, 40)
+    results = ps.Results({"a": a}, a[:, None] * np.sin(2 * points @ [1.0, 0.7, 0.4]), points)
+    return ps.fit_snapshots(a[:, None], results.values, "polynomial", layout=results.layout)
+
+
+def test_a_cut_leaves_out_only_what_lies_beyond_it(show, block):
+    tab = show(block)
+    # takes a picture; returns the share of numbers in it that differ from those of an earlier one
+    look = """([azimuth, axis, level, than]) => { const p = window.parasol; p.view.camera.azimuth = azimuth; p.view.camera.elevation = 0.2;
+        p.view.setSlice(axis, 0.5); p.state.axis = axis; p.state.level = level; p.repaint();
+        const sheet = p.picture(1), { data } = sheet.getContext("2d").getImageData(0, 0, sheet.width, sheet.height), taken = window.taken || (window.taken = []);
+        taken.push(data);
+        return than === null ? 0 : data.filter((x, i) => x !== taken[than][i]).length / data.length; }"""
+    # from behind nothing of the cut is seen but its edge; from before the half beyond it is gone
+    tab.evaluate(look, [np.pi, 0, None, None])
+    assert tab.evaluate(look, [np.pi, -1, None, 0]) < 0.02
+    tab.evaluate(look, [0.3, 0, None, None])
+    assert tab.evaluate(look, [0.3, -1, None, 2]) > 0.02
+    # where a surface is shown all of the skin is, pale; without it all is as before
+    assert tab.evaluate(look, [0.3, 0, 0.5, 2]) > 0.02
+    assert tab.evaluate(look, [0.3, 0, None, 2]) == 0
+    for width, height in SIZES:
+        tab.set_viewport_size({"width": width, "height": height})
+        for azimuth in (-0.85, 0.6, 2.5):
+            tab.evaluate(look, [azimuth, 0, None, None])
+            count, bad = tab.evaluate(OVERLAPS)
+            assert count > 6
+            assert bad == []
+
+
+def test_long_numbers_are_not_cut(show):
+    rng = np.random.default_rng(0)
+    load, young = rng.uniform(-5e3, 5e3, 40), rng.uniform(6.25e9, 2e11, 40)
+    x = np.linspace(0, 1, 6)
+    results = ps.Results({"load": load, "young": young}, load[:, None] / young[:, None] * (1 + x), x[:, None])
+    tab = show(ps.fit_snapshots(results.mus, results.values, "linear", layout=results.layout))
+    tab.evaluate("() => window.parasol.set([-1234.56, 1.23456e11])")
+    assert tab.evaluate("() => [...document.querySelectorAll('#sliders input[type=number]')].map((x) => x.value)") == [
+        "-1234.6",
+        "1.2346e11",
+    ]
+    for width, height in SIZES:
+        tab.set_viewport_size({"width": width, "height": height})
+        cut = tab.evaluate(
+            "() => [...document.querySelectorAll('#sliders input[type=number], #sliders label')].filter((x) => x.scrollWidth > x.clientWidth + 1).map((x) => x.outerHTML)"
+        )
+        assert cut == []
+        # the last tick of a curve is whole, and there is more than one on either axis
+        for xs, log in (([1000, 2000, 5000], False), ([0.01, 0.1, 10000], True)):
+            labels = tab.evaluate(
+                """([xs, log]) => Curves.plot(document.getElementById("curve"), Parts.theme,
+                    { xs, curves: [{ ys: [-0.7e-5, -2e-5, -3.6e-5] }], band: null, names: ["load", "tip"], at: null, log })""",
+                [xs, log],
+            )
+            wide = tab.evaluate("() => document.getElementById('curve').clientWidth")
+            assert all(label["left"] >= 0 and label["right"] <= wide for label in labels)
+            assert sum("e−5" in label["text"] for label in labels) > 1

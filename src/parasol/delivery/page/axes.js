@@ -2,7 +2,7 @@
 // What is drawn over the picture: the axes of a solid, arrows, the line of a probe.
 
 const Axes = (() => {
-  const HEAD = 4.5;
+  const HEAD = 4.5, SHORTEST = 3;
 
   function silhouette(turn, axis) {
     // the two edges of a box along an axis that bound what is seen of it, as signs of the two other axes
@@ -46,8 +46,10 @@ const Axes = (() => {
   }
 
   function label(pen, name, a, b, centre, far, colours) {
-    const out = outward(a, b, centre);
-    pen.text(name, Math.max(8, (a[0] + b[0]) / 2 + far * out[0]), (a[1] + b[1]) / 2 + far * out[1], { colour: colours.text, size: 13, slanted: true });
+    // beside the middle of the axis, or above its end where there is no room beside it
+    const out = outward(a, b, centre), x = (a[0] + b[0]) / 2 + far * out[0], style = { colour: colours.text, size: 13, slanted: true };
+    if (x >= 8) pen.text(name, x, (a[1] + b[1]) / 2 + far * out[1], style);
+    else pen.text(name, Math.max(8, a[1] < b[1] ? a[0] : b[0]), Math.min(a[1], b[1]) - 12, style);
   }
 
   function arrows(pen, list) {
@@ -55,7 +57,7 @@ const Axes = (() => {
     const shafts = [], heads = [];
     for (const { at: [x, y], way: [u, v] } of list) {
       const size = Math.hypot(u, v);
-      if (size < 1) continue;
+      if (size < SHORTEST) continue;
       const tip = [x + u / 2, y + v / 2], foot = [x - u / 2, y - v / 2], h = Math.min(HEAD, 0.5 * size), e = [u / size, v / size];
       shafts.push([...foot, ...tip]);
       heads.push([tip[0] - h * (e[0] + 0.6 * e[1]), tip[1] - h * (e[1] - 0.6 * e[0]), ...tip, tip[0] - h * (e[0] - 0.6 * e[1]), tip[1] - h * (e[1] + 0.6 * e[0])]);
@@ -73,5 +75,5 @@ const Axes = (() => {
     }
   }
 
-  return { box, arrows, probeLine };
+  return { box, arrows, probeLine, SHORTEST };
 })();

@@ -13,7 +13,7 @@ const Controls = (() => {
     function scalar(p, j) {
       if (p.choices) return chooser(p, j);
       state.inputs.push(p.scale === "log" ? Math.sqrt(p.low * p.high) : (p.low + p.high) / 2);
-      const note = `${Words.number(p.low, 3)} … ${Words.number(p.high, 3)}`;
+      const note = [p.low, p.high].map((x) => Words.short(x, 7).replaceAll("-", "−")).join(" … ");
       return add(slider({ id: `p-${p.name}`, label: p.name, low: p.low, high: p.high, log: p.scale === "log", note, get: () => state.inputs[j], set: (x) => { state.inputs[j] = x; changed(); } }));
     }
 

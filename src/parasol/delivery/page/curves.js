@@ -24,7 +24,7 @@ const Curves = (() => {
     const gap = 0.06 * (high - low);
     low -= gap;
     high += gap;
-    const room = Pen.widest(Pen.ticksUp(low, high, height - 70)), left = room + 16, right = width - Math.max(12, Pen.width(Words.number(xs[xs.length - 1], 3)) / 2 + 4), top = 28, bottom = height - 40;
+    const room = Pen.widest(Pen.ticksUp(low, high, height - 70)), left = room + 16, right = width - Math.max(12, Pen.widest(log ? powers(xs[0], xs[xs.length - 1], (v) => 1e3 * Math.log(v)) : Pen.ticksAcross(xs[0], xs[xs.length - 1], width - left - 20)) / 2 + 4), top = 28, bottom = height - 40;
     const [from, to] = [xs[0], xs[xs.length - 1]], scale = log ? (v) => Math.log(v / from) / Math.log(to / from) : (v) => (v - from) / (to - from || 1);
     const x = (v) => left + scale(v) * (right - left), y = (v) => Math.max(top - 2, Math.min(bottom + 2, bottom - ((v - low) / (high - low)) * (bottom - top)));
     Pen.axes(pen, { left, right, top, bottom }, { low: from, high: to, to: x, ticks: log ? powers(from, to, x) : null }, { low, high, to: y }, names, style, true);

@@ -21,7 +21,7 @@ _MOST = 40_000_000  # characters: more is no page
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     *("numbers.js", "reduced.js", "words.js"),
-    *("geometry.js", "smooth.js", "contours.js", "paint.js", "pen.js", "axes.js", "line.js", "view.js"),
+    *("geometry.js", "smooth.js", "contours.js", "paint.js", "raster.js", "pen.js", "axes.js", "line.js", "view.js"),
     *("parts.js", "shown.js", "findings.js", "curves.js", "controls.js", "take.js", "link.js", "page.js"),
 )
 

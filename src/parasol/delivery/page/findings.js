@@ -32,7 +32,7 @@ const Findings = (() => {
       const found = Words.errorWords(answer.bound, model.bound, probability), { bound } = answer;
       rows.bound.box.className = `found ${found.kind}`;
       rows.bound.big.textContent = found.big;
-      rows.bound.said.textContent = found.kind === "unknown" ? found.words : `bound on the error, ${found.words}`;
+      rows.bound.said.textContent = found.kind === "unknown" ? found.words : Words.whole(`bound on the error, ${found.words}`);
       const estimate = bound.estimate && Number.isFinite(bound.estimate.relative) ? bound.estimate.relative : null;
       rows.estimate.box.hidden = estimate === null;
       rows.estimate.box.className = `found ${found.kind}`;
@@ -46,9 +46,9 @@ const Findings = (() => {
       place("estimate", estimate, found.kind);
       place("solver", answer.discretisation, "solver");
       scale.hidden = Object.values(signs).every((sign) => sign.hidden);
-      rounding.textContent = Words.roundingWords(bound);
+      rounding.textContent = Words.whole(Words.roundingWords(bound));
       rounding.hidden = !rounding.textContent;
-      more.textContent = found.note;
+      more.textContent = Words.whole(found.note);
       more.hidden = !found.note;
       return found;
     }

@@ -108,7 +108,7 @@ const Geometry = (() => {
       }
       return (Math.abs(value) < 1e-12 * size ? 0 : value).toFixed(Math.min(Math.max(0, -last), 12));
     };
-    return { values: out, step, label: (value) => label(value).replace("-", "−") };
+    return { values: out, step, label: (value) => label(value).replaceAll("-", "−") };
   }
 
   return { locator, solidLocator, rotation, turned, firstHit, ticks };

@@ -62,7 +62,7 @@ const Parts = (() => {
       const x = get();
       if (document.activeElement !== bar || Math.abs(from(Number(bar.value)) - x) > 1e-12 * (high - low)) bar.value = String(Math.round(to(x)));
       bar.setAttribute("aria-valuetext", Words.number(x));
-      if (refused.hidden) exact.value = Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-4) ? String(Number(x.toPrecision(5)).toExponential()).replace("e+", "e") : String(Number(x.toPrecision(5)));
+      if (refused.hidden) exact.value = Words.short(x, kind === "mode" ? 8 : 11);
     };
     bar.addEventListener("input", update);
     const name = make("label", { for: id, title: label }, label);

@@ -4,7 +4,9 @@
 const Pen = (() => {
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", SMALL = 12, NAME = 13;
   const STRIPES = 96, BAR = 14;
-  const SPACE = ["http:", "//www.w3.org/2000/svg"].join(""); // the name of SVG, which nobody loads
+  const named = document.createElement("div");
+  named.innerHTML = "<svg></svg>"; // its name for the SVG language is written into files
+  const SPACE = named.firstChild.namespaceURI;
   const ruler = typeof document === "undefined" ? null : document.createElement("canvas").getContext("2d");
 
   const widths = new Map();
@@ -22,6 +24,7 @@ const Pen = (() => {
   // lines: flat lists [x, y, x, y, ...] of one line each; pieces: [x, y, x, y] for each piece
   function onCanvas(canvas, dense, origin = [0, 0]) {
     const g = canvas.getContext("2d"), labels = [];
+    let font = ""; // to set one makes the browser read it, even the same again
     g.setTransform(dense, 0, 0, dense, dense * origin[0], dense * origin[1]);
     const stroke = ({ colour, width: thick = 1, dash = [], alpha = 1 }) => {
       g.globalAlpha = alpha;
@@ -43,10 +46,10 @@ const Pen = (() => {
       dot(x, y, r, colour) { g.beginPath(); g.arc(x, y, r, 0, 2 * Math.PI); g.fillStyle = colour; g.fill(); },
       box(x, y, w, h, colour) { g.fillStyle = colour; g.fillRect(x, y, w, h); },
       text(text, x, y, { colour, align = "center", size = SMALL, slanted = false }) {
-        g.font = `${slanted ? "italic " : ""}${size}px ${FONT}`;
+        const next = `${slanted ? "italic " : ""}${size}px ${FONT}`;
+        if (next !== font) { g.font = font = next; g.textBaseline = "middle"; }
         g.fillStyle = colour;
         g.textAlign = align;
-        g.textBaseline = "middle";
         g.fillText(text, x, y);
         const long = width(text, size, slanted), left = align === "left" ? x : align === "right" ? x - long : x - long / 2;
         if (text) labels.push({ text, left, right: left + long, top: y - size / 2, bottom: y + size / 2 });
@@ -87,7 +90,13 @@ const Pen = (() => {
     }
   }
 
-  const ticksUp = (low, high, pixels) => Geometry.ticks(low, high, Math.max(1, Math.min(10, Math.floor(pixels / 34))));
+  function ticksUp(low, high, pixels) {
+    // more than one, where two have room
+    const first = Math.max(1, Math.min(10, Math.floor(pixels / 34))), few = Geometry.ticks(low, high, first);
+    if (few.values.length > 1) return few;
+    const more = [1, 2, 3].map((n) => Geometry.ticks(low, high, first + n)).find(({ values }) => values.length > 1);
+    return more && (pixels * more.step) / (high - low) >= 15 ? more : few;
+  }
   const widest = (ticks) => Math.max(0, ...ticks.values.map((v) => width(ticks.label(v))));
 
   function axes(pen, area, across, up, names, colours, grid) {

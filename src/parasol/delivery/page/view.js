@@ -3,7 +3,7 @@
 
 const View = (() => {
   const LIP = 0.004; // by which the skin of a solid stands over its cut, so that no gap shows between them
-  const MARGIN = { left: 20, right: 18, top: 34, bottom: 44 };
+  const MARGIN = { left: 20, right: 18, top: 38, bottom: 44 };
   const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
   const ARROWS = [18, 36]; // pixels between two of them, at least and at most
   const INK = "#111";
@@ -19,14 +19,12 @@ const View = (() => {
     const pad = 1e-5, box = [0, 1, 2].map((k) => (k < dimension ? (upper[k] - lower[k]) / 2 / half : 1) + pad), whole = Math.hypot(...box.slice(0, dimension));
     let reach = 0.82 * whole;
     for (let i = 0; i < corners; i++) reach = Math.max(reach, 1.02 * Math.hypot(unit[3 * i], unit[3 * i + 1], unit[3 * i + 2]));
-    const paint = Paint.painter(canvas, { solid, clipped: solid || mesh.images });
-    const fine = fineMesh(), body = fine.outside || fine;
+    const paint = solid ? Paint.painter(canvas, mesh.images) : null, raster = solid ? null : Raster.makeRaster(canvas), fine = fineMesh(), body = fine.outside || fine;
     // in the plane cells with straight edges are drawn as cubics, the others in small flat pieces
     const plain = solid || !mesh.smooth ? [] : Array.from(fine.bent.keys()).filter((t) => !fine.bent[t]), pieces = plain.length ? bentPieces() : body.indices;
-    const cubics = plain.length && paint ? { mesh: paint.patches(cornersOf(body.positions)), controls: new Float32Array(30 * plain.length) } : null;
-    const scene = paint ? { body: paint.mesh(body.positions, pieces, body.normals), section: null, edge: null, surface: null, creases: solid ? strokes(body.creases) : null } : null;
-    if (scene && cubics) scene.seams = paint.mesh(body.positions, seams(), null, scene.body);
-    let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
+    const ends = Uint32Array.from(plain.flatMap((t) => [0, 1, 2].map((k) => lattice(t, k))));
+    const scene = paint ? { body: paint.mesh(body.positions, pieces, body.normals), section: null, edge: null, surface: null, creases: strokes(body.creases) } : null;
+    let slice = { axis: -1, height: 0 }, section = null, surface = null, values = null, controls = null, inner = null, look = null, shape = null, vector = null, locate = null, deep = null;
     let size = { width: 1, height: 1, dense: 1 }, room = 0, stale = true;
     const corner = new Float64Array(corners);
 
@@ -44,30 +42,10 @@ const View = (() => {
       return Uint32Array.from(list);
     }
 
-    function seams() {
-      // the edges of bent cells: small pieces and large ones leave pixels between them, which lines beneath fill
-      const list = [];
-      fine.bent.forEach((yes, t) => { if (yes) for (let k = 0; k < 3; k++) { const edge = fine.edge(t, k); for (let i = 1; i < edge.length; i++) list.push(edge[i - 1], edge[i]); } });
-      return Uint32Array.from(list);
-    }
-
     function lattice(t, k) {
       // the fine corner at a corner of a cell
       const last = Math.round(Math.sqrt(fine.parts)), row = (last * (last + 1)) / 2;
       return t * fine.per + [0, row, row + last][k];
-    }
-
-    function cornersOf(positions) {
-      const out = new Float32Array(9 * plain.length);
-      plain.forEach((t, n) => { for (let k = 0; k < 3; k++) out.set(positions.subarray(3 * lattice(t, k), 3 * lattice(t, k) + 3), 9 * n + 3 * k); });
-      return out;
-    }
-
-    function setCubics(low, scale) {
-      plain.forEach((t, n) => {
-        for (let m = 0; m < 10; m++) { const x = (fine.controls[10 * t + m] - low) * scale; for (let k = 0; k < 3; k++) cubics.controls[30 * n + 10 * k + m] = x; }
-      });
-      paint.setValues(cubics.mesh, cubics.controls);
     }
 
     function pairs(flat) { const out = []; for (let i = 0; i < flat.length; i += 2) out.push([flat[i], flat[i + 1]]); return out; }
@@ -103,14 +81,21 @@ const View = (() => {
       if (scene && scene.section) paint.remove(scene.section);
       if (scene && scene.edge) paint.remove(scene.edge);
       if (scene) scene.section = scene.edge = null;
-      if (axis < 0) { slice = { axis, height: 0 }; section = null; return; }
+      if (axis < 0) { slice = { axis, height: 0 }; section = null; keepSkin(); return; }
       const height = (2 * fraction - 1) * (box[axis] - pad) * 0.999 + 1e-7, inside = fine.inside.points;
       slice = { axis, height };
       section = Contours.cut(inside, fine.inside.cells, Float32Array.from({ length: inside.length / 3 }, (_, i) => inside[3 * i + axis] - height));
       if (!scene) return;
-      scene.section = paint.mesh(section.positions, null, null);
       const skin = body.positions;
+      keepSkin();
+      scene.section = paint.mesh(section.positions, null, null);
       scene.edge = paint.mesh(Contours.trace(skin, body.indices, Float32Array.from({ length: skin.length / 3 }, (_, i) => skin[3 * i + axis] - height)), null, null);
+    }
+
+    function keepSkin() {
+      // triangles that lie wholly beyond the cut are not drawn, but where all of the skin is shown pale; moved ones the shader cuts
+      const { axis, height } = slice, skin = body.positions, within = (n) => [0, 1, 2].some((k) => skin[3 * pieces[n - (n % 3) + k] + axis] < height + 2 * LIP);
+      if (scene) paint.setIndices(scene.body, axis < 0 || shape || surface ? pieces : pieces.filter((_, n) => within(n)));
     }
 
     function setField(field, range, style) {
@@ -118,16 +103,17 @@ const View = (() => {
       const found = finer(field), scale = 1 / (range[1] - range[0]), colour = (list) => { const out = new Float32Array(list.length); for (let i = 0; i < out.length; i++) out[i] = (list[i] - range[0]) * scale; return out; };
       values = solid ? found.outside.slice() : found.slice();
       inner = solid ? found.inside.slice() : null;
+      controls = plain.length ? fine.controls.slice() : null;
       look = { range, ...style };
       if (!paint) return;
       paint.setValues(scene.body, colour(values));
-      if (cubics) setCubics(range[0], scale);
       if (section) paint.setValues(scene.section, colour(Contours.along(section, inner)));
       if (scene.surface) paint.remove(scene.surface);
-      scene.surface = surface = null;
-      if (!solid || look.level === null) return;
-      surface = Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level));
-      if (!surface.weights.length) return;
+      const before = surface;
+      scene.surface = null;
+      surface = look.level === null ? null : Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level));
+      if (Boolean(before) !== Boolean(surface)) keepSkin();
+      if (!surface || !surface.weights.length) return;
       scene.surface = paint.mesh(surface.positions, null, Contours.along(surface, found.slopes(), 3));
       paint.setValues(scene.surface, new Float32Array(surface.weights.length).fill((look.level - range[0]) * scale));
     }
@@ -149,8 +135,8 @@ const View = (() => {
       }
       if (!before && !shape) return;
       locate = null;
+      if (solid && Boolean(before) !== Boolean(shape)) keepSkin();
       if (paint) for (const part of [scene.body, scene.creases]) if (part) paint.setPositions(part, shape || body.positions);
-      if (cubics) paint.setPositions(cubics.mesh, cornersOf(shape || body.positions));
     }
 
     const shown = () => shape || body.positions;
@@ -178,16 +164,13 @@ const View = (() => {
     }
 
     function draw() {
+      if (look && raster) drawFlat();
       if (!look || !paint) return;
       const free = [0, 0, 0, 1], plane = [...free], span = look.range[1] - look.range[0], wide = shape || !mesh.images ? box.map((x) => 4 * x) : box;
       if (slice.axis >= 0) { plane[slice.axis] = 1; plane[3] = slice.height + LIP; }
-      const base = { view: matrix(), map: look.map, low: wide.map((x) => -x), high: wide, plane, eye: turn().slice(6), cull: solid ? "back" : null,
+      const base = { view: matrix(), map: look.map, low: wide.map((x) => -x), high: wide, plane, eye: turn().slice(6), cull: "back",
         lines: look.lines ? span / look.lines : 0, offset: look.lines ? -look.range[0] / span : 0 };
       paint.clear();
-      if (cubics) {
-        paint.draw(scene.seams, { ...base, strokes: true });
-        paint.drawPatches(cubics.mesh, base);
-      }
       const see = surface !== null, card = colours().back;
       paint.draw(scene.body, see ? { ...base, cull: "front", fade: 0.86, plain: card, plane: free, lines: 0 } : base);
       const ink = { ...base, strokes: true, lift: 0.008, fade: 1, plain: colours().front, plane: see ? free : plane };
@@ -196,6 +179,15 @@ const View = (() => {
       if (section) paint.draw(scene.section, { ...base, plane: free, cull: null });
       if (section && !shape) paint.draw(scene.edge, { ...ink, plane: free });
       if (scene.surface) paint.draw(scene.surface, { ...base, plane: slice.axis >= 0 ? plane : free, cull: null, lit: true, lines: 0 });
+    }
+
+    function drawFlat() {
+      const { scale, x, y } = frame(), { dense } = size, place = shown(), at = new Float64Array((2 * place.length) / 3), wide = shape || !mesh.images ? [1e9, 1e9] : box;
+      for (let i = 0, n = 0; i < at.length; i += 2, n += 3) { at[i] = dense * (x + scale * place[n]); at[i + 1] = dense * (y - scale * place[n + 1]); }
+      raster.begin(look.map, look.range, [x - scale * wide[0], x + scale * wide[0], y - scale * wide[1], y + scale * wide[1]].map((v) => dense * v));
+      raster.cubics(at, ends, controls, plain);
+      raster.pieces(at, pieces, values);
+      raster.end();
     }
 
     // ---- axes, edges, arrows and the marked point -------------------------------------------------------------------
@@ -278,7 +270,7 @@ const View = (() => {
         return { at, way: [(0.95 * gap * q[0]) / (largest || 1), (-0.95 * gap * q[1]) / (largest || 1)] };
       });
       Axes.arrows(pen, drawn);
-      arrowsDrawn = drawn.filter(({ way }) => Math.hypot(...way) > 1).length;
+      arrowsDrawn = drawn.filter(({ way }) => Math.hypot(...way) >= Axes.SHORTEST).length;
     }
     let arrowsDrawn = 0;
 
@@ -349,9 +341,9 @@ const View = (() => {
       return parts.map(([i]) => Array.from({ length: dimension }, (_, k) => middle[k] + half * from[3 * i + k]));
     }
 
-    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => paint && paint.finish(),
+    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => (raster || paint) && (raster || paint).finish(),
       reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
-      barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null, bounds: [lower, upper], size: () => size };
+      barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null || raster !== null, bounds: [lower, upper], size: () => size };
   }
 
   return { make };

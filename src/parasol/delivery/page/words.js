@@ -17,6 +17,15 @@ const Words = (() => {
     return `${String(Number(mantissa)).replace("-", "−")} × 10${raised}`;
   }
 
+  // lines are not broken inside of numbers
+  const whole = (text) => text.replaceAll(" × ", "\u00a0×\u00a0");
+
+  function short(x, most) {
+    // as in a program, for narrow places: five digits, or as many as `most` letters have room for
+    const form = (digits) => (x !== 0 && (Math.abs(x) >= 1e5 || Math.abs(x) < 1e-4) ? String(Number(x.toPrecision(digits)).toExponential()).replace("e+", "e") : String(Number(x.toPrecision(digits))));
+    return [5, 4, 3, 2].map(form).find((text) => text.length <= most) || form(2);
+  }
+
   function errorWords(bound, program, probability) {
     // {kind (a class), big, words, note}: what is known about the error of this answer
     const of = "of the whole field, against the solver that the surrogate was learned from";
@@ -79,5 +88,5 @@ const Words = (() => {
     return lines.join("\n");
   }
 
-  return { number, errorWords, estimateWords, roundingWords, python, MEANING };
+  return { number, whole, short, errorWords, estimateWords, roundingWords, python, MEANING };
 })();
