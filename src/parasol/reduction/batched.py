@@ -27,6 +27,7 @@ _TRIED = 1e-3  # error of a known answer above which a matrix counts as singular
 _RESIDUAL = 1e-12  # relative to the terms of each equation; after a step of refinement it is rounding
 _LOST = 1e-6  # share of the solution that rounding may be, above which the solver warns
 _MOST_ROWS = 128  # systems of a batch
+_FEWEST = 8  # systems of a batch that is compiled, where they fit
 _SHARE = 0.2  # of the device's memory that a batch may take
 _UNKNOWN_MEMORY = 4e9  # of a device that does not say
 _COPIES = 4  # of the matrices of a batch that are there at the same time
@@ -56,7 +57,7 @@ class Batched:
     def solve(self, mus: np.ndarray) -> dict[bytes, np.ndarray]:
         """Unknowns (n_unknowns,) by the bytes of their parameters (n, n_parameters); those that fail a check are left out."""
         out: dict[bytes, np.ndarray] = {}
-        size = min(self.rows, 1 << max(len(mus) - 1, 0).bit_length())  # few sizes: each is compiled
+        size = min(self.rows, max(_FEWEST, 1 << (len(mus) - 1).bit_length()))  # few sizes: each is compiled
         for start in range(0, len(mus), size):
             some = mus[start : start + size]
             try:
