@@ -32,6 +32,7 @@ _SHARE = 0.2  # of the device's memory that a batch may take
 _UNKNOWN_MEMORY = 4e9  # of a device that does not say
 _COPIES = 4  # of the matrices of a batch that are there at the same time
 _STARTING = 3.0  # seconds to reach a GPU and compile for it: what solves take here has to be more
+_AGAIN = 0.1  # the same where that is done
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +200,22 @@ def batched(solver: Any, n_samples: int, device: str = "auto") -> Batched | None
     if device == "gpu":
         if why:
             raise InputError(f'device="gpu", but {why}. Use device="cpu".')
-        return Batched(solver, pick_device("gpu"))
-    if why or n_samples * _seconds_here(solver.n_unknowns) < _STARTING:
+        return _kept(solver, pick_device("gpu"))
+    ready = bool(_last) and _last[0].model is solver  # reached and compiled
+    if why or n_samples * _seconds_here(solver.n_unknowns) < (_AGAIN if ready else _STARTING):
         return None
     found = gpu_device()
-    return None if found is None else Batched(solver, found)
+    return None if found is None else _kept(solver, found)
+
+
+def _kept(model: Model, device: Any) -> Batched:
+    """The batches of a model on a device: the last ones, which are compiled, or new ones."""
+    if not (_last and _last[0].model is model and _last[0].device is device):
+        _last[:] = [Batched(model, device)]
+    return _last[0]
+
+
+_last: list[Batched] = []
 
 
 def _seconds_here(n: int) -> float:

@@ -22,7 +22,7 @@ from parasol.checks import check_choice, check_count, check_finite, check_progre
 from parasol.devices import DEVICES
 from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
-from parasol.reduction.batched import batched
+from parasol.reduction.batched import Batched, batched
 from parasol.reduction.chunks import Chunk, StoredChunk, digest
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.solvers import unwrapped
@@ -223,21 +223,8 @@ def solve_many(
            [0., 2., 4.]])
     """
     check_progress(progress)
-    check_choice(device, DEVICES, "device")
     mus = _checked(solver, mus, extrapolate)
-    if jobs is not None and executor is not None:
-        raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise InputError(
-            f"executor is a {type(executor).__name__}. Pass one of concurrent.futures, such as Dask's client.get_executor()."
-        )
-    jobs = 1 if jobs is None else check_count(jobs, "jobs")
-    if device == "gpu" and (executor is not None or jobs > 1):
-        raise InputError(
-            'device="gpu" is for solves in this process. Leave out jobs and executor, or use device="cpu".'
-        )
-    alone = executor is None and jobs == 1
-    batches = batched(solver, len(mus), device if alone else "cpu")
+    jobs, batches = _hands(solver, len(mus), executor, jobs, device)
     n_values = _expected_length(solver)
     size = default_chunk_size(len(mus), n_values) if chunk_size is None else check_count(chunk_size, "chunk_size")
     names = tuple(getattr(getattr(solver, "parameters", None), "names", ()))
@@ -268,6 +255,24 @@ def solve_many(
         snapshots = replace(snapshots, device=batches.name)
     _report(snapshots, names)
     return snapshots
+
+
+def _hands(solver, n_samples: int, executor, jobs: int | None, device: str) -> tuple[int, Batched | None]:
+    """How many processes of our own solve, and whether a GPU does; refused where two of them are asked for."""
+    check_choice(device, DEVICES, "device")
+    if jobs is not None and executor is not None:
+        raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InputError(
+            f"executor is a {type(executor).__name__}. Pass one of concurrent.futures, such as Dask's client.get_executor()."
+        )
+    jobs = 1 if jobs is None else check_count(jobs, "jobs")
+    if device == "gpu" and (executor is not None or jobs > 1):
+        raise InputError(
+            'device="gpu" is for solves in this process. Leave out jobs and executor, or use device="cpu".'
+        )
+    alone = executor is None and jobs == 1
+    return jobs, batched(solver, n_samples, device if alone else "cpu")
 
 
 def _identity(solver, own, *, needed: bool) -> Parts:
