@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import multiprocessing
 import resource
 import sys
@@ -37,18 +38,25 @@ def measure_scale(
     *,
     problem: str = "helmholtz",
     limit: float = 60.0,
+    add_to: str | Path | None = None,
     progress: Callable[[str], Callable[[float], None] | None],
 ) -> Facts:
-    """Every stage at every size, each size in a process of its own; a stage that would take more than `limit` seconds is left out."""
-    sizes = sorted({check_count(n, "size") for n in sizes})
+    """Every stage at every size, each size in a process of its own; a stage that would take more than `limit` seconds is left out.
+
+    `add_to` is a file of what another run returned, for the same problem: its sizes, all smaller, stand before these.
+    """
+    rows: list[Facts] = [] if add_to is None else _rows_before(Path(add_to), problem)
+    known = [row["asked"] for row in rows]
+    sizes = sorted({*known, *[check_count(n, "size") for n in sizes]})
     if len(sizes) < 2:
         raise InputError("growth needs two sizes or more. Give them as --sizes 1000,2000,4000.")
+    if sizes[: len(known)] != known:
+        raise InputError(f"--add-to has sizes up to {known[-1]} already. Give larger ones, or measure all again.")
     load_problem(problem)  # refuses a wrong name before any work
-    rows: list[Facts] = []
-    for n in sizes:
+    for n in sizes[len(known) :]:
         progress(f"{problem}, {n} nodes")
         skipped = {stage: cost for stage in STAGES if (cost := _foreseen(rows, stage, n)) > limit}
-        rows.append(_apart(_measured, problem, n, sorted(skipped)) | {"skipped": skipped})
+        rows.append({"asked": n} | _apart(_measured, problem, n, sorted(skipped)) | {"skipped": skipped})
         if "learn" not in skipped:
             progress(f"{problem}, {n} nodes: learning")
             rows[-1]["stages"]["learn"] = _apart(_learned, problem, n)
@@ -62,6 +70,21 @@ def measure_scale(
         "exponents": {k: v for k, v in exponents.items() if v},
         "ideal": IDEAL,
     }
+
+
+def _rows_before(path: Path, problem: str) -> list[Facts]:
+    """The rows of an earlier run."""
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        rows = sorted(facts["rows"], key=lambda row: row["asked"])
+        if facts["problem"] == problem:
+            return rows
+        why = f"is of {facts['problem']}, not of {problem}"
+    except OSError as error:
+        why = f"cannot be read ({error.strerror})"
+    except (ValueError, KeyError, TypeError):
+        why = "is no JSON file of `parasol bench scale`"
+    raise InputError(f"--add-to: {path} {why}. Give what --json wrote.")
 
 
 def _apart(function: Callable[..., Facts], *arguments: Any) -> Facts:
