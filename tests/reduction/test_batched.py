@@ -122,6 +122,20 @@ def test_solve_many_in_batches_of_chunks(pretended, flower, here, tmp_path, monk
     assert not calls
 
 
+def test_a_gpu_that_fails_is_said_and_costs_nothing(pretended, flower, monkeypatch):
+    def broken(self, mus, size):
+        raise RuntimeError("RESOURCE_EXHAUSTED: out of memory\nallocated: 1")
+
+    monkeypatch.setattr(Batched, "_batch", broken)
+    monkeypatch.setattr(Batched, "name", property(lambda self: "gpu"))
+    mus = ps.sample(flower, 2)
+    said = r"the GPU failed \(RESOURCE_EXHAUSTED: out of memory\): solved on the processor instead"
+    with pytest.warns(ps.errors.ParasolWarning, match=said):
+        snapshots = ps.solve_many(flower, mus)
+    assert snapshots.device == "cpu"
+    assert np.array_equal(snapshots.solutions, ps.solve_many(flower, mus, device="cpu").solutions)
+
+
 def test_without_a_gpu_nothing_changes(flower, monkeypatch):
     monkeypatch.setattr(module, "_STARTING", 0.0)
     monkeypatch.setattr(devices, "_PLUGINS", ())

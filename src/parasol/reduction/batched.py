@@ -7,6 +7,7 @@ itself then answers or says why it cannot.
 from __future__ import annotations
 
 import logging
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from parasol.devices import computing, gpu_device, pick_device
-from parasol.errors import FormulaError, InputError
+from parasol.errors import FormulaError, InputError, ParasolWarning
 from parasol.pde.model import Model
 from parasol.pde.newton import NOISE
 from parasol.pde.sparse_direct import random_signs
@@ -69,6 +70,11 @@ class Batched:
                 np.linalg.LinAlgError,
             ):  # coefficients that have no value: one by one
                 continue
+            except RuntimeError as error:  # what JAX raises: no memory left, a device that is gone
+                why = (str(error).splitlines() or [type(error).__name__])[0][:200]
+                text = f"the {self.name.upper()} failed ({why}): solved on the processor instead. Use device='cpu'."
+                warnings.warn(text, ParasolWarning, stacklevel=2)
+                break
         log.info("%d of %d systems solved on %s", len(out), len(mus), self.name)
         return out
 

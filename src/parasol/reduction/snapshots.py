@@ -70,7 +70,7 @@ class Snapshots:
     n_pending: int = 0  # not computed yet, in the store of a run that was stopped
     store: Path | None = None
     first: int = 0  # solved rows of the parts that come before these
-    device: str = "cpu"  # where they were solved in this run, "gpu" but for those that failed a check there
+    device: str = "cpu"  # "gpu" where this run solved there, all but those that failed a check
 
     def __len__(self) -> int:
         return len(self.mus)
@@ -249,9 +249,9 @@ def solve_many(
                     Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, manifest.chunk_size, there)
                 )
         done = (lambda n: None) if progress is None else (lambda n: progress(n / len(mus)))
-        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), batches, done)
+        n_batched = work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), batches, done)
     snapshots = _snapshots(parts, manifest, folder)
-    if batches is not None and tasks:
+    if batches is not None and n_batched:
         snapshots = replace(snapshots, device=batches.name)
     _report(snapshots, names)
     return snapshots

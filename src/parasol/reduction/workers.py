@@ -73,11 +73,12 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """A chunk that is solved, and the warnings on the way."""
+    """A chunk that is solved, the warnings on the way, and how many of its parameters were solved in a batch."""
 
     index: int
     part: Chunk | StoredChunk
     warnings: tuple[tuple[type[Warning], str], ...]
+    n_batched: int = 0
 
 
 def _run(solver, task: Task, tick: Callable[[int], None] = lambda rows: None, ready: Ready = _NOTHING) -> Done:
@@ -106,7 +107,8 @@ def _recorded(solver, task: Task, tick: Callable[[int], None], record: bool, rea
     with warnings.catch_warnings(record=True) if record else contextlib.nullcontext() as said:
         chunk = _solve_rows(solver, task, tick, ready)
     part = chunk if task.folder is None else add_chunk(task.folder, task.index, task.fingerprint, chunk, task.size)
-    return Done(task.index, part, tuple(dict.fromkeys((w.category, str(w.message)) for w in said or ())))
+    n_batched = sum(mu.tobytes() in ready for mu in _new(task))
+    return Done(task.index, part, tuple(dict.fromkeys((w.category, str(w.message)) for w in said or ())), n_batched)
 
 
 def _solve_rows(solver, task: Task, tick: Callable[[int], None], ready: Ready) -> Chunk:
@@ -190,8 +192,8 @@ def work_off(
     rows = sum(len(part.mus) for part in parts.values())
     progress(rows)
     if not tasks:
-        return
-    folder, said = tasks[0].folder, {}
+        return 0
+    folder, said, n_batched = tasks[0].folder, {}, 0
     kept = (
         f"Finished chunks are kept in {folder}; run again to resume."
         if folder
@@ -215,6 +217,7 @@ def work_off(
                     rows += len(done.part.mus) - (0 if before is None else len(before.mus))
                     parts[done.index] = done.part
                     said.update(dict.fromkeys(done.warnings))
+                    n_batched += done.n_batched
                     progress(rows)
     except (BrokenExecutor, CancelledError) as error:
         guard = "" if sys.platform == "linux" else " A script needs `if __name__ == '__main__':` around its calls."
@@ -224,6 +227,7 @@ def work_off(
         warnings.warn(text, category, stacklevel=3)
     if len(said) > _QUOTED:
         warnings.warn(f"and {len(said) - _QUOTED} more warnings while solving.", ParasolWarning, stacklevel=3)
+    return n_batched
 
 
 def _serial(solver, tick, batches: Batched | None):
