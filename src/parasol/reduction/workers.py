@@ -15,6 +15,7 @@ from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
     Executor,
+    Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
     as_completed,
@@ -46,6 +47,8 @@ from parasol.reduction.travel import SEEN_WITHIN, Sent, packed, sent, visible
 
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
+_LOOK = 20.0  # seconds between looks at whether a cluster has workers
+_ALONE = 300.0  # seconds without one, after which none is expected
 _DEATHS = 3  # of workers in a row, without a chunk between them, after which it is not by chance
 # what somebody's solver may raise where the mathematics fails; anything else is a mistake in it and stops the run
 # a ParasolError and a LinAlgError are ValueErrors; a program that is run fails by its exit status, or by its time
@@ -271,7 +274,7 @@ def _submitting(executor: Executor, function, *given):
     def run(tasks: list[Task]) -> Generator[Done]:
         futures = {executor.submit(function, *given, task) for task in tasks}
         try:
-            for future in as_completed(futures.copy()):
+            for future in _ended(futures.copy(), executor):
                 done = _result(future)
                 if function is _run_sent:
                     _check_seen(done)
@@ -288,6 +291,20 @@ def _submitting(executor: Executor, function, *given):
                 future.cancel()
 
     return run
+
+
+def _ended(futures: set[Future], executor: Executor) -> Generator[Future]:
+    """Futures as they end; broken where Dask's workers are gone and none has come for long: it would wait for ever."""
+    client, left_alone = getattr(executor, "_client", None), 0.0
+    while futures:
+        try:
+            for future in as_completed(futures.copy(), timeout=None if client is None else _LOOK):
+                futures.discard(future)
+                yield future
+        except TimeoutError:
+            left_alone = 0.0 if client.nthreads() else left_alone + _LOOK  # type: ignore[union-attr]
+            if left_alone >= _ALONE:
+                raise BrokenExecutor(f"no worker is left, and none came within {_ALONE:g} s") from None
 
 
 def _result(future) -> Done:
