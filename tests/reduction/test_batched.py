@@ -1,6 +1,7 @@
 """Solves in batches: the same code on JAX's CPU backend, held against sparse elimination; what needs a GPU is skipped."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import parasol as ps
 from parasol import devices
 from parasol.errors import InputError
+from parasol.learning.report import LearnReport
+from parasol.learning.solves import Limits, SolveCache
 from parasol.reduction import batched as module
 from parasol.reduction.batched import Batched, batched
 from parasol.reduction.snapshots import open_snapshots
@@ -120,6 +123,22 @@ def test_solve_many_in_batches_of_chunks(pretended, flower, here, tmp_path, monk
         assert ps.solve_many(flower, mus[:2], executor=executor).device == "cpu"
     assert ps.solve_many(flower, mus[:2], device="cpu").device == "cpu"
     assert not calls
+
+
+def test_a_learning_says_where_it_solved(pretended, flower, monkeypatch):
+    monkeypatch.setattr(Batched, "name", property(lambda self: "gpu"))
+    cache = SolveCache(flower, Limits())
+    assert cache.device is None
+    cache.solve(ps.sample(flower, 8))
+    assert cache.device == "gpu"
+    sizes = {"n_nodes": 200, "solves": 8, "new_solves": 8, "seconds_per_solve": 0.1, "n_modes": 3, "seconds": 1.0}
+    words = {"certificate": "estimated", "limit": "", "labels": "", "map": "", "notes": (), "history": ()}
+    flags = {"met": True, "total": False, "refined_nodes": False, "comparisons": (), "discretisation_error": None}
+    report = LearnReport(tolerance=1e-3, bound=1e-4, **sizes, **words, **flags)
+    assert "device" not in report.to_dict()
+    on_gpu = replace(report, device=cache.device)
+    assert on_gpu.to_dict()["device"] == "gpu"
+    assert on_gpu.rows()["full solves"] == "8, some on a GPU"
 
 
 def test_a_gpu_that_fails_is_said_and_costs_nothing(pretended, flower, monkeypatch):
