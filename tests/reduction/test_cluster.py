@@ -253,9 +253,11 @@ def test_workers_killed_at_random_moments_change_nothing(tmp_path, executor):
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        for trial in range(5):
+        for trial in range(100):
             solve_many(slow, MUS, store=tmp_path / f"{trial}", chunk_size=1, executor=executor)
             assert tree(tmp_path / f"{trial}") == tree(tmp_path / "whole")
+            if trial >= 4 and len(kills) >= 5:  # on a busy machine workers take long to come back
+                break
     finally:
         stop.set()
         thread.join()

@@ -258,7 +258,7 @@ def draw_scale(facts: Facts, path: str | Path) -> Path:
         axes.set_ylim(low, high)
         axes.grid(alpha=0.2)
         axes.spines[["top", "right"]].set_visible(False)
-    left.legend(fontsize=8, frameon=False, loc="best", ncols=2)
+    figure.legend(*left.get_legend_handles_labels(), fontsize=8, frameon=False, loc="outside right center")
     figure.suptitle(f"{facts['problem']}: growth with the number of nodes; thin lines grow like n", fontsize=11)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.12)
