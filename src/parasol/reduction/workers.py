@@ -190,8 +190,11 @@ def _reason(error: Exception) -> str:
 
 def work_off(
     solver, tasks, parts, executor, jobs: int, batches: Batched | None, progress: Callable[[int], None]
-) -> None:
-    """Run the tasks, put what comes back into `parts`; `progress` is called with the number of parameters done."""
+) -> int:
+    """Run the tasks, put what comes back into `parts`; `progress` is called with the number of parameters done.
+
+    Returns how many parameters were solved in batches.
+    """
     rows = sum(len(part.mus) for part in parts.values())
     progress(rows)
     if not tasks:
