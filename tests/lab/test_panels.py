@@ -151,7 +151,7 @@ def test_error_against_full_solves(tmp_path, drawn):
     assert quoted.get_linestyle() == "None"
     assert floor.get_ydata()[0] == 1e-5
     assert floor.is_dashed()
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["b", "quoted"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["b", "quoted", "projection: 1.0e-05"]
 
 
 def test_the_budget_has_a_bar_for_each_known_part(tmp_path, drawn):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -600,6 +601,19 @@ def test_a_cache_solves_once_and_remembers_failures():
     assert cache.affordable(20) == 7
     with pytest.raises(ps.ParasolError, match="none of the 1"):
         cache.solve(mus[2:], "test")
+
+
+def test_what_is_affordable_counts_hands_once():
+    class Slow(Fold):
+        def solve(self, mu):
+            time.sleep(0.2)
+            return mu * np.ones(3)
+
+    with ThreadPoolExecutor(2) as executor:
+        cache = SolveCache(Slow(), Limits(seconds=100.0), executor=executor)
+        cache.solve(np.linspace(0.1, 0.9, 4)[:, None])
+        assert cache.cost >= 0.2  # of one of the two, though a solve ended every 0.1 s
+        assert cache.affordable(10**6) <= 2 * 100.0 / 0.2
 
 
 # ---- what a store may be used for -----------------------------------------------------------------------------------

@@ -68,7 +68,13 @@ def test_iterative_solutions_are_the_direct_ones_over_the_catalogue(name):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)
             options = {} if direct.problem.time is None else {"times": [0.0, 0.02], "step": 0.002}
-            assert difference(direct.solve(mu, **options), iterative.solve(mu, **options)) < 1e-8
+            try:
+                expected = direct.solve(mu, **options)
+            except SolveFailed:  # bratu has no solution above 2, and neither way may find one
+                with pytest.raises(SolveFailed):
+                    iterative.solve(mu, **options)
+            else:
+                assert difference(expected, iterative.solve(mu, **options)) < 1e-8
 
 
 def test_in_space_and_in_the_plane_residuals_are_rounding(flower, ball):

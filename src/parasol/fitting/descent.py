@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from parasol.errors import InputError, NotInstalled, ParasolWarning
+from parasol import devices
+from parasol.devices import computing as computing
+from parasol.errors import NotInstalled, ParasolWarning
 
 _RESIDENT = {"cpu": 2**29, "gpu": 2**34}  # bytes of targets kept on the device; more are sent a batch at a time
 
@@ -28,30 +29,9 @@ def require_jax():
 
 
 def pick_device(device: str):
-    """The JAX device for "auto" (a GPU if there is one), "cpu" or "gpu"."""
-    jax = require_jax()
-    for kind in ("gpu", "cpu") if device == "auto" else (device,):
-        try:
-            return jax.devices(kind)[0]
-        except RuntimeError:
-            continue
-    raise InputError(
-        'device="gpu" but JAX sees none. Use device="cpu", or install JAX with CUDA: pip install "jax[cuda12]"'
-    )
-
-
-@contextmanager
-def computing(dtype: str, device: str = "auto"):
-    """JAX in that precision on that device, inside a `with`, and nowhere else; gives the device."""
-    jax = require_jax()
-    chosen = pick_device(device)
-    precise = dtype == "float64"
-    if hasattr(jax, "enable_x64"):
-        switch = jax.enable_x64(precise)
-    else:
-        switch = importlib.import_module("jax.experimental").enable_x64(precise)
-    with switch, jax.default_device(chosen):
-        yield chosen
+    """The JAX device for "auto" (a GPU if there is one), "cpu" or "gpu"; refused where training is not possible at all."""
+    require_jax()
+    return devices.pick_device(device)
 
 
 @dataclass

@@ -114,6 +114,7 @@ class LearnReport:
     resonance: str | None = None  # where the solutions grow, if that is the limit
     measured: Measured | None = None
     stages: dict[str, float] = field(default_factory=dict)  # seconds of each stage
+    device: str | None = None  # "gpu" where full solves were made on one
     norm: str = ""  # that errors, bounds and estimates are relative in, in words
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +122,7 @@ class LearnReport:
         out = {
             f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("evidence", "resonance", "measured")
         }
-        for name in ("stages", "norm"):  # which reports of version 0.1.0 have not
+        for name in ("stages", "norm", "device"):  # which reports of version 0.1.0 have not
             if not out[name]:
                 del out[name]
         out |= {name: [_known(row) for row in out[name]] for name in ("comparisons", "history")}
@@ -174,6 +175,7 @@ class LearnReport:
         if self.solves is not None:
             old = self.solves - (self.new_solves or 0)
             rows["full solves"] = f"{self.solves}" + (f", {old} of them from the store" if old > 0 else "")
+            rows["full solves"] += f", some on a {self.device.upper()}" if self.device else ""
         rows["choices"] = f"{self.n_modes} modes, labels from {self.labels}, map by {self.map}"
         if self.limit:
             rows["limited by"] = self.limit

@@ -255,6 +255,7 @@ def plan(
     request = Request(problem, tolerance, total, model, n_nodes, rng, store, progress=progress, parameters=parameters)
     with request.held(), _gathered():
         chosen = discretised(request)
+    before = request.limits.spent  # what `learn` does too; trying with few nodes it does not
     # what the problems of the catalogue took (benchmarks/learn.py): solves per parameter and per digit
     work = max(len(chosen.model.parameters.scalars), 1) * max(1.0, -np.log10(tolerance))
     if chosen.model.parameters.functions:
@@ -268,7 +269,6 @@ def plan(
         return _planned(chosen, request, "batches of full solves, a conformal bound", work)
     guess = int(0.8 * n), int(np.ceil(1.25 * n))
     # measured: duals, reduced models and the estimate of each solve's own error take about four times a solve; a map a second
-    before = request.limits.spent
     whole = before + 0.7 * (5 * guess[0] * chosen.seconds), before + 1.5 * (5 * guess[1] * chosen.seconds + 2.0)
     size = chosen.model.n_unknowns  # type: ignore[union-attr]
     method = "full solves where the estimated error is largest"

@@ -116,6 +116,7 @@ class SolveCache:
         self.parts = Parts()  # what the solver is known by
         self.not_reused = ""  # what the store holds of other solvers, where it holds nothing of this one
         self.n_new, self.new_seconds = 0, 0.0
+        self.device: str | None = None  # where some were solved, if not on the processor
         self._asked: set[bytes] = set()
         self._known: dict[bytes, Solved] = {}
         self._elsewhere: dict[bytes, Solved] = {}  # of the same problem with other ranges
@@ -185,7 +186,7 @@ class SolveCache:
 
     @property
     def cost(self) -> float:
-        """Seconds of one full solve, as far as known."""
+        """Seconds of one full solve by one of those that make them, as far as known."""
         return self.new_seconds / self.n_new if self.n_new else self.expected
 
     def affordable(self, n: int, *, reserve: int = 0) -> int:
@@ -193,7 +194,7 @@ class SolveCache:
         if self.limits.solves is not None:
             n = min(n, self.limits.solves - self.n_solves - reserve)
         if self.limits.seconds is not None and self.cost > 0:
-            n = min(n, int(max(self.limits.left, 0.0) / self.cost * (self.jobs)) - reserve)
+            n = min(n, int(max(self.limits.left, 0.0) / self.cost * self.jobs) - reserve)
         return max(n, 0) if self.limits.left > 0 else 0
 
     def solve(self, mus: np.ndarray, purpose: str = "", *, at_least: int = 1) -> Snapshots:
@@ -255,7 +256,7 @@ class SolveCache:
             return n
         if not self.cost:
             return min(n, self.jobs)
-        return min(n, max(self.jobs, int(self.limits.seconds / 20 / self.cost)))
+        return min(n, max(self.jobs, int(self.limits.seconds / 20 / self.cost * self.jobs)))
 
     def reason(self, mu: np.ndarray) -> str:
         """Why a parameter could not be solved."""
@@ -297,7 +298,9 @@ class SolveCache:
                 solved = None
                 self._known |= _failed(error.failures)
         self.n_new += len(mus)
-        self.new_seconds += time.perf_counter() - start
+        self.new_seconds += (time.perf_counter() - start) * min(self.jobs, len(mus))  # of all hands together
+        if solved is not None and solved.device != "cpu":
+            self.device = solved.device
         if solved is not None:
             self._known |= _kept(solved)
 

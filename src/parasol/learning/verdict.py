@@ -62,6 +62,7 @@ def with_report(
         solves=None if cache is None else cache.n_solves,
         new_solves=None if cache is None else cache.n_new,
         seconds_per_solve=None if cache is None else cache.cost,
+        device=None if cache is None else cache.device,
         n_modes=surrogate.basis.n_modes,
         labels=surrogate.facts["labels"],
         map=surrogate.facts["recipe"],

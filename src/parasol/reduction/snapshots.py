@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from parasol.cache.content import content_hash
-from parasol.checks import check_count, check_finite, check_progress, check_shape
+from parasol.checks import check_choice, check_count, check_finite, check_progress, check_shape
+from parasol.devices import DEVICES
 from parasol.errors import InputError, ParasolWarning, SolveFailed, Unhashable
 from parasol.pde.model import Model
+from parasol.reduction.batched import Batched, batched
 from parasol.reduction.chunks import Chunk, StoredChunk, digest
 from parasol.reduction.fingerprints import Parts, parts_of
 from parasol.reduction.solvers import unwrapped
@@ -68,6 +70,7 @@ class Snapshots:
     n_pending: int = 0  # not computed yet, in the store of a run that was stopped
     store: Path | None = None
     first: int = 0  # solved rows of the parts that come before these
+    device: str = "cpu"  # "gpu" where this run solved there, all but those that failed a check
 
     def __len__(self) -> int:
         return len(self.mus)
@@ -75,6 +78,7 @@ class Snapshots:
     def __repr__(self) -> str:
         notes = f", {len(self.failures)} failed" if self.failures else ""
         notes += f", {self.n_pending} still to be solved" if self.n_pending else ""
+        notes += f", solved on the {self.device.upper()}" if self.device != "cpu" else ""
         return f"<Snapshots{f' in {self.store}' if self.store else ''}: {len(self)} of {self.n_values} values{notes}>"
 
     @property
@@ -194,6 +198,7 @@ def solve_many(
     progress: Callable[[float], None] | None = None,
     extrapolate: bool = False,
     fingerprint: object = None,
+    device: str = "auto",
 ) -> Snapshots:
     """Solve at all parameters (n_samples, n_parameters), a chunk of `chunk_size` of them at a time.
 
@@ -208,6 +213,9 @@ def solve_many(
     Anything else is a mistake and stops the run, as are parasol's InputError and FileError. `progress` is called with the
     fraction that is done. A store belongs to one solver, known by its code and what it holds; `fingerprint`, a text, says
     so instead, for solvers that change while they work.
+    Where JAX sees a GPU, linear steady models of up to 4000 unknowns are solved there in batches (`device` "auto": if it is
+    worth the start and neither jobs nor an executor are asked for; "gpu": on request; "cpu": never). Each answer has passed
+    the checks of a solve here, from which it differs by rounding.
 
     >>> snapshots = solve_many(lambda mu: mu[0] * np.arange(3), [[1.0], [2.0]])
     >>> snapshots.solutions
@@ -216,13 +224,7 @@ def solve_many(
     """
     check_progress(progress)
     mus = _checked(solver, mus, extrapolate)
-    if jobs is not None and executor is not None:
-        raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise InputError(
-            f"executor is a {type(executor).__name__}. Pass one of concurrent.futures, such as Dask's client.get_executor()."
-        )
-    jobs = 1 if jobs is None else check_count(jobs, "jobs")
+    jobs, batches = _hands(solver, len(mus), executor, jobs, device)
     n_values = _expected_length(solver)
     size = default_chunk_size(len(mus), n_values) if chunk_size is None else check_count(chunk_size, "chunk_size")
     names = tuple(getattr(getattr(solver, "parameters", None), "names", ()))
@@ -247,10 +249,30 @@ def solve_many(
                     Task(index, rows, n_values, extrapolate, folder, manifest.fingerprint, manifest.chunk_size, there)
                 )
         done = (lambda n: None) if progress is None else (lambda n: progress(n / len(mus)))
-        work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), done)
+        n_batched = work_off(solver, tasks, parts, executor, min(jobs, max(len(tasks), 1)), batches, done)
     snapshots = _snapshots(parts, manifest, folder)
+    if batches is not None and n_batched:
+        snapshots = replace(snapshots, device=batches.name)
     _report(snapshots, names)
     return snapshots
+
+
+def _hands(solver, n_samples: int, executor, jobs: int | None, device: str) -> tuple[int, Batched | None]:
+    """How many processes of our own solve, and whether a GPU does; refused where two of them are asked for."""
+    check_choice(device, DEVICES, "device")
+    if jobs is not None and executor is not None:
+        raise InputError("both executor and jobs are given. Give one: jobs=4 for four processes here.")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InputError(
+            f"executor is a {type(executor).__name__}. Pass one of concurrent.futures, such as Dask's client.get_executor()."
+        )
+    jobs = 1 if jobs is None else check_count(jobs, "jobs")
+    if device == "gpu" and (executor is not None or jobs > 1):
+        raise InputError(
+            'device="gpu" is for solves in this process. Leave out jobs and executor, or use device="cpu".'
+        )
+    alone = executor is None and jobs == 1
+    return jobs, batched(solver, n_samples, device if alone else "cpu")
 
 
 def _identity(solver, own, *, needed: bool) -> Parts:

@@ -15,6 +15,7 @@ from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
     Executor,
+    Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
     as_completed,
@@ -39,17 +40,24 @@ from parasol.errors import (
 )
 from parasol.pde.model import Model
 from parasol.pde.steady import Solution
+from parasol.reduction.batched import Batched
 from parasol.reduction.chunks import Chunk, StoredChunk
 from parasol.reduction.store import add_chunk
 from parasol.reduction.travel import SEEN_WITHIN, Sent, packed, sent, visible
 
 _LONGEST = 1000  # characters of a reason
 _QUOTED = 3  # warnings quoted in full
+_LOOK = 20.0  # seconds between looks at whether a cluster has workers
+_ALONE = 300.0  # seconds without one, after which none is expected
 _DEATHS = 3  # of workers in a row, without a chunk between them, after which it is not by chance
 # what somebody's solver may raise where the mathematics fails; anything else is a mistake in it and stops the run
 # a ParasolError and a LinAlgError are ValueErrors; a program that is run fails by its exit status, or by its time
 _FAILURES = (ValueError, ArithmeticError, RuntimeError, SubprocessError)
 _MISTAKES = (NotImplementedError, RecursionError, InputError, FileError, NotInstalled)
+
+
+Ready = Mapping[bytes, np.ndarray]  # unknowns that were solved beforehand, by the bytes of their parameters
+_NOTHING: Ready = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +76,20 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """A chunk that is solved, and the warnings on the way."""
+    """A chunk that is solved, the warnings on the way, and how many of its parameters were solved in a batch."""
 
     index: int
     part: Chunk | StoredChunk
     warnings: tuple[tuple[type[Warning], str], ...]
+    n_batched: int = 0
 
 
-def _run(solver, task: Task, tick: Callable[[int], None] = lambda rows: None) -> Done:
+def _run(solver, task: Task, tick: Callable[[int], None] = lambda rows: None, ready: Ready = _NOTHING) -> Done:
     """Solve a chunk and write it, with one BLAS thread: the bytes must not depend on how many hands there are."""
     # recording warnings is not safe in threads; there they take their usual way
     record = threading.current_thread() is threading.main_thread()
     with threadpool_limits(1):
-        return _recorded(solver, task, tick, record)
+        return _recorded(solver, task, tick, record, ready)
 
 
 def _run_sent(raw: bytes, sent: Sent, task: Task) -> Done:
@@ -97,14 +106,15 @@ def _run_sent(raw: bytes, sent: Sent, task: Task) -> Done:
 _recording = threading.Lock()
 
 
-def _recorded(solver, task: Task, tick: Callable[[int], None], record: bool) -> Done:
+def _recorded(solver, task: Task, tick: Callable[[int], None], record: bool, ready: Ready = _NOTHING) -> Done:
     with warnings.catch_warnings(record=True) if record else contextlib.nullcontext() as said:
-        chunk = _solve_rows(solver, task, tick)
+        chunk = _solve_rows(solver, task, tick, ready)
     part = chunk if task.folder is None else add_chunk(task.folder, task.index, task.fingerprint, chunk, task.size)
-    return Done(task.index, part, tuple(dict.fromkeys((w.category, str(w.message)) for w in said or ())))
+    n_batched = sum(mu.tobytes() in ready for mu in _new(task))
+    return Done(task.index, part, tuple(dict.fromkeys((w.category, str(w.message)) for w in said or ())), n_batched)
 
 
-def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
+def _solve_rows(solver, task: Task, tick: Callable[[int], None], ready: Ready) -> Chunk:
     n_values, solved, solutions, hidden, reasons = task.n_values, [], [], [], []
     if task.there is not None:
         there = task.there.load()
@@ -112,7 +122,11 @@ def _solve_rows(solver, task: Task, tick: Callable[[int], None]) -> Chunk:
         reasons = list(there.reasons)
         n_values = there.n_values or n_values
     for mu in task.mus[len(solved) :]:
-        values, ghosts, reason = solve_one(solver, mu, task.extrapolate)
+        unknowns = ready.get(mu.tobytes())
+        if unknowns is None:
+            values, ghosts, reason = solve_one(solver, mu, task.extrapolate)
+        else:
+            values, ghosts, reason = solver.layout.at_nodes(unknowns), solver.layout.at_ghosts(unknowns), ""
         if not reason and n_values is not None and len(values) != n_values:
             reason = f"the solution has {len(values)} values, others have {n_values}"
         elif not reason and not (np.all(np.isfinite(values)) and np.all(np.isfinite(ghosts))):
@@ -174,21 +188,28 @@ def _reason(error: Exception) -> str:
     return (str(error) or type(error).__name__) + (f" ({type(error).__name__} in {place})" if place else "")
 
 
-def work_off(solver, tasks, parts, executor, jobs: int, progress: Callable[[int], None]) -> None:
-    """Run the tasks, put what comes back into `parts`; `progress` is called with the number of parameters done."""
+def work_off(
+    solver, tasks, parts, executor, jobs: int, batches: Batched | None, progress: Callable[[int], None]
+) -> int:
+    """Run the tasks, put what comes back into `parts`; `progress` is called with the number of parameters done.
+
+    Returns how many parameters were solved in batches.
+    """
     rows = sum(len(part.mus) for part in parts.values())
     progress(rows)
     if not tasks:
-        return
-    folder, said = tasks[0].folder, {}
+        return 0
+    folder, said, n_batched = tasks[0].folder, {}, 0
     kept = (
         f"Finished chunks are kept in {folder}; run again to resume."
         if folder
         else "Give a store to keep what is done."
     )
-    run = _serial(solver, lambda n: progress(rows + n)) if executor is None and jobs == 1 else None
-    if run is None:
-        run = _hands(solver, executor, folder) if executor else _pool(solver, jobs)
+    if executor is not None:
+        run = _hands(solver, executor, folder)
+    else:
+        serial = jobs == 1 or batches is not None
+        run = _serial(solver, lambda n: progress(rows + n), batches) if serial else _pool(solver, jobs)
     waiting = list(tasks)
     try:
         while waiting:
@@ -202,6 +223,7 @@ def work_off(solver, tasks, parts, executor, jobs: int, progress: Callable[[int]
                     rows += len(done.part.mus) - (0 if before is None else len(before.mus))
                     parts[done.index] = done.part
                     said.update(dict.fromkeys(done.warnings))
+                    n_batched += done.n_batched
                     progress(rows)
     except (BrokenExecutor, CancelledError) as error:
         guard = "" if sys.platform == "linux" else " A script needs `if __name__ == '__main__':` around its calls."
@@ -211,15 +233,35 @@ def work_off(solver, tasks, parts, executor, jobs: int, progress: Callable[[int]
         warnings.warn(text, category, stacklevel=3)
     if len(said) > _QUOTED:
         warnings.warn(f"and {len(said) - _QUOTED} more warnings while solving.", ParasolWarning, stacklevel=3)
+    return n_batched
 
 
-def _serial(solver, tick):
+def _serial(solver, tick, batches: Batched | None):
+    """Here, one after the other; with `batches`, as many chunks as make a batch are solved at once before."""
+
     def run(tasks: list[Task]) -> Generator[Done]:
-        for task in tasks:
+        tried: set[int] = set()
+        ready = _NOTHING
+        for k, task in enumerate(tasks):
             first = 0 if task.there is None else len(task.there.mus)
-            yield _run(solver, task, lambda n: tick(n - first))  # noqa: B023
+            if batches is not None and task.index not in tried:
+                some = _next_batch(tasks[k:], batches.rows)
+                tried.update(one.index for one in some)
+                ready = batches.solve(np.concatenate([_new(one) for one in some]))
+            yield _run(solver, task, lambda n: tick(n - first), ready)  # noqa: B023
 
     return run
+
+
+def _new(task: Task) -> np.ndarray:
+    """The parameters of a chunk that are still to be solved."""
+    return task.mus[0 if task.there is None else len(task.there.mus) :]
+
+
+def _next_batch(tasks: list[Task], rows: int) -> list[Task]:
+    """The first tasks, as many as make a batch, at least one."""
+    ends = np.cumsum([len(_new(task)) for task in tasks])
+    return tasks[: max(int(np.searchsorted(ends, rows, side="right")), 1)]
 
 
 def _hands(solver, executor: Executor, folder: Path | None):
@@ -235,7 +277,7 @@ def _submitting(executor: Executor, function, *given):
     def run(tasks: list[Task]) -> Generator[Done]:
         futures = {executor.submit(function, *given, task) for task in tasks}
         try:
-            for future in as_completed(futures.copy()):
+            for future in _ended(futures.copy(), executor):
                 done = _result(future)
                 if function is _run_sent:
                     _check_seen(done)
@@ -252,6 +294,20 @@ def _submitting(executor: Executor, function, *given):
                 future.cancel()
 
     return run
+
+
+def _ended(futures: set[Future], executor: Executor) -> Generator[Future]:
+    """Futures as they end; broken where Dask's workers are gone and none has come for long: it would wait for ever."""
+    client, left_alone = getattr(executor, "_client", None), 0.0
+    while futures:
+        try:
+            for future in as_completed(futures.copy(), timeout=None if client is None else _LOOK):
+                futures.discard(future)
+                yield future
+        except TimeoutError:
+            left_alone = 0.0 if client.nthreads() else left_alone + _LOOK  # type: ignore[union-attr]
+            if left_alone >= _ALONE:
+                raise BrokenExecutor(f"no worker is left, and none came within {_ALONE:g} s") from None
 
 
 def _result(future) -> Done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import multiprocessing
 import resource
 import sys
@@ -37,18 +38,25 @@ def measure_scale(
     *,
     problem: str = "helmholtz",
     limit: float = 60.0,
+    add_to: str | Path | None = None,
     progress: Callable[[str], Callable[[float], None] | None],
 ) -> Facts:
-    """Every stage at every size, each size in a process of its own; a stage that would take more than `limit` seconds is left out."""
-    sizes = sorted({check_count(n, "size") for n in sizes})
+    """Every stage at every size, each size in a process of its own; a stage that would take more than `limit` seconds is left out.
+
+    `add_to` is a file of what another run returned, for the same problem: its sizes, all smaller, stand before these.
+    """
+    rows: list[Facts] = [] if add_to is None else _rows_before(Path(add_to), problem)
+    known = [row["asked"] for row in rows]
+    sizes = sorted({*known, *[check_count(n, "size") for n in sizes]})
     if len(sizes) < 2:
         raise InputError("growth needs two sizes or more. Give them as --sizes 1000,2000,4000.")
+    if sizes[: len(known)] != known:
+        raise InputError(f"--add-to has sizes up to {known[-1]} already. Give larger ones, or measure all again.")
     load_problem(problem)  # refuses a wrong name before any work
-    rows: list[Facts] = []
-    for n in sizes:
+    for n in sizes[len(known) :]:
         progress(f"{problem}, {n} nodes")
         skipped = {stage: cost for stage in STAGES if (cost := _foreseen(rows, stage, n)) > limit}
-        rows.append(_apart(_measured, problem, n, sorted(skipped)) | {"skipped": skipped})
+        rows.append({"asked": n} | _apart(_measured, problem, n, sorted(skipped)) | {"skipped": skipped})
         if "learn" not in skipped:
             progress(f"{problem}, {n} nodes: learning")
             rows[-1]["stages"]["learn"] = _apart(_learned, problem, n)
@@ -62,6 +70,21 @@ def measure_scale(
         "exponents": {k: v for k, v in exponents.items() if v},
         "ideal": IDEAL,
     }
+
+
+def _rows_before(path: Path, problem: str) -> list[Facts]:
+    """The rows of an earlier run."""
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        rows = sorted(facts["rows"], key=lambda row: row["asked"])
+        if facts["problem"] == problem:
+            return rows
+        why = f"is of {facts['problem']}, not of {problem}"
+    except OSError as error:
+        why = f"cannot be read ({error.strerror})"
+    except (ValueError, KeyError, TypeError):
+        why = "is no JSON file of `parasol bench scale`"
+    raise InputError(f"--add-to: {path} {why}. Give what --json wrote.")
 
 
 def _apart(function: Callable[..., Facts], *arguments: Any) -> Facts:
@@ -130,11 +153,18 @@ def _learned(problem_name: str, n: int) -> Facts:
 
 
 def _planned(problem_name: str, n: int) -> Facts:
-    """What a plan predicts, before anything is learned."""
+    """What a plan predicts, before anything is learned; its seconds also times the share of a processor that it had."""
     _quiet()
+    clock = Clock()
     with threadpool_limits(1):
-        facts = plan(load_problem(problem_name), _TOLERANCE, n_nodes=n).facts()
-    return {"seconds": facts["whole_seconds"], "memory_bytes": facts["memory_bytes"]}
+        facts = clock("plan", lambda: plan(load_problem(problem_name), _TOLERANCE, n_nodes=n)).facts()
+    share = clock.stages["plan"]["cpu_seconds"] / clock.stages["plan"]["seconds"]
+    seconds = facts["whole_seconds"]
+    return {
+        "seconds": seconds,
+        "cpu_seconds": [share * value for value in seconds],
+        "memory_bytes": facts["memory_bytes"],
+    }
 
 
 def _cost(row: Facts, stage: str) -> float | None:
@@ -184,12 +214,12 @@ def scale_rows(facts: Facts) -> list[tuple[str, str]]:
     peaks = [f"{1e-6 * max(c['peak_bytes'] for c in row['stages'].values()):.0f}" for row in facts["rows"]]
     rows.append(("memory at most", f"{', '.join(peaks)} MB"))
     for row in facts["rows"]:
-        if "plan" in row:
-            told = [
-                _compared(row, "seconds", "seconds", 1.0, "s"),
+        if "cpu_seconds" in row.get("plan", {}):
+            compared = [
+                _compared(row, "cpu_seconds", "cpu_seconds", 1.0, "s of processor time"),
                 _compared(row, "memory_bytes", "peak_bytes", 1e-6, "MB"),
             ]
-            rows.append((f"planned, {row['n_nodes']} nodes", "; ".join(told)))
+            rows.append((f"planned, {row['n_nodes']} nodes", "; ".join(compared)))
         for stage, cost in row["skipped"].items():
             rows.append((f"left out, {row['n_nodes']} nodes", f"{stage}: about {cost:.0f} s expected"))
     return rows
@@ -197,7 +227,7 @@ def scale_rows(facts: Facts) -> list[tuple[str, str]]:
 
 def _compared(row: Facts, planned: str, measured: str, unit: float, name: str) -> str:
     low, high = (unit * value for value in row["plan"][planned])
-    return f"{low:.3g} to {high:.3g} {name}, learn took {unit * row['stages']['learn'][measured]:.3g} {name}"
+    return f"{low:.3g} to {high:.3g} {name}, learn took {unit * row['stages']['learn'][measured]:.3g}"
 
 
 def draw_scale(facts: Facts, path: str | Path) -> Path:
@@ -228,7 +258,7 @@ def draw_scale(facts: Facts, path: str | Path) -> Path:
         axes.set_ylim(low, high)
         axes.grid(alpha=0.2)
         axes.spines[["top", "right"]].set_visible(False)
-    left.legend(fontsize=8, frameon=False, loc="best", ncols=2)
+    figure.legend(*left.get_legend_handles_labels(), fontsize=8, frameon=False, loc="outside right center")
     figure.suptitle(f"{facts['problem']}: growth with the number of nodes; thin lines grow like n", fontsize=11)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.12)

@@ -81,6 +81,9 @@ def scale(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Draw the growth: .png, .svg or .pdf.")
     ] = None,
+    add_to: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Go on with an earlier run, by its --json file.")
+    ] = None,
     json_file: JsonFile = None,
     quick: Quick = False,
     quiet: Quiet = False,
@@ -104,7 +107,8 @@ def scale(
         check_output(out, FIGURE_SUFFIXES)
 
     def run(stage):
-        facts = measure_scale((300, 600) if quick else counts, problem=problem, limit=limit, progress=stage)
+        some = (300, 600) if quick else counts
+        facts = measure_scale(some, problem=problem, limit=limit, add_to=add_to, progress=stage)
         if out is not None:
             draw_scale(facts, out)
         return facts
