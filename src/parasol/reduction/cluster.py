@@ -31,7 +31,9 @@ def cluster(address: str, *, jobs: int | None = None) -> Iterator[Executor]:
 
     with ExitStack() as stack:
         # quiet: what a worker that dies has to say is for logs, and our own words follow
-        stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 10}))
+        # patient: on a busy machine a worker takes long to start, and Dask does not replace one that was late
+        patience = {"distributed.comm.timeouts.connect": "120s"}
+        stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 10, **patience}))
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         if address == LOCAL:
             client = stack.enter_context(_local(distributed, stack, jobs))
