@@ -42,7 +42,9 @@ def interpreter(requirements: Path, cache: Path, *, timeout: float = _SECONDS) -
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=clean_environment())
         except subprocess.TimeoutExpired:
-            raise PeerFailed(f"installing it took more than {timeout:.0f} s. Try again with a faster network.") from None
+            raise PeerFailed(
+                f"installing it took more than {timeout:.0f} s. Try again with a faster network."
+            ) from None
         if run.returncode:
             shutil.rmtree(folder / "venv", ignore_errors=True)
             raise PeerFailed(f"could not be installed: {last_words(run.stderr)}")

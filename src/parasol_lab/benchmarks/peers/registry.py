@@ -69,7 +69,11 @@ def code_lines(text: str) -> int:
     words: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", None)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and body and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and body
+            and ast.get_docstring(node) is not None
+        ):
             words |= set(range(body[0].lineno, (body[0].end_lineno or 0) + 1))
     lines = enumerate(text.splitlines(), start=1)
     return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in words for i, line in lines)

@@ -81,7 +81,10 @@ def _row(peer: Peer, n: int | None, data: Path, key: str, cache: Path, limit: fl
 def run_peer(peer: Peer, request: Facts, cache: Path, limit: float) -> Facts:
     """What the harness measures of a peer, in the peer's environment; its complaints as a `PeerFailed` of one line."""
     if peer.requirements is None:
-        python, environment = Path(sys.executable), clean_environment(PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+        python, environment = (
+            Path(sys.executable),
+            clean_environment(PYTHONPATH=os.pathsep.join(filter(None, sys.path))),
+        )
     else:
         python, environment = interpreter(peer.requirements, cache), clean_environment()
     return _run([str(python), str(_HARNESS)], request, environment, limit)
@@ -102,7 +105,12 @@ def _run(command: list[str], request: Facts, environment: dict[str, str], limit:
         asked.write_text(json.dumps(request))
         try:
             run = subprocess.run(
-                [*command, str(asked), str(answer)], capture_output=True, text=True, timeout=limit, env=environment, cwd=folder
+                [*command, str(asked), str(answer)],
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                env=environment,
+                cwd=folder,
             )
         except subprocess.TimeoutExpired:
             raise PeerFailed(f"took more than {limit:.0f} s. Give it more with --limit.") from None
@@ -136,7 +144,9 @@ def read_facts(path: Path) -> Facts:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {str(path)!r}: {error}. Give a file that parasol bench peers --json wrote.") from None
+        raise FileError(
+            f"cannot read {str(path)!r}: {error}. Give a file that parasol bench peers --json wrote."
+        ) from None
     if not isinstance(facts, dict) or not {"rows", "split", "parasol"} <= facts.keys():
         raise FileError(f"{str(path)!r} holds no peers. Give a file that parasol bench peers --json wrote.")
     return facts

@@ -137,7 +137,9 @@ def check_page(page: Path) -> Path:
     """The page, if it has the two marks between which the tables are written; said before anything is measured."""
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
     if not 0 <= text.find(BEGIN) < text.find(END):
-        raise InputError(f"{str(page)!r} has no place for the tables. Put the lines {BEGIN} and {END} where they belong.")
+        raise InputError(
+            f"{str(page)!r} has no place for the tables. Put the lines {BEGIN} and {END} where they belong."
+        )
     return page
 
 

@@ -23,7 +23,9 @@ def curved_probes(basis, points):
     cells, inside = near[rows, order[best, rows]], np.array(tries)[best, :, rows].transpose(1, 0, 2)
     values = [np.ravel(basis.elem.gbasis(basis.mapping, inside, i, tind=cells)[0].value) for i in range(basis.Nbfun)]
     columns = basis.element_dofs[:, cells].ravel()
-    return coo_matrix((np.concatenate(values), (np.tile(rows, basis.Nbfun), columns)), shape=(len(points), basis.N)).tocsr()
+    return coo_matrix(
+        (np.concatenate(values), (np.tile(rows, basis.Nbfun), columns)), shape=(len(points), basis.N)
+    ).tocsr()
 
 
 def _depth(local):
