@@ -28,6 +28,7 @@ class Peer:
     options: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = 1  # more where it trains from random numbers
     bound: str = "none"
+    logarithm: bool = False  # given log a in place of a, as a user would who knows that it spans decades
     folder: Path = HERE / "requirements"
 
     @property
@@ -44,9 +45,11 @@ class Peer:
 def read_peers(path: Path | None = None) -> list[Peer]:
     """All peers of a file, by default of the one in this package; scripts and requirements are in folders beside it."""
     path = HERE / "peers.toml" if path is None else path
-    entries = tomllib.loads(path.read_text(encoding="utf-8"))["peer"]
-    folders = {"folder": path.parent / "requirements"}
-    return [Peer(**{**entry, "script": path.parent / "scripts" / entry["script"]}, **folders) for entry in entries]
+    entries: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["peer"]
+    for entry in entries:
+        entry["script"] = path.parent / "scripts" / entry["script"]
+        entry["folder"] = path.parent / "requirements"
+    return [Peer(**entry) for entry in entries]
 
 
 def select_peers(peers: Sequence[Peer], names: Sequence[str]) -> list[Peer]:

@@ -17,6 +17,7 @@ from parasol.cache import publish
 from parasol.errors import FileError
 from parasol.report import Facts
 from parasol_lab.benchmarks.peers.environments import PeerFailed, clean_environment, interpreter, last_words
+from parasol_lab.benchmarks.peers.logarithm import with_logarithm
 from parasol_lab.benchmarks.peers.problem import Split, Stage, write_problem
 from parasol_lab.benchmarks.peers.registry import HERE, OWN, Peer, read_peers
 
@@ -45,7 +46,8 @@ def measure_peers(
     for peer in peers:
         for n in (None,) if peer.kind == "solve" else split.train:
             progress(peer.name if n is None else f"{peer.name}, {n} solves")
-            rows.append(_row(peer, n, data, key, cache, limit, again))
+            folder = with_logarithm(data, key) if peer.logarithm else data
+            rows.append(_row(peer, n, folder, f"{key}{' log' * peer.logarithm}", cache, limit, again))
     facts = json.loads((data / "problem.json").read_text())
     out: Facts = {"parasol": __version__, "split": {**facts, "train": list(split.train)}, "rows": rows}
     reference = data / "reference.json"
