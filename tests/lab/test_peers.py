@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from parasol.cli import app
 from parasol.errors import FileError, InputError
 from parasol_lab.benchmarks.peers import environments, runs, tables
+from parasol_lab.benchmarks.peers.logarithm import with_logarithm
 from parasol_lab.benchmarks.peers.problem import Split, write_problem
 from parasol_lab.benchmarks.peers.registry import Peer, read_peers, select_peers
 
@@ -108,6 +109,24 @@ def test_a_peer_that_fails_is_one_line_and_the_others_run(cache, tmp_path):
     assert shown.count("no_such_package_anywhere") == 1
     late = measure([peer(tmp_path, "slow", slow)], cache, limit=3.0)
     assert late[0]["failed"] == "took more than 3 s. Give it more with --limit."
+
+
+def test_some_are_given_the_logarithm(cache, tmp_path):
+    folder = cache / "data" / "helmholtz"
+    out = with_logarithm(folder, "one")
+    for name in ("train_mus", "test_mus"):
+        given, mus = np.load(out / f"{name}.npy"), np.load(folder / f"{name}.npy")
+        assert np.allclose(np.exp(given[:, 0]), mus[:, 0])
+        assert np.array_equal(given[:, 1], mus[:, 1])
+    np.save(out / "test_mus.npy", np.zeros(3))
+    assert np.load(with_logarithm(folder, "one") / "test_mus.npy").shape == (3,)
+    assert np.load(with_logarithm(folder, "another") / "test_mus.npy").shape == (5, 2)
+    text = FAKE.replace("    lookup", "    assert (data.mus[:, 0].min() < 0) == log\n    lookup").replace(
+        "factor=1.001", "log"
+    )
+    text = text.replace("factor", "1.001")
+    both = [peer(tmp_path, "fake", text, logarithm=log, options={"log": log}) for log in (True, False)]
+    assert runs.failures({"rows": measure(both, cache)}) == []
 
 
 def stub_python(monkeypatch, text: str) -> None:

@@ -36,7 +36,10 @@ def interpreter(requirements: Path, cache: Path, *, timeout: float = _SECONDS) -
         return python
     with claim(folder, "environment"):
         shutil.rmtree(folder / "venv", ignore_errors=True)  # half of one, of a run that was stopped
-        venv.create(folder / "venv", with_pip=True)
+        try:
+            venv.create(folder / "venv", with_pip=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise PeerFailed(f"no virtual environment could be made: {last_words(str(error))}") from None
         quiet = ["--quiet", "--disable-pip-version-check", "--no-compile", "--no-input"]
         command = [str(python), "-m", "pip", "install", *quiet, "--requirement", str(requirements)]
         try:
