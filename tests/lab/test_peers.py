@@ -89,6 +89,12 @@ def test_what_is_measured_is_right_and_kept(cache, tmp_path):
     assert count.read_text() == 4 * "x"
     measure([fake], cache, again=True)
     assert count.read_text() == 8 * "x"
+    shown = runs.measure_peers(
+        [fake, peer(tmp_path, "new", FAKE)], cache=cache, split=SPLIT, known=True, progress=quiet
+    )
+    assert [row["peer"] for row in shown["rows"]] == ["fake", "fake"]
+    assert shown["left_out"] == ["new, 4 solves", "new, 8 solves"]
+    assert "Not measured in this run: new, 4 solves; new, 8 solves." in tables.markdown(shown)
     changed = peer(tmp_path, "fake", FAKE, seeds=2, options={"factor": 1.002})
     assert measure([changed], cache)[0]["runs"][0]["error"] == pytest.approx(2e-3, rel=1e-6)
 

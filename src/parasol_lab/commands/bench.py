@@ -123,6 +123,7 @@ def peers(
     ] = None,
     limit: Annotated[float, typer.Option(min=1.0, metavar="S", help="Seconds that one row may take.")] = 1800.0,
     again: Annotated[bool, typer.Option("--again", help="Measure again what is already known.")] = False,
+    known: Annotated[bool, typer.Option("--known", help="Show what is already known, and measure nothing.")] = False,
     given: Annotated[
         str | None, typer.Option("--from", metavar="FILE", help="Measure nothing; take what --json wrote.")
     ] = None,
@@ -140,12 +141,15 @@ def peers(
     Each package is installed into an environment of its own in the cache folder, some gigabytes in all, with the versions
     and the settings of its documentation that are listed in the table. Rows that are known are not measured again.
     """
+    from parasol.errors import InputError
     from parasol_lab.benchmarks.peers.environments import default_cache
     from parasol_lab.benchmarks.peers.problem import Split
     from parasol_lab.benchmarks.peers.registry import read_peers, select_peers
     from parasol_lab.benchmarks.peers.runs import measure_peers, read_facts
     from parasol_lab.benchmarks.peers.tables import check_page, peers_rows, write_page
 
+    if again and known:
+        raise InputError("both --again and --known are given. Give one: --known measures nothing.")
     chosen = select_peers(read_peers(), names or [])
     place = None if page is None else check_page(Path(page))
 
@@ -154,7 +158,8 @@ def peers(
             facts = read_facts(Path(given))
         else:
             split, folder = Split.quick() if quick else Split(), default_cache() if cache is None else Path(cache)
-            facts = measure_peers(chosen, cache=folder, split=split, limit=limit, again=again, progress=stage)
+            options = {"split": split, "limit": limit, "again": again, "known": known}
+            facts = measure_peers(chosen, cache=folder, progress=stage, **options)
         if place is not None:
             write_page(facts, place)
         return facts

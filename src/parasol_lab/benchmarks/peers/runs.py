@@ -32,29 +32,49 @@ def measure_peers(
     split: Split | None = None,
     limit: float = 1800.0,
     again: bool = False,
+    known: bool = False,
     progress: Stage,
 ) -> Facts:
     """A row for each peer and number of full solves; a peer that fails has one line that says why, and the others go on.
 
-    `limit` is the seconds that one row may take, `again` measures what is already known.
+    `limit` is the seconds that one row may take, `again` measures what is already known, `known` nothing that is not; what is
+    then missing is named under "left_out".
     """
     peers, split = read_peers() if peers is None else list(peers), split or Split()
     name = "quick" if split == Split.quick() else "helmholtz"
     data = cache / "data" / name
     key = write_problem(data, split, progress)
     rows: list[Facts] = []
+    left_out: list[str] = []
     for peer in peers:
         for n in (None,) if peer.kind == "solve" else split.train:
-            progress(peer.name if n is None else f"{peer.name}, {n} solves")
+            name = peer.name if n is None else f"{peer.name}, {n} solves"
+            progress(name)
             folder = with_logarithm(data, key) if peer.logarithm else data
-            rows.append(_row(peer, n, folder, f"{key}{' log' * peer.logarithm}", cache, limit, again))
+            asked = _request(peer, n, folder)
+            file = cache / "results" / f"{_key(peer, asked, key + ' log' * peer.logarithm)}.json"
+            if known and not file.exists():
+                left_out.append(name)
+            else:
+                rows.append(_row(peer, n, asked, file, cache, limit, again))
     facts = json.loads((data / "problem.json").read_text())
-    out: Facts = {"parasol": __version__, "split": {**facts, "train": list(split.train)}, "rows": rows}
+    out: Facts = {
+        "parasol": __version__,
+        "split": {**facts, "train": list(split.train)},
+        "rows": rows,
+        "left_out": left_out,
+    }
     reference = data / "reference.json"
     return {**out, "reference": json.loads(reference.read_text())} if reference.exists() else out
 
 
-def _row(peer: Peer, n: int | None, data: Path, key: str, cache: Path, limit: float, again: bool) -> Facts:
+def _request(peer: Peer, n: int | None, data: Path) -> Facts:
+    """What the harness is asked for."""
+    asked = {"script": str(peer.script), "data": str(data), "n_train": n, "kind": peer.kind}
+    return asked | {"options": dict(peer.options), "seeds": list(range(peer.seeds))}
+
+
+def _row(peer: Peer, n: int | None, request: Facts, file: Path, cache: Path, limit: float, again: bool) -> Facts:
     row: Facts = {
         "peer": peer.name,
         "kind": peer.kind,
@@ -64,11 +84,9 @@ def _row(peer: Peer, n: int | None, data: Path, key: str, cache: Path, limit: fl
         "source": peer.source,
         "versions": _versions(peer),
     }
-    request = {"script": str(peer.script), "data": str(data), "n_train": n, "kind": peer.kind}
-    request |= {"options": dict(peer.options), "seeds": list(range(peer.seeds))}
-    file = cache / "results" / f"{_key(peer, request, key)}.json"
     if file.exists() and not again:
         return {**row, **json.loads(file.read_text())}
+    data = Path(request["data"])
     try:
         if peer.kind == "solve" and not (data / "reference.npy").exists():
             _reference(data, cache, limit, quick=data.name == "quick")

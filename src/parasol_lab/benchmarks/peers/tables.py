@@ -94,7 +94,7 @@ def peers_rows(facts: Facts) -> list[tuple[str, str]]:
             cells = [f"{name} {written(row)}" for name, written in COLUMNS[kind].items()]
             out.append((f"  {row['peer']}", "; ".join(cells)))
         out += [(f"  {what}", f"best: {who}") for what, who in leaders(rows, kind)]
-    return out
+    return out + [("not measured", "; ".join(facts["left_out"]))] * bool(facts.get("left_out"))
 
 
 def markdown(facts: Facts) -> str:
@@ -113,6 +113,8 @@ def markdown(facts: Facts) -> str:
     pages = {(row["peer"], row["versions"], row["source"]): None for row in facts["rows"]}
     lines = ["## Where the settings are from", "", "| | version | project and page |", "|---|---|---|"]
     blocks.append("\n".join([*lines, *(f"| {' | '.join(page)} |" for page in pages)]))
+    if facts.get("left_out"):
+        blocks.insert(1, f"Not measured in this run: {'; '.join(facts['left_out'])}.")
     return "\n\n".join(blocks)
 
 
