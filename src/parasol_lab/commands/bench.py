@@ -142,6 +142,7 @@ def peers(
     and the settings of its documentation that are listed in the table. Rows that are known are not measured again.
     """
     from parasol.errors import InputError
+    from parasol.report import machine_facts
     from parasol_lab.benchmarks.peers.environments import default_cache
     from parasol_lab.benchmarks.peers.problem import Split
     from parasol_lab.benchmarks.peers.registry import read_peers, select_peers
@@ -159,7 +160,7 @@ def peers(
         else:
             split, folder = Split.quick() if quick else Split(), default_cache() if cache is None else Path(cache)
             options = {"split": split, "limit": limit, "again": again, "known": known}
-            facts = measure_peers(chosen, cache=folder, progress=stage, **options)
+            facts = {"machine": machine_facts()} | measure_peers(chosen, cache=folder, progress=stage, **options)
         if place is not None:
             write_page(facts, place)
         return facts

@@ -94,7 +94,9 @@ def peers_rows(facts: Facts) -> list[tuple[str, str]]:
             cells = [f"{name} {written(row)}" for name, written in COLUMNS[kind].items()]
             out.append((f"  {row['peer']}", "; ".join(cells)))
         out += [(f"  {what}", f"best: {who}") for what, who in leaders(rows, kind)]
-    return out + [("not measured", "; ".join(facts["left_out"]))] * bool(facts.get("left_out"))
+    if facts.get("left_out"):
+        out.append(("not measured", "; ".join(facts["left_out"])))
+    return out
 
 
 def markdown(facts: Facts) -> str:
