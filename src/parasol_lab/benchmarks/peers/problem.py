@@ -48,6 +48,8 @@ def write_problem(folder: Path, split: Split, progress: Stage) -> str:
     if manifest.exists() and json.loads(manifest.read_text()).get("key") == key:
         return key
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("reference.*"):  # of other points
+        old.unlink()
     problem = load_problem("helmholtz")
     settings = problem.settings["paper"] if split.n_nodes is None else Settings(n_nodes=split.n_nodes)
     n_train = max(split.train)
@@ -56,7 +58,8 @@ def write_problem(folder: Path, split: Split, progress: Stage) -> str:
         mus = sample(model, n_train + split.test, design="random", rng=10)
         done = progress(f"{len(mus)} full solves for all peers")
         solutions = solve_many(model, mus, progress=done).solutions
-    draws = np.random.default_rng(0).uniform(*problem.domain.bounds, (3 * _POINTS, 2))
+    low, high = problem.domain.bounds
+    draws = np.random.default_rng(0).uniform(low, high, (3 * _POINTS, 2))
     points = draws[problem.domain.distance(draws) < -1e-6][:_POINTS]
     arrays = {
         "train_mus": mus[:n_train],
