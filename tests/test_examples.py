@@ -14,6 +14,7 @@ LONG = frozenset(  # others show most of what these do
         "random_field",
         "vtu_results",
         "inverse",
+        "laptop_to_cluster",
         "paper",
         "certified",
         "chip",
@@ -25,6 +26,7 @@ LONG = frozenset(  # others show most of what these do
 
 NEEDS = {
     "sobol_indices": "SALib",
+    "laptop_to_cluster": "distributed",
     "grid_search": "sklearn",
     "pytorch": "torch",
     "design": "jax",

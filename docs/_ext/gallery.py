@@ -25,6 +25,7 @@ ORDER = [
     "vtu_results",
     "inverse",
     "sobol_indices",
+    "laptop_to_cluster",
     "paper",
     "theorem",
 ]

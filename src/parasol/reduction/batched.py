@@ -226,4 +226,4 @@ _last: list[Batched] = []
 
 def _seconds_here(n: int) -> float:
     """About what one sparse solve of n unknowns takes on one core."""
-    return 0.02 * (n / 1000) ** 1.5
+    return 0.0095 * (n / 1000) ** 1.6

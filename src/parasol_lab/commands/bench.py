@@ -116,10 +116,66 @@ def scale(
     _measure(run, scale_rows, json_file, quiet)
 
 
+@app.command()
+def peers(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PEER", help="Peers by the beginning of their names; all if left out."),
+    ] = None,
+    cache: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where environments, full solves and results are kept.")
+    ] = None,
+    limit: Annotated[float, typer.Option(min=1.0, metavar="S", help="Seconds that one row may take.")] = 1800.0,
+    again: Annotated[bool, typer.Option("--again", help="Measure again what is already known.")] = False,
+    known: Annotated[bool, typer.Option("--known", help="Show what is already known, and measure nothing.")] = False,
+    given: Annotated[
+        str | None, typer.Option("--from", metavar="FILE", help="Measure nothing; take what --json wrote.")
+    ] = None,
+    page: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the tables between the two marks of this Markdown page.")
+    ] = None,
+    json_file: JsonFile = None,
+    quick: Quick = False,
+    quiet: Quiet = False,
+) -> None:
+    """Other packages beside parasol, on the same full solves and the same split: errors, times, bounds, lines of code.
+
+    [dim]parasol bench peers pymor scikit-learn --json peers.json[/dim]
+
+    Each package is installed into an environment of its own in the cache folder, some gigabytes in all, with the versions
+    and the settings of its documentation that are listed in the table. Rows that are known are not measured again.
+    """
+    from parasol.errors import InputError
+    from parasol.report import machine_facts
+    from parasol_lab.benchmarks.peers.environments import default_cache
+    from parasol_lab.benchmarks.peers.problem import Split
+    from parasol_lab.benchmarks.peers.registry import read_peers, select_peers
+    from parasol_lab.benchmarks.peers.runs import measure_peers, read_facts
+    from parasol_lab.benchmarks.peers.tables import check_page, peers_rows, write_page
+
+    if again and known:
+        raise InputError("both --again and --known are given. Give one: --known measures nothing.")
+    chosen = select_peers(read_peers(), names or [])
+    place = None if page is None else check_page(Path(page))
+
+    def run(stage):
+        if given is not None:
+            facts = read_facts(Path(given))
+        else:
+            split, folder = Split.quick() if quick else Split(), default_cache() if cache is None else Path(cache)
+            options = {"split": split, "limit": limit, "again": again, "known": known}
+            facts = {"machine": machine_facts()} | measure_peers(chosen, cache=folder, progress=stage, **options)
+        if place is not None:
+            write_page(facts, place)
+        return facts
+
+    _measure(run, peers_rows, json_file, quiet)
+
+
 def _measure(run, rows, json_file: str | None, quiet: bool) -> None:
     from parasol.report import machine_facts
 
     check_json(json_file)
     with stages(quiet) as stage, one_line_warnings():
         facts = run(stage)
-    tell({"machine": machine_facts(), **facts}, json_file, quiet, rows(facts))
+    tell({"machine": machine_facts()} | facts, json_file, quiet, rows(facts))
