@@ -53,6 +53,7 @@ def no_jax(monkeypatch):
     monkeypatch.setattr(choosing, "find_spec", lambda name: None)
 
 
+@pytest.mark.slow
 def test_ten_inputs_take_a_process_and_train_nothing():
     mus, new = (np.random.default_rng(seed).uniform(-1, 1, (n, 10)) for seed, n in ((0, 160), (1, 100)))
     surrogate = quietly(mus, rod(mus), level=None)

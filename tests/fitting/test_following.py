@@ -75,6 +75,7 @@ def test_where_errors_do_not_follow_there_is_one_number():
     assert np.ptp(surrogate(mus[:20]).bound) == 0
 
 
+@pytest.mark.slow
 def test_learning_compares_the_bound_for_all_parameters_and_groups_count_once(monkeypatch):
     """Three rows for each parameter drawn: the calibration counts the drawn ones, and `learn` reports a relative error."""
     monkeypatch.setattr("parasol.fitting.choosing.find_spec", lambda name: None)

@@ -327,6 +327,7 @@ def test_pod_deeponet_stands_on_the_projection(wide):
     assert relative(net.predict(unseen), fields(unseen)) < (3 if wide else 1.05) * floor
 
 
+@pytest.mark.slow
 def test_direct_network_reads_single_precision_and_memory_maps(tmp_path):
     x, unseen = draw(200), draw(100, 1)
     stored = np.memmap(tmp_path / "fields", dtype=np.float32, mode="w+", shape=(200, 40))

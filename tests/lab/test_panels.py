@@ -96,6 +96,7 @@ def test_the_full_solution_may_have_an_error_too(flower, tmp_path, sketched):
     assert titles(sketched[0])[1] == "RBF-FD: error 1.0e-01"
 
 
+@pytest.mark.slow
 def test_moments_share_their_scales(soliton, tmp_path, drawn):
     growing = soliton.values * (1 + 1e-3 * soliton.times[:, None])
     check_picture(panels.draw_in_time(soliton, growing.reshape(-1), tmp_path / "t.png", times=(2.5, 5)))

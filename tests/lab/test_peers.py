@@ -99,6 +99,7 @@ def test_what_is_measured_is_right_and_kept(cache, tmp_path):
     assert measure([changed], cache)[0]["runs"][0]["error"] == pytest.approx(2e-3, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_peer_that_fails_is_one_line_and_the_others_run(cache, tmp_path):
     wrong = "import no_such_package_anywhere\n"
     nan = FAKE.replace("factor * lookup", "np.nan * lookup").replace("x", "y")

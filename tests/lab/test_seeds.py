@@ -36,6 +36,7 @@ def test_together_as_alone():
     assert not np.allclose(both[0]["best"].predict(UNSEEN), both[1]["best"].predict(UNSEEN), rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_a_training_that_was_stopped_goes_on(tmp_path):
     def stop(done):
         if done >= 0.5:

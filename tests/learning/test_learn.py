@@ -204,11 +204,11 @@ ps.learn(Slow(), 1e-3, recipe="polynomial", store=sys.argv[1])
 def test_kill_loses_nothing_that_was_done(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", _SLOWLY, str(tmp_path)])
     deadline = time.monotonic() + 120
-    while len(list(tmp_path.glob("*/*/receipts/*.json"))) < 6 and time.monotonic() < deadline:
+    while len(list(tmp_path.glob("*/*/receipts/[!.]*.json"))) < 6 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    kept = len(list(tmp_path.glob("*/*/receipts/*.json")))
+    kept = len(list(tmp_path.glob("*/*/receipts/[!.]*.json")))
     solver = Wave()
     surrogate = learn(solver, 1e-3, store=tmp_path, **quick)
     assert kept >= 6
