@@ -47,10 +47,10 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
         gap = np.inf if len(mesh.points) != len(start) else np.max(np.abs(mesh.points - start), initial=0.0)
         if gap > 1e-6 * np.max(np.ptp(start, axis=0)):
             raise FileError(f"{str(path)!r} has another mesh than {str(paths[0])!r}. All runs need the same points.")
-        joined = getattr(mesh, "cells", getattr(mesh, "faces", None))  # None: a lattice
+        joined = np.asarray(getattr(mesh, "cells", getattr(mesh, "faces", ())))  # nothing: a lattice
         if path is paths[0]:
             first = joined
-        elif not np.array_equal(*([] if a is None else a for a in (joined, first))):
+        elif not np.array_equal(joined, first):
             raise FileError(f"{str(path)!r} joins the points to other cells than {str(paths[0])!r} does.")
         absent = [name for name in fields if name not in mesh.point_data]
         if absent:
