@@ -323,7 +323,7 @@ def settings_rows(run: Run, results: Facts) -> list[tuple[str, str, str]]:
         ("training, validation, test samples", _three(sizes), f"{s.n_train}, {s.n_validation}, {s.n_test}"),
         ("network of POD-DNN", results["recipe"], "2 × 500 ReLU"),
         ("its training", _training(run), paper_training),
-        ("its data and first weights", _data(run), _stated_scales(run)),
+        ("its scales and first weights", _data(run), _stated_scales(run)),
         ("its loss", "mean squares", unsaid),
         ("weights kept", _kept(run), unsaid),
         ("seeds", _seeds(run, solvers), unsaid),
