@@ -10,7 +10,7 @@ from typing import TextIO
 
 from parasol.report.progress import Shown, Stage
 
-_FRAMES, _PLAIN_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+_SPINNER, _PLAIN_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 _TICK = 0.1  # seconds between two pictures of the line
 _AT_ONCE = 0.3  # seconds of work that need no line on a terminal
 _SILENT, _REMINDER = 30.0, 30.0  # elsewhere: seconds before the first line, and between lines of one stage
@@ -55,7 +55,7 @@ class _Moving(Shown):
         self.stream: TextIO = sys.stderr
         self.drawn, self.hidden, self.count, self.others = False, False, 0, [sys.stdout, sys.stderr]
         encoding = (self.stream.encoding or "").lower().replace("-", "")
-        self.frames = _FRAMES if encoding == "utf8" else _PLAIN_FRAMES
+        self.spinner = _SPINNER if encoding == "utf8" else _PLAIN_SPINNER
         sys.stdout, sys.stderr = _Above(sys.stdout, self), _Above(sys.stderr, self)  # type: ignore[assignment]
 
     def show(self, *, other: bool) -> None:
@@ -63,11 +63,11 @@ class _Moving(Shown):
         if self.clock.now() - self.clock.started < _AT_ONCE or not all(one.at_start for one in self._printing()):
             return
         self.count += 1
-        frame, tail = self.frames[self.count % len(self.frames)], f" ({self.clock.words()})"
+        sign, tail = self.spinner[self.count % len(self.spinner)], f" ({self.clock.words()})"
         width = max(20, _width(self.stream)) - 1
         room = width - len(tail) - 2
         text = self.clock.text if len(self.clock.text) <= room else self.clock.text[: max(room - 1, 0)] + "…"
-        self.stream.write(("" if self.hidden else _HIDE) + _ERASE + f"{frame} {text}{tail}"[:width])
+        self.stream.write(("" if self.hidden else _HIDE) + _ERASE + f"{sign} {text}{tail}"[:width])
         self.stream.flush()
         self.drawn = self.hidden = True
 

@@ -16,7 +16,7 @@ try:
     from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
     _BASES = (MultiOutputMixin, RegressorMixin, BaseEstimator)
-except ImportError:  # the name can still be looked up and documented; whoever makes one is told what is missing
+except ImportError:  # the name can still be looked up and documented; whoever makes one reads what is missing
     _BASES = ()
 
 
