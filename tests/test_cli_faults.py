@@ -145,7 +145,7 @@ from pathlib import Path
 from parasol.pde.model import Model
 usual = Model.solve
 def slowly(self, *args, **options):
-    if len(list(Path("kept").glob("*/*/receipts/*.json"))) == 3:
+    if len(list(Path("kept").glob("*/*/receipts/[!.]*.json"))) == 3:
         open("begun", "w").close()
         time.sleep(30)
     return usual(self, *args, **options)
@@ -171,7 +171,7 @@ def stopped(folder: Path, how: signal.Signals, *words, terminal: bool = False) -
                 said += piece
         except OSError:  # what Linux says at the end of a terminal
             pass
-        status = process.wait(20)
+        status = process.wait(60)
     os.close(reader)
     return status, said.decode().replace("\r\n", "\n")
 
@@ -221,18 +221,16 @@ def test_termination_brings_the_cursor_back(mine):
 
 def test_termination_ends_forked_workers_in_silence(mine):
     begun = (
-        'import os, time\ndef slowly(*_, **__):\n    open("begun", "w").write(str(os.getpid()))\n    time.sleep(60)\n'
+        'import os, time\ndef slowly(*_, **__):\n    open("begun", "w").write(str(os.getpid()))\n    time.sleep(3600)\n'
     )
     patch = "from parasol.pde.model import Model\nusual, count = Model.solve, []\n"
     patch += "def solve(self, *a, **o):\n    if os.getpid() != parent: slowly()\n    return usual(self, *a, **o)\n"
     (mine / "mine.py").write_text(
         PROBLEM.replace("-a *", "-(1 + u**2) * a *") + begun + patch + "parent = os.getpid()\nModel.solve = solve\n"
     )
-    start = time.monotonic()
     status, said = stopped(mine, signal.SIGTERM, *LEARN, "--store", "kept", "--jobs", "2")
     assert status == 143
     assert said.splitlines()[-1] == "parasol: terminated"
     assert "Traceback" not in said
-    assert time.monotonic() - start < 40  # the workers, which would sleep for a minute, are gone
-    with pytest.raises(ProcessLookupError):
+    with pytest.raises(ProcessLookupError):  # the workers, which would sleep for an hour, are gone
         os.kill(int((mine / "begun").read_text()), 0)

@@ -12,10 +12,10 @@ from parasol.runtime.formulas import Formula
 
 
 def test_huge_powers_are_infinite_at_once():
-    start = time.perf_counter()
+    start = time.process_time()
     assert Formula("9**9**9**9", ("a",))(2.0) == np.inf
     assert Formula("a**-2", ("a",))(2.0) == 0.25
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,11 @@ class Wave:
 
     def __init__(self, fails=lambda mu: False, seconds=0.0, size=lambda mu: 1.0):
         self.fails, self.seconds, self.size = fails, seconds, size
+        self.n_solves = 0
 
     def solve(self, mu):
         time.sleep(self.seconds)
+        self.n_solves += 1
         if self.fails(mu):
             raise ps.ParasolError("no solution")
         return self.size(mu) * np.sin(mu[0] * np.linspace(0, 2, 30) + mu[1])
@@ -244,10 +246,10 @@ def test_a_resonance_is_called_so():
 
 @pytest.mark.parametrize("seconds", [0.5, 1.5])
 def test_seconds_end_inside_a_batch_and_the_best_comes_back(seconds):
-    start = time.perf_counter()
+    solver = Wave(seconds=0.02)
     with pytest.warns(ps.ParasolWarning, match="not met"):
-        surrogate = learn(Wave(seconds=0.02), 1e-12, seconds=seconds, **quick)
-    assert time.perf_counter() - start < seconds + 0.5
+        surrogate = learn(solver, 1e-12, seconds=seconds, **quick)
+    assert 0 < solver.n_solves <= seconds / 0.02 + 1  # as many as fit, on a busy machine fewer
     assert surrogate([2.0, 0.5]).values.shape == (30,)
 
 
@@ -284,10 +286,8 @@ def test_a_solver_that_becomes_slow_does_not_hold_everybody_up():
     solver = Wave()
     cache = SolveCache(solver, Limits(seconds=0.4), expected=0.001)
     solver.seconds = 0.05
-    start = time.perf_counter()
     found = cache.solve(np.column_stack([np.linspace(3, 1, 400), np.zeros(400)]))
-    assert time.perf_counter() - start < 1.5
-    assert 0 < len(found) < 60
+    assert 0 < len(found) < 60  # of 400, which would take twenty seconds
     assert np.all(np.diff(found.mus[:, 0]) < 0)  # the first that were asked for, not the smallest
     assert cache.n_solves == len(found)
 

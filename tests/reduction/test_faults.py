@@ -169,7 +169,7 @@ def test_a_driver_that_is_stopped_leaves_whole_chunks_and_no_workers(tmp_path, h
     (tmp_path / "driver.py").write_text(DRIVER)
     command = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path / "s"), str(tmp_path / "pids")]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as child:
-        wait_for(lambda: len(list(tmp_path.glob("s/receipts/*"))) >= 3)
+        wait_for(lambda: len(list(tmp_path.glob("s/receipts/[!.]*.json"))) >= 3)
         workers = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
         child.send_signal(how)
         child.communicate(timeout=60)

@@ -294,7 +294,7 @@ solve_many(slow, np.arange(400.0)[:, None], jobs=2, chunk_size=4, store=sys.argv
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_workers_do_not_outlive_the_run_and_what_is_done_stays(tmp_path, how):
     child = subprocess.Popen([sys.executable, "-c", SLOW, str(tmp_path / "s")], stderr=subprocess.PIPE)
-    wait_for(lambda: len(list(tmp_path.glob("s/receipts/*"))) >= 2)
+    wait_for(lambda: len(list(tmp_path.glob("s/receipts/[!.]*.json"))) >= 2)
     workers = [int(w) for w in Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()]
     assert len(workers) >= 2
     child.send_signal(how)  # to the parent alone

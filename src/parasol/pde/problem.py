@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from parasol.errors import InputError
 from parasol.expressions import as_function, to_expression
 from parasol.pde.conditions import Dirichlet, Jump, Neumann, Robin
+from parasol.pde.declared_names import check_symbols, check_time, check_unknowns
 from parasol.pde.equation import (
     Form,
     Time,
@@ -25,7 +26,6 @@ from parasol.pde.equation import (
 )
 from parasol.pde.fluxes import (
     FLUX_INSTEAD,
-    NORMAL_INSTEAD,
     Balance,
     EquationFlux,
     NormalFlux,
@@ -35,6 +35,7 @@ from parasol.pde.fluxes import (
     refuse_lost_fluxes,
     written_flux,
 )
+from parasol.pde.given_data import boundary_conditions, initial_states, interface_data
 from parasol.pde.given_jumps import check_jumps
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.pde.quantities import Flux, Quantity, check_quantities
@@ -49,17 +50,12 @@ from parasol.pde.refusals import (
 from parasol.pde.regions import Region, check_regions, in_region
 from parasol.pde.vectors import Divergence, known_carried_out
 from parasol.runtime.above import borrowed
-from parasol.space.geometry.axes import axis_of
 from parasol.space.geometry.domain import Domain
 from parasol.space.kernels import Kernel
 
 _compiled = lru_cache(maxsize=256)(
     as_function
 )  # a state takes longer to compile than to evaluate, and every solve asks
-REST = "*"  # key of a boundary mapping that stands for all parts not named
-
-
-Condition = Dirichlet | Neumann | Robin | NormalFlux | sympy.Equality
 
 
 @dataclass(frozen=True)
@@ -126,12 +122,12 @@ class Problem:
         given = tuple(self.unknowns) or find_unknowns([difference(e) for e in self.equations])
         object.__setattr__(self, "unknowns", given)
         # a problem that cannot be read is refused when it is declared
-        self._check_unknowns()
+        check_unknowns(self)
         self._recognise_regions()
         check_regions(self._statements, self.region_names)
-        self._check_time()
+        check_time(self)
         _ = self.forms, self.conditions, self.interface_sources
-        self._check_symbols()
+        check_symbols(self)
         check_jumps(self)
         check_quantities(self.quantities, self.domain, self.names)
         _ = self.functionals
@@ -174,7 +170,7 @@ class Problem:
         return self.domain.region_names
 
     @property
-    def _regions(self) -> tuple[int | None, ...]:
+    def region_places(self) -> tuple[int | None, ...]:
         """The places of the regions in `region_names`, None for the domain as a whole where it has none."""
         return tuple(range(len(self.region_names))) or (None,)
 
@@ -209,7 +205,7 @@ class Problem:
         if not any(equation.has(Region) for equation in self.equations):
             return ()
         parts = [outside_divergences(equation) for equation in self.equations]
-        return tuple(self._read(part, "equation", needs_unknown=False) for part in parts)
+        return tuple(self.read(part, "equation", needs_unknown=False) for part in parts)
 
     def forms_in(self, region: int | None) -> tuple[Form, ...]:
         """The equations inside a region of `region_names`, as terms; of the whole domain where it has no regions."""
@@ -228,7 +224,7 @@ class Problem:
         return tuple(
             None
             if found is None
-            else self._read(found.rest / found.factor, "equation beside its divergence", region, needs_unknown=False)
+            else self.read(found.rest / found.factor, "equation beside its divergence", region, needs_unknown=False)
             for found in self.balances
         )
 
@@ -253,7 +249,7 @@ class Problem:
                 flux = quantity.factor * sum(n * s for n, s in zip(normal(*self.coordinates), slopes, strict=True))
             else:
                 continue
-            forms = {r: self._read(flux, f"quantity {name!r}", r, needs_unknown=False) for r in self._regions}
+            forms = {r: self.read(flux, f"quantity {name!r}", r, needs_unknown=False) for r in self.region_places}
             own[name] = EquationFlux(quantity.part, forms, self.coordinates, len(self.names))
             own[name].check(self.domain, name)
         return {**self.quantities, **own}
@@ -265,16 +261,16 @@ class Problem:
     @cached_property
     def _forms(self) -> dict[int | None, tuple[Form, ...]]:
         return {
-            region: tuple(self._read(equation, "equation", region) for equation in self.equations)
-            for region in self._regions
+            region: tuple(self.read(equation, "equation", region) for equation in self.equations)
+            for region in self.region_places
         }
 
     @cached_property
     def _fluxes(self) -> dict[int | None, tuple[Form | None, ...]]:
         def flux(found: Balance | None, region: int | None) -> Form | None:
-            return None if found is None else self._read(found.normal_flux, "flux", region, needs_unknown=False)
+            return None if found is None else self.read(found.normal_flux, "flux", region, needs_unknown=False)
 
-        return {region: tuple(flux(found, region) for found in self.balances) for region in self._regions}
+        return {region: tuple(flux(found, region) for found in self.balances) for region in self.region_places}
 
     @cached_property
     def interface_sources(self) -> dict[frozenset[int], tuple[Form, ...]]:
@@ -289,39 +285,14 @@ class Problem:
     @cached_property
     def _at_interfaces(self) -> dict[frozenset[int], tuple[tuple[Form, ...], tuple[Form, ...]]]:
         """The sources on interfaces, and the jumps there."""
-        out = {}
-        for pair, given in self.interfaces.items():
-            if not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(self.region_names):
-                raise InputError(
-                    f"interfaces names {pair!r}. Give the names of two regions, such as ('core', 'shell'); the regions "
-                    f"are: {', '.join(self.region_names) or 'none'}."
-                )
-            given = given if isinstance(given, list | tuple) else [given]
-            if len(given) != len(self.names):
-                raise InputError(f"the interface {pair} has {len(given)} source(s) for {len(self.names)} unknown(s).")
-            both = [each if isinstance(each, Jump) else Jump(0, each) for each in given]
-            where = f"source on the interface {pair}"
-            first, second = (self.region_names.index(name) for name in pair)
-            sign = 1 if first < second else -1
-            sources = tuple(self._read(-to_expression(each.flux), where, needs_unknown=False) for each in both)
-            jumps = tuple(
-                self._read(sign * to_expression(each.value), f"jump at the interface {pair}", needs_unknown=False)
-                for each in both
-            )
-            if any(form.operator or form.jets for form in (*sources, *jumps)):
-                raise InputError(f"the {where} contains an unknown. Only known sources are understood there.")
-            key = frozenset((first, second))
-            if key in out:
-                raise InputError(f"the {where} is given twice. Give it once.")
-            out[key] = sources, jumps
-        return out
+        return interface_data(self)
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The equations as terms; those of all regions, one region after the other, where the domain has some."""
-        forms = tuple(form for region in self._regions for form in self.forms_in(region))
+        forms = tuple(form for region in self.region_places for form in self.forms_in(region))
         refuse_high_orders(forms)
-        for region in self._regions:
+        for region in self.region_places:
             refuse_saddle_points(self.forms_in(region), self.names)
         for form in forms:
             for term in form.operator:
@@ -329,7 +300,7 @@ class Problem:
                     raise InputError(
                         f"the coefficient {term.coefficient} of a time derivative depends on time. Divide the equation by it."
                     )
-        refuse_changing_orders([self.forms_in(region) for region in self._regions], self.names, self.region_names)
+        refuse_changing_orders([self.forms_in(region) for region in self.region_places], self.names, self.region_names)
         if not self.nondivergence:
             refuse_poles(forms, self.domain, self.coordinates)
             refuse_lost_jumps(forms, self.domain, self.coordinates)
@@ -339,7 +310,8 @@ class Problem:
             )
         return forms
 
-    def _read(self, equation, where: str, region: int | None = None, *, needs_unknown: bool = True) -> Form:
+    def read(self, equation, where: str, region: int | None = None, *, needs_unknown: bool = True) -> Form:
+        """An equation or an expression as terms, inside a region of `region_names`; `where` is for messages."""
         refuse_jumping_fluxes(equation, self.coordinates)
         bounds = self.domain.bounds
         ranges = {v: (float(low), float(high)) for v, low, high in zip(self.coordinates, *bounds, strict=True)}
@@ -370,68 +342,11 @@ class Problem:
 
         Where they differ by region, those in the first: `conditions_in` has all.
         """
-        return self._conditions[self._regions[0]]
+        return self._conditions[self.region_places[0]]
 
     @cached_property
     def _conditions(self) -> dict[int | None, dict[str, tuple[Form, ...]]]:
-        names = self.domain.part_names
-        given = self.boundary
-        if given is None:
-            given = {}
-        elif not isinstance(given, Mapping) or any(isinstance(key, AppliedUndef) for key in given):
-            given = {REST: given}
-        for key in given:
-            if key != REST and key not in names:
-                known = ", ".join(names) or "none"
-                raise InputError(
-                    f"boundary names the part {key!r}, which the domain does not have. Its parts are: {known}."
-                )
-        for name in names:
-            if name not in given and REST not in given:
-                raise InputError(
-                    f"the boundary part {name!r} has no condition. Add one, or give '{REST}' for all parts not named."
-                )
-        return {
-            region: {name: self._conditions_on(given.get(name, given.get(REST)), name, region) for name in names}
-            for region in self._regions
-        }
-
-    def _conditions_on(self, conditions, name: str, region: int | None) -> tuple[Form, ...]:
-        where = f"condition on {name!r}"
-        if isinstance(conditions, Mapping):
-            by_name = {str(getattr(key, "func", key)): condition for key, condition in conditions.items()}
-            if set(by_name) != set(self.names) or len(by_name) != len(conditions):
-                raise InputError(
-                    f"the {where} is given for {', '.join(by_name)}, the unknowns are {', '.join(self.names)}. Give one each."
-                )
-            conditions = [by_name[name] for name in self.names]
-        if not isinstance(conditions, list | tuple):
-            conditions = (conditions,)
-        if len(conditions) != len(self.names):
-            raise InputError(
-                f"the {where} is {len(conditions)} condition(s) for {len(self.names)} unknown(s) ({', '.join(self.names)}). Give a list, one each."
-            )
-        forms = []
-        for j, (u, condition) in enumerate(zip(self.unknowns, conditions, strict=True)):
-            if not isinstance(condition, Condition):
-                raise InputError(
-                    f"the {where} is {condition!r}. Use ps.Dirichlet, ps.Neumann, ps.Robin, ps.NormalFlux or ps.Eq."
-                )
-            if isinstance(condition, NormalFlux):
-                flux = written_flux(self.balances[j], where, NORMAL_INSTEAD)
-                equation = flux - to_expression(condition.value)
-                if not flux.has(u):
-                    raise InputError(
-                        f"the {where} of {u.func} is on the flux of equation {j + 1}, which does not contain {u.func}. Give "
-                        "the equations in the order of the unknowns."
-                    )
-            else:
-                equation = condition if isinstance(condition, sympy.Equality) else condition.equation(u)
-            form = self._read(equation, where, region)
-            if form.order > 1 or form.time_order > 0:
-                raise InputError(f"the {where} has derivatives above order 1, or in time.")
-            forms.append(form)
-        return tuple(forms)
+        return boundary_conditions(self)
 
     @cached_property
     def parameters(self) -> ParameterSpace:
@@ -456,105 +371,12 @@ class Problem:
     @cached_property
     def initial_states(self) -> dict[str, tuple[sympy.Expr, ...]]:
         """For each unknown its state at the start, with the velocity for second order in time; empty for steady problems."""
-        if self.time is None:
-            return {}
-        given = self.initial if isinstance(self.initial, Mapping) else {self.names[0]: self.initial}
-        out = {}
-        for name, order in zip(self.names, self.time_orders, strict=True):
-            shape = "(state, velocity)" if order == 2 else "a state"
-            value = given.get(name)
-            if value is None:
-                raise InputError(f"the initial state of {name} is missing. Give initial=..., as {shape}.")
-            parts = tuple(to_expression(v) for v in (value if isinstance(value, list | tuple) else (value,)))
-            if len(parts) != max(1, order):
-                raise InputError(
-                    f"the initial state of {name} has {len(parts)} part(s), an unknown of order {order} in time needs {shape}."
-                )
-            for part in parts:
-                strange = part.free_symbols - set(self.coordinates)
-                if any(not isinstance(s, Parameter | Region) for s in strange):
-                    raise InputError(
-                        f"the initial state {part} of {name} depends on more than coordinates and parameters."
-                    )
-            out[name] = parts
-        return out
-
-    def _check_unknowns(self) -> None:
-        found = self.unknowns
-        if not found:
-            raise InputError("the equation does not contain an unknown. Declare one: u = ps.unknown('u', x, y).")
-        if len(found) != len(self.equations):
-            listed = ", ".join(map(str, found))
-            raise InputError(
-                f"{len(self.equations)} equation(s) for {len(found)} unknown functions ({listed}). Give a list, one equation per unknown."
-            )
-        if len({u.args for u in found}) != 1:
-            raise InputError(
-                f"the unknowns {', '.join(map(str, found))} depend on different coordinates. Declare them alike."
-            )
-        if len(self.coordinates) != self.domain.dimension:
-            raise InputError(
-                f"{found[0]} has {len(self.coordinates)} coordinates but the domain has {self.domain.dimension}. "
-                f"Declare the unknown with one coordinate per dimension (and ps.time() for time)."
-            )
-        self._check_axes()
-
-    def _check_axes(self) -> None:
-        """Refuse a coordinate that stands for one axis in the unknown and for another elsewhere."""
-        order = {v.name: axis for axis, v in enumerate(self.coordinates)}
-        declared = [axis_of(v) for v in self.coordinates]
-        used = set(self.domain.symbols)
-        for quantity in self.quantities.values() if isinstance(self.quantities, Mapping) else ():
-            used |= getattr(getattr(quantity, "coefficient", None), "free_symbols", set())
-        # y and z alone are the axes of a plane; y before x is a mistake, or misleads readers
-        used |= set(self.coordinates) if set(declared) == set(order.values()) else set()
-        for symbol in sorted(used, key=str):
-            axis = axis_of(symbol)
-            if axis is not None and order.get(str(symbol), axis) != axis:
-                names = " ".join(map(str, self.coordinates))
-                raise InputError(
-                    f"{symbol} stands for axis {axis + 1}, in {self.unknowns[0]} for axis {order[str(symbol)] + 1}. "
-                    f'Use the symbols of ps.coordinates("{names}") everywhere, in this order.'
-                )
-
-    def _check_time(self) -> None:
-        if self.time is None:
-            if self.initial is not None or self.times is not None:
-                raise InputError(
-                    "initial and times are for problems in time. Declare the unknown with ps.time(): ps.unknown('u', x, t)."
-                )
-            return
-        if self.time_order == 0:
-            raise InputError(f"{self.unknowns[0]} depends on time but the equation has no time derivative.")
-        _ = self.initial_states
-
-    def _check_symbols(self) -> None:
-        taken = {v.name for v in (*self.unknowns[0].args, *normal(*self.coordinates))} | set(self.names)
-        for p in (*self.parameters.scalars, *self.parameters.functions):
-            if p.name in taken:
-                raise InputError(
-                    f"the parameter {p.name!r} has the name of a coordinate or an unknown. Call it something else."
-                )
-        for form in self.forms:
-            for symbol in form.symbols:
-                if symbol in normal(*self.coordinates):
-                    raise InputError("the equation contains the normal, which exists on the boundary only.")
-                if isinstance(symbol, FunctionParameter) and symbol.on == "boundary":
-                    raise InputError(
-                        f"the function parameter {symbol.name} is given on the boundary only but stands in the equation. Declare it with on='domain'."
-                    )
-        known = {*self.unknowns[0].args, *self.parameter_symbols[0]}
-        for expression in self.exact_solutions.values():
-            strange = expression.free_symbols - known - expression.atoms(Region)
-            if strange:
-                raise InputError(
-                    f"exact contains {', '.join(sorted(map(str, strange)))}, which the problem does not have."
-                )
+        return initial_states(self)
 
     @property
     def all_forms(self) -> list[Form]:
         """The equations and the boundary conditions of all parts, as terms."""
-        conditions = [form for region in self._regions for f in self.conditions_in(region).values() for form in f]
+        conditions = [form for region in self.region_places for f in self.conditions_in(region).values() for form in f]
         sources = [form for both in self._at_interfaces.values() for forms in both for form in forms]
         return [*self.forms, *conditions, *sources]
 
