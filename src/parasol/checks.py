@@ -12,6 +12,24 @@ from parasol.errors import ParasolError as ParasolError
 from parasol.errors import ParasolWarning as ParasolWarning
 
 
+def unmasked(given: Any) -> Any:
+    """What is given, with NaN for masked entries, also of arrays in a list: NumPy would use the numbers under the mask.
+
+    >>> unmasked(np.ma.masked_array([1.0, 2.0], mask=[False, True]))
+    array([ 1., nan])
+    """
+    if isinstance(given, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in given):
+        given = np.ma.stack(given) if len({np.shape(part) for part in given}) == 1 else [*map(unmasked, given)]
+    return np.ma.filled(given.astype(float), np.nan) if np.ma.is_masked(given) else given
+
+
+def as_floats(given: Any) -> np.ndarray:
+    """An array of floats, NaN where masked; complex numbers are a TypeError, where NumPy drops their imaginary parts."""
+    if np.iscomplexobj(given):
+        raise TypeError("complex numbers")
+    return np.asarray(unmasked(given), dtype=float)
+
+
 def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
     """Return `array` as floats if its shape matches (`None` matches any length), else say what was expected.
 
@@ -19,9 +37,7 @@ def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
     (1, 2)
     """
     try:
-        if np.iscomplexobj(array):
-            raise TypeError
-        out = np.asarray(array, dtype=float)
+        out = as_floats(array)
     except (TypeError, ValueError):
         raise InputError(
             f"{name} must be real numbers, got {type(array).__name__}. Pass a NumPy array or nested lists."

@@ -116,8 +116,8 @@ def test_the_least_theta_is_below_the_smallest_eigenvalue(block):
         constants = certificate.constants(np.array([mu]))
         reference = certificate.thetas[constants.choice[0]]
         a, at = (inside(t[0] * left + t[1] * right, free).toarray() for t in (mu, reference))
-        # ||e||_X ≤ ||r||_{A_k⁻¹} / σ for all e: σ² ≤ min eᵀ A A_k⁻¹ A e / eᵀ X e
-        least = scipy.linalg.eigvalsh(a @ np.linalg.solve(at, a), product)[0]
+        # ||e||_X ≤ C_k ||r||_{A_k⁻¹} / σ for all e, with ||e||_X ≤ C_k ||e||_{A_k}: σ² ≤ C_k² min eᵀ A A_k⁻¹ A e / eᵀ X e
+        least = scipy.linalg.eigvalsh(a @ np.linalg.solve(at, a), product)[0] * scipy.linalg.eigvalsh(product, at)[-1]
         assert constants.rigorous[0]
         assert 0 < constants.sigma[0] <= np.sqrt(least) * (1 + 1e-9)
 
@@ -465,6 +465,23 @@ def test_units_do_not_matter(unit):
         assert answer.bound_kind == ["proven", "proven"]
         bounds.append([answer.bound, answer.estimate])
     assert bounds[1] == pytest.approx(np.array(bounds[0]), rel=1e-4)
+
+
+@pytest.mark.parametrize(("unit", "load"), [(1e-14, 1.0), (1e20, 1.0), (1.0, 1e-12)])
+def test_proven_bounds_have_the_unit_of_the_solution_without_a_product_too(unit, load):
+    """Rounding of full solves was added to norms of residuals in the energy norm, which has another unit."""
+    n, h = 60, 1 / 61
+    stiff = sparse.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1]).tocsr() / h
+    mass, force = h * sparse.eye_array(n).tocsr(), np.full(n, h)
+    c, d = ps.parameters(c=(0.1, 10.0, "log"), d=(0.0, 5.0))
+    bounds = []
+    for u, f in ((1.0, 1.0), (unit, load)):
+        surrogate = ps.learn(ps.AffineModel({c: u * stiff, d: u * mass}, {1: u * f * force}), 1e-6)
+        answer = surrogate([[0.3, 2.0], [5.0, 1.0]])
+        assert surrogate.facts["learn"]["met"]
+        assert answer.bound_kind == ["proven", "proven"]
+        bounds.append([answer.bound, answer.estimate])
+    assert bounds[1] == pytest.approx(np.array(bounds[0]), rel=1e-2)
 
 
 @pytest.mark.slow

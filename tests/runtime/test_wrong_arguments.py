@@ -102,3 +102,30 @@ def test_unknowns_of_different_units(small, recwarn):
     ps.fit(snapshots, "linear", basis=ps.pod(snapshots, n_modes=2), model=model)
     said = [str(w.message) for w in recwarn if "times smaller than" in str(w.message)]
     assert [text.split()[0] for text in said] == (["p"] if small < 1e-3 else [])
+
+
+MASKED = np.ma.masked_array(VALUES, mask=VALUES > 1.9)
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (lambda: ps.fit_snapshots(MUS, MASKED, "linear"), "4 entries of 120 that are NaN"),
+        (lambda: ps.fit_snapshots(np.ma.masked_array(MUS, mask=MUS == 0), VALUES, "linear"), "1 entry of 40"),
+        (lambda: ps.Results({"a": MUS[:, 0]}, {"u": MASKED}), r"run 36 \(u\), 37 \(u\)"),
+        (lambda: ps.Results({"a": MUS[:, 0]}, {"u": list(MASKED)}), r"run 36 \(u\), 37 \(u\)"),
+        (lambda: ps.solve_many(lambda mu: MASKED[-1], MUS[:2]), "NaN or infinite"),
+    ],
+)
+def test_what_is_masked_is_missing(work, said):
+    with pytest.raises(ps.ParasolError, match=said):
+        work()
+
+
+@pytest.mark.parametrize("mus", [[0.5 + 1j], np.array([[0.5 + 0j]]), {"p1": 0.5j}])
+def test_parameters_are_not_complex(mus):
+    surrogate = ps.fit_snapshots(MUS, VALUES, "linear", level=None)
+    with pytest.raises(ps.ParasolError, match=r"must be (real )?numbers"):
+        surrogate(mus)
+    with pytest.raises(ps.ParasolError, match=r"must be (real )?numbers"):
+        surrogate.parameters.check(mus)

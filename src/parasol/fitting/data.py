@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.recfunctions import unstructured_to_structured
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_finite, check_progress, check_shape
+from parasol.checks import check_finite, check_progress, check_shape, unmasked
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.by_field import fit_fields
 from parasol.fitting.calibration import following, with_parts
@@ -203,7 +203,7 @@ def _rows(solutions, fields, n_samples: int) -> tuple[np.ndarray, np.ndarray | N
     """Solutions (n_samples, n_values) and the labels of their fields, (n_values,) or None."""
     if np.ndim(solutions) == 3 and fields is None:
         fields = np.broadcast_to(np.arange(np.shape(solutions)[2]), np.shape(solutions)[1:]).ravel()
-        solutions = np.asarray(solutions).reshape(len(solutions), -1)
+        solutions = np.asarray(unmasked(solutions)).reshape(len(solutions), -1)
     solutions = check_finite(check_shape(solutions, (n_samples, None), "solutions"), "solutions")
     labels = field_labels(fields, solutions.shape[1])
     if n_samples < 4:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_choice, check_finite, check_shape
+from parasol.checks import check_choice, check_finite, check_shape, unmasked
 from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.layout import AXES, Layout
@@ -285,7 +285,7 @@ class Results:
         out = np.empty((len(self), *shape))
         for i in range(len(self)):
             try:
-                found = np.asarray(function({key: values[i] for key, values in self.fields.items()}))
+                found = np.asarray(unmasked(function({key: values[i] for key, values in self.fields.items()})))
             except Exception as error:
                 raise InputError(f"the quantity {name!r} cannot be computed of run {i}: {error!r}.") from error
             if found.dtype.kind not in "fiub" or found.shape not in ((), shape):
@@ -341,7 +341,7 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
 
 def _array(given: Any, what: str) -> np.ndarray:
     try:
-        return np.asarray(given)
+        return np.asarray(unmasked(given))
     except ValueError:  # rows of different lengths
         raise InputError(f"{what} has rows of different lengths. Each run needs the same number of values.") from None
 

@@ -33,12 +33,15 @@ class EnergyPreparation(Preparation):
     """What reduced models share whose residuals are measured in the norms of inverse reference matrices."""
 
     roots: tuple[MatrixRoot, ...] = ()  # of the reference matrices
+    embeddings: tuple[
+        float, ...
+    ] = ()  # C_k with ||u|| ≤ C_k ||u||_{A_k}: residuals times C_k have the unit of a solution
 
     def builders(self, modes: np.ndarray) -> list[ResidualBuilder]:
         """One builder per reference, with the modes (n_unknowns, n_modes) added."""
         out = []
-        for mu, root in zip(self.covered.preconditioners, self.roots, strict=True):
-            builder = ResidualBuilder(self.form, mu, root, None, root)
+        for mu, root, embedding in zip(self.covered.preconditioners, self.roots, self.embeddings, strict=True):
+            builder = ResidualBuilder(self.form, mu, root, None, root, unit=embedding)
             for mode in modes.T:
                 builder.add(mode)
             out.append(builder)
@@ -87,11 +90,11 @@ def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparati
             kept.append(theta)
     if not roots:
         return None
-    certificate = MinTheta(np.array(kept), np.array(embeddings))
+    certificate = MinTheta(np.array(kept), np.ones(len(kept)))  # the constants C_k are in the residuals
     middle = candidates[len(candidates) // 2]
     proven = float(np.mean(certificate.constants(thetas).rigorous))
     covered = Cover(certificate, (middle,) * len(roots), tuple(range(len(roots))), proven)  # type: ignore[arg-type]
-    return EnergyPreparation(model, form, weights, root, None, candidates, covered, tuple(roots))
+    return EnergyPreparation(model, form, weights, root, None, candidates, covered, tuple(roots), tuple(embeddings))
 
 
 def _references(thetas: np.ndarray, first: np.ndarray | None) -> np.ndarray:

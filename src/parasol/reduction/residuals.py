@@ -27,14 +27,17 @@ class ResidualBuilder:
         rows: np.ndarray | None,
         root: Root | np.ndarray,
         stretch: Stretch | None = None,
+        *,
+        unit: float = 1.0,
     ):
         """`factors` are those of A(mu), or None to weight with `rows` (n_unknowns,) alone; `root` is that of the product.
 
-        With `stretch`, the same columns are also kept in that norm, for `strong`.
+        With `stretch`, the same columns are also kept in that norm, for `strong`. All columns are multiplied by `unit`, such
+        that norms of residuals can be added to norms of solutions.
         """
         self.form, self.mu, self.factors = form, mu, factors
         self.rows, self.root = rows, DiagonalRoot(root) if isinstance(root, np.ndarray) else root
-        self.stretch = stretch
+        self.stretch, self.unit = stretch, unit
         self.precision, self.n_triangular = _ROUNDING, 0
         self.kept = [_Columns()] if stretch is None else [_Columns(), _Columns()]
         for kept, weighted in zip(self.kept, self._weighted(form.loads.T, form.load_errors), strict=True):
@@ -71,6 +74,7 @@ class ResidualBuilder:
             else:
                 out = self.root.into(found)
                 changed = np.zeros(out.shape)
+        out, changed = self.unit * out, self.unit * changed
         outs = [out] if self.stretch is None else [out, self.stretch(out)]
         for kept, some, lost in zip(
             self.kept, outs, [changed] if self.stretch is None else [changed, self.stretch(changed)], strict=True

@@ -28,6 +28,7 @@ from traceback import extract_tb
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from parasol.checks import unmasked
 from parasol.errors import (
     FileError,
     InputError,
@@ -163,7 +164,7 @@ def solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np
     if not isinstance(found, np.ndarray | Mapping):
         found = getattr(found, "flat", getattr(found, "values", found))
     try:
-        values = np.asarray(found)
+        values = np.asarray(unmasked(found))
     except ValueError:  # rows of different lengths
         values = np.empty(0, dtype=object)
     if values.dtype.kind not in "biuf" or not values.size:

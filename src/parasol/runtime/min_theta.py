@@ -17,8 +17,9 @@ from parasol.runtime.residuals import WeightedResidual
 class MinTheta:
     """||e|| ≤ C_k ||r||_{A_k⁻¹} / α_k(μ), where A_k = Σ_q θ_kq A_q, α_k(μ) = min_q θ_q(μ) / θ_kq and ||u|| ≤ C_k ||u||_{A_k}.
 
-    With symmetric positive semidefinite A_q, A_μ ≥ α_k(μ) A_k; a term without energy has θ_kq = 0 and does not count. Residuals have to be measured in the norm of A_k⁻¹. Of several
-    references the one with the least ratio of largest and smallest θ_q(μ) / θ_kq counts.
+    With symmetric positive semidefinite A_q, A_μ ≥ α_k(μ) A_k; a term without energy has θ_kq = 0 and does not count. Residuals have to be measured in the norm of A_k⁻¹, or in C_k
+    times that norm, with 1 for C_k here: then they have the unit of a solution, whatever the unit of the equation is. Of several references the one with the least ratio of largest
+    and smallest θ_q(μ) / θ_kq counts.
 
     >>> found = MinTheta(np.array([[1.0, 1.0]]), np.array([1.0])).constants(np.array([[0.5, 2.0], [-1.0, 1.0]]))
     >>> found.sigma, found.rigorous
@@ -26,7 +27,7 @@ class MinTheta:
     """
 
     thetas: np.ndarray  # (n_references, Q_A), positive; 0 for terms that do not count
-    embeddings: np.ndarray  # (n_references,): the C_k
+    embeddings: np.ndarray  # (n_references,): the C_k, or 1 where residuals are multiplied by them
 
     def __post_init__(self):
         n = check_finite(check_shape(self.thetas, (None, None), "thetas"), "thetas").shape[0]

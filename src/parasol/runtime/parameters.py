@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_choice, check_count, check_finite, check_shape
+from parasol.checks import as_floats, check_choice, check_count, check_finite, check_shape
 from parasol.errors import InputError, ParasolError, did_you_mean
 from parasol.runtime.above import borrowed
 from parasol.runtime.random_fields import RandomField
@@ -140,7 +140,7 @@ class ParameterRange:
         """Values as numbers, names among them by their places."""
         found = np.asarray(given)
         if not self.labels or found.dtype.kind not in "UOT":
-            return found.astype(float)
+            return as_floats(given)
         places = {label: i for i, label in enumerate(self.labels)}
         unknown = [value for value in found.ravel().tolist() if isinstance(value, str) and value not in places]
         if unknown:
@@ -367,7 +367,10 @@ class ParameterSpace:
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
-        mus = check_finite(np.asarray(self.ordered(mus), dtype=float), "parameter")
+        try:
+            mus = check_finite(as_floats(self.ordered(mus)), "parameter")
+        except TypeError:
+            raise InputError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
             raise InputError(
                 f"mus has shape {mus.shape}, expected (n_samples, {len(self.scalars)}): {', '.join(self.names)}."

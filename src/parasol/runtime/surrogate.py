@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_finite, check_positive, check_shape
+from parasol.checks import as_floats, check_finite, check_positive, check_shape
 from parasol.errors import InputError, ParasolError
 from parasol.runtime.above import borrowed
 from parasol.runtime.answer import Answer
@@ -282,7 +282,7 @@ class Surrogate:
     ) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """Parameter vectors on axis 0 as floats, which of them lie outside the box (None: none), and whether it was one."""
         try:
-            mus = np.asarray(self.parameters.ordered(mus), dtype=float)
+            mus = as_floats(self.parameters.ordered(mus))
         except ParasolError:
             raise
         except (TypeError, ValueError):
