@@ -170,7 +170,9 @@ def train_seeds(
                 "seed": jobs[i][1],
                 "epochs": recipe.stage.epochs,
             }
-            first = best if i == 0 else first
+            # the map of a large network is not kept: that of the first seed trained in this run stands for it
+            if i == 0 or (first is None and n_weights > _BIG):
+                first = best
             _keep(run, keys[i], found, best if i == 0 else None)
     kept = [_kept(run, key, i == 0, n_weights) for i, key in enumerate(keys)]
     facts: list[Facts] = [{**found[0], "fitted_earlier": i not in missing} for i, found in enumerate(kept) if found]
