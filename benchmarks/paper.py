@@ -39,6 +39,9 @@ def main() -> None:
     parser.add_argument("--store", required=True, type=Path, help="where everything is kept between calls")
     parser.add_argument("--to", required=True, type=Path, help="where results and reports are copied to")
     parser.add_argument("--known", type=Path, help="known.tar.gz of an earlier call: trainings to leave out")
+    parser.add_argument(
+        "--one-by-one", action="store_true", help="no two at once, so that nothing disturbs what is timed"
+    )
     parser.add_argument("--quick", action="store_true", help="small versions, to see that everything runs")
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else it may be ignored here, and by all that is started
@@ -50,7 +53,8 @@ def main() -> None:
         with tarfile.open(given.known) as archive:
             archive.extractall(store, filter="data")
     store.mkdir(parents=True, exist_ok=True)
-    lanes = [Lane(runs, store, given.quick, nice=10 * (runs is not LANES[0])) for runs in LANES]
+    abreast = (tuple(run for runs in LANES for run in runs),) if given.one_by_one else LANES
+    lanes = [Lane(runs, store, given.quick, nice=10 * (runs is not abreast[0])) for runs in abreast]
     while time.monotonic() < end and any([lane.go_on() for lane in lanes]):
         time.sleep(1)
     running = [lane for lane in lanes if lane.process is not None and lane.process.poll() is None]
@@ -82,9 +86,16 @@ class Lane:
             return False
         self.now = self.runs.pop(0)
         print(f"{' '.join(self.now)}: begins", flush=True)
-        environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
+        given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        paths = os.pathsep.join(os.path.abspath(path) for path in given if path)  # the run has another folder
+        environment = {
+            **os.environ,
+            "PYTHONPATH": paths,
+            "PYTHONUNBUFFERED": "1",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        }
         with (self.store / f"{'-'.join(self.now)}.log").open("ab") as log:
-            self.process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=environment)
+            self.process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=environment, cwd=self.store)
         return True
 
     def end(self) -> None:
@@ -97,7 +108,7 @@ class Lane:
 
     def _command(self) -> list[str]:
         problem, preset = self.now
-        out = str(self.store / f"{problem}-{preset}")
+        out = f"{problem}-{preset}"
         jobs = "1" if problem == "schrodinger" else str(JOBS)  # its solves take a millisecond
         words = [
             "nice",
