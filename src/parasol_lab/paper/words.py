@@ -206,11 +206,9 @@ def readings_table(run: Run, results: Facts) -> Table:
         "and order of the batches), with the weights of the smallest validation error, and with the last ones. The first reading of each network is used "
         "everywhere else in this report; the one nearest to the paper's number is set off."
     )
-    untried = [
-        name
-        for name in ("DNN", "DeepONet")
-        if name in results["solvers"] and name not in {row["solver"] for row in tried}
-    ]
+    done = {row["solver"] for row in tried}
+    trained = [name for name in ("DNN", "DeepONet") if results["solvers"].get(name, {}).get("error") is not None]
+    untried = [name for name in trained if name not in done]
     if untried:
         caption += f" Other readings of the {untried[0]}, whose every training takes minutes, were not tried."
     headers = ("network", "reading", "error", "last weights", "paper")
@@ -272,7 +270,11 @@ def _networks(run: Run, results: Facts) -> str:
     for name, (theirs, _) in pairs.items():
         errors = sorted(row["error"] for row in results["readings"] if row["solver"] == name)
         if errors:
-            inside = "on both sides of the paper's" if errors[0] <= theirs <= errors[-1] else "none at the paper's"
+            inside = (
+                "on both sides of the paper's number"
+                if errors[0] <= theirs <= errors[-1]
+                else "all on one side of the paper's number"
+            )
             ranges.append(f"{name} from {written_alike(errors[:1])[0]} to {written_alike(errors[-1:])[0]}, {inside}")
     return text + f"The readings of them that were tried spread: {'; '.join(ranges)}."
 
