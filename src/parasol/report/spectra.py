@@ -59,7 +59,7 @@ def draw_spectrum(
             low.append(np.nanmin(values))
     for axes, low in zip((left, right), lows, strict=True):
         if tolerance is not None and axes is right:
-            _line(axes, tolerance)
+            axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)), label=f"tolerance {tolerance:g}")
             low = [*low, tolerance]
         axes.set_yscale("log")
         axes.set(xlim=(0, 1.05 * max(ends)), ylim=(min(low) / 6, 3), xlabel="number of modes, d")
@@ -80,21 +80,6 @@ def _dot(axes, d: int, values: np.ndarray, place: int, ink, size: float) -> None
         axes.plot(d, values[place], **dot)
     else:
         axes.plot(d, np.nanmin(values) / 3, **{**dot, "mfc": "white", "mec": ink, "mew": 1.6, "ms": size - 2})
-
-
-def _line(axes, tolerance: float) -> None:
-    axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)))
-    axes.annotate(
-        f"tolerance {tolerance:g}",
-        (1.0, tolerance),  # at the right: falling curves pass below the line there
-        xycoords=("axes fraction", "data"),
-        xytext=(-2, 3),
-        textcoords="offset points",
-        ha="right",
-        va="bottom",
-        fontsize=9,
-        color=INK,
-    )
 
 
 def _words(basis: Basis) -> str:
