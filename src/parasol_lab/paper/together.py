@@ -284,9 +284,8 @@ def _save(path: Path, carry, kept: dict, history: list, seconds: float) -> None:
     told = np.array([[done, *a, *b] for done, a, b in history])
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(
-            file, **arrays, errors=kept["errors"], epoch=kept["epoch"], done=kept["done"], history=told, seconds=seconds
-        )  # type: ignore[arg-type]
+        known = {"errors": kept["errors"], "epoch": kept["epoch"], "done": kept["done"], "history": told}
+        np.savez(file, **arrays, **known, seconds=seconds)  # type: ignore[arg-type]
 
 
 def _load(path: Path, carry, kept: dict) -> tuple[Any, dict, list, float]:
