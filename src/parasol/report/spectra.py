@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROUNDING = 1e-14  # curves end here: what is below comes from rounding
+_SHORT = 26  # characters of a label, of which two fit beside each other under a panel
 
 
 def draw_spectrum(
@@ -69,7 +70,10 @@ def draw_spectrum(
     left.set_title("singular values over the first", fontsize=11)
     right.set_title("share of the snapshots left out", fontsize=11)
     for axes in (left, right):
-        axes.legend(fontsize=9, frameon=False, loc="upper right")
+        # beneath the axes: within them a long legend reaches down to the line of the tolerance
+        longest = max(len(label) for label in axes.get_legend_handles_labels()[1])
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncols": 2 if longest <= _SHORT else 1}
+        axes.legend(fontsize=9, frameon=False, **place)
     return figure if path is None else save_figure(figure, path)
 
 
