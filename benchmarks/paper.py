@@ -2,9 +2,10 @@
 
     python benchmarks/paper.py --seconds 560 --store STORE --to results
 
-Call it again to go on: full solves, what every seed reached and half-done trainings are kept in the store. After each call
-the folder --to holds results and reports of the finished runs, and every seed's result so far. On another machine, where
-the store is gone, `--known results/known.tar.gz` leaves out runs and trainings that were finished; full solves are made again.
+Call it again to go on: full solves, what every seed reached and half-done trainings are kept in the store; with `--seconds 0`
+it only collects. After each call the folder --to holds results and reports of the finished runs, and every seed's result so
+far; archives are cut into pieces (`cat known.tar.gz.* > known.tar.gz`). On another machine, where the store is gone,
+`--known known.tar.gz` leaves out runs and trainings that were finished; full solves are made again.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from pathlib import Path
 from typing import Any
 
 JOBS = max(1, (os.cpu_count() or 2) - 1)
-# two lanes side by side: while one computes on the CPU, the other has the GPU
+# lanes side by side: while one computes on the CPU, another has the GPU; the first one goes before the others on the CPU
 LANES = (
-    (("helmholtz", "paper"), ("schrodinger", "paper"), ("helmholtz", "best"), ("schrodinger", "best")),
-    (("sine-gordon", "paper"), ("sine-gordon", "best")),
+    (("sine-gordon", "paper"), ("schrodinger", "paper")),
+    (("sine-gordon", "best"), ("helmholtz", "paper")),
+    (("schrodinger", "best"), ("helmholtz", "best")),
 )
+PIECE = 15 * 2**20  # bytes: what comes back from some machines is limited in size
 
 
 def main() -> None:
@@ -36,6 +39,9 @@ def main() -> None:
     parser.add_argument("--store", required=True, type=Path, help="where everything is kept between calls")
     parser.add_argument("--to", required=True, type=Path, help="where results and reports are copied to")
     parser.add_argument("--known", type=Path, help="known.tar.gz of an earlier call: trainings to leave out")
+    parser.add_argument(
+        "--one-by-one", action="store_true", help="no two at once, so that nothing disturbs what is timed"
+    )
     parser.add_argument("--quick", action="store_true", help="small versions, to see that everything runs")
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else it may be ignored here, and by all that is started
@@ -47,7 +53,8 @@ def main() -> None:
         with tarfile.open(given.known) as archive:
             archive.extractall(store, filter="data")
     store.mkdir(parents=True, exist_ok=True)
-    lanes = [Lane(runs, store, given.quick) for runs in LANES]
+    abreast = (tuple(run for runs in LANES for run in runs),) if given.one_by_one else LANES
+    lanes = [Lane(runs, store, given.quick, nice=10 * (runs is not abreast[0])) for runs in abreast]
     while time.monotonic() < end and any([lane.go_on() for lane in lanes]):
         time.sleep(1)
     running = [lane for lane in lanes if lane.process is not None and lane.process.poll() is None]
@@ -61,8 +68,8 @@ def main() -> None:
 class Lane:
     """Runs that follow each other; those that were finished in an earlier call are left out."""
 
-    def __init__(self, runs: tuple[tuple[str, str], ...], store: Path, quick: bool):
-        self.store, self.quick, self.now = store, quick, ("", "")
+    def __init__(self, runs: tuple[tuple[str, str], ...], store: Path, quick: bool, nice: int):
+        self.store, self.quick, self.nice, self.now = store, quick, nice, ("", "")
         self.process: Any = None
         self.runs = [run for run in runs if not self._marker(run).exists()]
 
@@ -79,9 +86,16 @@ class Lane:
             return False
         self.now = self.runs.pop(0)
         print(f"{' '.join(self.now)}: begins", flush=True)
-        environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
+        given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        paths = os.pathsep.join(os.path.abspath(path) for path in given if path)  # the run has another folder
+        environment = {
+            **os.environ,
+            "PYTHONPATH": paths,
+            "PYTHONUNBUFFERED": "1",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        }
         with (self.store / f"{'-'.join(self.now)}.log").open("ab") as log:
-            self.process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=environment)
+            self.process = subprocess.Popen(self._command(), stdout=log, stderr=log, env=environment, cwd=self.store)
         return True
 
     def end(self) -> None:
@@ -94,9 +108,11 @@ class Lane:
 
     def _command(self) -> list[str]:
         problem, preset = self.now
-        out = str(self.store / f"{problem}-{preset}")
+        out = f"{problem}-{preset}"
         jobs = "1" if problem == "schrodinger" else str(JOBS)  # its solves take a millisecond
         words = [
+            "nice",
+            f"-n{self.nice}",
             sys.executable,
             "-m",
             "parasol_lab",
@@ -116,9 +132,8 @@ class Lane:
 
 
 def collect(store: Path, to: Path) -> None:
-    """Results of finished runs, one archive of their reports, every seed's result, and the ends of all logs."""
+    """Results of finished runs, their reports, what is known for other machines, every seed's result, and the ends of all logs."""
     to.mkdir(parents=True, exist_ok=True)
-    most = 14 * 2**20  # bytes of the archive of finished trainings
     done = [path for path in sorted(store.iterdir()) if (path / "results.json").exists()]
     seeds = []
     for path in sorted((store / "snapshots" / "made").glob("*.json")):
@@ -132,14 +147,18 @@ def collect(store: Path, to: Path) -> None:
     (to / "results.json").write_text(
         json.dumps({path.name: json.loads((path / "results.json").read_text()) for path in done})
     )
-    with tarfile.open(to / "reports.tar.gz", "w:gz") as archive:
+    reports, known = store / "reports.tar.gz", store / "known.tar.gz"
+    with tarfile.open(reports, "w:gz", compresslevel=4) as archive:
         for path in done:
             archive.add(path / "report.html", f"{path.name}.html")
-    made = [path for path in (store / "snapshots" / "made").glob("*") if path.suffix != ".npz"]
-    with tarfile.open(to / "known.tar.gz", "w:gz") as archive:
-        for path in (*store.glob("*.done"), *sorted(made, key=lambda path: path.stat().st_size)):
-            if (most := most - path.stat().st_size) > 0:  # what is left out is made again
+    with tarfile.open(known, "w:gz", compresslevel=1) as archive:
+        for path in (*store.glob("*.done"), *(store / "snapshots" / "made").glob("*")):
+            if path.suffix != ".npz":  # half-done trainings
                 archive.add(path, path.relative_to(store))
+    for whole in (reports, known):
+        raw = whole.read_bytes()
+        for k in range(0, max(len(raw), 1), PIECE):
+            (to / f"{whole.name}.{k // PIECE}").write_bytes(raw[k : k + PIECE])  # cat NAME.* > NAME
     print(f"finished: {', '.join(path.name for path in done) or 'none'}; {len(seeds)} seeds", flush=True)
     print(f"free on the disk: {shutil.disk_usage(store).free / 2**30:.0f} GiB", flush=True)
 

@@ -1,4 +1,4 @@
-"""The tables of docs/paper.md from the results that benchmarks/paper.py left, and what seeds of unfinished runs reached.
+"""The tables of docs/paper.md from the results that benchmarks/paper.py left.
 
 python benchmarks/paper_table.py docs/results
 """
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from parasol_lab.paper.numbers import STATED
-from parasol_lab.paper.seeds import over_seeds
 
 NAMES = {"helmholtz": "Helmholtz", "sine-gordon": "sine-Gordon", "schrodinger": "Schrödinger"}
 ROWS = {  # solver: how the table names it
@@ -60,14 +59,6 @@ def main() -> None:
                 f"| {NAMES[problem]}, {row['solver']} | {row['reading']} | {scattered(row)} | {number(theirs)}{nearest(row, presets['paper']['readings'], theirs)} |"
             )
 
-    seeds: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for facts in json.loads((folder / "paper-seeds.json").read_text()):
-        key = (facts["problem"], facts["preset"], facts["training"], facts["reading"])
-        seeds.setdefault(key, []).append(facts)
-    print("\nRuns that are not finished:\n\n| | training | reading | seeds | error |\n|---|---|---|---|---|")
-    for (problem, preset, training, reading), each in seeds.items():
-        print(f"| {NAMES[problem]}, {preset} | {training} | {reading} | {len(each)} | {scattered(over_seeds(each))} |")
-
 
 def nearest(row: dict[str, Any], rows: list[dict[str, Any]], theirs: float | None) -> str:
     """Whether this reading comes nearest to the paper's number, in its logarithm the same as in the ratio."""
@@ -78,18 +69,23 @@ def nearest(row: dict[str, Any], rows: list[dict[str, Any]], theirs: float | Non
 
 
 def scattered(facts: dict[str, Any]) -> str:
-    """Mean and standard deviation over seeds."""
+    """Mean and standard deviation over seeds, which is left out below half a percent."""
     if facts.get("error") is None:
         return ""
-    mean, scatter = facts["error"], facts.get("scatter")
-    if scatter is None:
+    mean, scatter = facts["error"], facts.get("scatter") or 0.0
+    if scatter < 0.005 * mean:
         return number(mean)
-    return f"{number(mean)} ± {scatter:.1g}" if mean >= 0.01 else f"{mean:.1e} ± {scatter:.0e}"
+    return f"{number(mean)} ± {plain(f'{scatter:.1g}' if mean >= 0.01 else f'{scatter:.0e}')}"
 
 
 def number(value: float | None) -> str:
     """Two digits, or three where they are not small."""
-    return "" if value is None else f"{value:.3g}" if value >= 0.01 else f"{value:.1e}"
+    return "" if value is None else plain(f"{value:.3g}" if value >= 0.01 else f"{value:.1e}")
+
+
+def plain(text: str) -> str:
+    """An exponent without a leading zero."""
+    return text.replace("e-0", "e-")
 
 
 if __name__ == "__main__":

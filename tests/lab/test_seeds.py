@@ -45,9 +45,15 @@ def test_a_training_that_was_stopped_goes_on(tmp_path):
     state = tmp_path / "made" / "state.npz"
     with pytest.raises(KeyboardInterrupt):
         together([NET], [3], progress=stop, state=state)
+    with np.load(state) as file:
+        half = dict(file)
+    assert 0 < half["seconds"] < 100
+    with open(state, "wb") as file:
+        np.savez(file, **half | {"seconds": 1000.0})
     calls = []
     continued = together([NET], [3], progress=calls.append, state=state)[0]
     assert calls[0] == 0.6  # half of it was there
+    assert 1000 < continued["best"].seconds < 1100  # and its seconds count
     assert not state.exists()
     whole = together([NET], [3])[0]
     assert np.array_equal(continued["last"].predict(UNSEEN), whole["last"].predict(UNSEEN))
@@ -122,6 +128,22 @@ def test_every_seed_is_kept(tmp_path, monkeypatch):
     more = train_seeds(replace(run, seeds=3, readings=False), "POD-DNN", make, Reading(), samples)
     assert more.facts["errors"][:2] == found.facts["errors"]
     assert more.facts["n_seeds"] == 3
+    # a large network is not kept: that of a later seed stands for it while it is there, and errors remain
+    for path in (tmp_path / "made").glob("*.parasol"):
+        path.unlink()
+    monkeypatch.setattr(seeds, "_BIG", 0)
+    monkeypatch.setattr(seeds, "_FEW_SEEDS", 4)
+    alone = replace(run, seeds=4, readings=False)
+    assert train_seeds(alone, "POD-DNN", make, Reading(), samples).map is not None
+    for path in (tmp_path / "made").glob("*.parasol"):
+        path.unlink()
+    monkeypatch.setattr(seeds, "fit_together", None)
+    gone = train_seeds(alone, "POD-DNN", make, Reading(), samples)
+    assert gone.map is None
+    assert gone.facts["errors"][:3] == more.facts["errors"]
+    monkeypatch.setattr(seeds, "_BIG", 10**8)  # where only errors are asked for, no map is missed
+    errors = train_seeds(alone, "POD-DNN", make, Reading(), samples, mapped=False).facts["errors"]
+    assert errors == gone.facts["errors"]
 
 
 def test_one_seed_has_no_scatter():

@@ -36,7 +36,8 @@ def test_both_curves_and_the_chosen_dimension_are_drawn(tmp_path, curves):
     np.testing.assert_allclose(discarded.get_ydata()[:10], 0.4 ** np.arange(10.0), rtol=1e-6)  # a geometric series
     assert dot.get_ydata()[0] <= 1e-4 < discarded.get_ydata()[one.n_modes - 1]
     assert right.lines[2].get_ydata()[0] == 1e-4
-    (words,) = (text.get_text() for text in right.get_legend().get_texts())
+    words, line = (text.get_text() for text in right.get_legend().get_texts())
+    assert line == "tolerance 0.0001"
     assert words == f"d = {one.n_modes}: {one.energy_discarded[one.n_modes]:.1e} left out"
 
 

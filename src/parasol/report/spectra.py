@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROUNDING = 1e-14  # curves end here: what is below comes from rounding
+_SHORT = 26  # characters of a label, of which two fit beside each other under a panel
 
 
 def draw_spectrum(
@@ -59,7 +60,7 @@ def draw_spectrum(
             low.append(np.nanmin(values))
     for axes, low in zip((left, right), lows, strict=True):
         if tolerance is not None and axes is right:
-            _line(axes, tolerance)
+            axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)), label=f"tolerance {tolerance:g}")
             low = [*low, tolerance]
         axes.set_yscale("log")
         axes.set(xlim=(0, 1.05 * max(ends)), ylim=(min(low) / 6, 3), xlabel="number of modes, d")
@@ -69,7 +70,10 @@ def draw_spectrum(
     left.set_title("singular values over the first", fontsize=11)
     right.set_title("share of the snapshots left out", fontsize=11)
     for axes in (left, right):
-        axes.legend(fontsize=9, frameon=False, loc="upper right")
+        # beneath the axes: within them a long legend reaches down to the line of the tolerance
+        longest = max(len(label) for label in axes.get_legend_handles_labels()[1])
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncols": 2 if longest <= _SHORT else 1}
+        axes.legend(fontsize=9, frameon=False, **place)
     return figure if path is None else save_figure(figure, path)
 
 
@@ -80,20 +84,6 @@ def _dot(axes, d: int, values: np.ndarray, place: int, ink, size: float) -> None
         axes.plot(d, values[place], **dot)
     else:
         axes.plot(d, np.nanmin(values) / 3, **{**dot, "mfc": "white", "mec": ink, "mew": 1.6, "ms": size - 2})
-
-
-def _line(axes, tolerance: float) -> None:
-    axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)))
-    axes.annotate(
-        f"tolerance {tolerance:g}",
-        (0.01, tolerance),
-        xycoords=("axes fraction", "data"),
-        xytext=(2, -4),
-        textcoords="offset points",
-        va="top",
-        fontsize=9,
-        color=INK,
-    )
 
 
 def _words(basis: Basis) -> str:

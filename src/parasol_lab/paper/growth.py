@@ -45,7 +45,9 @@ def network_points(
             warnings.simplefilter("ignore", ParasolWarning)  # that so few snapshots do not resolve it is what is shown
             small = pod(seen, tolerance=run.stated.tolerance)
         samples = Samples(model, seen, unseen, truth, small)
-        theirs = train_seeds(run, f"{PAPER}, {n} full solves", run.paper_network, base, samples, tried=False)
+        theirs = train_seeds(
+            run, f"{PAPER}, {n} full solves", run.paper_network, base, samples, tried=False, mapped=False
+        )
         out.append(point(PAPER, n, {**theirs.facts, "projection_error": samples.floor}))
         name, some = f"{OURS}, {n} full solves", data.between(0, n)
         ours = fit_seeds(run, name, some, run.our_recipe(), truth, n, basis=rich, model=model)[1]

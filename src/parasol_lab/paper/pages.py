@@ -26,6 +26,7 @@ from parasol.report import (
     save_figure,
     statement,
     symbol,
+    written_alike,
 )
 from parasol_lab.paper.curves import draw_budget, draw_efficiency
 from parasol_lab.paper.helmholtz import SHOWN as SHOWN_HELMHOLTZ
@@ -68,10 +69,10 @@ def sections_of(run: Run, found: Outcome, results: Facts, page: str) -> list[Sec
     """All sections, their figures drawn; `page` is the explorer, which travels with the report where it is small enough."""
     run.progress("figures")
     return [
-        Section("In short", (conclusion(run, results), _solvers(run.stated, results), _explorer(page))),
+        Section("In short", (conclusion(run, results), _solvers(run.stated, results), _explorer(page, results))),
         Section("The nodes", tuple(_nodes(run, found, results))),
         Section("How many modes", tuple(_spectrum(run, found, results))),
-        Section("One solution, every solver", tuple(_shown(run, found))),
+        Section("One solution", tuple(_shown(run, found))),
         Section("Where the error comes from", tuple(_budget(run, results))),
         Section("Error against the number of full solves", tuple(_growth(run, results))),
         Section("The hypotheses of the theory", tuple(_theory(run, results))),
@@ -87,9 +88,10 @@ def kept(run: Run, figure: Any, name: str, caption: str, alt: str, columns: int 
     return Figure(panels(figure), caption, alt, columns)
 
 
-def _explorer(page: str) -> Block:
+def _explorer(page: str, results: Facts) -> Block:
     if len(page) <= EMBEDDED_CHARACTERS:
-        return Embedded("Move the parameters yourself: the surrogate computes here, with its bound", page)
+        bound = ", with its bound" if results.get("certificate") else ""
+        return Embedded(f"Move the parameters yourself: the surrogate computes here{bound}", page)
     return (
         f"With {1e-6 * len(page):.0f} MB the page on which one moves the parameters oneself is too large for this file: it was "
         f"written as `{PAGE}` beside it, and `parasol explore model.parasol --out {PAGE}` writes it again."
@@ -151,7 +153,11 @@ def _times(value: float | None, factor: float) -> float | None:
 def _nodes(run: Run, found: Outcome, results: Facts) -> Iterator[Block]:
     nodes = found.model.nodes
     times = found.model.problem.times
-    in_time = "" if times is None else f" At {len(times)} stored times a solution has {found.basis.n_values} values."
+    in_time = (
+        ""
+        if times is None
+        else f" At {len(times)} stored times a solution has {written_alike([found.basis.n_values])[0]} values."
+    )
     yield (
         f"{nodes.n_nodes} nodes, {nodes.n_interior} inside and {nodes.n_boundary} on the boundary; stencils: "
         f"{scheme_words(results['scheme'])}.{in_time}"
@@ -221,7 +227,7 @@ def _shown(run: Run, found: Outcome) -> Iterator[Block]:
         yield kept(run, draw_solvers(reference, values), "solution", text, "maps of every solver")
     elif run.problem == "sine-gordon":
         figure = draw_in_time(reference, values["POD-DNN"])
-        text = "RBF-FD, POD-DNN and absolute error at four moments; errors share a scale."
+        text = "The initial state, the relative error in time, and the absolute error at the start; below RBF-FD, POD-DNN and absolute error at four moments. Errors share a scale."
         yield kept(run, figure, "solution", text, "maps at five moments", columns=3)
     else:
         figure = draw_cuts(reference, {"POD-DNN": values["POD-DNN"]})

@@ -120,7 +120,8 @@ def draw_in_time(
 ) -> Any:
     """Draw a solution in time in the plane, a row per moment: full solution, prediction, absolute error.
 
-    The first row is the initial state beside the relative error ‖prediction − full‖₂ / ‖full‖₂ at every stored time.
+    The first row is the initial state, the relative error ‖prediction − full‖₂ / ‖full‖₂ at every stored time, and the
+    absolute error of the initial state.
     `prediction` has the shape of `reference.values`, (n_times, n_nodes), or is flat like `reference.flat`. Solutions
     share a scale, and so do errors: how they grow is what there is to see.
     """
@@ -136,25 +137,26 @@ def draw_in_time(
     places = figure.add_gridspec(1 + len(chosen), 3)
     grid = np.array([[figure.add_subplot(places[i, j]) for j in range(3)] for i in range(1, 1 + len(chosen))])
     scale = colours(full[[0, *chosen]])
-    first = figure.add_subplot(places[0, 0])
+    first, between, last = (figure.add_subplot(places[0, j]) for j in range(3))
     _strip(figure, [first], reference, shown, full[0], f"initial state, {say[0]}", scale)
-    _error_in_time(figure.add_subplot(places[0, 1:]), reference, predicted - full, full, chosen, label)
-    gaps = predicted[chosen] - full[chosen]
-    ends = _error_scale([gaps])
-    for (left, middle, right), i, gap in zip(grid, chosen, gaps, strict=True):
+    _error_in_time(between, reference, predicted - full, full, chosen)
+    ends = _error_scale([predicted[chosen] - full[chosen]])
+    for axes, i in zip([last, *grid[:, 2]], [0, *chosen], strict=True):
+        gap = predicted[i] - full[i]
+        most = f", at most {np.abs(gap).max():.1e}" if np.any(gap) else ": none"
+        _strip(figure, [axes], reference, shown, gap, f"|error|, {say[i]}{most}", ends, is_error=True)
+    for (left, middle, _), i in zip(grid, chosen, strict=True):
         _strip(figure, [left], reference, shown, full[i], f"{name}, {say[i]}", scale)
         _strip(figure, [middle], reference, shown, predicted[i], f"{label}, {say[i]}", scale)
-        most = f", at most {np.abs(gap).max():.1e}" if np.any(gap) else ": none"
-        _strip(figure, [right], reference, shown, gap, f"|error|, {say[i]}{most}", ends, is_error=True)
-    for axes in [first, *grid[:-1].flat]:
+    for axes in [first, last, *grid[:-1].flat]:
         axes.set_xlabel("")
-    for axes in grid[:, 1:].flat:
+    for axes in [last, *grid[:, 1:].flat]:
         axes.set_ylabel("")
     figure.suptitle(title(reference), fontsize=11)
     return ended(figure, path)
 
 
-def _error_in_time(axes, reference: Evolution, gap: np.ndarray, full: np.ndarray, chosen: list[int], label: str):
+def _error_in_time(axes, reference: Evolution, gap: np.ndarray, full: np.ndarray, chosen: list[int]):
     sizes = np.linalg.norm(full, axis=1)
     errors = np.linalg.norm(gap, axis=1) / np.where(sizes > 0, sizes, 1.0)
     errors = np.where(errors > 0, errors, np.nan)  # zero has no logarithm
@@ -163,7 +165,7 @@ def _error_in_time(axes, reference: Evolution, gap: np.ndarray, full: np.ndarray
     if not np.all(np.isnan(errors)):
         axes.set_yscale("log")
     axes.set(xlabel=str(reference.model.problem.time))
-    axes.set_title(f"relative error of {label} in time; in all {_size(gap, full):.1e}", fontsize=10)
+    axes.set_title(f"relative error, in all {_size(gap, full):.1e}", fontsize=10)
     plain(axes)
 
 

@@ -11,7 +11,7 @@ from parasol import Model, Surrogate, __version__, save
 from parasol.checks import check_choice, check_count
 from parasol.delivery import write_page
 from parasol.errors import FileError, InputError, ParasolWarning
-from parasol.report import Facts, machine_facts, require_matplotlib, write_json, write_report
+from parasol.report import Facts, machine_facts, require_matplotlib, write_json, write_report, written_alike
 from parasol_lab.paper.helmholtz import run_helmholtz
 from parasol_lab.paper.numbers import PRESETS, PROBLEMS
 from parasol_lab.paper.pages import PAGE, preset_words, sections_of, top_of
@@ -150,9 +150,11 @@ def _map_words(surrogate: Surrogate) -> str:
     network = getattr(surrogate.map, "network", None)
     if network is None:
         return type(surrogate.map).__name__
-    hidden = " × ".join(str(width) for width in network.widths[1:-1])
+    widths = network.widths[1:-1]
+    hidden = f"{len(widths)} × {widths[0]}" if len(set(widths)) == 1 else " and ".join(str(width) for width in widths)
+    name = {"relu": "ReLU", "silu": "SiLU"}.get(network.activation, network.activation)
     path = " and a linear path" if network.skip is not None else ""
-    return f"{hidden} {network.activation}{path}, {network.n_weights} weights"
+    return f"{hidden} {name}{path}, {written_alike([network.n_weights])[0]} weights"
 
 
 def _budget(results: Facts) -> Facts:

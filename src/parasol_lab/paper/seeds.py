@@ -115,11 +115,19 @@ class Training:
 
 
 def train_seeds(
-    run: Run, name: str, make: Callable[[Reading], Any], base: Reading, samples: Samples, *, tried: bool = True
+    run: Run,
+    name: str,
+    make: Callable[[Reading], Any],
+    base: Reading,
+    samples: Samples,
+    *,
+    tried: bool = True,
+    mapped: bool = True,
 ) -> Training:
     """Train what `make` makes of a reading with every seed, in the base reading and, where asked for, in others.
 
-    Each seed's result is kept: a run that was stopped goes on where it was.
+    Each seed's result is kept: a run that was stopped goes on where it was. The map of the first seed is kept too, unless
+    only errors are asked for (`mapped=False`).
     """
     others = run.others(base) if tried else []
     told = run.progress(f"training {name}")
@@ -135,7 +143,7 @@ def train_seeds(
     y, unseen = samples.outputs(samples.train), samples.outputs(samples.validation)
     common = digest(y, unseen, samples.train.mus, samples.validation.mus, samples.truth.mus)
     keys = [digest(common, make(reading), seed) for reading, seed in jobs]
-    missing = [i for i, key in enumerate(keys) if _kept(run, key, i == 0, n_weights) is None]
+    missing = [i for i, key in enumerate(keys) if _kept(run, key, mapped and i == 0, n_weights) is None]
     # on a CPU one after the other is as fast, and each is kept as soon as it is there; a quick run mostly compiles
     at_once = max(1, _AT_ONCE // n_weights) if run.has_gpu or run.quick else 1
     first = None
@@ -170,9 +178,11 @@ def train_seeds(
                 "seed": jobs[i][1],
                 "epochs": recipe.stage.epochs,
             }
-            first = best if i == 0 else first
-            _keep(run, keys[i], found, best if i == 0 else None)
-    kept = [_kept(run, key, i == 0, n_weights) for i, key in enumerate(keys)]
+            # the map of a large network is not kept: that of the first seed trained in this run stands for it
+            if i == 0 or (first is None and n_weights > _BIG):
+                first = best
+            _keep(run, keys[i], found, best if mapped and i == 0 else None)
+    kept = [_kept(run, key, mapped and i == 0, n_weights) for i, key in enumerate(keys)]
     facts: list[Facts] = [{**found[0], "fitted_earlier": i not in missing} for i, found in enumerate(kept) if found]
     rows = []
     for reading in (base, *others):

@@ -128,7 +128,8 @@ def train(
     """Train recipes that differ in their `reading` only, each with its inputs (n, p) and seed, on the same outputs (n, d).
 
     A recipe has `reading`, `stage`, `dtype`, `device`, `initial(generator, n_inputs, n_outputs)` and
-    `forward(descent, weights, inputs)`; `rounded` lets a GPU round the factors of its products (TF32). Ctrl-C leaves what was done in the file `state`, from which the next call goes on.
+    `forward(descent, weights, inputs)`; `rounded` lets a GPU round the factors of its products (TF32). Ctrl-C leaves what was done in the file `state`, from which the next call goes on, and
+    the seconds of both count.
     """
     from parasol.fitting import descent
 
@@ -148,14 +149,14 @@ def train(
         jax = descent.require_jax()
         if not scalings[0].varies:  # constant outputs: nothing to train
             nothing = jax.tree.map(np.zeros_like, first[0])
-            found = [(nothing, nothing, (), 0)] * len(recipes)
+            found, earlier = [(nothing, nothing, (), 0)] * len(recipes), 0.0
         else:
             n_weights = sum(a.size for a in jax.tree.leaves(first[0]))
             rounded = n_weights >= _LARGE or getattr(recipe, "rounded", False)
             with jax.default_matmul_precision("default" if rounded else "highest"):
                 loop = _Loop(recipe, scalings, y, rows, validation[1], [r.reading.loss for r in recipes])
-                found = loop.run(first, xs, validation[0], seeds, progress, state)
-    seconds = (time.perf_counter() - start) / len(recipes)
+                found, earlier = loop.run(first, xs, validation[0], seeds, progress, state)
+    seconds = (earlier + time.perf_counter() - start) / len(recipes)
     return [
         Trained(best, last, scaling, rows, (x, validation[1]), history, epoch, device.platform, seconds)
         for (best, last, history, epoch), scaling, x in zip(found, scalings, validation[0], strict=True)
@@ -174,7 +175,7 @@ class _Loop:
     losses: list[str]
 
     def run(self, first, xs, unseen_xs, seeds, progress, state: Path | None):
-        """The best and the last weights, the history and the best epoch of each."""
+        """The best and the last weights, the history and the best epoch of each; and the seconds of earlier calls."""
         import jax
         import jax.numpy as jnp
         import optax
@@ -218,8 +219,9 @@ class _Loop:
         carry = ((weights, optimiser.init(weights)), keys, jnp.zeros(len(first), dtype))
         kept = {"best": weights, "errors": np.full(len(first), np.inf), "epoch": np.zeros(len(first), int), "done": 0}
         history: list = []
+        begin, earlier = time.perf_counter(), 0.0
         if state is not None and state.exists():
-            carry, kept, history = _load(state, carry, kept)
+            carry, kept, history, earlier = _load(state, carry, kept)
         chunk, whole = max(1, stage.epochs // _CHUNKS), np.arange(len(self.unseen))
         try:
             while kept["done"] < stage.epochs:
@@ -238,7 +240,7 @@ class _Loop:
                     progress(done / stage.epochs)
         except KeyboardInterrupt:
             if state is not None and kept["done"]:
-                _save(state, carry, kept, history[: kept["done"] // chunk])
+                _save(state, carry, kept, history[: kept["done"] // chunk], earlier + time.perf_counter() - begin)
             raise
         if state is not None:
             state.unlink(missing_ok=True)
@@ -249,7 +251,7 @@ class _Loop:
             out.append(
                 (*(jax.tree.map(lambda a, i=i: a[i], tree) for tree in (best, last)), told, int(kept["epoch"][i]))
             )
-        return out
+        return out, earlier
 
     def _data(self, xs, y, rows):
         """Scaled inputs (r, n, p), outputs (n, d) as they are, their shifts and scales (r, d), and each sample's part in the loss."""
@@ -274,7 +276,7 @@ class _Loop:
         return jnp.mean(part[picked][:, None] * gap**2)
 
 
-def _save(path: Path, carry, kept: dict, history: list) -> None:
+def _save(path: Path, carry, kept: dict, history: list, seconds: float) -> None:
     import jax
 
     trees = (carry[0], jax.random.key_data(carry[1]), carry[2], kept["best"])
@@ -282,10 +284,11 @@ def _save(path: Path, carry, kept: dict, history: list) -> None:
     told = np.array([[done, *a, *b] for done, a, b in history])
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **arrays, errors=kept["errors"], epoch=kept["epoch"], done=kept["done"], history=told)  # type: ignore[arg-type]
+        known = {"errors": kept["errors"], "epoch": kept["epoch"], "done": kept["done"], "history": told}
+        np.savez(file, **arrays, **known, seconds=seconds)  # type: ignore[arg-type]
 
 
-def _load(path: Path, carry, kept: dict) -> tuple[Any, dict, list]:
+def _load(path: Path, carry, kept: dict) -> tuple[Any, dict, list, float]:
     import jax
     import jax.numpy as jnp
 
@@ -297,7 +300,8 @@ def _load(path: Path, carry, kept: dict) -> tuple[Any, dict, list]:
         half = (file["history"].shape[1] - 1) // 2
         history = [(int(row[0]), row[1 : 1 + half], row[1 + half :]) for row in file["history"]]
         kept = {"best": best, "errors": file["errors"], "epoch": file["epoch"], "done": int(file["done"])}
-    return (state, jax.random.wrap_key_data(keys), values), kept, history
+        seconds = float(file["seconds"])
+    return (state, jax.random.wrap_key_data(keys), values), kept, history, seconds
 
 
 def mean_of(y) -> np.ndarray:
