@@ -47,7 +47,7 @@ _FITTED_MODES = 5
 def bound_of(planned: Plan, kind: str) -> SizeBound | None:
     """A bound of the size of the network for this system and accuracy, with the parameter networks that it needs.
 
-    None for "chebyshev" where the system is not affine in μ: where c is analytic is proven for affine ones only.
+    None for "chebyshev" where values of functions are among the parameters.
     """
     if kind == "chebyshev":
         return _series_bound(planned, planned.system.n_modes)
@@ -74,17 +74,17 @@ def _weights(planned: Plan, kind: str) -> int | None:
 
 
 def _series_bound(planned: Plan, n_modes: int) -> SizeBound | None:
-    own = planned.stability
-    proven = _ellipses(planned.system, own.gamma)
-    if proven is None:
-        return None
-    largest = 25 / 7 * own.gamma / own.beta * float(np.linalg.norm(planned.system.back, 2))
-    return series_bound(proven.axes, n_modes=n_modes, largest=largest, accuracy=planned.accuracy * own.size).size
+    """The smallest of the bounds for several ellipses."""
+    own, system = planned.stability, planned.system
+    change = float(np.linalg.norm(system.back, 2))
+    given = {"n_modes": n_modes, "accuracy": planned.accuracy * own.size}
+    bounds = [series_bound(e.axes, largest=e.largest * change, **given).size for e in _ellipses(system, own)]
+    return min(bounds, key=lambda bound: bound.n_weights, default=None)
 
 
 @lru_cache(maxsize=8)
-def _ellipses(system: System, gamma: float) -> Ellipses | None:
-    return ellipses(system, gamma)
+def _ellipses(system: System, constants: Stability) -> list[Ellipses]:
+    return ellipses(system, constants)
 
 
 def savings(model: Model, basis: Basis, *, accuracy: float) -> list[Facts]:

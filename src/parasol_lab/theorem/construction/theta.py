@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from fractions import Fraction
+from itertools import chain, product
+from math import comb
 
 import numpy as np
 import sympy
@@ -55,7 +57,7 @@ class Rational:
 
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """Its values at parameter vectors (n, n_parameters), scalars first: (n,)."""
-        return _values(self.numerator, mus) / _values(self.denominator, mus)
+        return values(self.numerator, mus) / values(self.denominator, mus)
 
     def enclose(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds (n,) over boxes from low (n, n_scalars) to high; infinite where it may have a pole."""
@@ -89,6 +91,27 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str) -> Rationa
         below = terms[1][0][1]
         terms = [tuple((e, c / below) for e, c in terms[0]), ((terms[1][0][0], 1.0),)]
     return Rational(terms[0], terms[1], str(expression))
+
+
+def centred(terms: Terms, space: ParameterSpace) -> np.ndarray:
+    """Coefficients of a polynomial in x, μ = middle + half x: entry k belongs to Π x_j^k_j. Exact but for one rounding each.
+
+    >>> from parasol import parameters
+    >>> centred((((2,), 1.0), ((1,), -2e9), ((0,), 1e18)), ParameterSpace(parameters(a=(1e9 - 1, 1e9 + 3))))  # (a − 1e9)²
+    array([1., 4., 4.])
+    """
+    ends = [(Fraction(float(low)), Fraction(float(high))) for low, high in np.asarray(space.bounds).T]
+    middles, halves = [(a + b) / 2 for a, b in ends], [(b - a) / 2 for a, b in ends]
+    n = len(ends)
+    degrees = np.max([(0,) * n, *[exponents[:n] for exponents, c in terms if c]], axis=0)
+    out = np.full(degrees + 1, Fraction(0), dtype=object)
+    for exponents, coefficient in terms:
+        for k in product(*[range(e + 1) for e in exponents[:n]]) if coefficient else ():
+            part = Fraction(coefficient)
+            for j, (e, i) in enumerate(zip(exponents, k, strict=False)):
+                part *= comb(e, i) * middles[j] ** (e - i) * halves[j] ** i
+            out[k] += part
+    return out.astype(float)
 
 
 def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float, float]:
@@ -129,8 +152,9 @@ def _degree(terms: Terms) -> int:
     return max((sum(exponents) for exponents, c in terms if c), default=0)
 
 
-def _values(terms: Terms, mus: np.ndarray) -> np.ndarray:
-    out = np.zeros(len(mus))
+def values(terms: Terms, mus: np.ndarray) -> np.ndarray:
+    """A polynomial at parameter vectors (n, n_parameters), real or complex: (n,)."""
+    out = np.zeros(len(mus), dtype=np.result_type(mus, float))
     for exponents, coefficient in terms:
         out += coefficient * np.prod(mus[:, : len(exponents)] ** np.array(exponents), axis=1)
     return out
