@@ -18,6 +18,7 @@ from parasol_lab.theorem.construction.plan import Design, Plan
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import System, reduced_system
 from parasol_lab.theorem.networks.bounds import SizeBound, map_bound
+from parasol_lab.theorem.networks.refined_bound import refined_bound, refinements_needed
 from parasol_lab.theorem.networks.series_bound import series_bound
 
 PAPER = Design.named("paper")
@@ -28,6 +29,7 @@ BOUNDS = {
     "shared": "sharper bound with shared powers",
     "kutyniok": "bound of Kutyniok et al., constants ours",
     "requ": "bound of the ReQU construction, constants ours",
+    "refined": "bound of a coarse inverse and a refined vector",
     "chebyshev": "bound of the Chebyshev construction",
 }
 CURVES = {  # what is counted over accuracies and over modes
@@ -36,6 +38,7 @@ CURVES = {  # what is counted over accuracies and over modes
     "paper": "the paper's network, counted",
     "bound_shared": "sharper bound, shared powers",
     "shared": "shared powers, counted",
+    "bound_refined": "bound, refined vector",
     "bound_chebyshev": "bound, Chebyshev series",
 }
 _ACCURACIES = tuple(2.0**-k for k in (4, 7, 12, 20, 32, 64, 128, 256, 512))
@@ -51,6 +54,8 @@ def bound_of(planned: Plan, kind: str) -> SizeBound | None:
     """
     if kind == "chebyshev":
         return _series_bound(planned, planned.system.n_modes)
+    if kind == "refined":
+        return _refined_bound(replace(planned, design=SHARED))
     c, system = planned.constants, planned.scaled
     exact = {"exact_operator": system.exact_operator, "exact_load": system.exact_load}
     chain = error_chain(c, planned.accuracy, kind="paper", **exact)
@@ -80,6 +85,13 @@ def _series_bound(planned: Plan, n_modes: int) -> SizeBound | None:
     given = {"n_modes": n_modes, "accuracy": planned.accuracy * own.size}
     bounds = [series_bound(e.axes, largest=e.largest * change, **given).size for e in _ellipses(system, own)]
     return min(bounds, key=lambda bound: bound.n_weights, default=None)
+
+
+def _refined_bound(planned: Plan) -> SizeBound:
+    """Proposition D, with the networks of BᵀB and Bᵀf as they are counted."""
+    remainder, right = planned.normal_sizes
+    delta = planned.chain_with(refinements_needed(planned.ratio)).delta
+    return refined_bound(planned.system.n_modes, delta, planned.ratio, remainder=remainder, right=right)
 
 
 @lru_cache(maxsize=8)
@@ -169,7 +181,7 @@ def _counts(planned: Plan, reference: Plan) -> Facts:
         "bound_chebyshev": None if series is None else series.n_weights,
         "shared": replace(planned, design=SHARED).size.n_weights,
         "paper": replace(planned, design=PAPER).size.n_weights,
-        **{f"bound_{kind}": _weights(planned, kind) for kind in ("theorem", "counting", "shared")},
+        **{f"bound_{kind}": _weights(planned, kind) for kind in ("theorem", "counting", "shared", "refined")},
     }
 
 
