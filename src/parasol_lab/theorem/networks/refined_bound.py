@@ -30,7 +30,7 @@ def coarse_inverse_bound(n: int, delta: float) -> SizeBound:
     L ≤ l (Λ + 2),  M ≤ l n² (n + 1) (14 Λ + 26),  Λ = log n + 1.125 log(1/δ) + ½ log l + 3.2,  l < ½ log(1/δ) + 1.6 where l > 1.
 
     >>> coarse_inverse_bound(17, 1e-3).n_weights
-    7896722
+    9459742
     """
     size, steps = log2(n), _factors(delta)
     if steps == 1:  # s_0 (I + Â), one layer
