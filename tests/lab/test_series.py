@@ -35,7 +35,7 @@ def system_of(ranges, functions=(), *, d=3, strength=0.4, seed=0, loaded=True):
     symbols = [sympy.Symbol(name) for name in NAMES[: len(ranges)]]
     space = ps.ParameterSpace(ps.parameters(**dict(zip(NAMES, ranges, strict=False))))
     curved = tuple(
-        rational(sympy.sympify(f, dict(zip(NAMES, symbols, strict=False))), symbols, "here") for f in functions
+        rational(sympy.sympify(f, dict(zip(NAMES, symbols, strict=False))), symbols, "here", space) for f in functions
     )
     n, rows = len(ranges) + len(curved), 2 * d + 1
     parts = rng.normal(size=(n, rows, d))
@@ -278,7 +278,7 @@ def test_c_is_analytic_and_as_small_as_said_in_the_ellipses(name):
 def test_the_ellipse_nearly_reaches_the_singularity(function, singular, reached):
     """c = 1 / (1 + (2 ξ)²) for B = (1, 2 ξ), singular where ξ(a) = ± i/2 and nowhere else."""
     symbol, space = sympy.Symbol("a"), ps.ParameterSpace(ps.parameters(a=(-1.0, 1.0)))
-    xi = rational(sympy.sympify(function, {"a": symbol}), [symbol], "here")
+    xi = rational(sympy.sympify(function, {"a": symbol}), [symbol], "here", space)
     linear, functions = ([0], ()) if xi.affine else ([], (xi,))
     operators, loads = np.array([[[1.0], [0.0]], [[0.0], [2.0]]]), np.array([[1.0, 0.0], [0.0, 0.0]])
     parts = (np.array(linear, dtype=int), functions, operators, np.array([0]), loads, np.eye(1), space, 1, "")

@@ -19,7 +19,7 @@ from numpy.polynomial import chebyshev
 
 from parasol.errors import NoCertificate
 from parasol_lab.theorem.construction.system import System
-from parasol_lab.theorem.construction.theta import Terms, values
+from parasol_lab.theorem.construction.theta import Rational, Terms
 
 MOST_PARAMETERS = 4
 _MOST_CELLS = 6_000  # series that were proven needed 1600 at most; near a pole more cost minutes and proved nothing
@@ -60,13 +60,13 @@ class PolynomialSystem:
 def polynomial_system(system: System) -> PolynomialSystem:
     """The normal equations of a system as polynomials on [−1, 1]^p; c itself is unchanged."""
     n = len(system.parameters.scalars)
-    denominators, degree = common_denominator(system)
+    quotients, degree = common_denominator(system)
     shape = 2 * degree + 1
     mus = grid(system, shape)
     xi = system.coordinates(mus)
     factor = np.ones(len(mus))
-    for terms in denominators:
-        factor = factor * values(terms, mus)
+    for quotient in quotients:
+        factor = factor * quotient.below(mus)
     back = np.linalg.inv(system.back)
     operator, load = factor[:, None, None] * (system.operator(xi) @ back), factor[:, None] * system.load(xi)
     unit = float(np.max(np.abs(factor)))  # nothing but a common scale
@@ -76,16 +76,16 @@ def polynomial_system(system: System) -> PolynomialSystem:
     return PolynomialSystem(*tensors)
 
 
-def common_denominator(system: System) -> tuple[list[Terms], np.ndarray]:
-    """Factors of a D with D B and D f polynomials in μ, and the degrees of those in each parameter."""
+def common_denominator(system: System) -> tuple[list[Rational], np.ndarray]:
+    """Functions whose denominators make D, so that D B and D f are polynomials in μ, and the degrees of those in each."""
     n = len(system.parameters.scalars)
-    denominators = list(dict.fromkeys(f.denominator for f in system.functions if not f.polynomial))
-    below = sum((degrees(terms, n) for terms in denominators), np.zeros(n, dtype=int))
+    quotients = list({f.denominator: f for f in system.functions if not f.polynomial}.values())
+    below = sum((degrees(f.denominator, n) for f in quotients), np.zeros(n, dtype=int))
     each = [below, *[below + (np.arange(n) == j) for j in system.linear]]
     each += [
         below + degrees(f.numerator, n) - (0 if f.polynomial else degrees(f.denominator, n)) for f in system.functions
     ]
-    return denominators, np.max(each, axis=0)
+    return quotients, np.max(each, axis=0)
 
 
 def interpolant(system: System, shape) -> np.ndarray:

@@ -23,7 +23,7 @@ from parasol.errors import InputError
 from parasol_lab.theorem.construction.certificate import common_denominator
 from parasol_lab.theorem.construction.stability import Stability
 from parasol_lab.theorem.construction.system import System
-from parasol_lab.theorem.construction.theta import Rational, Terms, centred, denominator_range
+from parasol_lab.theorem.construction.theta import Local, Terms, denominator_range, middle_and_half
 
 _CONTRACTIONS = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95)  # τ
 _CHANGES = (0.2, 0.1, 0.05, 0.025)  # of B B_m⁺ within a cell: as little as so many cells allow
@@ -61,11 +61,9 @@ def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[
     By V. A. Markov derivatives of a polynomial bounded by α are at most α T_g⁽ᵏ⁾(1), so that it changes by at most
     α (Π_j T_{g_j}(1 + w_j) − 1). None where the denominator is not proven to have one sign.
     """
-    denominators, degrees = common_denominator(system)
+    quotients, degrees = common_denominator(system)
     try:
-        ranges = [
-            denominator_range(Rational(terms, terms, "a denominator"), system.parameters) for terms in denominators
-        ]
+        ranges = [denominator_range(function, system.parameters) for function in quotients]
     except InputError:
         return []
     least, most = (prod(pick(map(abs, ends)) for ends in ranges) for pick in (min, max))
@@ -97,8 +95,8 @@ class _Quotient:
     below: np.ndarray
 
     @classmethod
-    def of(cls, function: Rational, system: System) -> _Quotient:
-        return cls(centred(function.numerator, system.parameters), centred(function.denominator, system.parameters))
+    def of(cls, local: Local) -> _Quotient:
+        return cls(_dense(local.numerator), _dense(local.denominator))
 
     def at(self, centres: np.ndarray) -> _Quotient:
         """|Taylor coefficients| (n_cells, g_1 + 1, …) at centres (n_cells, p)."""
@@ -180,13 +178,12 @@ def _covered(system: System) -> _Cover | None:
 def _cells(system: System, change: float) -> _Cover | None:
     """Cells on each of which B(x) = (I + E) B(m) with ‖E‖ ≤ change, so that ‖B_i B(x)⁺‖ ≤ ‖B_i B(m)⁺‖ / (1 − ‖E‖)."""
     p = len(system.parameters.scalars)
-    functions = [*[_entry(j, p) for j in system.linear], *system.functions]
-    coordinates = [_Quotient.of(function, system) for function in functions]
+    coordinates = [_Quotient.of(local) for local in _coordinates(system)]
     queue, done, count = [(np.zeros((1, p)), np.ones((1, p)))], [], 1
     while queue:
         middles, halves = queue.pop()
         here = [c.at(middles) for c in coordinates]
-        norms = _norms(system, middles, len(functions))
+        norms = _norms(system, middles, len(coordinates))
         total = _changed(here, norms, halves)
         small = total <= change
         done.append((middles[small], halves[small], norms[small] / (1 - total[small])[:, None]))
@@ -228,10 +225,20 @@ def _halved(middles: np.ndarray, halves: np.ndarray, axis: np.ndarray) -> tuple[
     return np.concatenate([middles - step, middles + step]), np.concatenate([halves, halves])
 
 
-def _entry(j: int, p: int) -> Rational:
-    """μ_j as a function of μ."""
-    one: Terms = ((tuple(int(i == j) for i in range(p)), 1.0),)
-    return Rational(one, (((0,) * p, 1.0),), f"parameter {j}")
+def _coordinates(system: System) -> list[Local]:
+    """All coordinates in terms of x ∈ [−1, 1]^p."""
+    p, (middle, half) = len(system.parameters.scalars), middle_and_half(system.parameters)
+    one: Terms = (((0,) * p, 1.0),)
+    entries = [(((0,) * p, middle[j]), (tuple(int(i == j) for i in range(p)), half[j])) for j in system.linear.tolist()]
+    return [*[Local(terms, one, middle, half) for terms in entries], *[f.about for f in system.functions]]
+
+
+def _dense(terms: Terms) -> np.ndarray:
+    """Coefficients by exponents (g_1 + 1, …, g_p + 1)."""
+    out = np.zeros(np.max([exponents for exponents, _ in terms], axis=0) + 1)
+    for exponents, coefficient in terms:
+        out[exponents] += coefficient
+    return out
 
 
 def _taylor(coefficients: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -159,8 +159,9 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
                 f"the function parameter {part.function} is multiplied with {', '.join(map(str, depends))}: values of a "
                 "function are not bounded, so no network here represents the product."
             )
-    operator = [rational(t, symbols, "the operator") for t in model.terms.operator_thetas]
-    load = [rational(t, symbols, "the right-hand side") for t in model.terms.load_thetas]
+    space = model.parameters
+    operator = [rational(t, symbols, "the operator", space) for t in model.terms.operator_thetas]
+    load = [rational(t, symbols, "the right-hand side", space) for t in model.terms.load_thetas]
     if model.terms.varying_load and not all(f.constant for f in operator):
         raise InputError(
             f"the values of {model.terms.varying_load[0].function} are not bounded while the operator depends on "
