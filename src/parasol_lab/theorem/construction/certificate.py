@@ -132,7 +132,8 @@ def prove(system: PolynomialSystem, series: np.ndarray, allowed: float) -> Proof
             continue
         if count > _MOST_CELLS:
             raise NoCertificate(
-                f"{count} cells of the parameter box are not enough to prove the error of a polynomial."
+                f"{count} cells of the parameter box are not enough to prove the error of a polynomial. Narrow the ranges of the "
+                "parameters, or ask for a larger accuracy."
             )
         queue += cell.trimmed(_TRIMMED * allowed).halves(int(np.argmax(scores)))
     return Proof(float(worst), count, refuted=False)
