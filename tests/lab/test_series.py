@@ -375,8 +375,30 @@ def test_the_lower_bound_is_below_what_exists():
         for allowed in (0.1, 3e-2):
             bound = lower.lower_bound(system, allowed)
             assert bound.n_weights <= chebyshev_construction(system, allowed).network.n_weights
-    # a network that lies on its own bound: one neuron, one output
-    assert lower.weights_needed(2, 1, 1) == 2
+
+
+def test_networks_that_lie_on_the_lower_bound_and_none_below():
+    """σ(x − 1/2) has 3 weights, σ(x) 2. All networks of few weights have the pieces that their weights allow, and no more."""
+    assert lower.weights_needed(2, 1, 1) == 3
+    assert lower.weights_needed(2, 1, 1, zero_inside=True) == 2
+    rng, x, most = np.random.default_rng(0), np.linspace(0.1, 4.1, 4001), {}
+    for _ in range(1200):
+        widths = rng.integers(1, 3, rng.integers(1, 4))
+        y, weights = x[None], 0
+        for width in (*widths, 1):
+            w = rng.choice([0.0, 1.0, -1.0, 2.0, -2.0], (width, len(y)), p=[0.4, 0.15, 0.15, 0.15, 0.15])
+            bias = rng.choice([0.0, -1.0, 1.0, -0.5, 3.0], width) if rng.random() < 0.7 else np.zeros(width)
+            weights += np.count_nonzero(w) + np.count_nonzero(bias)
+            last = w @ y + bias[:, None]
+            y = np.maximum(last, 0)
+        slopes = np.diff(last[0]) / np.diff(x)
+        changes = np.flatnonzero(np.abs(np.diff(slopes)) > 1e-6)
+        pieces = 1 + int(np.sum(np.diff(changes, prepend=-9) > 1))  # a bend between two points changes two slopes
+        if pieces > 1:
+            assert weights >= lower.weights_needed(pieces, 1, 1)
+            most[pieces] = min(most.get(pieces, 99), weights)
+    assert most[2] == 3
+    assert len(most) >= 3
 
 
 # ---- files and digits ------------------------------------------------------------------------------------------------
