@@ -201,8 +201,8 @@ def _cells(system: System, change: float) -> _Cover | None:
 def _norms(system: System, middles: np.ndarray, n_coordinates: int) -> np.ndarray:
     """‖B_i B(m)⁺‖ = ‖B_i R⁻¹‖ with B(m) = Q R, (n, n_coordinates)."""
     low, high = np.asarray(system.parameters.bounds)
-    triangles = np.linalg.qr(
-        system.operator(system.coordinates((low + high) / 2 + middles * (high - low) / 2)), mode="r"
+    triangles = np.asarray(
+        np.linalg.qr(system.operator(system.coordinates((low + high) / 2 + middles * (high - low) / 2)), mode="r")
     )
     out = np.zeros((len(middles), n_coordinates))
     for i, operator in zip(system.touched, system.operators[1:], strict=True):

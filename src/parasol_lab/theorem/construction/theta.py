@@ -144,7 +144,7 @@ def _about_the_middle(parts: Sequence[Sequence[tuple[tuple[int, ...], Fraction]]
                     part *= comb(e, i) * Fraction(middle[j]) ** (e - i) * Fraction(half[j]) ** i
                 out[k] = out.get(k, Fraction(0)) + part
         moved.append(tuple((k, float(c)) for k, c in out.items() if c) or (((0,) * len(middle), 0.0),))
-    return Local(*moved, middle, half)
+    return Local(moved[0], moved[1], middle, half)
 
 
 def middle_and_half(space: ParameterSpace) -> tuple[tuple[float, ...], tuple[float, ...]]:
