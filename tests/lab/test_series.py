@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -337,6 +338,9 @@ def test_denominators_near_the_box_leave_small_ellipses_or_the_bound_by_degrees(
     coarse = ellipse.ellipses(near, constants)
     assert [e.n_cells for e in coarse] == [1] * 7
     assert all(few.axes < more.axes for few, more in zip(coarse, found, strict=True))
+    assert (
+        ellipse.ellipses(near, replace(constants, beta=1e-20 * constants.alpha)) == []
+    )  # below rounding: no bound, no crash
     ellipse._covered.cache_clear()
 
 

@@ -45,14 +45,15 @@ class Ellipses:
 def ellipses(system: System, constants: Stability) -> list[Ellipses]:
     """Axes for several τ, by cells or, where those do not suffice, from α, β, γ and degrees alone.
 
-    None where values of functions are among the parameters.
+    None where values of functions are among the parameters, or where c is not proven to be analytic beyond rounding.
     """
     if system.n_parameters > len(system.parameters.scalars):
         return []
     cells = _covered(system)
-    if cells is None:
-        return [found for tau in _CONTRACTIONS for found in explicit_ellipses(system, constants, tau)]
-    return [_axes(system, cells, constants, tau) for tau in _CONTRACTIONS]
+    found = [] if cells is None else [_axes(system, cells, constants, tau) for tau in _CONTRACTIONS]
+    if not found:
+        found = [each for tau in _CONTRACTIONS for each in explicit_ellipses(system, constants, tau)]
+    return [each for each in found if min(each.axes) > 0]  # an axis below rounding says nothing
 
 
 def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[Ellipses]:
