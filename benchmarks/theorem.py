@@ -109,7 +109,7 @@ CURVES = (
     ("paper", "the paper's network", {"color": "C1", "marker": "s"}),
     ("bound_shared", "bound, shared powers", {"color": "C0", "ls": "--"}),
     ("bound_refined", "bound, coarse inverse and refined vector", {"color": "C4", "ls": "--"}),
-    ("shared", "inverse, built smallest", {"color": "C0", "marker": "o"}),
+    ("shared", "inverse, refined vector, counted", {"color": "C0", "marker": "o"}),
     ("bound_chebyshev", "bound, Chebyshev series", {"color": "C2", "ls": "--"}),
     ("chebyshev", "Chebyshev series, built and proven", {"color": "C2", "marker": "*", "ms": 11}),
     ("lower", "no network has fewer", {"color": "0.4", "ls": ":", "marker": "v"}),
