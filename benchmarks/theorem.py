@@ -145,7 +145,7 @@ def drawn(facts: dict, path: str) -> None:
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9, frameon=False)
-    third.legend(fontsize=8, frameon=False, loc="center right", bbox_to_anchor=(1, 0.31))  # where no curve is
+    third.legend(fontsize=8, frameon=False, loc="center right", bbox_to_anchor=(1, 0.345))  # where no curve is
     figure.savefig(path)
 
 
