@@ -15,6 +15,7 @@ from parasol import ParameterSpace
 from parasol.errors import InputError
 
 Terms = tuple[tuple[tuple[int, ...], float], ...]  # (exponents of the scalars, coefficient) of each monomial
+_FAR = 10.0  # middles so many half widths from zero: beyond, polynomials about zero lose digits
 _MOST_CELLS = 100_000  # to enclose a denominator
 
 
@@ -86,10 +87,18 @@ class Rational:
         """Its denominator at parameter vectors: (n,)."""
         return _values(self.about.denominator, self.about.inside(mus))
 
+    def ends(self, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Bounds of the numerator and of the denominator over boxes, about the middle and, where digits suffice, about zero."""
+        inside, local = (self.about.inside(low), self.about.inside(high)), self.about
+        out = [_enclose(terms, *inside) for terms in (local.numerator, local.denominator)]
+        if np.all(np.abs(local.middle) <= _FAR * np.array(local.half)):
+            zero = [_enclose(terms, low, high) for terms in (self.numerator, self.denominator)]
+            out = [(np.maximum(a[0], b[0]), np.minimum(a[1], b[1])) for a, b in zip(out, zero, strict=True)]
+        return out
+
     def enclose(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds (n,) over boxes from low (n, n_scalars) to high; infinite where it may have a pole."""
-        low, high = self.about.inside(low), self.about.inside(high)
-        top, bottom = _enclose(self.about.numerator, low, high), _enclose(self.about.denominator, low, high)
+        top, bottom = self.ends(low, high)
         if self.polynomial:
             return top
         free = (bottom[0] > 0) | (bottom[1] < 0)
@@ -159,7 +168,7 @@ def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float,
     """Ends between which the denominator stays over the box, both of one sign; refused if it may vanish."""
     low, high = 0.0, 0.0
     for cuts in (1, 4, 16, 64):
-        low, high = _ends(function.about, function.about.denominator, space, cuts)
+        low, high = _ends(function, 1, space, cuts)
         if low * high > 0:
             return low, high
         if (4 * cuts) ** len(space.scalars) > _MOST_CELLS:
@@ -172,7 +181,7 @@ def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float,
 
 def numerator_bound(function: Rational, space: ParameterSpace) -> float:
     """A bound of the numerator's absolute value over the box."""
-    return max(map(abs, _ends(function.about, function.about.numerator, space, 1)))
+    return max(map(abs, _ends(function, 0, space, 1)))
 
 
 def largest(function: Rational, space: ParameterSpace) -> float:
@@ -181,12 +190,11 @@ def largest(function: Rational, space: ParameterSpace) -> float:
     return above if function.polynomial else above / min(map(abs, denominator_range(function, space)))
 
 
-def _ends(about: Local, terms: Terms, space: ParameterSpace, cuts: int) -> tuple[float, float]:
-    """Bounds of a polynomial over the box, cut into so many cells along each axis."""
+def _ends(function: Rational, part: int, space: ParameterSpace, cuts: int) -> tuple[float, float]:
+    """Bounds of the numerator (0) or denominator (1) over the box, cut into so many cells along each axis."""
     n = len(space.scalars)
     low = np.stack(np.meshgrid(*[np.arange(cuts) / cuts] * n, indexing="ij"), axis=-1).reshape(-1, n)
-    ends = (about.inside(space.from_unit(t)) for t in (low, low + 1 / cuts))
-    bottom, top = _enclose(terms, *ends)
+    bottom, top = function.ends(space.from_unit(low), space.from_unit(low + 1 / cuts))[part]
     return float(np.min(bottom)), float(np.max(top))
 
 
