@@ -12,7 +12,8 @@ import adversary.bounds
 import adversary.equations
 import adversary.paths
 import adversary.solving
-import adversary.stores  # noqa: F401  each registers its families
+import adversary.stores
+import adversary.theorem  # noqa: F401  each registers its families
 from adversary.families import FAMILIES, Outcome, run
 
 

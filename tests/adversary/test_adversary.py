@@ -9,7 +9,8 @@ import adversary.bounds
 import adversary.equations
 import adversary.paths
 import adversary.solving
-import adversary.stores  # noqa: F401  each registers its families
+import adversary.stores
+import adversary.theorem  # noqa: F401  each registers its families
 from adversary.families import FAMILIES, run
 
 SEEDS = {
@@ -55,6 +56,12 @@ SEEDS = {
     "paths-refuse-wrong-names": (3,),
     "paths-between-nodes": (0,),
     "paths-by-the-names-of-columns": (0,),
+    "theorem-on-random-coefficients": (2,),
+    "theorem-on-ranges-far-from-zero": (0, 4),
+    "theorem-near-singular-operators": (4,),
+    "theorem-in-odd-units": (5,),
+    "theorem-on-the-catalogue": (3,),
+    "theorem-refuses-what-is-no-quotient-of-polynomials": (0, 4),
 }
 
 
@@ -68,4 +75,5 @@ def test_every_part_of_the_issue_is_attacked():
     parts = {"A1", "A2", "A3", "A4", "A5", "A6", "A7", "B1a", "B1b", *[f"B{k}" for k in range(2, 9)]}
     parts |= {f"C{k}" for k in range(1, 8)}
     parts |= {f"14E {word}" for word in ("bounds", "levels", "met", "stores", "paths")}
+    parts |= {"theorem"}
     assert parts <= {family.case for family in FAMILIES.values()}

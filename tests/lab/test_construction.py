@@ -393,11 +393,30 @@ def test_enclosures_contain_all_values():
 
 def test_a_denominator_is_bounded_by_cutting_the_box():
     space = ps.Problem(ps.Disc(), ps.Eq(-a * ps.laplacian(u) + k * u, 1), ps.Dirichlet(0)).parameters
-    # over the whole box the monomials alone only say −1.5 … 2.5
-    function = rational(1 / (a**2 - 2 * a * k + k**2 + 0.5), (a, k), "here")
-    low, high = denominator_range(function, space)
-    assert 0 < low <= 0.5
-    assert 4.5 <= high <= 5
+    # over the whole box the monomials alone only say −1.5 … 2.5 where the least value is 0.5
+    for known in (None, space):
+        function = rational(1 / (a**2 - 2 * a * k + k**2 + 0.5), (a, k), "here", known)
+        low, high = sorted(np.abs(denominator_range(function, space)))
+        least, most = np.abs(function.below(np.array([[1.0, 1.0], [2.0, 0.0]])))
+        assert most == pytest.approx(9 * least)
+        assert 0 < low <= least
+        assert most <= high <= 1.2 * most
+
+
+def test_far_from_zero_no_digits_of_a_polynomial_are_lost():
+    far = ps.ParameterSpace(ps.parameters(a=(1e9 - 1, 1e9 + 3), k=(-2.0, 2.0)))
+    expression = (a - 10**9) ** 6 * k / (1 + (a - 1e9) ** 2)
+    function = rational(expression, (a, k), "here", far)
+    t = np.random.default_rng(0).uniform(-1, 3, 200)
+    mus = np.column_stack([1e9 + t, np.full(200, 1.7)])
+    t = mus[:, 0] - 1e9
+    np.testing.assert_allclose(function(mus), t**6 * 1.7 / (1 + t**2), rtol=1e-9, atol=1e-11)
+    low, high = function.enclose(mus - 1e-3, mus + 1e-3)
+    assert np.all((low <= function(mus)) & (function(mus) <= high))
+    assert np.all(high - low < 5)
+    assert denominator_range(function, far)[0] > 0
+    square = rational((a - 10**9) ** 2, (a, k), "here")  # expanded about zero
+    assert np.abs(square(mus) - t**2).max() > 1
 
 
 def test_bounds_are_proven_with_few_cells_or_refused(affine, monkeypatch):

@@ -63,12 +63,14 @@ def test_the_network_is_what_was_counted_and_as_exact_as_asked(examined):
 
 def test_counts_stay_below_bounds(examined):
     rows = {row["name"]: row for row in examined.facts["rows"]}
-    shared, counting, paper, series = (rows[BOUNDS[kind]] for kind in ("shared", "counting", "theorem", "chebyshev"))
+    kinds = ("shared", "refined", "counting", "theorem", "chebyshev")
+    shared, refined, counting, paper, series = (rows[BOUNDS[kind]] for kind in kinds)
     built, least = rows["Chebyshev series"], rows["no ReLU network can have fewer weights"]
     counted = {name: rows[f"{name}, not built"] for name in ("the paper's network", "inverse with shared powers")}
     for size in ("depth", "n_weights"):
         assert built[size] <= series[size]
-        assert counted["inverse with shared powers"][size] <= shared[size] <= paper[size]
+        assert counted["inverse with shared powers"][size] <= min(shared[size], refined[size])
+        assert max(shared[size], refined[size]) <= paper[size]
         assert counted["the paper's network"][size] <= counting[size] <= paper[size]
     assert built["n_weights"] < counted["inverse with shared powers"]["n_weights"] / 10
     assert counted["inverse with shared powers"]["n_weights"] < counted["the paper's network"]["n_weights"]
@@ -93,7 +95,7 @@ def test_growth_has_the_exponents_of_the_theory(examined):
     found = examined.facts["growth"]
     assert 2.2 < found["exponent_of_log"]["bound_chebyshev"] < 3.2  # t^(p + 1), p = 2
     for row in (*found["over_accuracy"], *found["over_modes"]):
-        assert row["shared"] <= row["bound_shared"]
+        assert row["shared"] <= min(row["bound_shared"], row["bound_refined"])
         assert row["paper"] <= row["bound_counting"] <= row["bound_theorem"]
     assert found["over_accuracy"][0]["accuracy"] < LARGEST_ACCURACY
     # M of our network is nearly linear in log(1/eps) over this range, the paper's bound nearly quadratic
@@ -108,9 +110,9 @@ def test_the_facts_are_plain_and_have_words(examined, tmp_path):
     facts = examined.facts
     assert json.loads(as_json(facts))["network"] == facts["network"]
     assert dict(theorem_rows(facts))["network"].startswith(f"chebyshev: {facts['network']['depth']} layers")
-    assert len(comparison_rows(facts)) == len(facts["rows"]) == 13
+    assert len(comparison_rows(facts)) == len(facts["rows"]) == 14
     assert len(saving_rows(facts)) == 13
-    assert len(growth_rows(facts)) == 6
+    assert len(growth_rows(facts)) == 7
     alone = facts["growth"] | {"exponent_of_modes": dict.fromkeys(facts["growth"]["exponent_of_modes"])}  # one mode
     assert all(words.startswith("M ~ log(1/eps)^") for _, words in growth_rows(facts | {"growth": alone}))
     assert theorem.draw_theorem(facts, tmp_path / "growth.png").stat().st_size > 20_000

@@ -21,6 +21,7 @@ _STYLES = {
     "paper": {"color": "C1", "marker": "s", "ms": 4},
     "bound_shared": {"color": "C0", "ls": "--"},
     "shared": {"color": "C0", "marker": "o", "ms": 4},
+    "bound_refined": {"color": "C4", "ls": "--"},
     "bound_chebyshev": {"color": "C2", "ls": "--"},
 }
 

@@ -18,6 +18,7 @@ from parasol_lab.theorem.construction.plan import Design, Plan
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import System, reduced_system
 from parasol_lab.theorem.networks.bounds import SizeBound, map_bound
+from parasol_lab.theorem.networks.refined_bound import refined_bound, refinements_needed
 from parasol_lab.theorem.networks.series_bound import series_bound
 
 PAPER = Design.named("paper")
@@ -28,6 +29,7 @@ BOUNDS = {
     "shared": "sharper bound with shared powers",
     "kutyniok": "bound of Kutyniok et al., constants ours",
     "requ": "bound of the ReQU construction, constants ours",
+    "refined": "bound of a coarse inverse and a refined vector",
     "chebyshev": "bound of the Chebyshev construction",
 }
 CURVES = {  # what is counted over accuracies and over modes
@@ -36,6 +38,7 @@ CURVES = {  # what is counted over accuracies and over modes
     "paper": "the paper's network, counted",
     "bound_shared": "sharper bound, shared powers",
     "shared": "shared powers, counted",
+    "bound_refined": "bound, refined vector",
     "bound_chebyshev": "bound, Chebyshev series",
 }
 _ACCURACIES = tuple(2.0**-k for k in (4, 7, 12, 20, 32, 64, 128, 256, 512))
@@ -47,10 +50,12 @@ _FITTED_MODES = 5
 def bound_of(planned: Plan, kind: str) -> SizeBound | None:
     """A bound of the size of the network for this system and accuracy, with the parameter networks that it needs.
 
-    None for "chebyshev" where the system is not affine in μ: where c is analytic is proven for affine ones only.
+    None for "chebyshev" where values of functions are among the parameters.
     """
     if kind == "chebyshev":
         return _series_bound(planned, planned.system.n_modes)
+    if kind == "refined":
+        return _refined_bound(replace(planned, design=SHARED))
     c, system = planned.constants, planned.scaled
     exact = {"exact_operator": system.exact_operator, "exact_load": system.exact_load}
     chain = error_chain(c, planned.accuracy, kind="paper", **exact)
@@ -74,17 +79,24 @@ def _weights(planned: Plan, kind: str) -> int | None:
 
 
 def _series_bound(planned: Plan, n_modes: int) -> SizeBound | None:
-    own = planned.stability
-    proven = _ellipses(planned.system, own.gamma)
-    if proven is None:
-        return None
-    largest = 25 / 7 * own.gamma / own.beta * float(np.linalg.norm(planned.system.back, 2))
-    return series_bound(proven.axes, n_modes=n_modes, largest=largest, accuracy=planned.accuracy * own.size).size
+    """The smallest of the bounds for several ellipses."""
+    own, system = planned.stability, planned.system
+    change = float(np.linalg.norm(system.back, 2))
+    given = {"n_modes": n_modes, "accuracy": planned.accuracy * own.size}
+    bounds = [series_bound(e.axes, largest=e.largest * change, **given).size for e in _ellipses(system, own)]
+    return min(bounds, key=lambda bound: bound.n_weights, default=None)
+
+
+def _refined_bound(planned: Plan) -> SizeBound:
+    """Proposition D, with the networks of BᵀB and Bᵀf as they are counted."""
+    remainder, right = planned.normal_sizes
+    delta = planned.chain_with(refinements_needed(planned.ratio)).delta
+    return refined_bound(planned.system.n_modes, delta, planned.ratio, remainder=remainder, right=right)
 
 
 @lru_cache(maxsize=8)
-def _ellipses(system: System, gamma: float) -> Ellipses | None:
-    return ellipses(system, gamma)
+def _ellipses(system: System, constants: Stability) -> list[Ellipses]:
+    return ellipses(system, constants)
 
 
 def savings(model: Model, basis: Basis, *, accuracy: float) -> list[Facts]:
@@ -169,7 +181,7 @@ def _counts(planned: Plan, reference: Plan) -> Facts:
         "bound_chebyshev": None if series is None else series.n_weights,
         "shared": replace(planned, design=SHARED).size.n_weights,
         "paper": replace(planned, design=PAPER).size.n_weights,
-        **{f"bound_{kind}": _weights(planned, kind) for kind in ("theorem", "counting", "shared")},
+        **{f"bound_{kind}": _weights(planned, kind) for kind in ("theorem", "counting", "shared", "refined")},
     }
 
 

@@ -1,9 +1,10 @@
 """How small no ReLU network can be: a lower bound of the weights of any network that is near c(μ) on the box.
 
-A network with n_l neurons in its hidden layers is piecewise affine along a line, of at most Π (n_l + 1) pieces, and its outputs
-lie in an affine space of dimension n_{L−1}. So it needs many neurons where c bends, and a wide last layer where c fills many
-directions; each neuron that is not constant has a weight of its own, and so has each output that is not. What is required at
-samples is required of the network on the box, so samples suffice for a proof here.
+A network with b_l neurons that bend in its hidden layers is piecewise affine along a line, of at most Π (b_l + 1) pieces, and its
+outputs lie in an affine space whose dimension is the number of neurons in the last hidden layer. A neuron that bends has two
+weights, or a weight and a bias: with one weight alone it passes on what is not negative, or in the first layer bends at 0 only.
+So a network needs many weights where c bends and where it fills many directions. What is required at samples is required of the
+network on the box, so samples suffice for a proof here.
 """
 
 from __future__ import annotations
@@ -34,16 +35,24 @@ class LowerBound:
     n_varying: int  # outputs that are not nearly constant
 
 
-def weights_needed(n_pieces: int, n_directions: int, n_varying: int) -> int:
-    """The least number of weights: r + ⌈log2(K / (r + 1))⌉ neurons, and max(v, r) weights of outputs.
+def weights_needed(n_pieces: int, n_directions: int, n_varying: int, *, zero_inside: bool = False) -> int:
+    """The least number of weights: min over b of max(r, b) + b + 2 ⌈log2(K / (b + 1))⌉, and max(v, r) weights of outputs.
 
-    >>> weights_needed(8, 1, 1)  # 3 neurons one after the other and an output
-    4
+    b neurons of the last hidden layer bend; `zero_inside` says that the line crosses 0, where one piece more comes with one weight.
+
+    >>> weights_needed(2, 1, 1)  # σ(x − 1/2): two weights and a bias
+    3
+    >>> weights_needed(2, 1, 1, zero_inside=True)  # σ(x) on [−1, 1]
+    2
     """
     if n_pieces == 1:
         return n_varying
-    neurons = n_directions + max(0, math.ceil(math.log2(n_pieces / (n_directions + 1)) - 1e-12))
-    return neurons + max(n_varying, n_directions)
+    pieces = n_pieces / 2 if zero_inside else n_pieces
+
+    def neurons(bends: int) -> int:
+        return max(n_directions, bends) + bends + 2 * max(0, math.ceil(math.log2(pieces / (bends + 1)) - 1e-12))
+
+    return min(neurons(b) for b in range(n_pieces + 1)) + max(n_varying, n_directions)
 
 
 def lower_bound(system: System, allowed: float) -> LowerBound:
@@ -57,7 +66,9 @@ def lower_bound(system: System, allowed: float) -> LowerBound:
     bends = [_bend(system, *line, directions) for line in lines]
     best = int(np.argmax(bends))  # lines along which c bends less need fewer pieces
     n_pieces = _pieces(system, *lines[best], directions, bends[best], allowed)
-    return LowerBound(weights_needed(n_pieces, n_directions, n_varying), n_pieces, n_directions, n_varying)
+    low, high = np.asarray(system.parameters.bounds)[:, lines[best][0]]
+    least = weights_needed(n_pieces, n_directions, n_varying, zero_inside=bool(low < 0 < high))
+    return LowerBound(least, n_pieces, n_directions, n_varying)
 
 
 def _bend(system: System, axis: int, at: np.ndarray, directions: np.ndarray) -> float:

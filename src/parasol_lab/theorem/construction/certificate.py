@@ -19,7 +19,7 @@ from numpy.polynomial import chebyshev
 
 from parasol.errors import NoCertificate
 from parasol_lab.theorem.construction.system import System
-from parasol_lab.theorem.construction.theta import Terms
+from parasol_lab.theorem.construction.theta import Rational, Terms
 
 MOST_PARAMETERS = 4
 _MOST_CELLS = 6_000  # series that were proven needed 1600 at most; near a pole more cost minutes and proved nothing
@@ -60,18 +60,13 @@ class PolynomialSystem:
 def polynomial_system(system: System) -> PolynomialSystem:
     """The normal equations of a system as polynomials on [−1, 1]^p; c itself is unchanged."""
     n = len(system.parameters.scalars)
-    denominators = list(dict.fromkeys(f.denominator for f in system.functions if not f.polynomial))
-    below = sum((degrees(terms, n) for terms in denominators), np.zeros(n, dtype=int))
-    each = [below, *[below + (np.arange(n) == j) for j in system.linear]]
-    each += [
-        below + degrees(f.numerator, n) - (0 if f.polynomial else degrees(f.denominator, n)) for f in system.functions
-    ]
-    shape = 2 * np.max(each, axis=0) + 1
+    quotients, degree = common_denominator(system)
+    shape = 2 * degree + 1
     mus = grid(system, shape)
     xi = system.coordinates(mus)
     factor = np.ones(len(mus))
-    for terms in denominators:
-        factor = factor * _evaluate(terms, mus)
+    for quotient in quotients:
+        factor = factor * quotient.below(mus)
     back = np.linalg.inv(system.back)
     operator, load = factor[:, None, None] * (system.operator(xi) @ back), factor[:, None] * system.load(xi)
     unit = float(np.max(np.abs(factor)))  # nothing but a common scale
@@ -79,6 +74,18 @@ def polynomial_system(system: System) -> PolynomialSystem:
     right = np.einsum("nri,nr->ni", operator, load) / unit**2
     tensors = [to_series(part.reshape(*shape, *part.shape[1:]), n) for part in (gram, right)]
     return PolynomialSystem(*tensors)
+
+
+def common_denominator(system: System) -> tuple[list[Rational], np.ndarray]:
+    """Functions whose denominators make D, so that D B and D f are polynomials in μ, and the degrees of those in each."""
+    n = len(system.parameters.scalars)
+    quotients = list({f.denominator: f for f in system.functions if not f.polynomial}.values())
+    below = sum((degrees(f.denominator, n) for f in quotients), np.zeros(n, dtype=int))
+    each = [below, *[below + (np.arange(n) == j) for j in system.linear]]
+    each += [
+        below + degrees(f.numerator, n) - (0 if f.polynomial else degrees(f.denominator, n)) for f in system.functions
+    ]
+    return quotients, np.max(each, axis=0)
 
 
 def interpolant(system: System, shape) -> np.ndarray:
@@ -125,7 +132,8 @@ def prove(system: PolynomialSystem, series: np.ndarray, allowed: float) -> Proof
             continue
         if count > _MOST_CELLS:
             raise NoCertificate(
-                f"{count} cells of the parameter box are not enough to prove the error of a polynomial."
+                f"{count} cells of the parameter box are not enough to prove the error of a polynomial. Narrow the ranges of the "
+                "parameters, or ask for a larger accuracy."
             )
         queue += cell.trimmed(_TRIMMED * allowed).halves(int(np.argmax(scores)))
     return Proof(float(worst), count, refuted=False)
@@ -239,10 +247,3 @@ def degrees(terms: Terms, n: int) -> np.ndarray:
     return np.max(
         [np.zeros(n, dtype=int), *[np.array(exponents[:n], dtype=int) for exponents, c in terms if c]], axis=0
     )
-
-
-def _evaluate(terms: Terms, mus: np.ndarray) -> np.ndarray:
-    out = np.zeros(len(mus))
-    for exponents, coefficient in terms:
-        out += coefficient * np.prod(mus[:, : len(exponents)] ** np.array(exponents), axis=1)
-    return out

@@ -38,6 +38,11 @@ _LOOK = {
 }  # points along each axis where a series is compared before it is proven, by parameters
 _MOST_NUMBERS = 1e7  # of matrices on a grid at a time
 _MOST_DEGREE = 400
+_NOTICED = 0.02  # rounding that is so much of the error allowed is why a series does not end
+
+
+class InputRounding(NoCertificate):
+    """The digits of a parameter end before the accuracy is reached: its range is narrow and far from zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +94,22 @@ def chebyshev_construction(system: System, allowed: float) -> ChebyshevNetwork:
 
 def accurate_series(system: System, polynomials: PolynomialSystem, allowed: float) -> np.ndarray:
     """An interpolant of c with a proven error of at most `allowed`, its degrees raised where its coefficients are large."""
-    shape = np.full(polynomials.n_axes, 5)
+    shape, rounding = np.full(polynomials.n_axes, 5), None
     while True:
         work = np.prod(shape + polynomials.right.shape[:-1], dtype=float) * system.n_modes**2
         if work > _MOST_NUMBERS or shape.max() > _MOST_DEGREE:
+            if rounding is not None and rounding > _NOTICED * allowed:  # coefficients that are rounding never end
+                raise InputRounding(_rounded(system, rounding, allowed))
             raise NoCertificate(
                 f"a series of {int(np.prod(shape))} terms in {len(shape)} parameters is not enough for this accuracy. Narrow "
                 "the ranges of the parameters or use fewer, or ask for a larger accuracy."
             )
         series = interpolant(system, shape)
         norms = np.linalg.norm(series, axis=-1)
+        if rounding is None:
+            rounding = evaluation_rounding(dict(np.ndenumerate(norms)), np.asarray(system.parameters.bounds))
+            if rounding >= allowed / _FULL_SHARE:
+                raise InputRounding(_rounded(system, rounding, allowed))
         tails = np.array([norms.take((-2, -1), axis=j).sum() for j in range(len(shape))])
         if tails.sum() <= allowed:
             try:
@@ -136,7 +147,7 @@ def _with_shares(
     weights = {k: float(np.linalg.norm(vector)) for k, vector in chosen.items()}
     rounding = evaluation_rounding(weights, np.asarray(system.parameters.bounds))
     if proof.bound + rounding >= allowed:
-        raise NoCertificate("rounding of the parameters hides the error of the series. Ask for a larger accuracy.")
+        raise InputRounding(_rounded(system, rounding, allowed))
     levels = least_levels(steps, weights, allowed - proof.bound - rounding)
     network = chebyshev_network(steps, levels, chosen, np.asarray(system.parameters.bounds))
     return ChebyshevNetwork(
@@ -157,6 +168,18 @@ def evaluation_rounding(weights: Mapping[tuple[int, ...], float], bounds: np.nda
     """
     of_inputs = 1 + 2 * np.abs(bounds).max(axis=0) / (bounds[1] - bounds[0])
     return 4 * float(np.finfo(float).eps) * sum(w * (1 + float(np.square(k) @ of_inputs)) for k, w in weights.items())
+
+
+def _rounded(system: System, rounding: float, allowed: float) -> str:
+    """Why a narrow range far from zero is refused: what, got, do."""
+    low, high = np.asarray(system.parameters.bounds)
+    worst = int(np.argmax(np.maximum(np.abs(low), np.abs(high)) / (high - low)))
+    name = system.parameters.names[worst]
+    return (
+        f"rounding hides the error of the series: float64 reads {name} between {low[worst]:.17g} and {high[worst]:.17g}, and its last "
+        f"digit may change c by {rounding:.1e}, where {allowed:.1e} is allowed. Measure {name} from a value in its range "
+        f"({name} = {low[worst]:g} + ...), or ask for a larger accuracy."
+    )
 
 
 def _fewest(

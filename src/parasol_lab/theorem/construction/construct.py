@@ -13,7 +13,7 @@ from parasol.checks import check_choice
 from parasol.errors import NoCertificate
 from parasol.fitting import Network, NetworkMap, layout_of
 from parasol.runtime import Basis, Features, ReducedModel
-from parasol_lab.theorem.construction.chebyshev import SMALLEST_ACCURACY, chebyshev_construction
+from parasol_lab.theorem.construction.chebyshev import SMALLEST_ACCURACY, InputRounding, chebyshev_construction
 from parasol_lab.theorem.construction.plan import Plan, plan_construction
 
 CONSTRUCTIONS = ("smallest", "chebyshev", "shared", "paper")
@@ -75,6 +75,10 @@ def build(planned: Plan, construction: str) -> ConstructedNetwork:
     if construction == "smallest" and not (planned.chain is None and planned.system.exact_load):
         try:
             series = _by_series(planned)
+        except InputRounding:
+            if not planned.representable:  # inverses would say how many levels, not why
+                raise
+            return _by_inverses(planned)
         except NoCertificate:  # many parameters, or near rounding: inverses do not mind
             return _by_inverses(planned)
         if series.network.n_weights <= planned.size.n_weights:

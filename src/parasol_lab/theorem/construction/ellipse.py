@@ -1,86 +1,264 @@
-"""How far c(μ) is analytic beyond the box, proven: ellipses around each parameter's range, from ‖∂B B⁺‖ on cells.
+"""How far c(μ) is analytic beyond the box, proven: ellipses around each parameter's range.
 
-For x in [−1, 1]^p and B affine in x, c is analytic and ‖c‖ ≤ (25/7) γ/β in the product of ellipses with half axes b_j and
-√(1 + b_j²), if Σ_j w_j(x) ‖∂_j B B(x)⁺‖ ≤ 1/4 for all x, where w_j(x) = b_j √(1 − x_j² / (1 + b_j²)) is how far points of the
-ellipse whose nearest point is x_j are from it (docs/theorem.md, section 8).
+B = B_0 + Σ_i ξ_i B_i and f = f_0 + Σ_i ξ_i f_i, where ξ_i are polynomials or quotients of polynomials in x ∈ [−1, 1]^p. With
+|z|₁ = |Re z| + |Im z|, let w_j(x) be how far, in |·|₁, points of the ellipse with half axes b_j and a_j = √(1 + b_j²) are from the
+point x_j of [−1, 1] that is nearest to them, and v_i(x) a bound of |ξ_i(ζ) − ξ_i(x)|₁ for |ζ_j − x_j|₁ ≤ w_j(x). If
+
+    Σ_i v_i(x) ‖B_i B(x)⁺‖ ≤ τ < 1  and  Σ_i v_i(x) ‖f_i‖ ≤ φ  for all x,
+
+then c is analytic and ‖c‖ ≤ (1 + τ) (γ + φ) / ((1 − τ)² β) in the product of the ellipses (docs/theorem.md, section 8). The v_i are
+made of Taylor coefficients at centres of cells that cover the box.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from math import acosh, comb, cosh, inf, prod
 
 import numpy as np
 
-from parasol.errors import NoCertificate
+from parasol.errors import InputError
+from parasol_lab.theorem.construction.certificate import common_denominator
+from parasol_lab.theorem.construction.stability import Stability
 from parasol_lab.theorem.construction.system import System
+from parasol_lab.theorem.construction.theta import Local, Terms, denominator_range, middle_and_half
 
-_CHANGE = 0.2  # of B B_m⁺ within a cell, at most
-_MOST_CELLS = 20_000
+_CONTRACTIONS = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95)  # τ
+_CHANGES = (0.2, 0.1, 0.05, 0.025)  # of B B_m⁺ within a cell: as little as so many cells allow
+_MOST_CELLS = 5_000
+_BATCH = 256
 _LARGEST_AXIS = 4.0
+_STEPS = 40  # of bisections
 
 
 @dataclass(frozen=True)
 class Ellipses:
-    """Half the minor axes b_j around [−1, 1] of each parameter."""
+    """Half the minor axes b_j around [−1, 1] of each parameter, and a bound of ‖y‖, c = T y, in their product."""
 
     axes: tuple[float, ...]
+    largest: float
     n_cells: int
 
 
-def ellipses(system: System, gamma: float) -> Ellipses | None:
-    """Axes for a system that is affine in μ; None where it is not."""
-    n = len(system.parameters.scalars)
-    if system.functions or system.n_parameters > n:
-        return None
-    low, high = np.asarray(system.parameters.bounds)
-    half = ((high - low) / 2)[system.linear]
-    middle = ((low + high) / 2)[system.linear]
-    slopes = np.zeros((n, *system.operators.shape[1:]))
-    slopes[system.linear[system.touched]] = system.operators[1:] * half[system.touched, None, None]
-    loads = np.zeros(n)
-    loads[system.linear] = np.linalg.norm(system.loads[1:], axis=1) * half
-    centre = system.operator(middle[None])[0]
-    ends, norms = _cells(centre, slopes)
-    nearest = np.where(ends[0] * ends[1] <= 0, 0.0, np.min(np.abs(ends), axis=0))  # (n_cells, n)
-    axes = [_axis(nearest[:, j], norms[:, j], loads[j], gamma, n) for j in range(n)]
-    return Ellipses(tuple(axes), len(norms))
+def ellipses(system: System, constants: Stability) -> list[Ellipses]:
+    """Axes for several τ, by cells or, where those do not suffice, from α, β, γ and degrees alone.
+
+    None where values of functions are among the parameters, or where c is not proven to be analytic beyond rounding.
+    """
+    if system.n_parameters > len(system.parameters.scalars):
+        return []
+    cells = _covered(system)
+    found = [] if cells is None else [_axes(system, cells, constants, tau) for tau in _CONTRACTIONS]
+    if not found:
+        found = [each for tau in _CONTRACTIONS for each in explicit_ellipses(system, constants, tau)]
+    return [each for each in found if min(each.axes) > 0]  # an axis below rounding says nothing
 
 
-def _axis(nearest: np.ndarray, norms: np.ndarray, load: float, gamma: float, n: int) -> float:
-    """The largest b with b √(1 − x²/(1 + b²)) ‖∂B B⁺‖ ≤ 1/(4n) on all cells, and b ‖∂f‖ ≤ γ/(4n)."""
+def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[Ellipses]:
+    """Axes with Π_j T_{g_j}(1 + w_j) ≤ 1 + τ β/α where B and f have degrees g_j, after multiplication by a common denominator.
 
-    def fits(b: float) -> bool:
-        width = b * np.sqrt(1 - nearest**2 / (1 + b * b))
-        return bool(np.all(width * norms <= 1 / (4 * n))) and b * load <= gamma / (4 * n)
+    By V. A. Markov derivatives of a polynomial bounded by α are at most α T_g⁽ᵏ⁾(1), so that it changes by at most
+    α (Π_j T_{g_j}(1 + w_j) − 1). None where the denominator is not proven to have one sign.
+    """
+    quotients, degrees = common_denominator(system)
+    try:
+        ranges = [denominator_range(function, system.parameters) for function in quotients]
+    except InputError:
+        return []
+    least, most = (prod(pick(map(abs, ends)) for ends in ranges) for pick in (min, max))
+    alpha, beta, gamma = constants.alpha * most, constants.beta * least, constants.gamma * most
+    used = int(np.count_nonzero(degrees))
+    root = (1 + tau * beta / alpha) ** (1 / max(1, used))
+    widths = [cosh(acosh(root) / g) - 1 if g else inf for g in degrees.tolist()]  # T_g(1 + w) = root
+    axes = [min(w, 2.0) if w < inf else _LARGEST_AXIS for w in widths]  # up to 2, w(x) ≤ b
+    return [Ellipses(tuple(axes), (1 + tau) * gamma * (1 + tau * beta / alpha) / ((1 - tau) ** 2 * beta), 1)]
 
+
+def spread(b: np.ndarray | float, x: np.ndarray | float) -> np.ndarray:
+    """w: how far points of an ellipse are in |·|₁ from their nearest point of [−1, 1], at least |x| from its middle.
+
+    Above x that is the height b √(1 − x²/a²); beyond the ends a cos t − 1 + b sin t ≤ √(1 + 2 b²) − 1.
+
+    >>> spread(0.75, np.array([0.0, 1.0])).round(4)
+    array([0.75  , 0.4577])
+    """
+    height = b * np.sqrt(np.maximum(1 - np.square(x) / (1 + np.square(b)), 0.0))
+    return np.maximum(height, np.sqrt(1 + 2 * np.square(b)) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Quotient:
+    """A coordinate ξ = N / D of x by its coefficients: N and D (g_1 + 1, …, g_p + 1) about the centre of the box, or of cells."""
+
+    above: np.ndarray
+    below: np.ndarray
+
+    @classmethod
+    def of(cls, local: Local) -> _Quotient:
+        return cls(_dense(local.numerator), _dense(local.denominator))
+
+    def at(self, centres: np.ndarray) -> _Quotient:
+        """|Taylor coefficients| (n_cells, g_1 + 1, …) at centres (n_cells, p)."""
+        return _Quotient(np.abs(_taylor(self.above, centres)), np.abs(_taylor(self.below, centres)))
+
+    def changes(self, half: np.ndarray, width: np.ndarray) -> np.ndarray:
+        """v (n_cells,): |ξ(ζ) − ξ(x)|₁ at most, for |x_j − m_j| ≤ half_j and |ζ_j − x_j|₁ ≤ width_j; infinite if D may vanish.
+
+        ΔP = Σ_k a_k ((η + δ)^k − η^k) ≤ Σ_k |a_k| ((half + width)^k − half^k), and Δξ = (ΔN − ξ ΔD) / (D + ΔD).
+        """
+        near, far = half, half + width
+        top, bottom = _majorant(self.above, near), _majorant(self.below, near)
+        first = tuple([slice(None)] + [0] * half.shape[1])
+        least = 2 * self.below[first] - bottom  # |D(x)| ≥ |D(m)| − Σ_{k≠0} |a_k| half^k
+        of_above, of_below = _majorant(self.above, far) - top, _majorant(self.below, far) - bottom
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = (of_above + top / least * of_below) / (least - of_below)
+        return np.where((least > 0) & (least > of_below), out, inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cover:
+    """Cells of [−1, 1]^p with centres and half widths (n, p), coordinates there, and ‖B_i B(x)⁺‖ at most (n, n_coordinates)."""
+
+    centres: np.ndarray
+    half: np.ndarray
+    norms: np.ndarray
+    coordinates: tuple[_Quotient, ...]
+
+    def changes(self, axes: np.ndarray) -> np.ndarray:
+        """v_i on all cells, (n, n_coordinates)."""
+        nearest = np.maximum(np.abs(self.centres) - self.half, 0.0)
+        width = spread(axes, nearest)
+        return np.stack([c.changes(self.half, width) for c in self.coordinates], axis=1)
+
+
+def _axes(system: System, cells: _Cover, constants: Stability, tau: float) -> Ellipses:
+    """Axes with Σ_i v_i ‖B_i B⁺‖ ≤ τ: each alone as large as τ / p allows, then all by one factor."""
+    p = cells.half.shape[1]
+
+    def total(axes: np.ndarray) -> float:
+        return float(np.max(_weighted(cells.changes(axes), cells.norms)))
+
+    unit = np.array([_largest(lambda b, j=j: total(b * np.eye(p)[j]) <= tau / p) for j in range(p)])
+    factor = _largest(lambda s: total(np.minimum(s * unit, _LARGEST_AXIS)) <= tau)
+    axes = np.minimum(factor * unit, _LARGEST_AXIS)
+    more = float(np.max(_weighted(cells.changes(axes), np.linalg.norm(system.loads[1:], axis=1)[None])))
+    largest = (1 + tau) * (constants.gamma + more) / ((1 - tau) ** 2 * constants.beta)
+    return Ellipses(tuple(axes.tolist()), largest, len(cells.half))
+
+
+def _weighted(changes: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Σ_i v_i norms_i; a coordinate that has no effect may be infinite."""
+    return np.sum(np.where(norms > 0, changes, 0.0) * norms, axis=1)
+
+
+def _largest(fits: Callable[[float], bool]) -> float:
     low, high = 0.0, _LARGEST_AXIS
     if fits(high):
         return high
-    for _ in range(60):
+    for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 
-def _cells(centre: np.ndarray, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cells that cover [−1, 1]^n, their ends (2, n_cells, n), and bounds (n_cells, n) of ‖∂_j B B⁺‖ on them."""
-    n = len(slopes)
-    queue, done, norms = [(-np.ones(n), np.ones(n))], [], []
+@lru_cache(maxsize=8)
+def _covered(system: System) -> _Cover | None:
+    """Cells on which B changes as little as is affordable, or None if even the coarsest are too many."""
+    best = None
+    for change in _CHANGES:
+        found = _cells(system, change)
+        if found is None:
+            break
+        best = found
+    return best
+
+
+def _cells(system: System, change: float) -> _Cover | None:
+    """Cells on each of which B(x) = (I + E) B(m) with ‖E‖ ≤ change, so that ‖B_i B(x)⁺‖ ≤ ‖B_i B(m)⁺‖ / (1 − ‖E‖)."""
+    p = len(system.parameters.scalars)
+    coordinates = [_Quotient.of(local) for local in _coordinates(system)]
+    queue, done, count = [(np.zeros((1, p)), np.ones((1, p)))], [], 1
     while queue:
-        low, high = queue.pop()
-        middle, half = (low + high) / 2, (high - low) / 2
-        inverse = np.linalg.pinv(centre + np.tensordot(middle, slopes, axes=1))
-        sizes = np.linalg.norm(slopes @ inverse, 2, axis=(1, 2))
-        change = float(half @ sizes)
-        if change <= _CHANGE:
-            done.append((low, high))
-            norms.append(sizes / (1 - change))
-            continue
-        if len(done) + len(queue) > _MOST_CELLS:
-            raise NoCertificate(f"{_MOST_CELLS} cells are not enough to prove where c is analytic.")
-        j = int(np.argmax(half * sizes))
-        for side in (0, 1):
-            ends = low.copy(), high.copy()
-            ends[1 - side][j] = middle[j]
-            queue.append(ends)
-    return np.array(done).transpose(1, 0, 2), np.array(norms)
+        middles, halves = queue.pop()
+        here = [c.at(middles) for c in coordinates]
+        norms = _norms(system, middles, len(coordinates))
+        total = _changed(here, norms, halves)
+        small = total <= change
+        done.append((middles[small], halves[small], norms[small] / (1 - total[small])[:, None]))
+        count += int(np.sum(~small))
+        if count > _MOST_CELLS:
+            return None
+        each = np.stack([_changed(here, norms, halves * np.eye(p)[j]) for j in range(p)], axis=1)[~small]
+        axis = np.argmax(np.where(np.isinf(each), 1e300 * halves[~small], each), axis=1)
+        parts = _halved(middles[~small], halves[~small], axis)
+        queue += [tuple(part[i : i + _BATCH] for part in parts) for i in range(0, len(parts[0]), _BATCH)]
+    centres, half, norms = (np.concatenate(parts) for parts in zip(*done, strict=True))
+    return _Cover(centres, half, norms, tuple(c.at(centres) for c in coordinates))
+
+
+def _norms(system: System, middles: np.ndarray, n_coordinates: int) -> np.ndarray:
+    """‖B_i B(m)⁺‖ = ‖B_i R⁻¹‖ with B(m) = Q R, (n, n_coordinates)."""
+    low, high = np.asarray(system.parameters.bounds)
+    triangles = np.asarray(
+        np.linalg.qr(system.operator(system.coordinates((low + high) / 2 + middles * (high - low) / 2)), mode="r")
+    )
+    out = np.zeros((len(middles), n_coordinates))
+    for i, operator in zip(system.touched, system.operators[1:], strict=True):
+        parts = np.linalg.solve(triangles.transpose(0, 2, 1), operator.T[None])
+        out[:, i] = np.linalg.norm(parts, 2, axis=(1, 2))
+    return out
+
+
+def _changed(coordinates: list[_Quotient], norms: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """A bound of ‖(B(x) − B(m)) B(m)⁺‖ for |x − m| ≤ width; infinite where a denominator may vanish."""
+    values = np.stack([c.changes(np.zeros_like(width), width) for c in coordinates], axis=1)
+    return np.where(np.any(np.isinf(values), axis=1), inf, _weighted(values, norms))
+
+
+def _halved(middles: np.ndarray, halves: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows, halves = np.arange(len(axis)), halves.copy()
+    halves[rows, axis] /= 2
+    step = np.zeros_like(middles)
+    step[rows, axis] = halves[rows, axis]
+    return np.concatenate([middles - step, middles + step]), np.concatenate([halves, halves])
+
+
+def _coordinates(system: System) -> list[Local]:
+    """All coordinates in terms of x ∈ [−1, 1]^p."""
+    p, (middle, half) = len(system.parameters.scalars), middle_and_half(system.parameters)
+    one: Terms = (((0,) * p, 1.0),)
+    entries = [(((0,) * p, middle[j]), (tuple(int(i == j) for i in range(p)), half[j])) for j in system.linear.tolist()]
+    return [*[Local(terms, one, middle, half) for terms in entries], *[f.about for f in system.functions]]
+
+
+def _dense(terms: Terms) -> np.ndarray:
+    """Coefficients by exponents (g_1 + 1, …, g_p + 1)."""
+    out = np.zeros(np.max([exponents for exponents, _ in terms], axis=0) + 1)
+    for exponents, coefficient in terms:
+        out[exponents] += coefficient
+    return out
+
+
+def _taylor(coefficients: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Coefficients about each centre (n, p) of a polynomial given about 0: (n, g_1 + 1, …, g_p + 1)."""
+    out = np.broadcast_to(coefficients, (len(centres), *coefficients.shape))
+    for j, size in enumerate(coefficients.shape):
+        powers = centres[:, j, None] ** np.arange(size)  # (n, size)
+        matrix = np.zeros((len(centres), size, size))
+        for k in range(size):
+            for e in range(k, size):
+                matrix[:, k, e] = comb(e, k) * powers[:, e - k]
+        out = np.moveaxis(np.einsum("nke,ne...->nk...", matrix, np.moveaxis(out, 1 + j, 1)), 1, 1 + j)
+    return out
+
+
+def _majorant(absolute: np.ndarray, radii: np.ndarray) -> np.ndarray:
+    """Σ_k |a_k| r^k, (n,)."""
+    out = absolute
+    for j in reversed(range(radii.shape[1])):
+        powers = radii[:, j, None] ** np.arange(out.shape[-1])
+        out = np.einsum("n...k,nk->n...", out, powers)
+    return out

@@ -22,6 +22,7 @@ from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import System, reduced_system
 from parasol_lab.theorem.networks.inverse import POWERS
 from parasol_lab.theorem.networks.products import MAX_LEVELS, rounded_up
+from parasol_lab.theorem.networks.refined_bound import refinements_needed
 from parasol_lab.theorem.networks.sizes import Size
 
 _FINEST = 1e-13  # below it nothing is built: float64 ends
@@ -108,7 +109,7 @@ class Plan:
         """L, M and levels of the network, also of one that cannot be built."""
         if self.chain is None:
             return self._linear(Counter())
-        return self._smallest[1] if "_smallest" in vars(self) else self._count(self.chain)
+        return self._smallest[1] if "_smallest" in vars(self) else self.count(self.chain)
 
     def chain_with(self, refinements: int) -> Chain:
         """Accuracies of the parts with so many refinements of the vector."""
@@ -122,26 +123,38 @@ class Plan:
             refinements=refinements,
         )
 
+    @property
+    def ratio(self) -> float:
+        """Y / ε of Proposition D: a bound of ‖λ C⁻¹ h‖ over the accuracy."""
+        return self.constants.gamma / self.constants.beta / self.accuracy + 3 / 8
+
     @cached_property
     def _smallest(self) -> tuple[Chain, Size]:
-        """The chain with as many refinements as make the network smallest, and its size."""
+        """The chain with as many refinements as make the network smallest, and its size.
+
+        Those that halve the error, which Proposition D bounds, are among the ones that are tried.
+        """
+        sure = refinements_needed(self.ratio)
         best, worse = None, 0
-        for count in range(_MOST_REFINEMENTS + 1):
-            chain = self.chain_with(count)
-            size = self._count(chain)
+        for refinements in range(_MOST_REFINEMENTS + 1):
+            if worse == _PATIENCE and refinements != sure:
+                continue
+            chain = self.chain_with(refinements)
+            size = self.count(chain)
             if best is None or size.n_weights < best[1].n_weights:
                 best, worse = (chain, size), 0
             else:
-                worse += 1  # a doubling less comes with several refinements more, so some may cost before they save
-            if worse == _PATIENCE:
-                break
+                worse = min(
+                    worse + 1, _PATIENCE
+                )  # a doubling less comes with several refinements more: cost before gain
         return best  # type: ignore[return-value]
 
-    def _count(self, chain: Chain) -> Size:
-        return self.assembled(Counter(), chain, self._normal_sizes)
+    def count(self, chain: Chain) -> Size:
+        """Size of the network with a chain of this plan."""
+        return self.assembled(Counter(), chain, self.normal_sizes)
 
     @cached_property
-    def _normal_sizes(self) -> tuple[Size, Size]:
+    def normal_sizes(self) -> tuple[Size, Size]:
         """Sizes of the normal equations, whatever the number of refinements."""
         return normal_equations(Counter(), self.scaled, self.chain_with(0), **self._forms)
 

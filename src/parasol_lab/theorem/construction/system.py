@@ -16,6 +16,7 @@ from parasol_lab.theorem.construction.theta import Rational, denominator_range, 
 
 PRECONDITIONERS = ("solve", "basis", "none")
 _BATCH = 512
+_FAR = 1e-100
 _ALONE = -1  # the place of what is multiplied with no coordinate
 
 
@@ -159,8 +160,9 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
                 f"the function parameter {part.function} is multiplied with {', '.join(map(str, depends))}: values of a "
                 "function are not bounded, so no network here represents the product."
             )
-    operator = [rational(t, symbols, "the operator") for t in model.terms.operator_thetas]
-    load = [rational(t, symbols, "the right-hand side") for t in model.terms.load_thetas]
+    space = model.parameters
+    operator = [rational(t, symbols, "the operator", space) for t in model.terms.operator_thetas]
+    load = [rational(t, symbols, "the right-hand side", space) for t in model.terms.load_thetas]
     if model.terms.varying_load and not all(f.constant for f in operator):
         raise InputError(
             f"the values of {model.terms.varying_load[0].function} are not bounded while the operator depends on "
@@ -174,6 +176,8 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
 def _compressed(model: Model, form: AffineForm, modes, basis: Basis, middle, precondition: str, compress: bool):
     """A_q V (Q_A, n_rows, d) and f_q (Q_f, n_rows), preconditioned, in all rows or in few."""
     factors = model.factors(middle) if precondition == "solve" else None
+    if factors is None:
+        form = _in_range(form)
     scale = np.ones(model.n_unknowns)
     if isinstance(basis.weights, np.ndarray):
         scale = np.sqrt(model.layout.weights(basis.weights))
@@ -191,6 +195,14 @@ def _compressed(model: Model, form: AffineForm, modes, basis: Basis, middle, pre
         parts = np.split(solved, modes.shape[1] * np.arange(1, len(blocks) + 1), axis=1)
         blocks, loads = np.array(parts[:-1]), parts[-1].T
     return blocks, loads
+
+
+def _in_range(form: AffineForm) -> AffineForm:
+    """A and f divided by one number where squares of their entries would not be floats: c stays as it is."""
+    unit = max(float(np.abs(a.data).max(initial=0.0)) for a in form.operators)
+    if _FAR < unit < 1 / _FAR or not unit:
+        return form
+    return replace(form, operators=tuple(a / unit for a in form.operators), loads=form.loads / unit)
 
 
 def _assembled(model: Model, functions, blocks: np.ndarray, loads: np.ndarray, back, form: str) -> System:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from fractions import Fraction
+from itertools import chain, product
+from math import comb
 
 import numpy as np
 import sympy
@@ -13,7 +15,23 @@ from parasol import ParameterSpace
 from parasol.errors import InputError
 
 Terms = tuple[tuple[tuple[int, ...], float], ...]  # (exponents of the scalars, coefficient) of each monomial
+_FAR = 10.0  # middles so many half widths from zero: beyond, polynomials about zero lose digits
 _MOST_CELLS = 100_000  # to enclose a denominator
+
+
+@dataclass(frozen=True)
+class Local:
+    """Numerator and denominator as polynomials in x, μ = middle + half x: no digits are lost in narrow ranges far from zero."""
+
+    numerator: Terms
+    denominator: Terms
+    middle: tuple[float, ...]
+    half: tuple[float, ...]
+
+    def inside(self, mus: np.ndarray) -> np.ndarray:
+        """x of parameter vectors, scalars first."""
+        n = len(self.middle)
+        return (mus[:, :n] - np.array(self.middle)) / np.array(self.half)
 
 
 @dataclass(frozen=True)
@@ -29,6 +47,7 @@ class Rational:
     numerator: Terms
     denominator: Terms
     text: str
+    local: Local | None = None  # the same about the middle of the box; None: the box was not known
 
     @property
     def polynomial(self) -> bool:
@@ -53,13 +72,33 @@ class Rational:
             out[1 + exponents.index(1) if any(exponents) else 0] += coefficient
         return float(out[0]), out[1:]
 
+    @property
+    def about(self) -> Local:
+        """Its terms about the middle of the box, or about zero where the box was not known."""
+        n = len(self.denominator[0][0])
+        return self.local or Local(self.numerator, self.denominator, (0.0,) * n, (1.0,) * n)
+
     def __call__(self, mus: np.ndarray) -> np.ndarray:
         """Its values at parameter vectors (n, n_parameters), scalars first: (n,)."""
-        return _values(self.numerator, mus) / _values(self.denominator, mus)
+        x = self.about.inside(mus)
+        return _values(self.about.numerator, x) / _values(self.about.denominator, x)
+
+    def below(self, mus: np.ndarray) -> np.ndarray:
+        """Its denominator at parameter vectors: (n,)."""
+        return _values(self.about.denominator, self.about.inside(mus))
+
+    def ends(self, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Bounds of the numerator and of the denominator over boxes, about the middle and, where digits suffice, about zero."""
+        inside, local = (self.about.inside(low), self.about.inside(high)), self.about
+        out = [_enclose(terms, *inside) for terms in (local.numerator, local.denominator)]
+        if np.all(np.abs(local.middle) <= _FAR * np.array(local.half)):
+            zero = [_enclose(terms, low, high) for terms in (self.numerator, self.denominator)]
+            out = [(np.maximum(a[0], b[0]), np.minimum(a[1], b[1])) for a, b in zip(out, zero, strict=True)]
+        return out
 
     def enclose(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds (n,) over boxes from low (n, n_scalars) to high; infinite where it may have a pole."""
-        top, bottom = _enclose(self.numerator, low, high), _enclose(self.denominator, low, high)
+        top, bottom = self.ends(low, high)
         if self.polynomial:
             return top
         free = (bottom[0] > 0) | (bottom[1] < 0)
@@ -68,7 +107,7 @@ class Rational:
         return np.where(free, quotients.min(axis=0), -np.inf), np.where(free, quotients.max(axis=0), np.inf)
 
 
-def rational(expression, symbols: Sequence[sympy.Symbol], where: str) -> Rational:
+def rational(expression, symbols: Sequence[sympy.Symbol], where: str, space: ParameterSpace | None = None) -> Rational:
     """An expression in the parameters as a quotient of polynomials, or the reason why it is none.
 
     >>> a = sympy.Symbol("a")
@@ -76,26 +115,60 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str) -> Rationa
     Traceback (most recent call last):
     parasol.errors.InputError: sin(a) in the operator is neither a polynomial nor a quotient of polynomials in a: ...
     """
-    parts = sympy.fraction(sympy.together(expression))
+    expression = sympy.sympify(expression)
+    exact = expression.xreplace({number: sympy.Rational(number) for number in expression.atoms(sympy.Float)})
+    parts = sympy.fraction(sympy.together(exact))
     try:
         polynomials = [sympy.Poly(part, *symbols) if symbols else sympy.Poly(part, sympy.Dummy()) for part in parts]
-        terms = [tuple((tuple(map(int, e)), float(c)) for e, c in p.terms()) for p in polynomials]
+        terms = [[(tuple(map(int, e)), _fraction(c)) for e, c in p.terms()] for p in polynomials]
     except (sympy.PolynomialError, TypeError, ValueError):
         raise InputError(
             f"{expression} in {where} is neither a polynomial nor a quotient of polynomials in "
             f"{', '.join(map(str, symbols)) or 'nothing'}: no network here represents it. Declare a parameter for it instead."
         ) from None
-    if _degree(terms[1]) == 0:  # a number below the line goes above it
-        below = terms[1][0][1]
-        terms = [tuple((e, c / below) for e, c in terms[0]), ((terms[1][0][0], 1.0),)]
-    return Rational(terms[0], terms[1], str(expression))
+    unit = max((c for _, c in terms[1]), key=abs)  # a number below the line goes above it
+    terms = [[(e, c / unit) for e, c in part] for part in terms]
+    above, below = (tuple((e, float(c)) for e, c in part) for part in terms)
+    local = None if space is None or not space.scalars else _about_the_middle(terms, space)
+    return Rational(above, below, str(expression), local)
+
+
+def _fraction(number) -> Fraction:
+    """A number of SymPy as a fraction; with 60 digits where it is none."""
+    if not number.is_Rational:
+        number = sympy.Rational(sympy.N(number, 60))  # a TypeError where it is complex
+    return Fraction(int(number.p), int(number.q))
+
+
+def _about_the_middle(parts: Sequence[Sequence[tuple[tuple[int, ...], Fraction]]], space: ParameterSpace) -> Local:
+    """Polynomials moved to x ∈ [−1, 1]^n, exact but for one rounding of each coefficient."""
+    middle, half = middle_and_half(space)
+    moved = []
+    for terms in parts:
+        out: dict[tuple[int, ...], Fraction] = {}
+        for exponents, coefficient in terms:
+            for k in product(*[range(e + 1) for e in exponents]):
+                part = coefficient
+                for j, (e, i) in enumerate(zip(exponents, k, strict=True)):
+                    part *= comb(e, i) * Fraction(middle[j]) ** (e - i) * Fraction(half[j]) ** i
+                out[k] = out.get(k, Fraction(0)) + part
+        moved.append(tuple((k, float(c)) for k, c in out.items() if c) or (((0,) * len(middle), 0.0),))
+    return Local(moved[0], moved[1], middle, half)
+
+
+def middle_and_half(space: ParameterSpace) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Middles of the ranges of all scalars, and how far their ends are from there at most."""
+    low, high = np.asarray(space.bounds)
+    middle = (low + high) / 2
+    half = np.maximum(high - middle, middle - low)
+    return tuple(middle.tolist()), tuple(half.tolist())
 
 
 def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float, float]:
     """Ends between which the denominator stays over the box, both of one sign; refused if it may vanish."""
     low, high = 0.0, 0.0
     for cuts in (1, 4, 16, 64):
-        low, high = _ends(function.denominator, space, cuts)
+        low, high = _ends(function, 1, space, cuts)
         if low * high > 0:
             return low, high
         if (4 * cuts) ** len(space.scalars) > _MOST_CELLS:
@@ -108,7 +181,7 @@ def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float,
 
 def numerator_bound(function: Rational, space: ParameterSpace) -> float:
     """A bound of the numerator's absolute value over the box."""
-    return max(map(abs, _ends(function.numerator, space, 1)))
+    return max(map(abs, _ends(function, 0, space, 1)))
 
 
 def largest(function: Rational, space: ParameterSpace) -> float:
@@ -117,22 +190,23 @@ def largest(function: Rational, space: ParameterSpace) -> float:
     return above if function.polynomial else above / min(map(abs, denominator_range(function, space)))
 
 
-def _ends(terms: Terms, space: ParameterSpace, cuts: int) -> tuple[float, float]:
-    """Bounds of a polynomial over the box, cut into so many cells along each axis."""
+def _ends(function: Rational, part: int, space: ParameterSpace, cuts: int) -> tuple[float, float]:
+    """Bounds of the numerator (0) or denominator (1) over the box, cut into so many cells along each axis."""
     n = len(space.scalars)
     low = np.stack(np.meshgrid(*[np.arange(cuts) / cuts] * n, indexing="ij"), axis=-1).reshape(-1, n)
-    bottom, top = _enclose(terms, space.from_unit(low), space.from_unit(low + 1 / cuts))
+    bottom, top = function.ends(space.from_unit(low), space.from_unit(low + 1 / cuts))[part]
     return float(np.min(bottom)), float(np.max(top))
 
 
-def _degree(terms: Terms) -> int:
+def _degree(terms) -> int:
     return max((sum(exponents) for exponents, c in terms if c), default=0)
 
 
-def _values(terms: Terms, mus: np.ndarray) -> np.ndarray:
-    out = np.zeros(len(mus))
+def _values(terms: Terms, x: np.ndarray) -> np.ndarray:
+    """A polynomial at (n, n_scalars), real or complex: (n,)."""
+    out = np.zeros(len(x), dtype=np.result_type(x, float))
     for exponents, coefficient in terms:
-        out += coefficient * np.prod(mus[:, : len(exponents)] ** np.array(exponents), axis=1)
+        out += coefficient * np.prod(x ** np.array(exponents), axis=1)
     return out
 
 
