@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -9,12 +10,13 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from parasol.errors import FileError, InputError, WorkerDied
+from parasol.errors import FileError, InputError, WorkerDied, WriteFailed
 from parasol.reduction import pod_in_parts
 from parasol.reduction.chunks import StoredChunk
 from parasol.reduction.pod import pod
 from parasol.reduction.snapshots import as_snapshots, open_snapshots, solve_many
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks")
 N_VALUES = 4000
 MUS = np.linspace(0.0, 1.0, 60)[:, None]
 
@@ -118,6 +120,21 @@ def test_a_damaged_chunk_and_a_worker_that_dies_are_one_line(tmp_path, pool):
     with pytest.raises(WorkerDied, match="The snapshots are kept; run again"):
         pod(snapshots, tolerance=1e-6, executor=pool)
     assert not list((tmp_path / "s").glob(".pod*"))
+
+
+def too_large_a_file():
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, -1))
+
+
+def test_a_file_that_cannot_be_written_is_one_line(store):
+    with (
+        ProcessPoolExecutor(1, get_context("fork"), initializer=too_large_a_file) as small,
+        pytest.raises(WriteFailed, match=r"cannot write .*: File too large\. The snapshots are as they were\.$"),
+    ):
+        pod(open_snapshots(store), tolerance=1e-6, executor=small)
+    assert not list(store.glob(".pod*"))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as numpy_format
 from threadpoolctl import threadpool_limits
 
 from parasol.cache.disk import publish
@@ -91,11 +92,12 @@ def _joined(path: Path, parts: list[Part], budget: Budget) -> Part:
 
 def _written(path: Path, found: Factored, n: int, energy: float) -> Part:
     s = found.singular_values
-    rows = found.vectors(len(s)).T * s[:, None]
+    rows = np.ascontiguousarray(found.vectors(len(s)).T * s[:, None])
 
     def fill(temporary: Path) -> None:
         with temporary.open("wb") as file:
-            np.save(file, rows)
+            numpy_format.write_array_header_1_0(file, numpy_format.header_data_from_array_1_0(rows))
+            file.write(rows.data)  # `save` would not say why it cannot
 
     publish(path, fill, advice="The snapshots are as they were.")
     return Part(path, n, energy, found.lost_energy)
