@@ -80,6 +80,19 @@ def test_what_is_exact_in_one_process_is_exact_in_many(tmp_path, pool):
     np.testing.assert_allclose(found.singular_values[:3], whole.singular_values[:3], rtol=1e-13)
 
 
+def test_what_was_dropped_on_the_way_is_counted(tmp_path):
+    """Noise does not decay: 24 directions are kept of parts of 32 snapshots, and of what these are joined to."""
+
+    def noise(mu):
+        return np.random.default_rng(int(1000 * mu[0])).standard_normal(300)
+
+    solve_many(noise, MUS, store=tmp_path / "s", chunk_size=4)
+    with pytest.warns(UserWarning, match="dropped energy on the way"):
+        basis = pod(open_snapshots(tmp_path / "s"), n_modes=1, executor=Here())
+    assert basis.lost_energy > 0.3 * basis.total_energy
+    assert np.sum(basis.singular_values**2) + basis.lost_energy == pytest.approx(basis.total_energy, rel=1e-12)
+
+
 def test_the_bytes_are_the_same_whoever_computes_and_the_driver_reads_no_snapshots(store, pool, monkeypatch):
     snapshots = open_snapshots(store)
     alone = pod(snapshots, tolerance=1e-6, executor=Here())
