@@ -80,8 +80,9 @@ def test_what_is_exact_in_one_process_is_exact_in_many(tmp_path, pool):
     np.testing.assert_allclose(found.singular_values[:3], whole.singular_values[:3], rtol=1e-13)
 
 
-def test_what_was_dropped_on_the_way_is_counted(tmp_path):
+def test_what_was_dropped_on_the_way_is_counted(tmp_path, monkeypatch):
     """Noise does not decay: 24 directions are kept of parts of 32 snapshots, and of what these are joined to."""
+    monkeypatch.setattr(pod_in_parts, "_PART", 32 * 300)
 
     def noise(mu):
         return np.random.default_rng(int(1000 * mu[0])).standard_normal(300)
