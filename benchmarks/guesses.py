@@ -69,7 +69,9 @@ def main() -> None:
             row = {"error of the guess": error, "cpu s": plain, "cpu s with it": guessed, "iterations": many}
             rows.append(row | {"iterations with it": fewer})
             print("  ".join(f"{name} {value:.3g}" for name, value in rows[-1].items()), flush=True)
-    sums = {name: sum(row[name] for row in rows) for name in ("cpu s", "cpu s with it", "iterations", "iterations with it")}
+    sums = {
+        name: sum(row[name] for row in rows) for name in ("cpu s", "cpu s with it", "iterations", "iterations with it")
+    }
     print(sums)
     if options.json:
         options.json.write_text(json.dumps({"nodes": model.n_nodes, "solves": rows, "sums": sums}, indent=1) + "\n")
