@@ -7,6 +7,7 @@ from scipy.linalg import hilbert, subspace_angles
 
 from parasol.checks import ParasolError, ParasolWarning
 from parasol.reduction import pod as pod_module
+from parasol.reduction import sources
 from parasol.reduction.pod import METHODS, pod
 
 SHAPES = [(40, 500), (500, 40), (120, 120)]
@@ -130,14 +131,14 @@ def test_short_snapshots_are_streamed_exactly():
 def test_large_sets_are_taken_block_by_block(monkeypatch):
     rows, left, _ = known(60, 500)
     monkeypatch.setattr(pod_module, "_SHORT", 100)
-    monkeypatch.setattr(pod_module, "_BLOCK", 4000)
+    monkeypatch.setattr(sources, "BLOCK", 4000)
     basis = quiet(Stream(rows), tolerance=2e-6)
     assert basis.method == "incremental"
     assert subspace_angles(basis.modes, left[:, :12]).max() < 1e-8
 
 
 def test_a_stream_is_never_in_memory_as_a_whole(monkeypatch):
-    monkeypatch.setattr(pod_module, "_BLOCK", 20 * 10_000)
+    monkeypatch.setattr(sources, "BLOCK", 20 * 10_000)
     left = np.linalg.qr(np.random.default_rng(0).standard_normal((10_000, 8)))[0]
 
     class Endless:
@@ -158,7 +159,7 @@ def test_a_stream_is_never_in_memory_as_a_whole(monkeypatch):
 def test_a_long_set_decomposed_as_a_whole_by_name_is_read_once(monkeypatch):
     rows, left, _ = known(60, 500)
     monkeypatch.setattr(pod_module, "_SHORT", 100)
-    monkeypatch.setattr(pod_module, "_IN_MEMORY", 100)
+    monkeypatch.setattr(sources, "IN_MEMORY", 100)
     assert subspace_angles(quiet(Stream(rows), tolerance=2e-6, method="svd").modes, left[:, :12]).max() < 1e-8
 
     class Stored(Stream):

@@ -43,6 +43,16 @@ def test_no_stencil_looks_through_a_wall(dimension, n_nodes, width, beyond):
     assert (left[index] == (centers[:, 0] < PLACE)[:, None]).all()
 
 
+def test_many_centers_most_of_them_far_inside_do_not_look_through_a_wall():
+    domain = _parted(2, 1e-4, 0.1)
+    points = np.random.default_rng(0).random((6000, 2))  # more than are asked for their distance one by one
+    points = points[domain.contains(points)]
+    index, distance = Cloud(points, domain).nearest(points, 12)
+    left = points[:, 0] < PLACE
+    assert np.isfinite(distance).all()
+    assert (left[index] == left[:, None]).all()
+
+
 @pytest.mark.parametrize("thin", [False, True])
 def test_every_piece_of_the_outside_blocks_the_view(thin):
     """Two walls on one line: what faces what at the first and the last piece of outside tells nothing."""

@@ -194,7 +194,7 @@ def _results(data: str, parameters: str | None) -> Any:
 
 def _count_solves(store: str) -> int:
     """Full solves in a store, of whatever problem; each has a file of its own."""
-    kinds = "receipts/*.json", "chunk-*.h5"  # the second in stores of version 1
+    kinds = "receipts/[0-9]*.json", "chunk-*.h5"  # the second in stores of version 1
     return sum(1 for kind in kinds for _ in Path(store).expanduser().glob(f"solves-*/batch-*/{kind}"))
 
 

@@ -13,7 +13,7 @@ from parasol.pde.given_jumps import offsets
 from parasol.pde.inputs import Inputs
 from parasol.pde.problem import Problem
 from parasol.pde.rows import NonlinearRows, Varying
-from parasol.pde.sparse_pattern import Pattern
+from parasol.pde.sparse_pattern import Pattern, distinct
 from parasol.pde.terms import Terms
 from parasol.runtime.rows import RowFunction
 from parasol.space.kernels import MultiIndex
@@ -33,7 +33,7 @@ def assemble(
     size = n * len(problem.names)
     stencils = _stencils(places, blocks, scheme)
     # a row may carry several equations, such as the fluxes of two regions, whose stencils share some points
-    entries = np.unique(
+    entries = distinct(
         np.concatenate(
             [
                 _entries(b, s, u, n, size).ravel()

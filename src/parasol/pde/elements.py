@@ -16,7 +16,7 @@ from parasol.pde.inputs import Inputs
 from parasol.pde.parameters import Parameter
 from parasol.pde.problem import Problem
 from parasol.pde.rows import Varying
-from parasol.pde.sparse_pattern import Pattern
+from parasol.pde.sparse_pattern import Pattern, distinct
 from parasol.pde.terms import Terms
 from parasol.pde.weak_form import WeakForm, WeakTerm, boundary_terms, weak_forms
 from parasol.runtime.rows import RowFunction
@@ -139,7 +139,7 @@ class _Builder:
                 row, column = equation * n + cells[:, :, None], j * n + cells[:, None, :]
                 keys[equation, j] = np.where(rows[row], row.astype(np.int64) * size + column, -1)
         stated = np.flatnonzero(~rows).astype(np.int64)
-        known = np.unique(np.concatenate([*[key.ravel() for key in keys.values()], stated * size + stated]))
+        known = distinct(np.concatenate([*[key.ravel() for key in keys.values()], stated * size + stated]))
         known = known[known >= 0]
         indptr = np.concatenate([[0], np.cumsum(np.bincount(known // size, minlength=size))])
         positions = {pair: np.where(key < 0, -1, np.searchsorted(known, key)) for pair, key in keys.items()}

@@ -80,11 +80,12 @@ class Batched:
 
     def _batch(self, mus: np.ndarray, size: int) -> dict[bytes, np.ndarray]:
         entries, loads = self._systems(mus)
-        padding = ((0, size - len(mus)), (0, 0))  # one shape for all batches
+        missing = ((0, size - len(mus)), (0, 0))  # one shape for all batches
         with computing("float64", self.device):
-            padded = (np.pad(array, padding, mode="edge") for array in (entries, loads))
+            full = len(mus) == size  # padding would copy
+            systems = (one if full else np.pad(one, missing, mode="edge") for one in (entries, loads))
             function, tables = self._compiled
-            values, checks = (np.asarray(array)[: len(mus)] for array in function(*padded, tables))
+            values, checks = (np.asarray(array)[: len(mus)] for array in function(*systems, tables))
         good = np.all(np.isfinite(values), axis=1) & np.all(checks <= [_TRIED, _RESIDUAL, _LOST], axis=1)
         return {mu.tobytes(): u for mu, u, fine in zip(mus, values, good, strict=True) if fine}
 

@@ -31,8 +31,9 @@ def cluster(address: str, *, jobs: int | None = None) -> Iterator[Executor]:
 
     with ExitStack() as stack:
         # quiet: what a worker that dies has to say is for logs, and our own words follow
-        # patient: on a busy machine a worker takes long to start, and Dask does not replace one that was late
-        patience = {"distributed.comm.timeouts.connect": "120s"}
+        # patient: on a busy machine a worker takes long to start, and Dask does not replace one that was late; nor one
+        # that is away, because it died again, 15 s after an earlier death
+        patience = {"distributed.comm.timeouts.connect": "120s", "distributed.deploy.lost-worker-timeout": "365d"}
         stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 10, **patience}))
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         if address == LOCAL:

@@ -83,13 +83,15 @@ class Budget:
         return n_kept, lost + (float(tail[n_kept]) if n_kept < len(s) else 0.0)
 
 
-def incremental(blocks: Iterable[np.ndarray], root: np.ndarray | None, budget: Budget) -> Factored:
+def incremental(blocks: Iterable[np.ndarray], root: np.ndarray | None, budget: Budget, lost: float = 0.0) -> Factored:
     """Add blocks of snapshots to a decomposition, one after the other (Brand 2006), in the memory of one block.
+
+    `lost` is energy that was dropped before, where blocks are decompositions themselves.
 
     With X ≈ U diag(s) Wᵀ and new columns C = U L + J K, the small matrix [[diag(s), L], [0, K]] has the new singular
     values, and its left singular vectors turn [U J] into the new U.
     """
-    u, s, energy, lost = np.empty((0, 0)), np.empty(0), 0.0, 0.0
+    u, s, energy = np.empty((0, 0)), np.empty(0), lost
     for block in blocks:
         c = np.array(block.T if root is None else root[:, None] * block.T, dtype=float, order="F")
         energy += float(np.vdot(c, c))

@@ -166,6 +166,29 @@ class Snapshots:
             raise InputError(f"rows {start} to {stop} are not among the {len(self)} snapshots.")
         return replace(self, mus=self.mus[start:stop], first=self.first + start, failures=(), n_pending=0)
 
+    def split(self, n_numbers: int) -> list[Snapshots]:
+        """Consecutive ones in groups of about so many numbers; each knows its own chunks alone, none is read.
+
+        >>> [len(some) for some in as_snapshots([[1.0], [2.0]], np.eye(2)).split(1)]
+        [2]
+        """
+        groups: list[Snapshots] = []
+        start = before = 0
+        parts: list[Chunk | StoredChunk] = []
+        for part in self.parts:
+            before += int(np.count_nonzero(part.solved))
+            parts.append(part)
+            stop = int(np.clip(before - self.first, 0, len(self)))
+            if stop > start and ((stop - start) * self.n_values >= n_numbers or stop == len(self)):
+                count = sum(int(np.count_nonzero(one.solved)) for one in parts)
+                first = max(self.first + start - (before - count), 0)
+                some = replace(self, mus=self.mus[start:stop], first=first, parts=tuple(parts))
+                groups.append(replace(some, failures=(), n_pending=0))
+                start, parts = stop, []
+            elif stop == 0:
+                parts = []  # before the first of these
+        return groups
+
 
 def as_snapshots(mus: Any, solutions: ArrayLike, *, hidden: ArrayLike | None = None) -> Snapshots:
     """Solutions (n_samples, n_values) that came from elsewhere, at parameters (n_samples, n_parameters)."""

@@ -54,7 +54,9 @@ class Kernel(ABC):
             factor = np.ones(())
             for axis, (a, j) in enumerate(zip(index, halves, strict=True)):
                 coefficient = math.factorial(a) / (2**j * math.factorial(j) * math.factorial(a - 2 * j))
-                factor = factor * coefficient * offsets[..., axis] ** (a - 2 * j)
+                factor = factor * coefficient
+                if a > 2 * j:
+                    factor = factor * offsets[..., axis] ** (a - 2 * j)
             total = total + factor * self.radial(squared, sum(index) - sum(halves), scale)
         return total
 
@@ -143,7 +145,7 @@ class PHS(Kernel):
             return falling * np.sqrt(inverse) ** -exponent
         value = np.sqrt(squared)
         for _ in range(exponent // 2):  # repeated products are several times faster than a float power
-            value = value * squared
+            value *= squared
         return falling * value if order or np.ndim(scale) or scale != 1 else value
 
 

@@ -12,7 +12,7 @@ from parasol.space.geometry.domain import Domain
 from parasol.space.geometry.primitives import Ball, Box
 from parasol.space.sight import OVERLAP, lifted, walk
 from parasol.space.stencils import n_workers
-from parasol.space.wrap import Wrap
+from parasol.space.wrap import Depth, Wrap
 
 _GRAZE = 0.25  # how deep, in units of the spacing, a line of sight may cut a corner of the outside
 _FARTHEST = 27  # times as many nodes as wanted are looked at, no more
@@ -34,6 +34,13 @@ class Cloud:
         return Wrap(zeros, zeros) if self.domain is None else Wrap.of(self.domain)
 
     @cached_property
+    def _farthest_anchor(self) -> float:
+        """How far a ghost may be from its boundary node."""
+        if self.anchors is None:
+            return 0.0
+        return float(np.max(np.linalg.norm(self.wrap.shortest(self.points - self.anchors), axis=1), initial=0.0))
+
+    @cached_property
     def _lifted(self) -> tuple[np.ndarray, np.ndarray]:
         """Places from which the anchors are seen, (n, dimension), and how far those are from the boundary."""
         assert self.domain is not None
@@ -52,8 +59,13 @@ class Cloud:
         distance, index = wrap.query(tree, centers, count, workers=workers)
         if self.domain is None or not self.domain.part_names or is_convex(self.domain):
             return index, distance
-        eyes, free = lifted(self.domain, centers, _GRAZE * _spacing(distance, centers.shape[1]))
-        rows, far, candidates = np.arange(len(centers)), distance, index
+        # a ball without boundary hides nothing: most centers are farther inside than what they look at is away
+        reach = distance[:, -1] + self._farthest_anchor
+        rows = np.flatnonzero(Depth(self.domain).at_least(centers, reach) < reach)
+        room = _GRAZE * _spacing(distance[rows], centers.shape[1])
+        eyes, free = np.empty_like(centers), np.empty(len(centers))
+        eyes[rows], free[rows] = lifted(self.domain, centers[rows], room)
+        far, candidates = distance[rows], index[rows]
         while True:
             hidden = self._hidden(centers[rows], eyes[rows], free[rows], candidates)
             some = np.flatnonzero(np.any(hidden, axis=1))

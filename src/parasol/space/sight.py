@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from parasol.space.geometry.domain import Domain
+from parasol.space.wrap import Depth
 
 _SHRINK = 4.0 ** -np.arange(14)  # depths tried for a point in a narrow place, as parts of the wanted one
+_SURE = 30.0  # times the room: farther inside a lower bound of the depth will do
 _ROUNDS = 200  # balls along one line
 OVERLAP = 0.95  # balls that only touch may touch in a wall: each counts for less than its radius
 
@@ -38,13 +40,13 @@ def walk(domain: Domain, start, direction, near, far, floor) -> np.ndarray:
 
 
 def lifted(domain: Domain, points: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points (n, dimension) moved away from the boundary to a depth of `room` (n,), or less in narrow places; depths.
+    """Points (n, dimension) moved away from the boundary to a depth of `room` (n,), or less in narrow places; depths, at least.
 
     A point on the boundary has no free ball around it, and a line along a wall or over a convex corner would be stopped
     at once. From the lifted place a line passes over anything lower than `room`, but not through a wall.
     """
     places = points.copy()
-    depth = np.maximum(-domain.distance(points), 0.0)
+    depth = np.maximum(Depth(domain).at_least(points, _SURE * room), 0.0)
     low = np.flatnonzero(depth < room)
     for shrink in _SHRINK:
         if not len(low):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -163,7 +164,7 @@ def _solve_span(offsets, derivatives, kernel: Kernel, degree: int, batch: int, w
         a, b = matrix[:m], right[:m]
         _squared_distances(local, squared[:m], difference[:m])
         a[:, :size, :size] = kernel.radial(squared[:m], 0, radius[:, None, None] if scaled else 1.0)
-        _polynomials(local, exponents, a[:, size:, :size])
+        _polynomials(local, degree, a[:, size:, :size])
         a[:, :size, size:] = a[:, size:, :size].mT
         at_center = np.moveaxis(-local, 0, 2)  # x − x_j with x at the origin
         for j, index in enumerate(derivatives):
@@ -187,15 +188,28 @@ def _squared_distances(local, squared, difference) -> None:
         np.add(squared, difference, out=squared)
 
 
-def _polynomials(local, exponents, out) -> None:
+def _polynomials(local, degree: int, out) -> None:
     """Monomials at (dimension, m, size) points, written into `out` (m, n_monomials, size)."""
-    for row, exponent in enumerate(exponents):
-        axis = next((axis for axis, power in enumerate(exponent) if power), None)
-        if axis is None:
+    for row, factors in enumerate(_products(local.shape[0], degree)):
+        if factors is None:
             out[:, row] = 1.0
         else:  # a monomial found before, times one coordinate
-            lower = exponents.index((*exponent[:axis], exponent[axis] - 1, *exponent[axis + 1 :]))
+            lower, axis = factors
             np.multiply(out[:, lower], local[axis], out=out[:, row])
+
+
+@functools.cache
+def _products(dimension: int, degree: int) -> list[tuple[int, int] | None]:
+    """For each monomial the number of one before it and of the coordinate whose product it is; None for the constant."""
+    exponents = monomials(dimension, degree)
+    found: list[tuple[int, int] | None] = []
+    for exponent in exponents:
+        axis = next((axis for axis, power in enumerate(exponent) if power), None)
+        if axis is None:
+            found.append(None)
+        else:
+            found.append((exponents.index((*exponent[:axis], exponent[axis] - 1, *exponent[axis + 1 :])), axis))
+    return found
 
 
 def _solve(matrix, right) -> np.ndarray:
