@@ -2,27 +2,35 @@
 // Lines and surfaces of equal values.
 
 const Contours = (() => {
-  const NEAR = 0.005; // of the distance of two levels: on the boundary values so near to a level do not cross it
+  const NEAR = 0.005; // of the distance of two levels: values on the boundary so near to a level may be that level and rounding
+  const NEAR_SPAN = 0.02; // the same, of the range of a field in space
 
-  function lines(positions, indices, values, level, step, rough) {
-    // ends of the pieces of a line in the plane, four numbers each; rough(t): whether triangle t lies at the boundary
+  function lines(positions, indices, values, level, step, rim) {
+    // ends of the pieces of a line in the plane, four numbers each; rim: for each corner whether it lies on the boundary
     const out = [], cut = (i, j) => {
       const w = (level - values[i]) / (values[j] - values[i]);
       out.push(positions[3 * i] + w * (positions[3 * j] - positions[3 * i]), positions[3 * i + 1] + w * (positions[3 * j + 1] - positions[3 * i + 1]));
     };
-    for (let n = 0, t = 0; n < indices.length; n += 3, t++) {
+    for (let n = 0; n < indices.length; n += 3) {
       const a = indices[n], b = indices[n + 1], c = indices[n + 2], u = values[a], v = values[b], w = values[c];
       const one = u > level, two = v > level, three = w > level;
       if (one === two && two === three) continue;
-      if (rough(t)) {
-        const p = Math.abs(u - level), q = Math.abs(v - level), r = Math.abs(w - level);
-        if (p + q + r - Math.max(p, q, r) < NEAR * step) continue;
-      }
+      if (rim && beside([a, b, c], [u, v, w], level, NEAR * step, rim)) continue;
       if (one !== two) cut(a, b);
       if (two !== three) cut(b, c);
       if (three !== one) cut(c, a);
     }
     return out;
+  }
+
+  function beside(corners, values, level, near, rim) {
+    // whether the level is crossed only by the rounding of values on the boundary that are that level: all others lie on one side
+    let above = 0, below = 0;
+    for (let k = 0; k < corners.length; k++) {
+      if (rim[corners[k]] && Math.abs(values[k] - level) < near) continue;
+      if (values[k] > level) above += 1; else below += 1;
+    }
+    return above === 0 || below === 0;
   }
 
   function joined(pieces) {
@@ -51,8 +59,9 @@ const Contours = (() => {
     return out;
   }
 
-  function cut(points, tetrahedra, heights) {
-    // triangles where heights are zero, each corner on an edge: at `ends[2i]` with weight 1 − w, at `ends[2i + 1]` with weight w
+  function cut(points, tetrahedra, heights, rim = null, span = 0) {
+    // triangles where heights are zero, each corner on an edge: at `ends[2i]` with weight 1 − w, at `ends[2i + 1]` with weight w;
+    // rim: for each corner whether it lies on the boundary, where heights that are tiny beside the span are zero
     const ends = [], weights = [], positions = [];
     const corner = (i, j) => {
       const w = heights[i] / (heights[i] - heights[j]);
@@ -64,6 +73,7 @@ const Contours = (() => {
       const a = tetrahedra[t], b = tetrahedra[t + 1], c = tetrahedra[t + 2], d = tetrahedra[t + 3];
       const one = heights[a] <= 0, two = heights[b] <= 0, three = heights[c] <= 0, four = heights[d] <= 0;
       if (one === two && two === three && three === four) continue;
+      if (rim && beside([a, b, c, d], [heights[a], heights[b], heights[c], heights[d]], 0, NEAR_SPAN * span, rim)) continue;
       const below = [], above = [];
       (one ? below : above).push(a);
       (two ? below : above).push(b);

@@ -102,7 +102,7 @@ const Controls = (() => {
 
     // ---- beside each other --------------------------------------------------------------------------------------------
     function compare() {
-      const wordsOf = (inputs) => model.parameters.map((p, j) => `${p.name} = ${p.choices ? p.words[p.choices.indexOf(inputs[j])] : Words.number(inputs[j], 3)}`).join(", ") || "as drawn";
+      const wordsOf = (inputs) => Words.listed(Words.settings(model, inputs, 3)) || "as drawn";
       const list = make("select", { id: "other", "aria-label": "compare with", onchange: () => {
         const v = list.value;
         if (v === "none") state.other = null;

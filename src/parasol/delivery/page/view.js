@@ -6,7 +6,7 @@ const View = (() => {
   const MARGIN = { left: 20, right: 18, top: 38, bottom: 44 };
   const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
   const ARROWS = [18, 36]; // pixels between two of them, at least and at most
-  const INK = "#111";
+  const INK = "#111", CHALK = "#fff", SMALL = 70; // pixels from the middle to the rim: in smaller pictures contours have no numbers
 
   const make = (canvas, overlay, mesh, names, colours, camera = { ...FIRST }) =>
     (mesh.dimension === 1 ? Line.makeLine(canvas, overlay, mesh, names, colours) : makeView(canvas, overlay, mesh, names, colours, camera));
@@ -32,7 +32,7 @@ const View = (() => {
     function fineMesh() {
       if (solid) return Smooth.solid(unit, Uint32Array.from(cells), Uint32Array.from(mesh.rim.data), mesh);
       const around = [...mesh.rim.data, ...mesh.interfaces.data];
-      if (!mesh.smooth) return { positions: unit, indices: Uint32Array.from(cells), values: (u) => Float32Array.from(u), rim: pairs(around), touched: null, parts: 1 };
+      if (!mesh.smooth) return { positions: unit, indices: Uint32Array.from(cells), values: (u) => Float32Array.from(u), rim: pairs(around), onRim: flagged(around), parts: 1 };
       return Smooth.plane(unit, cells, around, mesh.curved);
     }
 
@@ -47,6 +47,8 @@ const View = (() => {
       const last = Math.round(Math.sqrt(fine.parts)), row = (last * (last + 1)) / 2;
       return t * fine.per + [0, row, row + last][k];
     }
+
+    function flagged(around) { const out = new Uint8Array(corners); for (const i of around) out[i] = 1; return out; }
 
     function pairs(flat) { const out = []; for (let i = 0; i < flat.length; i += 2) out.push([flat[i], flat[i + 1]]); return out; }
 
@@ -111,7 +113,7 @@ const View = (() => {
       if (scene.surface) paint.remove(scene.surface);
       const before = surface;
       scene.surface = null;
-      surface = look.level === null ? null : Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level));
+      surface = look.level === null ? null : Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level), fine.inside.onRim, range[1] - range[0]);
       if (Boolean(before) !== Boolean(surface)) keepSkin();
       if (!surface || !surface.weights.length) return;
       scene.surface = paint.mesh(surface.positions, null, Contours.along(surface, found.slopes(), 3));
@@ -140,6 +142,12 @@ const View = (() => {
     }
 
     const shown = () => shape || body.positions;
+
+    function fits(width, height) {
+      // pixels per unit in a picture of this size, the bar of colours beside it
+      const w = width - 130, h = height - 80;
+      return Math.max(1, solid ? Math.min(w, h) : Math.min(w / box[0], h / box[1]));
+    }
 
     function frame() {
       // pixels per unit and the middle of the picture, in CSS pixels
@@ -211,7 +219,7 @@ const View = (() => {
       if (marks.point) Pen.mark(pen, ...onScreen(inUnits(seen(marks.point))));
       if (look.bar) {
         const high = Math.min(size.height - MARGIN.top - MARGIN.bottom, 460), top = MARGIN.top + (size.height - MARGIN.top - MARGIN.bottom - high) / 2;
-        Pen.bar(pen, { left: size.width - room - 4, top, bottom: top + high }, look.range, look.name, Paint.colours(look.map), style);
+        Pen.bar(pen, { left: size.width - room - 4, right: size.width, top, bottom: top + high }, look.range, look.name, Paint.colours(look.map), style);
       }
       return pen;
     }
@@ -221,9 +229,15 @@ const View = (() => {
       const within = (i) => [0, 1].every((k) => Math.abs(body.positions[3 * i + k]) <= box[k] * 1.0001);
       if (look.lines) {
         const from = Math.ceil(look.range[0] / look.lines + 0.01), to = Math.floor(look.range[1] / look.lines - 0.01), all = [];
-        const rough = fine.touched ? (t) => fine.touched[Math.floor(t / fine.parts)] : () => false;
-        for (let k = from; k <= to; k++) all.push(...Contours.joined(Contours.lines(place, body.indices, values, k * look.lines, look.lines, rough)));
-        pen.lines(all.map((flat) => flat.map((v, i) => (i % 2 ? y - scale * v : x + scale * v))), { colour: INK, width: 1, alpha: 0.6 });
+        const colour = Paint.colours(look.map);
+        for (let k = from; k <= to; k++) {
+          const level = k * look.lines, found = Contours.joined(Contours.lines(place, body.indices, values, level, look.lines, fine.onRim));
+          const tone = colour((level - look.range[0]) / (look.range[1] - look.range[0]));
+          all.push({ level, colour: tone, dark: Paint.dark(tone), list: found.map((flat) => flat.map((v, i) => (i % 2 ? y - scale * v : x + scale * v))) });
+        }
+        // light lines where the colours are dark
+        for (const dark of [true, false]) pen.lines(all.filter((one) => one.dark === dark).flatMap(({ list }) => list), { colour: dark ? CHALK : INK, width: look.mesh ? 1.5 : 1.1, alpha: 0.65 });
+        label(pen, all);
       }
       if (look.mesh) {
         const flat = [];
@@ -237,6 +251,27 @@ const View = (() => {
       const [left, bottom] = onScreen(inUnits(lower)), [right, top] = onScreen(inUnits(upper)), gap = shape ? 14 : 7;
       const across = { low: lower[0], high: upper[0], to: (v) => x + (scale * (v - middle[0])) / half }, up = { low: lower[1], high: upper[1], to: (v) => y - (scale * (v - middle[1])) / half };
       Pen.axes(pen, { left: left - gap, right, top, bottom: bottom + gap }, across, up, names, style, false);
+    }
+
+    const extent = (line) => Math.max(...[0, 1].map((k) => { const part = line.filter((_, i) => i % 2 === k); return Math.max(...part) - Math.min(...part); }));
+
+    function label(pen, contours) {
+      // a number on the longest line of each level, where that rises least, the field is all around, and no other number is near
+      const taken = [], covers = (u, v) => raster.covers(size.dense * u, size.dense * v);
+      if (frame().scale * Math.min(box[0], box[1]) < SMALL) return;
+      for (const { level, dark, colour, list } of contours) {
+        const line = list.reduce((a, b) => (b.length > a.length ? b : a), []), said = look.say(level), wide = Pen.width(said, 10);
+        let best = null;
+        for (let i = 4; i + 5 < line.length; i += 2) {
+          const across = line[i + 4] - line[i - 4], up = line[i + 5] - line[i - 3], steep = Math.abs(up) / (Math.hypot(across, up) || 1);
+          if (best && steep >= best.steep) continue;
+          const free = taken.every(([u, v, w]) => Math.abs(u - line[i]) > (w + wide) / 2 + 8 || Math.abs(v - line[i + 1]) > 16);
+          if (free && [-1, 1].every((a) => [-1, 1].every((b) => covers(line[i] + a * (wide / 2 + 3), line[i + 1] + 8 * b)))) best = { steep, at: [line[i], line[i + 1]] };
+        }
+        if (!best || extent(line) < 2 * wide + 20) continue;
+        taken.push([...best.at, wide]);
+        pen.text(said, ...best.at, { colour: dark ? CHALK : INK, size: 10, halo: `rgb(${colour.join(",")})` });
+      }
     }
 
     const within2 = (i) => [0, 1].every((k) => Math.abs(unit[3 * i + k]) <= box[k] * 1.0001);
@@ -341,7 +376,7 @@ const View = (() => {
       return parts.map(([i]) => Array.from({ length: dimension }, (_, k) => middle[k] + half * from[3 * i + k]));
     }
 
-    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => (raster || paint) && (raster || paint).finish(),
+    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, fits, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => (raster || paint) && (raster || paint).finish(),
       reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
       barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null || raster !== null, bounds: [lower, upper], size: () => size };
   }
