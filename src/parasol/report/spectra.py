@@ -86,11 +86,12 @@ def _line(axes, tolerance: float) -> None:
     axes.axhline(tolerance, color=INK, lw=0.9, ls=(0, (4, 3)))
     axes.annotate(
         f"tolerance {tolerance:g}",
-        (0.01, tolerance),
+        (0.99, tolerance),  # on the right the curves are far below
         xycoords=("axes fraction", "data"),
-        xytext=(2, -4),
+        xytext=(-2, 3),
         textcoords="offset points",
-        va="top",
+        ha="right",
+        va="bottom",
         fontsize=9,
         color=INK,
     )
