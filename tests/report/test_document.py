@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from browsers import browser  # noqa: F401
 from parasol.checks import ParasolError
 from parasol.report import Embedded, Figure, Scattered, Section, Statement, Table, panels, statement, write_report
 from parasol.report.canvas import STOPS, colours, require_matplotlib
@@ -256,7 +257,7 @@ TOUCHING = """() => { const bad = [], boxes = [...document.querySelectorAll('tab
     return bad; }"""
 
 
-def test_on_a_telephone_nothing_is_cut_and_no_number_lies_on_another(browser, tmp_path):
+def test_on_a_telephone_nothing_is_cut_and_no_number_lies_on_another(browser, tmp_path):  # noqa: F811
     """Formulas are broken, words at the end of rows of numbers stand below them, a wide panel keeps letters that can be read."""
     rows = tuple((name, 2.95e-11, 1.68e-11, 7.68e-11, "of that error, which the surrogate gives with each answer") for name in ("discretisation", "bound"))  # fmt: skip
     described = Table(("", "mean", "median", "largest", ""), rows, "Errors.")

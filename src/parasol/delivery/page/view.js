@@ -157,8 +157,15 @@ const View = (() => {
         const w = size.width - right, h = size.height;
         return { scale: (camera.zoom * Math.min(w - 70, h - 60)) / 2 / reach / spread, x: w / 2, y: h / 2 };
       }
-      const left = MARGIN.left + Pen.widest(Pen.ticksUp(lower[1], upper[1], size.height - 80)), w = size.width - left - right, h = size.height - MARGIN.top - MARGIN.bottom;
-      return { scale: Math.max(1, Math.min(w / 2 / box[0], h / 2 / box[1]) / spread), x: left + w / 2, y: MARGIN.top + h / 2 };
+      const h = size.height - MARGIN.top - MARGIN.bottom;
+      let high = h, left = 0, w = 0, scale = 1;
+      for (let n = 0; n < 3; n++) { // fewer ticks may have longer numbers
+        left = Math.max(left, MARGIN.left + Pen.widest(Pen.ticksUp(lower[1], upper[1], high)));
+        w = size.width - left - right;
+        scale = Math.max(1, Math.min(w / 2 / box[0], h / 2 / box[1]) / spread);
+        high = 2 * box[1] * scale;
+      }
+      return { scale, x: left + w / 2, y: MARGIN.top + h / 2 };
     }
 
     const turn = () => (solid ? Geometry.rotation(camera.azimuth, camera.elevation) : [1, 0, 0, 0, 1, 0, 0, 0, 1]);
@@ -376,7 +383,10 @@ const View = (() => {
       return parts.map(([i]) => Array.from({ length: dimension }, (_, k) => middle[k] + half * from[3 * i + k]));
     }
 
-    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, fits, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => (raster || paint) && (raster || paint).finish(),
+    // how many triangles of the skin are sent to be drawn, of which ones, and where its cut is, for tests
+    const sent = () => ({ count: scene.body.count / 3, corners: Array.from(pieces), heights: Array.from(body.positions).filter((_, i) => i % 3 === slice.axis), limit: slice.height, lip: LIP });
+
+    return { camera, resize, sent, spoil() { stale = true; }, setSlice, setVector, seen, setField, fits, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => (raster || paint) && (raster || paint).finish(),
       reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
       barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null || raster !== null, bounds: [lower, upper], size: () => size };
   }

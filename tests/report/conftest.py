@@ -1,3 +1,0 @@
-"""A browser, for how reports look."""
-
-from browsers import browser  # noqa: F401
