@@ -30,7 +30,7 @@ from parasol.delivery.server.service import Limits, Service
 from parasol.errors import ParasolError, reworded
 
 _SMALL_BODY = 4096  # bytes that are parsed faster than handed to another thread
-_WORDS = {"extrapolate": '"extrapolate": true'}  # arguments of Python in a request
+_WORDS = {"extrapolate": '"extrapolate": true, if the server was started so'}  # arguments of Python in a request
 _REFUSED = (ParasolError, RecursionError)  # a body that could just be parsed may be nested too deeply to be quoted
 
 
