@@ -40,3 +40,51 @@ def test_a_calibrated_bound_of_the_value_is_one_of_the_solution(show, coarse):
     assert found["relative"] == pytest.approx(0.2, rel=1e-4)
     assert found["value"] == pytest.approx(likely.certify([mu]).values[0], rel=1e-4)
     assert found["value"] == pytest.approx(0.25 * np.linalg.norm(likely(mu).coefficients), rel=1e-4)
+
+
+# ---- numbers and what is refused -------------------------------------------------------------------------------------
+def test_numbers_are_plain_or_powers_of_ten(show, coarse):
+    tab = show(coarse)
+    for x, text in (
+        (1e-3, "0.001"),
+        (9.994e-4, "9.994 × 10⁻⁴"),
+        (-1.23456e-4, "−1.235 × 10⁻⁴"),
+        (99999, "99999"),
+        (-1e5, "−1 × 10⁵"),
+        (0, "0"),
+    ):
+        assert tab.evaluate("([x, digits]) => Words.number(x, digits)", [x, 5 if x == 99999 else 4]) == text
+    assert tab.evaluate("() => [Infinity, -Infinity, NaN].map((x) => Words.number(x))") == ["∞", "−∞", "not a number"]
+
+
+def test_a_number_outside_its_range_is_refused_and_the_picture_stays(show, coarse):
+    tab = show(coarse)
+    before, entry = tab.evaluate("() => window.parasol.state.inputs.slice()"), "input[aria-label='a, exact value']"
+    for typed, said in (
+        ("4.01", "4.01 is outside 0.1 … 4"),
+        ("0.09", "0.09 is outside 0.1 … 4"),
+        ("", "That is no number"),
+    ):
+        tab.fill(entry, typed)
+        tab.keyboard.press("Tab")
+        assert said in tab.inner_text("#p-a-refused")
+        assert tab.get_attribute(entry, "aria-invalid") == "true"
+        assert tab.evaluate("() => window.parasol.state.inputs.slice()") == before
+    tab.fill(entry, "4")
+    tab.keyboard.press("Tab")
+    assert tab.is_hidden("#p-a-refused")
+    assert tab.evaluate("() => window.parasol.state.inputs[0]") == 4
+
+
+def test_the_difference_is_this_answer_less_the_one_kept(show, coarse):
+    tab = show(coarse)
+    tab.evaluate("() => window.parasol.set([1, 1])")
+    tab.click("#keep")
+    tab.select_option("#how", "difference")
+    tab.evaluate("() => window.parasol.set([3, 0.2])")
+    gap = coarse([3.0, 0.2]).values - coarse([1.0, 1.0]).values
+    i = int(np.argmax(np.abs(gap)))
+    at = coarse.layout.points[i].tolist()
+    value = tab.evaluate("p => window.parasol.valueAt(window.parasol.view.nearPoint(...p))", at)
+    assert value == pytest.approx(gap[i], rel=1e-3)
+    assert tab.evaluate("() => window.parasol.range()") == pytest.approx([-abs(gap[i]), abs(gap[i])], rel=1e-3)

@@ -260,7 +260,12 @@ const View = (() => {
       Pen.axes(pen, { left: left - gap, right, top, bottom: bottom + gap }, across, up, names, style, false);
     }
 
-    const extent = (line) => Math.max(...[0, 1].map((k) => { const part = line.filter((_, i) => i % 2 === k); return Math.max(...part) - Math.min(...part); }));
+    function extent(line) {
+      // of a line on the screen, the larger of its width and its height
+      const low = [Infinity, Infinity], high = [-Infinity, -Infinity];
+      for (let i = 0; i < line.length; i++) { low[i % 2] = Math.min(low[i % 2], line[i]); high[i % 2] = Math.max(high[i % 2], line[i]); }
+      return Math.max(high[0] - low[0], high[1] - low[1]);
+    }
 
     function label(pen, contours) {
       // a number on the longest line of each level, where that rises least, the field is all around, and no other number is near
@@ -268,6 +273,7 @@ const View = (() => {
       if (frame().scale * Math.min(box[0], box[1]) < SMALL) return;
       for (const { level, dark, colour, list } of contours) {
         const line = list.reduce((a, b) => (b.length > a.length ? b : a), []), said = look.say(level), wide = Pen.width(said, 10);
+        if (extent(line) < 2 * wide + 20) continue;
         let best = null;
         for (let i = 4; i + 5 < line.length; i += 2) {
           const across = line[i + 4] - line[i - 4], up = line[i + 5] - line[i - 3], steep = Math.abs(up) / (Math.hypot(across, up) || 1);
@@ -275,7 +281,7 @@ const View = (() => {
           const free = taken.every(([u, v, w]) => Math.abs(u - line[i]) > (w + wide) / 2 + 8 || Math.abs(v - line[i + 1]) > 16);
           if (free && [-1, 1].every((a) => [-1, 1].every((b) => covers(line[i] + a * (wide / 2 + 3), line[i + 1] + 8 * b)))) best = { steep, at: [line[i], line[i + 1]] };
         }
-        if (!best || extent(line) < 2 * wide + 20) continue;
+        if (!best) continue;
         taken.push([...best.at, wide]);
         pen.text(said, ...best.at, { colour: dark ? CHALK : INK, size: 10, halo: `rgb(${colour.join(",")})` });
       }
