@@ -88,3 +88,16 @@ def test_the_difference_is_this_answer_less_the_one_kept(show, coarse):
     value = tab.evaluate("p => window.parasol.valueAt(window.parasol.view.nearPoint(...p))", at)
     assert value == pytest.approx(gap[i], rel=1e-3)
     assert tab.evaluate("() => window.parasol.range()") == pytest.approx([-abs(gap[i]), abs(gap[i])], rel=1e-3)
+
+
+def test_colours_about_zero_reach_as_far_on_either_side(show, coarse):
+    tab, mu = show(coarse), [0.6, 1.0]
+    tab.evaluate("x => window.parasol.set(x)", mu)
+    values = coarse(mu).values
+    assert tab.evaluate("() => window.parasol.shown.mapName(false)") == "diverging"
+    most = np.abs(values).max()
+    assert values.min() + values.max() != pytest.approx(0, abs=1e-3 * most)
+    assert tab.evaluate("() => window.parasol.range()") == pytest.approx([-most, most], rel=1e-5)
+    tab.select_option("#map", "sequential")
+    tab.wait_for_timeout(100)
+    assert tab.evaluate("() => window.parasol.range()") == pytest.approx([values.min(), values.max()], rel=1e-5)

@@ -178,3 +178,14 @@ def test_words_of_what_is_kept_and_bands_that_are_seen(show, plane):
     assert tab.evaluate(top, None) == pytest.approx(2, abs=0.1)
     assert tab.evaluate(top, [0.8, 0.8, 0.8]) == pytest.approx(2.8, abs=0.2)  # all of the band
     assert tab.evaluate(top, [50, 50, 50]) == pytest.approx(3, abs=0.2)  # no further than the curve is high
+
+
+def test_the_range_of_all_times_reaches_to_the_one_between_that_is_largest(show):
+    times, x, a = np.linspace(0, 1, 9), np.linspace(0, 1, 6), np.random.default_rng(0).uniform(1, 2, 30)
+    points = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
+    fields = a[:, None, None] * np.sin(np.pi * times)[:, None] * (1 + points[:, 0])
+    results = ps.Results({"a": a}, fields, points, times=times)
+    tab = show(ps.fit_snapshots(results.mus, results.values, "linear", layout=results.layout))
+    for time in (0, 4, 8):
+        tab.evaluate("t => window.parasol.set([1.5], { time: t })", time)
+        assert tab.evaluate("() => window.parasol.range()") == pytest.approx([0, 3], abs=1e-5)

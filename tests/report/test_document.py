@@ -249,6 +249,10 @@ def test_what_cannot_be_reported_is_refused(tmp_path):
     assert not (tmp_path / "report.html").exists()
 
 
+def test_a_number_that_rounds_to_ten_has_the_next_power():
+    assert written_alike([Scattered(9.9996e-4, 3e-6), 2e-4]) == ["(1.000 ± 0.003)e-03", "2.000e-04"]
+
+
 # ---- on a telephone --------------------------------------------------------------------------------------------------
 CUT = """() => [...document.querySelectorAll('.scroll, .formula')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.textContent.slice(0, 60))"""
 TOUCHING = """() => { const bad = [], boxes = [...document.querySelectorAll('table.described td.number, table.described th')].map((cell) => {
