@@ -101,6 +101,8 @@ def test_a_surface_of_one_value_leaves_out_a_boundary_that_has_it(show, block):
     assert tab.evaluate(ask, [[1e-3, -1e-3, 1e-3, 0.5], None]) == 1
     assert tab.evaluate(ask, [[1e-3, -0.5, 1e-3, 0.5], [1, 1, 1, 0]]) == 1
     assert tab.evaluate(ask, [[0.03, -0.03, 0.03, 0.5], [1, 1, 1, 0]]) == 1
+    # a surface that only just cuts off a corner on the boundary is whole: its neighbours there do not have the value
+    assert tab.evaluate(ask, [[-1e-3, 0.3, 0.2, 0.5], [1, 1, 1, 0]]) == 1
 
 
 def test_of_the_skin_what_the_cut_leaves_is_drawn_and_no_more(show, block):

@@ -272,7 +272,7 @@ const Smooth = (() => {
       const w = [1 - i / level, (i - j) / level, j / level];
       for (let k = 0; k < 3; k++) shading[3 * (t * per + n) + k] = w[0] * facing[3 * t][k] + w[1] * facing[3 * t + 1][k] + w[2] * facing[3 * t + 2][k];
     }
-    const inside = smooth && 8 * (cells.length / 4) <= MOST_TETRAHEDRA ? halved(points, cells, bent, new Set(rim)) : { points, cells, onRim: flags(points.length / 3, new Set(rim)), values: (u) => Float32Array.from(u), slopes: (g) => g };
+    const inside = smooth && 8 * (cells.length / 4) <= MOST_TETRAHEDRA ? halved(points, cells, bent, rim) : { points, cells, onRim: flags(points.length / 3, new Set(rim)), values: (u) => Float32Array.from(u), slopes: (g) => g };
     return {
       outside: { positions: outside.positions, indices: outside.indices, normals: shading, creases: creases.map(([t, i]) => outside.edge(t, i)) }, inside,
       values(u) { const g = slope(u); return { outside: outside.values(u, g), inside: inside.values(u, g), slopes: () => inside.slopes(g) }; },
@@ -322,8 +322,11 @@ const Smooth = (() => {
       return all_;
     }
     const onRim = new Uint8Array(out.length);
-    onRim.set(flags(count, rim));
-    for (let e = 0; e < at.length / 2; e++) onRim[count + e] = onRim[at[2 * e]] & onRim[at[2 * e + 1]];
+    onRim.set(flags(count, new Set(rim)));
+    for (let t = 0; t < rim.length; t += 3) for (const [i, j] of [[0, 1], [1, 2], [0, 2]]) {
+      const a = Math.min(rim[t + i], rim[t + j]), b = Math.max(rim[t + i], rim[t + j]);
+      onRim[middles.get(a * count + b)] = 1; // of edges on the boundary, not of those from one side of it to another
+    }
     return { points: all, cells: fine, onRim, values, slopes };
   }
 

@@ -244,7 +244,10 @@ const View = (() => {
         }
         // light lines where the colours are dark
         for (const dark of [true, false]) pen.lines(all.filter((one) => one.dark === dark).flatMap(({ list }) => list), { colour: dark ? CHALK : INK, width: look.mesh ? 1.5 : 1.1, alpha: 0.65 });
-        label(pen, all);
+        const covers = (u, v) => raster.covers(size.dense * u, size.dense * v);
+        if (scale * Math.min(box[0], box[1]) >= SMALL) for (const { text, at, one } of Contours.numbers(all, look.say, covers)) {
+          pen.text(text, ...at, { colour: one.dark ? CHALK : INK, size: 10, halo: `rgb(${one.colour.join(",")})` });
+        }
       }
       if (look.mesh) {
         const flat = [];
@@ -258,33 +261,6 @@ const View = (() => {
       const [left, bottom] = onScreen(inUnits(lower)), [right, top] = onScreen(inUnits(upper)), gap = shape ? 14 : 7;
       const across = { low: lower[0], high: upper[0], to: (v) => x + (scale * (v - middle[0])) / half }, up = { low: lower[1], high: upper[1], to: (v) => y - (scale * (v - middle[1])) / half };
       Pen.axes(pen, { left: left - gap, right, top, bottom: bottom + gap }, across, up, names, style, false);
-    }
-
-    function extent(line) {
-      // of a line on the screen, the larger of its width and its height
-      const low = [Infinity, Infinity], high = [-Infinity, -Infinity];
-      for (let i = 0; i < line.length; i++) { low[i % 2] = Math.min(low[i % 2], line[i]); high[i % 2] = Math.max(high[i % 2], line[i]); }
-      return Math.max(high[0] - low[0], high[1] - low[1]);
-    }
-
-    function label(pen, contours) {
-      // a number on the longest line of each level, where that rises least, the field is all around, and no other number is near
-      const taken = [], covers = (u, v) => raster.covers(size.dense * u, size.dense * v);
-      if (frame().scale * Math.min(box[0], box[1]) < SMALL) return;
-      for (const { level, dark, colour, list } of contours) {
-        const line = list.reduce((a, b) => (b.length > a.length ? b : a), []), said = look.say(level), wide = Pen.width(said, 10);
-        if (extent(line) < 2 * wide + 20) continue;
-        let best = null;
-        for (let i = 4; i + 5 < line.length; i += 2) {
-          const across = line[i + 4] - line[i - 4], up = line[i + 5] - line[i - 3], steep = Math.abs(up) / (Math.hypot(across, up) || 1);
-          if (best && steep >= best.steep) continue;
-          const free = taken.every(([u, v, w]) => Math.abs(u - line[i]) > (w + wide) / 2 + 8 || Math.abs(v - line[i + 1]) > 16);
-          if (free && [-1, 1].every((a) => [-1, 1].every((b) => covers(line[i] + a * (wide / 2 + 3), line[i + 1] + 8 * b)))) best = { steep, at: [line[i], line[i + 1]] };
-        }
-        if (!best) continue;
-        taken.push([...best.at, wide]);
-        pen.text(said, ...best.at, { colour: dark ? CHALK : INK, size: 10, halo: `rgb(${colour.join(",")})` });
-      }
     }
 
     const within2 = (i) => [0, 1].every((k) => Math.abs(unit[3 * i + k]) <= box[k] * 1.0001);
