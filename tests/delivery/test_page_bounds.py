@@ -101,3 +101,13 @@ def test_colours_about_zero_reach_as_far_on_either_side(show, coarse):
     tab.select_option("#map", "sequential")
     tab.wait_for_timeout(100)
     assert tab.evaluate("() => window.parasol.range()") == pytest.approx([values.min(), values.max()], rel=1e-5)
+
+
+def test_a_value_at_a_node_is_off_by_the_bound_over_the_root_of_its_weight(show, coarse):
+    tab = show(coarse)
+    tab.evaluate("() => { window.parasol.model.least_weight = 0.25; window.parasol.set([1, 1]); }")
+    tab.focus("#overlay")
+    tab.keyboard.press("ArrowRight")
+    shown = tab.inner_text("#probe b").split("± ")[1]
+    bound = tab.evaluate("() => window.parasol.answer([1, 1]).bound.value")
+    assert shown == tab.evaluate("x => Words.number(x, 2)", 2 * bound)

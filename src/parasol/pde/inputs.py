@@ -74,7 +74,9 @@ class Inputs:
 
     def check_one(self, mu, *, extrapolate: bool = False) -> np.ndarray:
         """One parameter vector, given by numbers, or by names with the middle of the range for what is not named."""
-        mu = self.space.ordered(self.vector(mu, extrapolate=extrapolate) if mu is None or isinstance(mu, Mapping) else mu)
+        mu = self.space.ordered(
+            self.vector(mu, extrapolate=extrapolate) if mu is None or isinstance(mu, Mapping) else mu
+        )
         if np.shape(np.atleast_1d(mu)) != (self.n_parameters,):
             raise InputError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {self._meaning}.")
         return self.check([np.atleast_1d(mu)], extrapolate=extrapolate)[0]
