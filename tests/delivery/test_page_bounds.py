@@ -111,3 +111,26 @@ def test_a_value_at_a_node_is_off_by_the_bound_over_the_root_of_its_weight(show,
     shown = tab.inner_text("#probe b").split("± ")[1]
     bound = tab.evaluate("() => window.parasol.answer([1, 1]).bound.value")
     assert shown == tab.evaluate("x => Words.number(x, 2)", 2 * bound)
+
+
+def test_a_table_has_the_nodes_themselves_and_not_their_images(show):
+    problem = ps.load_problem("periodic-channel")
+    model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=150))
+    known = ps.solve_many(model, ps.sample(model, 8))
+    surrogate = ps.fit(known, "polynomial", basis=ps.pod(known, n_modes=2), model=model, level=None)
+    tab = show(surrogate)
+    assert tab.evaluate("() => window.parasol.model.mesh.images")
+    head, *rows = tab.evaluate("() => window.parasol.csv()").strip().split("\n")
+    assert head.startswith("x,y,u")
+    places = np.array([[float(cell) for cell in row.split(",")[:2]] for row in rows])
+    assert np.array_equal(places, surrogate.layout.points)
+
+
+def test_ticks_have_the_digits_of_their_step(show, coarse):
+    tab, ask = (
+        show(coarse),
+        "([low, high, most]) => { const t = Geometry.ticks(low, high, most); return t.values.map(t.label); }",
+    )
+    assert tab.evaluate(ask, [0, 1, 4]) == ["0.00", "0.25", "0.50", "0.75", "1.00"]
+    assert tab.evaluate(ask, [-2e-5, 0, 2]) == ["−2e−5", "−1e−5", "0"]
+    assert tab.evaluate(ask, [0, 40, 4]) == ["0", "10", "20", "30", "40"]

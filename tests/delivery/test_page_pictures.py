@@ -10,7 +10,7 @@ import parasol as ps
 
 SIZES = ((1280, 800), (820, 1180), (390, 844))
 COLOURED = """(list) => { // the share of each part of the exported picture that has a colour
-    const sheet = window.parasol.picture(1), g = sheet.getContext("2d");
+    const sheet = window.parasol.picture(2), g = sheet.getContext("2d");
     const { data } = g.getImageData(0, 0, sheet.width, sheet.height);
     return list.map(([x, y, w, h]) => { let n = 0, all = 0;
         for (let i = 0; i < data.length; i += 4) {
