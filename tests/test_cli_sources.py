@@ -86,7 +86,7 @@ def test_a_solver_of_one_s_own_is_learned_and_checked(there):
     [
         (("learn", "mine.py"), "has 3 problems (bar, other, wave). Say which: mine.py:name."),
         (("learn", "mine.py:T"), "has no problem named 'T'. It has: bar, other, wave."),
-        (("learn", "mine.py:bar", "--total"), "total=True needs the equation"),
+        (("learn", "mine.py:bar", "--total"), "--total needs the equation"),
         (("learn", "mine.py:bar", "--nodes", "50"), "Give one: a model has its nodes."),
         (("solve", "mine.py:bar", "--nodes", "50"), "--nodes is for equations, but a model has its nodes."),
         (("solve", "mine.py:wave", "a=1"), "this needs an equation"),

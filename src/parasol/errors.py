@@ -7,7 +7,7 @@ looks at the text.
 (True, False)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class ParasolError(ValueError):
@@ -89,6 +89,35 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     lower = {one.lower(): one for one in known}
     found = get_close_matches(name.lower(), lower, n=1)
     return f"Did you mean {lower[found[0]]!r}? " if found else ""
+
+
+def reworded(text: str, words: Mapping[str, str]) -> str:
+    """A message in Python's words in those of another door: `words` says how an argument is given there.
+
+    Calls stay as they are, and so do values of parameters.
+
+    >>> door = {"n_nodes": "--nodes", "extrapolate": "--extrapolate", "times": "--times"}
+    >>> reworded("n_nodes=9 is too small. Use n_nodes >= 20.", door)
+    '--nodes 9 is too small. Use --nodes >= 20.'
+    >>> reworded("parameter times=9 is outside. Pass extrapolate=True, or ask f(times=[1]).", door)
+    'parameter times=9 is outside. Pass --extrapolate, or ask f(times=[1]).'
+    """
+    import re
+
+    if not words:
+        return text
+    names = "|".join(sorted(words, key=len, reverse=True))
+    bare = "|".join(name for name in words if "_" in name) or "(?!)"  # others are words of English too
+    value = r"""=("[^"]*"|'[^']*'|[^\s,;:()]*[^\s,;:().?])"""
+    pattern = rf"\w\([^()]*\)|\bparameter \w+=|(?<![\w.-])(?:(?P<given>{names}){value}|(?P<bare>{bare}))(?![\w=])"
+
+    def write(found: re.Match) -> str:
+        given, told = found["given"], found[2]
+        if given is None:
+            return words[found["bare"]] if found["bare"] else found[0]
+        return {"True": words[given], "None": f"no {words[given]}"}.get(told, f"{words[given]} {told}")
+
+    return re.sub(pattern, write, text)
 
 
 def place_of(error: BaseException) -> str:

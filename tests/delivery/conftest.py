@@ -1,12 +1,9 @@
 """A small Helmholtz model and a browser, which the tests of this folder share."""
 
-import os
-import shutil
-from contextlib import suppress
-
 import pytest
 
 import parasol as ps
+from browsers import browser  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -20,38 +17,8 @@ def reduced(model):
     return ps.reduce(model, ps.pod(ps.solve_many(model, ps.sample(model, 20)), n_modes=8))
 
 
-@pytest.fixture(scope="module")
-def browser():
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    playwright = None
-    if chromium is not None:
-        with suppress(ImportError):
-            from playwright import sync_api as playwright
-    if playwright is None:
-        missing = "the tests of the page need chromium and playwright"
-        if os.environ.get("PARASOL_REQUIRE_BROWSER") == "1":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with playwright.sync_playwright() as run:
-        # small machines have little shared memory, and chromium ends without a word when that is used up
-        options = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"]
-        yield _Lasting(lambda: run.chromium.launch(executable_path=chromium, args=options))
-
-
-class _Lasting:
-    """A browser that is started again where it has ended: under load chromium does, once in many runs."""
-
-    def __init__(self, launch):
-        self.launch, self.found = launch, launch()
-
-    def new_page(self, **options):
-        if not self.found.is_connected():
-            self.found = self.launch()
-        return self.found.new_page(**options)
-
-
 @pytest.fixture
-def show(browser, tmp_path):
+def show(browser, tmp_path):  # noqa: F811
     """A function that opens the page of a surrogate; at the end nothing may have been asked for or complained about."""
     opened = []
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from browsers import browser  # noqa: F401
 from parasol.checks import ParasolError
 from parasol.report import Embedded, Figure, Scattered, Section, Statement, Table, panels, statement, write_report
 from parasol.report.canvas import STOPS, colours, require_matplotlib
@@ -75,7 +76,7 @@ def test_one_file_holds_everything(tmp_path, picture):
     assert {"First.", "Second."} <= {data for tag, data in page.texts if tag == "p"}
     assert "Table 1." in page.text("b")
     assert "Figure 1." in page.text("b")
-    assert page.text("code") == "parasol paper helmholtz --out 'a & <b>'"
+    assert page.text("code", "span").endswith("parasol paper helmholtz --out 'a & <b>'")
     assert "3.11.7" in page.text("td")
     assert "machine, cpus" in page.text("th")
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
@@ -246,3 +247,52 @@ def test_what_cannot_be_reported_is_refused(tmp_path):
     with pytest.raises(ParasolError, match=r"suffix '.txt' is unknown"):
         write_report(tmp_path / "r.txt", "", "", [Section("a", ())], command="", facts={})
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_number_that_rounds_to_ten_has_the_next_power():
+    assert written_alike([Scattered(9.9996e-4, 3e-6), 2e-4]) == ["(1.000 ± 0.003)e-03", "2.000e-04"]
+
+
+# ---- on a telephone --------------------------------------------------------------------------------------------------
+CUT = """() => [...document.querySelectorAll('.scroll, .formula')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.textContent.slice(0, 60))"""
+TOUCHING = """() => { const bad = [], boxes = [...document.querySelectorAll('table.described td.number, table.described th')].map((cell) => {
+        const range = document.createRange(); range.selectNodeContents(cell); return [cell.textContent, range.getBoundingClientRect()]; }).filter(([text]) => text);
+    boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => { if (p.left < q.right && q.left < p.right && p.top < q.bottom - 2 && q.top < p.bottom - 2) bad.push(`${a} on ${b}`); }));
+    return bad; }"""
+
+
+def test_on_a_telephone_nothing_is_cut_and_no_number_lies_on_another(browser, tmp_path):  # noqa: F811
+    """Formulas are broken, words at the end of rows of numbers stand below them, a wide panel keeps letters that can be read."""
+    rows = tuple((name, 2.95e-11, 1.68e-11, 7.68e-11, "of that error, which the surrogate gives with each answer") for name in ("discretisation", "bound"))  # fmt: skip
+    described = Table(("", "mean", "median", "largest", ""), rows, "Errors.")
+    settings = Table(("", "this run", "the paper"), (("nodes", "IMQ with a stencil of 25 nodes", "IMQ with polynomials of degree two"),))  # fmt: skip
+    figure = require_matplotlib()(layout="constrained", figsize=(14, 6))
+    grid = figure.add_gridspec(2, 3)
+    for place in (grid[0, 0], grid[0, 1:], grid[1, 0]):
+        figure.add_subplot(place).plot([1, 2], [3, 4])
+    page = write(
+        tmp_path,
+        Statement(tuple(statement(ps.load_problem("elasticity")))),
+        described,
+        settings,
+        Figure(panels(figure), "Three.", columns=3),
+    )
+    assert page.text("code", "span").endswith("'a & <b>'")
+    for width in (390, 1280):
+        tab = browser.new_page(viewport={"width": width, "height": 844})
+        tab.goto((tmp_path / "report.html").as_uri())
+        assert tab.evaluate(CUT) == []
+        assert tab.evaluate(TOUCHING) == []
+        if width == 390:  # on one that is still narrower tables scroll, and numbers keep their distance
+            tab.set_viewport_size({"width": 300, "height": 700})
+            assert tab.evaluate(TOUCHING) == []
+            tab.set_viewport_size({"width": 390, "height": 844})
+        assert tab.evaluate("() => document.documentElement.scrollWidth") <= width
+        words = tab.locator("table.described tbody tr").first.locator("td.words").bounding_box()
+        number = tab.locator("table.described tbody tr").first.locator("td.number").first.bounding_box()
+        assert (words["y"] > number["y"] + 5) == (width == 390)
+        letters = tab.evaluate(
+            "() => Math.min(...[...document.querySelectorAll('.wide text')].map((text) => text.getBoundingClientRect().height))"
+        )
+        assert letters > 8
+        tab.close()

@@ -28,7 +28,7 @@ def check(
         Option("--out", "-o", metavar="FILE", help="Write the budget: a report .html, or a figure .png .svg .pdf."),
     ] = None,
     jobs: Jobs = None,
-    seed: Annotated[int, Option(min=0, help="Another seed draws other fresh parameters.")] = 1,
+    seed: Annotated[int, Option(min=0, python="rng", help="Another seed draws other fresh parameters.")] = 1,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 import parasol
 from parasol.cli.reading import command_function, for_typer
-from parasol.cli.start import DEBUG, OWN, fail, one_line_errors, orderly_termination
+from parasol.cli.start import DEBUG, OWN, begins, fail, one_line_errors, orderly_termination
 from parasol.errors import InputError, did_you_mean
 
 _PANELS = {**OWN, "What is behind it": ("theorem", "paper", "bench")}  # the last of parasol_lab
@@ -90,6 +90,8 @@ class _Group(TyperGroup):
     def resolve_command(self, ctx, args: list[str]) -> Any:  # "did you mean" one of other packages too
         if self.get_command(ctx, args[0]) is None and (near := did_you_mean(args[0], self.list_commands(ctx))):
             raise InputError(f"No such command {args[0]!r}. {near}Try: {ctx.command_path} --help")
+        elsewhere = None if args[0] in self.commands else self.get_command(ctx, args[0])
+        begins(args[0], elsewhere and {one.name: _called(one) for one in elsewhere.params})
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args, **options) -> Any:  # reads the words before the name of the command
@@ -99,6 +101,11 @@ class _Group(TyperGroup):
     def invoke(self, ctx) -> Any:  # reads the rest and runs the command
         with _one_line_errors(), orderly_termination():
             return super().invoke(ctx)
+
+
+def _called(parameter: Any) -> str:
+    """What a parameter of click is called on the command line."""
+    return max(parameter.opts, key=len) if parameter.param_type_name == "option" else parameter.name.upper()
 
 
 @contextmanager
@@ -112,7 +119,7 @@ def _one_line_errors() -> Iterator[None]:
         if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
             raise
         advice = f"Try: {error.ctx.command_path} --help" if getattr(error, "ctx", None) else ""  # type: ignore[attr-defined]
-        said = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+        said = error.format_message().rstrip(".").replace("Value error, ", "")  # type: ignore[attr-defined]
         if getattr(error, "possibilities", None):  # options that are like the one that was given
             said = f"{error.message}. {did_you_mean(error.option_name, error.possibilities)}".rstrip()  # type: ignore[attr-defined]
         raise fail(f"{said}{'' if said.endswith('?') else '.'} {advice}", 2) from None

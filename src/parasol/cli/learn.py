@@ -35,7 +35,8 @@ def learn(
     solves: Annotated[int | None, Option(min=8, metavar="N", help="At most so many full solves.")] = None,
     seconds: Annotated[float | None, Option(metavar="S", help="At most so many seconds.")] = None,
     nodes: Annotated[
-        int | None, Option(min=1, metavar="N", help="Number of nodes; if not given, as many as it takes.")
+        int | None,
+        Option(min=1, python="n_nodes", metavar="N", help="Number of nodes; if not given, as many as it takes."),
     ] = None,
     recipe: Annotated[
         str | None,
@@ -71,7 +72,9 @@ def learn(
             help="A Dask cluster for the full solves: tcp://host:8786, a scheduler file, or local. Needs --store.",
         ),
     ] = None,
-    seed: Annotated[int, Option(min=0, help="Another seed draws other samples and other first weights.")] = 0,
+    seed: Annotated[
+        int, Option(min=0, python="rng", help="Another seed draws other samples and other first weights.")
+    ] = 0,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:

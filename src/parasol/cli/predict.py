@@ -48,7 +48,9 @@ def predict(
     extrapolate: Annotated[
         bool, Option("--extrapolate", help="Answer outside the ranges too, where nothing is promised.")
     ] = False,
-    seed: Annotated[int, Option(min=0, metavar="S", help="For parameters that are random functions.")] = 0,
+    seed: Annotated[
+        int, Option(min=0, python="rng", metavar="S", help="For parameters that are random functions.")
+    ] = 0,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:

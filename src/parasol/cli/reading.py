@@ -20,8 +20,9 @@ _NUMBER = {int: re.compile(r"\d{1,9}"), float: re.compile(r"\d+(\.\d*)?(e[+-]?\d
 
 
 class _Described:
-    def __init__(self, *names: str, **settings: Any):
+    def __init__(self, *names: str, python: str = "", **settings: Any):
         self.names, self.settings = names, settings  # as of typer.Argument and typer.Option
+        self.python = python  # what it is called there, where that is not the name of the parameter
 
 
 class Argument(_Described):
@@ -75,6 +76,15 @@ def words_of(command: Callable[..., None]) -> list[Word]:
     hints = get_type_hints(command, include_extras=True)
     parameters = signature(command).parameters.values()
     return [_word(parameter, hints[parameter.name]) for parameter in parameters]
+
+
+def words_of_python(name: str) -> dict[str, str]:
+    """How the arguments that messages speak of are given to a command of ours: {"n_nodes": "--nodes", …}."""
+    out = {}
+    for word in words_of(command_function(name)):
+        place = isinstance(word.described, Argument)
+        out[word.described.python or word.name] = word.described.settings["metavar"] if place else word.names[0]
+    return out
 
 
 def _word(parameter: Parameter, hint: Any) -> Word:

@@ -34,8 +34,10 @@ def solve(
         str | None, Option(metavar="FILE", help="Draw the nodes and their quality: .png .svg .pdf.")
     ] = None,
     json_file: JsonFile = None,
-    nodes: Annotated[int | None, Option(min=1, metavar="N", help="Number of nodes.")] = None,
-    boundary_nodes: Annotated[int | None, Option(min=1, metavar="N", help="How many of them on the boundary.")] = None,
+    nodes: Annotated[int | None, Option(min=1, python="n_nodes", metavar="N", help="Number of nodes.")] = None,
+    boundary_nodes: Annotated[
+        int | None, Option(min=1, python="n_boundary", metavar="N", help="How many of them on the boundary.")
+    ] = None,
     method: Annotated[
         Literal["fill", "front", "hexagonal", "lattice"] | None,
         Option(help="How nodes are scattered; lattice is for boxes."),
@@ -45,7 +47,7 @@ def solve(
         Option(metavar="NAME:NUMBER", help="phs:7, imq:3, mq:3, iq:3, gaussian:3, matern:2,3.5 or wendland:1,4."),
     ] = None,
     degree: Annotated[int | None, Option(metavar="P", help="Degree of the polynomials, -1 for none.")] = None,
-    stencil: Annotated[int | None, Option(metavar="K", help="Nodes per stencil.")] = None,
+    stencil: Annotated[int | None, Option(python="stencil_size", metavar="K", help="Nodes per stencil.")] = None,
     preset: Annotated[
         str | None,
         Option(
@@ -71,8 +73,12 @@ def solve(
     solver: Annotated[
         Literal["auto", "direct", "iterative", "superlu", "mkl"] | None, Option(help="How linear systems are solved.")
     ] = None,
+    extrapolate: Annotated[
+        bool, Option("--extrapolate", help="Solve outside of the ranges that the problem declares, too.")
+    ] = False,
     seed: Annotated[
-        int, Option(min=0, metavar="S", help="For the nodes, and for parameters that are random functions.")
+        int,
+        Option(min=0, python="rng", metavar="S", help="For the nodes, and for parameters that are random functions."),
     ] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -108,7 +114,7 @@ def solve(
             check_place(path, None)
         found = load_problem(problem, model=True)
         declared = found.problem if isinstance(found, Model) else found
-        _check_parameters(declared, given)
+        _check_parameters(declared, given, extrapolate)
         targets.check_problem(declared)
         in_time = _in_time(declared, times=times, step=step, tolerance=tolerance, integrator=integrator)
         counts = {"nodes": nodes, "boundary_nodes": boundary_nodes, "stencil": stencil}
@@ -125,7 +131,8 @@ def solve(
         fraction = stage("solving")
         if declared.time is not None:
             in_time = {**_steps(settings, in_time), "progress": fraction}
-        solution = model.solve(model.vector(given, rng=seed), **in_time)
+        mu = model.vector(given, rng=seed, extrapolate=extrapolate)
+        solution = model.solve(mu, extrapolate=extrapolate, **in_time)
         stage("estimating the discretisation error")
         report = SolveReport(
             solution, given.keys(), seed, seconds, [str(path) for path in targets.paths], said, estimate=True
@@ -166,13 +173,13 @@ def _as_it_is(model: Model, solver: str | None, **options) -> Model:
     return model
 
 
-def _check_parameters(problem: PdeProblem, given: dict[str, float]) -> None:
+def _check_parameters(problem: PdeProblem, given: dict[str, float], extrapolate: bool) -> None:
     """Refuse wrong parameters before anything expensive begins."""
     from parasol.errors import InputError
 
     for name in [f.name for f in problem.parameters.functions if f.name in given]:
         raise InputError(f"parameter {name!r} is a function, drawn at random. Choose another with --seed.")
-    problem.parameters.vector(given)
+    problem.parameters.vector(given, extrapolate=extrapolate)
 
 
 def _settings(

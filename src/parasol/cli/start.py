@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from parasol.errors import ParasolError, WriteFailed, place_of
+from parasol.errors import ParasolError, WriteFailed, place_of, reworded
 
 # the commands as the help shows them: in the order in which they are needed
 OWN = {
@@ -27,6 +27,9 @@ _WELCOME = """parasol: write down a parametric PDE, get a surrogate that answers
   parasol predict layer.parasol                              # ask it, with a bound of the error
   parasol --help                                             # all commands
 """
+
+
+_running: list[Callable[[], Mapping[str, str]]] = []  # how arguments of Python are given to the running command
 
 
 class Terminated(SystemExit):
@@ -54,6 +57,7 @@ def _run(words: list[str]) -> None:
         os.environ[DEBUG] = "1"
         words = sys.argv[1:] = words[1:]
     name, rest = (words[0], words[1:]) if words else ("", [])
+    begins(name)
     if not words and _COMPLETION not in os.environ:
         with one_line_errors(), output():
             print(_WELCOME, end="")
@@ -143,12 +147,28 @@ def one_line_errors() -> Iterator[None]:
     except MemoryError as error:
         raise fail("not enough memory. Use fewer nodes or fewer stored times", 1, error) from None
     except ParasolError as error:
-        raise fail(str(error), 2, error) from None
+        raise fail(in_options(str(error)), 2, error) from None
     except (Exception, SystemExit) as error:  # one of a user's file is theirs to mend; one of ours needs its traceback
         place = place_of(error)
         if not place or hasattr(error, "format_message"):  # the latter is about words of the command line
             raise
         raise fail(f"{place}: {type(error).__name__}: {error}", 2, error) from None
+
+
+def begins(name: str, given_by: Mapping[str, str] | None = None) -> None:
+    """From now on messages are those of this command; `given_by` is for one that is not ours."""
+
+    def own() -> Mapping[str, str]:
+        from parasol.cli.reading import words_of_python
+
+        return words_of_python(name) if any(name in names for names in OWN.values()) else {}
+
+    _running[:] = [own if given_by is None else lambda: given_by]
+
+
+def in_options(message: str) -> str:
+    """A message as the running command should tell it: what Python calls `extrapolate=True` is its --extrapolate."""
+    return reworded(message, _running[0]()) if _running else message
 
 
 def fail(message: str, status: int, error: BaseException | None = None) -> SystemExit:

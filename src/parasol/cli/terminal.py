@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parasol.cli.start import output
+from parasol.cli.start import in_options, output
 from parasol.errors import FileError, WriteFailed
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def one_line_warnings() -> Iterator[list[str]]:
 
         def show(message, category, *rest, **options) -> None:
             text = " ".join(str(message).split())
+            text = in_options(text) if issubclass(category, ParasolWarning) else text
             if not issubclass(category, ParasolWarning):
                 usual(message, category, *rest, **options)
             elif text not in said:

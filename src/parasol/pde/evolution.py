@@ -56,6 +56,11 @@ class Evolution:
         wanted = self.model.quantities
         return dict(zip(wanted.names, wanted.of(self.values, self.mu), strict=True))
 
+    @property
+    def extrapolated(self) -> bool:
+        """Whether the parameter lies outside the declared ranges."""
+        return not self.model.parameters.inside(self.mu[None]).all()
+
     def at(self, t: float) -> Solution:
         """The state at time t, a stored one or, between stored times, integrated again from the start up to t.
 

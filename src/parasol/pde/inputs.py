@@ -74,7 +74,9 @@ class Inputs:
 
     def check_one(self, mu, *, extrapolate: bool = False) -> np.ndarray:
         """One parameter vector, given by numbers, or by names with the middle of the range for what is not named."""
-        mu = self.space.ordered(self.vector(mu) if mu is None or isinstance(mu, Mapping) else mu)
+        mu = self.space.ordered(
+            self.vector(mu, extrapolate=extrapolate) if mu is None or isinstance(mu, Mapping) else mu
+        )
         if np.shape(np.atleast_1d(mu)) != (self.n_parameters,):
             raise InputError(f"mu has shape {np.shape(mu)}, expected ({self.n_parameters},): {self._meaning}.")
         return self.check([np.atleast_1d(mu)], extrapolate=extrapolate)[0]
@@ -92,8 +94,14 @@ class Inputs:
         scalars = self.space.from_unit(rng.random((n_samples, self.n_scalars)))
         return np.hstack([scalars, *[f.distribution.sample(n_samples, self.points(f), rng) for f in self.slices]])
 
-    def vector(self, values: Mapping[str, float] | None = None, rng: int | np.random.Generator = 0) -> np.ndarray:
+    def vector(
+        self,
+        values: Mapping[str, float] | None = None,
+        rng: int | np.random.Generator = 0,
+        *,
+        extrapolate: bool = False,
+    ) -> np.ndarray:
         """A parameter vector from named scalars (middle of the range where not named) and drawn functions."""
         mu = self.sample(1, rng)[0]
-        mu[: self.n_scalars] = self.space.vector(values or {})
+        mu[: self.n_scalars] = self.space.vector(values or {}, extrapolate=extrapolate)
         return mu

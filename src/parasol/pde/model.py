@@ -214,9 +214,15 @@ class Model:
         """Random parameter vectors: scalars uniform on their scales, functions from their distributions."""
         return self.inputs.sample(n_samples, rng)
 
-    def vector(self, values: Mapping[str, float] | None = None, rng: int | np.random.Generator = 0) -> np.ndarray:
+    def vector(
+        self,
+        values: Mapping[str, float] | None = None,
+        rng: int | np.random.Generator = 0,
+        *,
+        extrapolate: bool = False,
+    ) -> np.ndarray:
         """A parameter vector from named scalars (middle of the range where not named) and drawn functions."""
-        return self.inputs.vector(values, rng)
+        return self.inputs.vector(values, rng, extrapolate=extrapolate)
 
     def operator(self, mu: np.ndarray) -> sparse.csr_array:
         """A(mu), sparse (n_unknowns, n_unknowns)."""

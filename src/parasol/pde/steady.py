@@ -65,9 +65,7 @@ class Solution:
     @property
     def extrapolated(self) -> bool:
         """Whether the parameter lies outside the declared ranges."""
-        low, high = self.model.parameters.bounds
-        mu = self.mu[: len(low)]
-        return bool(np.any((mu < low) | (mu > high)))
+        return not self.model.parameters.inside(self.mu[None]).all()
 
     def __repr__(self) -> str:
         start = f", by {self.start}" if self.start else ""

@@ -99,7 +99,7 @@ def write_report(
         contents="\n".join(f'<li><a href="#{anchor}">{_text(text)}</a></li>' for anchor, text in contents),
         body="\n".join(body),
         made=_MADE,
-        command=escape(command),
+        command=" ".join(f"<span>{escape(word)}</span>" for word in command.split(" ")),
         facts="\n".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k, v in _flat(facts)),
     )
     with replacing(path) as temporary:
@@ -214,10 +214,13 @@ def _table(table: Table, number: int) -> str:
         ours = ' class="ours"' if i in table.emphasis else ""
         rows.append(f"<tr{ours}>{''.join(cells)}</tr>")
     label = f"table-{number}"
+    top = f"<thead><tr>{''.join(head)}</tr></thead>\n" if any(table.headers) else ""
+    described = len(numeric) > 2 and all(numeric[1:-1]) and not numeric[-1] and not table.headers[-1]
+    kind = f' class="described" style="--numbers: {len(numeric) - 2}"' if described else ""
     return (
         f'<div class="table">\n<p class="caption" id="{label}"><b>Table {number}.</b> {_text(table.caption)}</p>\n'
-        f'<div class="scroll" role="region" aria-labelledby="{label}" tabindex="0">\n<table aria-labelledby="{label}">\n'
-        f"<thead><tr>{''.join(head)}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table>\n</div>\n</div>"
+        f'<div class="scroll" role="region" aria-labelledby="{label}" tabindex="0">\n<table aria-labelledby="{label}"{kind}>\n'
+        f"{top}<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table>\n</div>\n</div>"
     )
 
 
@@ -246,7 +249,7 @@ def _figure(figure: Figure, number: int) -> str:
     drawn = []
     widest = max((panel.width / panel.span for panel in figure.panels), default=1.0)
     for i, panel in enumerate(figure.panels):
-        wide = f' style="grid-column: span {panel.span}"' if 1 < panel.span <= figure.columns else ""
+        wide = f' class="wide" style="grid-column: span {panel.span}"' if 1 < panel.span <= figure.columns else ""
         label = alt if len(figure.panels) == 1 else f"{alt}, panel {i + 1}"
         drawn.append(f"<div{wide}>{panel.titled(label, max(widest, panel.width) if panel.span > 1 else widest)}</div>")
     columns = min(figure.columns, sum(panel.span for panel in figure.panels)) or 1

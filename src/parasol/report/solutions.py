@@ -100,6 +100,7 @@ class SolveReport:
             "parasol": __version__,
             "problem": self.problem,
             "parameters": self.parameters,
+            "extrapolated": self.solution.extrapolated,
             "left_to_middle": self.left_to_middle,
             "functions_drawn": self.functions,
             "n_nodes": None if nodes is None else nodes.n_nodes,
@@ -172,6 +173,7 @@ class SolveReport:
         rows = {
             "problem": self.problem,
             "parameters": ", ".join(values) or "none",
+            **({"outside the box": "the problem declares other ranges"} if self.solution.extrapolated else {}),
             **where,
             "terms": self._term_words(),
             "seconds": f"{self.discretise_seconds:.3g} to discretise, {self.solution.seconds:.3g} to solve",

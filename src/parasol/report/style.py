@@ -10,9 +10,9 @@ _MONO = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans
 
 _PAGE = """
 :root { color-scheme: light dark; --paper: #fdfcf9; --ink: #23262b; --soft: #5c6169; --line: #d9d6cd; --link: #0b5394;
-  --ours: #eaf1f8; --code: #f1efe8; }
+  --ours: #eaf1f8; --code: #f1efe8; --shade: #0003; }
 @media screen and (prefers-color-scheme: dark) { :root { --paper: #16181c; --ink: #e3e2dd; --soft: #a4a9b2; --line: #3a3e46;
-  --link: #8fbcec; --ours: #1f2b39; --code: #23262c; } }
+  --link: #8fbcec; --ours: #1f2b39; --code: #23262c; --shade: #000c; } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 1.0625rem/1.6 SERIF; }
@@ -37,6 +37,7 @@ code, pre { font-family: MONO; font-size: .88em; background: var(--code); border
 code { padding: .1em .3em; overflow-wrap: anywhere; }
 pre { padding: .8rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 pre code { padding: 0; background: none; font-size: 1em; }
+pre code span { display: inline-block; max-width: 100%; } /* no line ends inside of a word that has room on the next */
 sup, sub { font-size: .72em; line-height: 0; }
 """
 
@@ -44,6 +45,7 @@ sup, sub { font-size: .72em; line-height: 0; }
 _MATH = """
 math, math * { display: inline; font-family: inherit; }
 math, [role=math] { font-family: SERIF; white-space: nowrap; }
+.formula [role=math] { white-space: normal; }
 math mi { font-style: normal; text-transform: none; }
 math mi.v { font-style: italic; }
 math mo { margin: 0 .2em; }
@@ -75,6 +77,8 @@ _BLOCKS = """
 .table { margin: 1.6rem 0 2rem; }
 .table .caption { margin: 0 0 .6rem; }
 .scroll { overflow-x: auto; max-width: 100%; width: fit-content; }
+.scroll, .formula, .wide { background: linear-gradient(to left, var(--paper) 40%, transparent) right / 2.5rem 100% no-repeat local,
+  linear-gradient(to left, var(--shade), transparent) right / 1rem 100% no-repeat scroll; } /* a shade where there is more at the right */
 table { border-collapse: separate; border-spacing: 0; font-size: .92rem; line-height: 1.4;
   font-variant-numeric: tabular-nums lining-nums; border-bottom: 1.5px solid var(--ink); }
 th, td { padding: .45rem .8rem; text-align: left; vertical-align: baseline; border-top: 1px solid var(--line); }
@@ -86,6 +90,7 @@ tr > :first-child { padding-left: .5rem; position: sticky; left: 0; background: 
 tr > :last-child { padding-right: .5rem; }
 thead th { border-top: 1.5px solid var(--ink); border-bottom: 1px solid var(--ink); font-weight: 600; vertical-align: bottom; }
 tbody tr:first-child > * { border-top: 0; }
+.table table:not(:has(thead)) { border-top: 1.5px solid var(--ink); }
 .number, .word { text-align: right; }
 td.number { white-space: nowrap; }
 .word { color: var(--soft); }
@@ -106,9 +111,16 @@ footer { padding-block: 2rem 3rem; color: var(--soft); font-size: .9rem; }
 @media (max-width: 42rem) { body { font-size: 1rem; } header { padding-top: 1.6rem; } th, td { padding-inline: .55rem; }
   h2 { margin-top: 2.4rem; } .panels { grid-template-columns: minmax(0, 1fr); } .panels > * { grid-column: auto !important; }
   main, header, footer { padding-inline: 1rem; } .statement { grid-template-columns: minmax(0, 1fr); gap: 0; }
-  .statement dd { margin-bottom: .6rem; } .facts th { white-space: normal; } }
+  .statement dd { margin-bottom: .6rem; } .facts th { white-space: normal; }
+  table { font-size: .8rem; } th, td { padding-inline: .4rem; } td { min-width: 3rem; } td.words { min-width: 7.5rem; } td.text { min-width: 5rem; } tr > :first-child { min-width: 4.5rem; }
+  .wide { overflow-x: auto; } .wide .panel { width: 36rem !important; max-width: none !important; }
+  /* words at the end of a row of numbers stand below them */
+  .described { display: grid; grid-template-columns: auto repeat(var(--numbers), auto); }
+  .described :is(thead, tbody, tr) { display: grid; grid-template-columns: subgrid; grid-column: 1 / -1; }
+  .described td:last-child { grid-column: 1 / -1; border-top: 0; padding: 0 .5rem .45rem; color: var(--soft); }
+  .described th:last-child:empty { display: none; } .described :is(th, td) { padding-inline: .3rem; min-width: auto; font-size: .95em; } }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --line: #bbb; --link: #000;
-  --ours: #eee; --code: #f4f4f4; } body { font-size: 10pt; } main, header, footer { max-width: none; padding: 0; }
+  --ours: #eee; --code: #f4f4f4; --shade: transparent; } body { font-size: 10pt; } main, header, footer { max-width: none; padding: 0; }
   figure, tr, pre { break-inside: avoid; } h2, .caption { break-after: avoid; } details { display: none; }
   .scroll { overflow: visible; } p { orphans: 3; widows: 3; } }
 """

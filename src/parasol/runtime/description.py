@@ -11,7 +11,7 @@ import numpy as np
 
 from parasol.runtime.duals import WIDTH
 from parasol.runtime.parameters import ParameterRange
-from parasol.runtime.program import map_name, program_of
+from parasol.runtime.program import map_name, map_words, program_of
 from parasol.runtime.surrogate import Surrogate
 
 Plain = dict[str, Any]  # numbers, texts, truth values, None, and lists and dicts of these: what JSON knows
@@ -120,7 +120,7 @@ class SurrogateReport:
 
     def _map_words(self) -> str:
         about = self._map()
-        words = [about["kind"]]
+        words = [map_words(self.surrogate.map)]
         if "widths" in about and "n_terms" not in about:
             words.append(" ".join(["-".join(map(str, about["widths"])), *filter(None, [about["activation"]])]))
         if "n_terms" in about:

@@ -312,9 +312,9 @@ class ParameterSpace:
         out.setflags(write=False)
         return out
 
-    def vector(self, values: Mapping[str, float]) -> np.ndarray:
-        """Named values as a vector inside the box; without any, the middle of every range (of its part with solutions)."""
-        return self.check(self._named(values)[None])[0]
+    def vector(self, values: Mapping[str, float], *, extrapolate: bool = False) -> np.ndarray:
+        """Named values as a vector, inside the box unless `extrapolate`; without any, the middle of every range (of its part with solutions)."""
+        return self.check(self._named(values)[None], extrapolate=extrapolate)[0]
 
     def ordered(self, given: Any) -> Any:
         """Parameters given by name, as an array with one column per parameter in this space's order; all else unchanged.

@@ -5,6 +5,7 @@ NumPy runs it, here; files hold it; its derivatives and its float32 form come fr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property, partial
@@ -215,6 +216,20 @@ def map_name(fitted: Any) -> str:
     if fitted is None:
         return "reduced model"
     return fitted.name if isinstance(fitted, StoredMap) else type(fitted).__name__
+
+
+def map_words(fitted: Any) -> str:
+    """The kind of a map in words: what its name says but for the class.
+
+    >>> class FittedKernelRidge: ...
+    >>> map_words(FittedKernelRidge()), map_words(None)
+    ('kernel ridge', 'reduced model')
+    """
+    name = map_name(fitted)
+    if name == "FittedProcess":
+        return "Gaussian process"
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return re.sub(r"^(fitted|trained) | map$", "", apart)
 
 
 # ---- folding ---------------------------------------------------------------------------------------------------------

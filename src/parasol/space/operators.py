@@ -68,7 +68,7 @@ def differentiate(
     size, n_points = scheme.stencil_size, len(cloud.points)
     if size > n_points:
         raise UnsuitableNodes(
-            f"stencil_size={size} is more than the {n_points} nodes there are. Use more nodes, or a smaller stencil_size."
+            f"stencils of {size} nodes need more than the {n_points} nodes there are. Use more nodes, or smaller stencils."
         )
     columns, distance = cloud.nearest(centers, size + (size < n_points))
     count = _whole_shells(distance, size, n_monomials(centers.shape[1], scheme.degree))

@@ -8,7 +8,7 @@ from typing import Any
 from parasol import __version__
 from parasol.pde.model import Model
 from parasol.pde.text import problem_words
-from parasol.runtime.program import map_name
+from parasol.runtime.program import map_words
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.surrogate import Surrogate
 
@@ -27,7 +27,7 @@ def about(surrogate: Surrogate) -> dict[str, Any]:
         "coordinates": list(layout.axes) or ["index"],
         "time": layout.time,
         "n_modes": surrogate.basis.n_modes,
-        "map": map_name(surrogate.map),
+        "map": map_words(surrogate.map),
         "parasol": __version__,
         "facts": _flat({key: value for key, value in facts.items() if key not in _ELSEWHERE}),
     }

@@ -2,7 +2,7 @@
 // What is drawn over the picture: the axes of a solid, arrows, the line of a probe.
 
 const Axes = (() => {
-  const HEAD = 4.5, SHORTEST = 3;
+  const HEAD = 4.5, SHORTEST = 5; // pixels: shorter ones are specks
 
   function silhouette(turn, axis) {
     // the two edges of a box along an axis that bound what is seen of it, as signs of the two other axes
@@ -58,11 +58,11 @@ const Axes = (() => {
     for (const { at: [x, y], way: [u, v] } of list) {
       const size = Math.hypot(u, v);
       if (size < SHORTEST) continue;
-      const tip = [x + u / 2, y + v / 2], foot = [x - u / 2, y - v / 2], h = Math.min(HEAD, 0.5 * size), e = [u / size, v / size];
+      const tip = [x + u / 2, y + v / 2], foot = [x - u / 2, y - v / 2], h = Math.min(HEAD, 0.35 * size), e = [u / size, v / size];
       shafts.push([...foot, ...tip]);
       heads.push([tip[0] - h * (e[0] + 0.6 * e[1]), tip[1] - h * (e[1] - 0.6 * e[0]), ...tip, tip[0] - h * (e[0] - 0.6 * e[1]), tip[1] - h * (e[1] + 0.6 * e[0])]);
     }
-    for (const [colour, width] of [["#ffffff", 3], ["#161616", 1.3]]) pen.lines([...shafts, ...heads], { colour, width, alpha: colour === "#ffffff" ? 0.75 : 1 });
+    for (const [colour, width] of [["#ffffff", 2.8], ["#161616", 1.2]]) pen.lines([...shafts, ...heads], { colour, width, alpha: colour === "#ffffff" ? 0.75 : 1 });
   }
 
   function probeLine(pen, [a, b]) {

@@ -2,27 +2,58 @@
 // Lines and surfaces of equal values.
 
 const Contours = (() => {
-  const NEAR = 0.005; // of the distance of two levels: on the boundary values so near to a level do not cross it
+  const NEAR = 0.005; // of the distance of two levels: values on the boundary so near to a level may be that level and rounding
+  const NEAR_SPAN = 0.02; // the same, of the range of a field in space
 
-  function lines(positions, indices, values, level, step, rough) {
-    // ends of the pieces of a line in the plane, four numbers each; rough(t): whether triangle t lies at the boundary
-    const out = [], cut = (i, j) => {
+  function lines(positions, indices, values, level, step, rim) {
+    // ends of the pieces of a line in the plane, four numbers each; rim: for each corner whether it lies on the boundary
+    const flat = rim && plateau(indices, 3, values, level, NEAR * step, rim), out = [], cut = (i, j) => {
       const w = (level - values[i]) / (values[j] - values[i]);
       out.push(positions[3 * i] + w * (positions[3 * j] - positions[3 * i]), positions[3 * i + 1] + w * (positions[3 * j + 1] - positions[3 * i + 1]));
     };
-    for (let n = 0, t = 0; n < indices.length; n += 3, t++) {
+    for (let n = 0; n < indices.length; n += 3) {
       const a = indices[n], b = indices[n + 1], c = indices[n + 2], u = values[a], v = values[b], w = values[c];
       const one = u > level, two = v > level, three = w > level;
       if (one === two && two === three) continue;
-      if (rough(t)) {
-        const p = Math.abs(u - level), q = Math.abs(v - level), r = Math.abs(w - level);
-        if (p + q + r - Math.max(p, q, r) < NEAR * step) continue;
-      }
+      if (flat && beside(flat, level, values, [a, b, c])) continue;
       if (one !== two) cut(a, b);
       if (two !== three) cut(b, c);
       if (three !== one) cut(c, a);
     }
     return out;
+  }
+
+  const known = new WeakMap();
+  function boundary(cells, size, rim) {
+    // corners on the boundary, and cells with two of them or more: once for each mesh
+    if (!known.has(rim)) {
+      const corners = [], touching = [];
+      rim.forEach((on, i) => { if (on) corners.push(i); });
+      for (let c = 0; c < cells.length; c += size) { let on = 0; for (let k = 0; k < size; k++) on += rim[cells[c + k]]; if (on > 1) touching.push(c); }
+      known.set(rim, { corners, touching });
+    }
+    return known.get(rim);
+  }
+
+  function plateau(cells, size, values, level, near, rim) {
+    // corners on the boundary that have the level but for rounding, and so have all their neighbours on it; null for none
+    const { corners, touching } = boundary(cells, size, rim), out = new Uint8Array(rim.length), has = (i) => Math.abs(values[i] - level) < near;
+    let some = false;
+    for (const i of corners) if (has(i)) { out[i] = 1; some = true; }
+    if (!some) return null;
+    for (const c of touching) {
+      let all = true;
+      for (let k = 0; k < size; k++) if (rim[cells[c + k]] && !has(cells[c + k])) all = false;
+      if (!all) for (let k = 0; k < size; k++) out[cells[c + k]] = 0;
+    }
+    return out;
+  }
+
+  function beside(flat, level, values, corners) {
+    // whether the level is crossed by rounding alone: corners that are not on a plateau lie on one side
+    let above = 0, below = 0;
+    for (const i of corners) if (!flat[i]) { if (values[i] > level) above += 1; else below += 1; }
+    return above === 0 || below === 0;
   }
 
   function joined(pieces) {
@@ -51,9 +82,35 @@ const Contours = (() => {
     return out;
   }
 
-  function cut(points, tetrahedra, heights) {
-    // triangles where heights are zero, each corner on an edge: at `ends[2i]` with weight 1 − w, at `ends[2i + 1]` with weight w
-    const ends = [], weights = [], positions = [];
+  function extent(line) {
+    // the larger of its width and its height
+    const low = [Infinity, Infinity], high = [-Infinity, -Infinity];
+    for (let i = 0; i < line.length; i++) { low[i % 2] = Math.min(low[i % 2], line[i]); high[i % 2] = Math.max(high[i % 2], line[i]); }
+    return Math.max(high[0] - low[0], high[1] - low[1]);
+  }
+
+  function numbers(contours, say, covers) {
+    // for each level [{level, list: lines in pixels}] a number on its longest line, where that rises least, the field is all around, and no other number is near
+    const out = [];
+    for (const one of contours) {
+      const line = one.list.reduce((a, b) => (b.length > a.length ? b : a), []), text = say(one.level), wide = Pen.width(text, 10);
+      if (extent(line) < 2 * wide + 20) continue;
+      let best = null;
+      for (let i = 4; i + 5 < line.length; i += 2) {
+        const across = line[i + 4] - line[i - 4], up = line[i + 5] - line[i - 3], steep = Math.abs(up) / (Math.hypot(across, up) || 1);
+        if (best && steep >= best.steep) continue;
+        const free = out.every(({ at: [u, v], wide: w }) => Math.abs(u - line[i]) > (w + wide) / 2 + 8 || Math.abs(v - line[i + 1]) > 16);
+        if (free && [-1, 1].every((a) => [-1, 1].every((b) => covers(line[i] + a * (wide / 2 + 3), line[i + 1] + 8 * b)))) best = { steep, at: [line[i], line[i + 1]] };
+      }
+      if (best) out.push({ text, at: best.at, wide, one });
+    }
+    return out;
+  }
+
+  function cut(points, tetrahedra, heights, rim = null, span = 0) {
+    // triangles where heights are zero, each corner on an edge: at `ends[2i]` with weight 1 − w, at `ends[2i + 1]` with weight w;
+    // rim: for each corner whether it lies on the boundary, where heights that are tiny beside the span are zero
+    const ends = [], weights = [], positions = [], flat = rim && plateau(tetrahedra, 4, heights, 0, NEAR_SPAN * span, rim);
     const corner = (i, j) => {
       const w = heights[i] / (heights[i] - heights[j]);
       ends.push(i, j);
@@ -64,6 +121,7 @@ const Contours = (() => {
       const a = tetrahedra[t], b = tetrahedra[t + 1], c = tetrahedra[t + 2], d = tetrahedra[t + 3];
       const one = heights[a] <= 0, two = heights[b] <= 0, three = heights[c] <= 0, four = heights[d] <= 0;
       if (one === two && two === three && three === four) continue;
+      if (flat && beside(flat, 0, heights, [a, b, c, d])) continue;
       const below = [], above = [];
       (one ? below : above).push(a);
       (two ? below : above).push(b);
@@ -103,5 +161,5 @@ const Contours = (() => {
     return out;
   }
 
-  return { lines, joined, cut, trace, along };
+  return { lines, joined, numbers, cut, trace, along };
 })();

@@ -102,7 +102,7 @@ const Controls = (() => {
 
     // ---- beside each other --------------------------------------------------------------------------------------------
     function compare() {
-      const wordsOf = (inputs) => model.parameters.map((p, j) => `${p.name} = ${p.choices ? p.words[p.choices.indexOf(inputs[j])] : Words.number(inputs[j], 3)}`).join(", ") || "as drawn";
+      const wordsOf = (inputs) => Words.listed(Words.settings(model, inputs, 3)) || "as drawn";
       const list = make("select", { id: "other", "aria-label": "compare with", onchange: () => {
         const v = list.value;
         if (v === "none") state.other = null;
@@ -132,7 +132,7 @@ const Controls = (() => {
     // ---- how it was made ----------------------------------------------------------------------------------------------
     function provenance() {
       const a = model.about, n = model.lift.n_nodes, between = model.mesh.smooth ? "by cubics from the values at the nodes" : "linearly";
-      const line = `Made by parasol ${a.parasol}: ${n} nodes, ${a.n_modes} modes, ${a.map}. Everything is computed in this page; nothing is loaded or sent. Between nodes values are interpolated ${between}; what follows ± holds at the nodes.`;
+      const line = `Made by parasol ${a.parasol}: ${n} nodes, ${a.n_modes} modes, ${a.map === "reduced model" ? "coefficients by the reduced model" : `coefficients by a map (${a.map})`}. Everything is computed in this page; nothing is loaded or sent. Between nodes values are interpolated ${between}; what follows ± holds at the nodes.`;
       const rows = Object.entries(a.facts).flatMap(([key, value]) => [make("dt", {}, key), make("dd", {}, typeof value === "number" ? Words.number(value) : String(value))]);
       $("provenance").append(make("p", {}, line), ...(rows.length ? [make("details", {}, make("summary", {}, "How it was made"), make("dl", {}, ...rows))] : []));
     }

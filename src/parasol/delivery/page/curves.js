@@ -19,7 +19,10 @@ const Curves = (() => {
     let low = Infinity, high = -Infinity;
     for (const { ys } of curves) for (const y of ys) if (Number.isFinite(y)) { low = Math.min(low, y); high = Math.max(high, y); }
     if (!(high >= low)) return [];
+    const ends = [low, high];
     const flat = FLAT * Math.max(Math.abs(low), Math.abs(high)) || 1;
+    const reach = high - low < flat ? Infinity : high - low; // the band is shown as far as the curve is still seen beside it
+    if (band) for (const [i, off] of band.entries()) if (Number.isFinite(off)) { const y = curves[0].ys[i]; low = Math.min(low, Math.max(y - off, ends[0] - reach)); high = Math.max(high, Math.min(y + off, ends[1] + reach)); }
     if (high - low < flat) { const middle = (low + high) / 2; low = middle - flat; high = middle + flat; } // no mountains of rounding
     const gap = 0.06 * (high - low);
     low -= gap;

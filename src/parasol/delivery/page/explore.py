@@ -91,7 +91,7 @@ def _page(
     if not isinstance(surrogate, Surrogate):
         raise InputError(f"cannot explore a {type(surrogate).__name__}. Pass a surrogate.")
     known = about(surrogate)
-    title = str(title or known["name"] or "Explorer")
+    title = str(title or known["name"] or (Path(file).stem if file is not None else "Explorer"))
     pack = Pack()
     name = re.sub(r"[^\w.]+", "-", known["name"]).strip("-") or "surrogate"
     kept = {"file": f"{name}.parasol" if file is None else str(file), "saved": file is not None}

@@ -2,7 +2,7 @@
 // A field on a line, as a curve: grid, axes, the band of its bound, other curves beside it.
 
 const Line = (() => {
-  const MARGIN = { right: 22, top: 36, bottom: 46 }, PER_CELL = 8, PAD = 0.04;
+  const MARGIN = { right: 22, top: 36, bottom: 46 }, PER_CELL = 8, PAD = 0.04, MOST_BAND = 0.5; // of the range of the field: so much room has the band of its bound
 
   function makeLine(canvas, overlay, mesh, names, colours) {
     const points = mesh.points.data, owner = mesh.owner.data, cells = mesh.cells.data, [[lower], [upper]] = mesh.bounds;
@@ -44,7 +44,7 @@ const Line = (() => {
     }
 
     function area() {
-      const gap = PAD * (look.range[1] - look.range[0]), low = look.range[0] - gap, high = look.range[1] + gap;
+      const span = look.range[1] - look.range[0], gap = PAD * span + Math.min(look.band || 0, MOST_BAND * span), low = look.range[0] - gap, high = look.range[1] + gap;
       room = Math.max(room, Pen.widest(Pen.ticksUp(low, high, size.height - 90)));
       const left = room + 20, right = size.width - MARGIN.right, top = MARGIN.top, bottom = size.height - MARGIN.bottom;
       const x = (v) => left + ((v - lower) / (upper - lower || 1)) * (right - left), y = (v) => bottom - ((v - low) / (high - low)) * (bottom - top);
@@ -92,7 +92,7 @@ const Line = (() => {
     const valueAt = ({ parts: list }) => list.reduce((sum, [i, w]) => sum + w * values[2 * i + 1], 0);
     const nothing = () => {};
     return { camera: {}, resize, spoil() { stale = true; }, setField, setSlice: nothing, setVector: nothing, reset: nothing, draw: nothing, finish: nothing, drawOver, nearPoint, valueAt,
-      pick: (px) => (look ? nearPoint(area().back(px)) : null), seen: ({ at }) => at, arrows: () => 0, barRoom: () => 0, onScreen: ([v], u = 0) => [area().x(v), area().y(u)],
+      pick: (px) => (look ? nearPoint(area().back(px)) : null), seen: ({ at }) => at, arrows: () => 0, barRoom: () => 0, fits: () => 1, onScreen: ([v], u = 0) => [area().x(v), area().y(u)],
       dimension: 1, works: true, bounds: mesh.bounds, size: () => size };
   }
 

@@ -2,6 +2,7 @@
 // The page itself: the state, one repaint for every move of a slider, and what lies under the pointer.
 
 (() => {
+  const MORE = 1.15; // so much larger pictures are where they are put above each other
   const { $, make, theme, select, button } = Parts;
   const { model: tree, arrays } = JSON.parse($("model").textContent);
   const model = Numbers.decode(arrays)(tree), maths = Numbers.makeModel(model), words = Words.number;
@@ -10,10 +11,10 @@
   const first = { which: declared ? model.lift.names.length : 0, lines: false, mesh: false, arrows: declared, moved: false };
   const state = { ...first, first, inputs: [], time: 0, map: "auto", span: "times", locked: null, axis: view.dimension === 3 ? 0 : -1, height: 0.5, level: null, mark: null, line: null, other: null, how: "beside", quantity: null, along: 0 };
   const shown = Shown.makeShown(model, maths, state), timings = [];
-  let answer = null, values = null, against = null, range = [0, 1], probe = null, drawing = null, second = null, waiting = false, resting = 0, quick = false, labels = [];
+  let answer = null, values = null, against = null, range = [0, 1], probe = null, drawing = null, second = null, stacked = false, waiting = false, resting = 0, quick = false, labels = [];
 
   const complain = (text) => { $("problem").hidden = false; $("problem").textContent = text; };
-  const app = { model, maths, state, view, shown, coordinates, changed, repaint, redraw: show, complain, placeText, levelValue, answer: () => answer, range: () => range, update: () => controls.update(), views };
+  const app = { model, maths, state, view, shown, coordinates, changed, repaint, redraw: show, complain, placeText, levelValue, shownName, answer: () => answer, range: () => range, update: () => controls.update(), views };
   const controls = Controls.makeControls(app), take = Take.makeTake(app), sweep = Curves.makeSweep(model, maths);
   const link = Link.makeLink(model, state, view, complain);
   app.link = link;
@@ -35,7 +36,7 @@
     }
   }
 
-  const comparing = () => against !== null && (state.how === "difference" ? "difference" : "beside");
+  function comparing() { return against !== null && (state.how === "difference" ? "difference" : "beside"); }
 
   function repaint() {
     const start = performance.now();
@@ -63,9 +64,11 @@
     return found;
   }
 
+  function shownName() { return comparing() === "difference" ? `difference of ${shown.chosen().name}` : shown.chosen().name; }
+
   function lookOf(bar) {
-    const difference = comparing() === "difference", name = difference ? `difference of ${shown.chosen().name}` : shown.chosen().name;
-    return { name, map: shown.mapName(difference), lines: state.lines ? Geometry.ticks(...range, 16).step : 0, mesh: state.mesh, level: state.level === null ? null : levelValue(), bar };
+    const levels = state.lines ? Geometry.ticks(...range, 16) : { step: 0, label: null };
+    return { name: shownName(), map: shown.mapName(comparing() === "difference"), lines: levels.step, say: levels.label, mesh: state.mesh, level: state.level === null ? null : levelValue(), bar };
   }
 
   function vectorOf(c, solve) {
@@ -77,7 +80,7 @@
   function show() {
     const beside = comparing() === "beside", two = beside && view.dimension > 1, how = { factor: model.vectors.length ? model.vectors[0].factor : 1, arrows: state.arrows, moved: state.moved };
     layOut(two);
-    const look = lookOf(!two), off = valueBound();
+    const look = lookOf(!two || stacked), off = valueBound();
     if (view.dimension === 1) Object.assign(look, { label: "this answer", band: comparing() === "difference" ? 0 : off, others: beside ? [{ values: against, name: otherName(), dash: [6, 4] }] : [] });
     view.setVector(vectorOf(answer.coefficients), how);
     view.setField(values, range, look);
@@ -88,7 +91,7 @@
     const solve = state.other.solve;
     second.setVector(vectorOf(solve === undefined ? maths.coefficients(maths.expand(state.other.inputs), state.other.inputs) : null, solve), how);
     second.setField(against, range, { ...look, bar: true });
-    const basis = `${second.barRoom()}px`; // both pictures are of one size
+    const basis = stacked ? "" : `${second.barRoom()}px`; // both pictures are of one size
     if ($("second").style.flexBasis !== basis) { $("second").style.flexBasis = basis; view.spoil(); second.spoil(); }
     second.resize();
     view.resize();
@@ -105,7 +108,9 @@
   }
 
   function layOut(two) {
-    // one picture, or two beside each other with the same axes, colours and camera
+    // one picture, or two beside or above each other with the same axes, colours and camera
+    const larger = ({ clientWidth: w, clientHeight: h }) => view.fits(w, h / 2) > MORE * view.fits(w / 2, h), above = two && larger($("stage"));
+    if (above !== stacked) { stacked = above; $("stage").classList.toggle("stacked", stacked); view.spoil(); if (second) second.spoil(); }
     if ($("second").hidden === two) { $("second").hidden = !two; view.spoil(); if (second) second.spoil(); }
     $("caption").hidden = !against || (view.dimension === 1 && comparing() === "beside");
     if (against) $("caption").textContent = comparing() === "difference" ? `this answer − ${otherName()}` : "this answer";
@@ -121,12 +126,13 @@
 
   function otherName() {
     if (state.other.solve !== undefined) return "full solve";
-    return `kept (${model.parameters.map((p, j) => `${p.name} = ${words(state.other.inputs[j], 3)}`).join(", ")})`;
+    const said = Words.listed(Words.settings(model, state.other.inputs, 3));
+    return said ? `kept (${said})` : "the one kept";
   }
 
   function views() {
-    const all = [{ view, field: $("field"), marks: { point: probe || state.mark, line: state.line }, caption: $("caption").hidden ? "" : $("caption").textContent }];
-    if (second && !$("second").hidden) all.push({ view: second, field: $("field2"), marks: {}, caption: $("caption2").textContent });
+    const all = [{ view, left: 0, top: 0, field: $("field"), marks: { point: probe || state.mark, line: state.line }, caption: $("caption").hidden ? "" : $("caption").textContent }];
+    if (second && !$("second").hidden) all.push({ view: second, left: stacked ? 0 : view.size().width, top: stacked ? view.size().height : 0, field: $("field2"), marks: {}, caption: $("caption2").textContent });
     return all;
   }
 
@@ -155,7 +161,7 @@
     $("apart").hidden = !against;
     if (against) {
       const here = comparing() === "difference" ? values : values.map((x, i) => x - against[i]), most = Math.max(...shown.ends(here).map(Math.abs)), size = Math.max(...shown.ends(against).map(Math.abs));
-      $("apart").textContent = `They differ by at most ${words(most, 3)} at a node${size > 0 ? `, ${words(most / size, 2)} of the largest value` : ""}.`;
+      $("apart").textContent = Words.whole(`They differ by at most ${words(most, 3)} at a node${size > 0 ? `, ${words(most / size, 2)} of the largest value` : ""}.`);
     }
   }
 
@@ -171,7 +177,7 @@
     if (!probe) { box.replaceChildren(); return; }
     const place = probe.at.map((x, k) => `${coordinates[k]} = ${placeText(x, k)}`).join(", "), off = valueBound();
     const within = Number.isFinite(off) && comparing() !== "difference" ? ` ± ${words(off, 2)}` : "";
-    box.replaceChildren(make("b", {}, `${lookOf(true).name} = ${words(view.valueAt(probe), 5)}${within}`), ` at ${place}`);
+    box.replaceChildren(make("b", {}, `${shownName()} = ${words(view.valueAt(probe), 5)}${within}`), ` at ${place}`);
     const [x, y] = view.dimension === 1 ? view.onScreen(probe.at, view.valueAt(probe)) : view.onScreen(view.seen(probe)), { width, height } = view.size();
     const w = box.offsetWidth, h = box.offsetHeight;
     box.style.left = `${Math.max(0, Math.min(width - w, x + 14 + w > width ? x - w - 14 : x + 14))}px`;
@@ -263,7 +269,7 @@
     if (two) curves.push({ ys: hits.map(({ hit }) => read(hit, second)), dash: [5, 4] });
     const inside = curves[0].ys.some(Number.isFinite);
     $("line-said").textContent = inside ? `From A (${state.line[0].map(placeText).join(", ")}) to B (${state.line[1].map(placeText).join(", ")})${two ? `; dashed: ${otherName()}` : ""}.` : "The line lies outside.";
-    if (inside) Curves.plot(canvas, theme, { xs: hits.map(({ distance }) => distance), curves, band: null, names: ["distance from A", lookOf(true).name], at: null, log: false });
+    if (inside) Curves.plot(canvas, theme, { xs: hits.map(({ distance }) => distance), curves, band: null, names: ["distance from A", shownName()], at: null, log: false });
   }
 
   // ---- the picture under the pointer ----------------------------------------------------------------------------------

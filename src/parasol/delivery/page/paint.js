@@ -32,7 +32,8 @@ const Paint = (() => {
         float level = (v - offset) * lines, width = fwidth(level);
         float far = abs(fract(level - 0.5) - 0.5) / max(width, 1e-6);
         float within = smoothstep(0.001, 0.006, min(v, 1.0 - v)); // no lines where the field only just reaches an end of its range
-        c *= 1.0 - 0.55 * within * (1.0 - smoothstep(0.4, 1.3, far)) * (1.0 - smoothstep(0.3, 0.6, width));
+        vec3 ink = vec3(dot(c, vec3(0.3, 0.59, 0.11)) < 0.353 ? 1.0 : 0.0); // light lines where the colours are dark
+        c = mix(c, ink, 0.55 * within * (1.0 - smoothstep(0.4, 1.3, far)) * (1.0 - smoothstep(0.3, 0.6, width)));
       }
       c *= lit > 0.5 ? 0.6 + 0.4 * facing : 1.0 - 0.5 * (1.0 - smoothstep(0.0, 0.3, facing));
       colour = vec4(mix(c, plain, fade), 1.0);
@@ -45,6 +46,8 @@ const Paint = (() => {
       return stops[i].map((value, k) => Math.round(value + w * (stops[i + 1][k] - value)));
     };
   }
+
+  const dark = ([r, g, b]) => 0.3 * r + 0.59 * g + 0.11 * b < 90;
 
   let known = null;
   function software() {
@@ -176,5 +179,5 @@ const Paint = (() => {
     return made;
   }
 
-  return { painter, colours, software };
+  return { painter, colours, dark, software };
 })();

@@ -45,11 +45,12 @@ const Pen = (() => {
       ring(x, y, r, style) { g.beginPath(); g.arc(x, y, r, 0, 2 * Math.PI); stroke(style); },
       dot(x, y, r, colour) { g.beginPath(); g.arc(x, y, r, 0, 2 * Math.PI); g.fillStyle = colour; g.fill(); },
       box(x, y, w, h, colour) { g.fillStyle = colour; g.fillRect(x, y, w, h); },
-      text(text, x, y, { colour, align = "center", size = SMALL, slanted = false }) {
+      text(text, x, y, { colour, align = "center", size = SMALL, slanted = false, halo = "" }) {
         const next = `${slanted ? "italic " : ""}${size}px ${FONT}`;
         if (next !== font) { g.font = font = next; g.textBaseline = "middle"; }
         g.fillStyle = colour;
         g.textAlign = align;
+        if (halo) { g.strokeStyle = halo; g.lineWidth = 3; g.setLineDash([]); g.strokeText(text, x, y); }
         g.fillText(text, x, y);
         const long = width(text, size, slanted), left = align === "left" ? x : align === "right" ? x - long : x - long / 2;
         if (text) labels.push({ text, left, right: left + long, top: y - size / 2, bottom: y + size / 2 });
@@ -70,9 +71,9 @@ const Pen = (() => {
       ring(x, y, r, how) { parts.push(`<circle cx="${n(x)}" cy="${n(y)}" r="${r}" ${style(how)}/>`); },
       dot(x, y, r, colour) { parts.push(`<circle cx="${n(x)}" cy="${n(y)}" r="${r}" fill="${colour}"/>`); },
       box(x, y, w, h, colour) { parts.push(`<rect x="${n(x)}" y="${n(y)}" width="${n(w)}" height="${n(h)}" fill="${colour}"/>`); },
-      text(text, x, y, { colour, align = "center", size = SMALL, slanted = false }) {
+      text(text, x, y, { colour, align = "center", size = SMALL, slanted = false, halo = "" }) {
         const anchor = { left: "start", right: "end", center: "middle" }[align];
-        parts.push(`<text x="${n(x)}" y="${n(y)}" dy="0.35em" font-size="${size}" fill="${colour}" text-anchor="${anchor}"${slanted ? ' font-style="italic"' : ""}>${safe(text)}</text>`);
+        parts.push(`<text x="${n(x)}" y="${n(y)}" dy="0.35em" font-size="${size}" fill="${colour}" text-anchor="${anchor}"${slanted ? ' font-style="italic"' : ""}${halo ? ` stroke="${halo}" stroke-width="3" paint-order="stroke"` : ""}>${safe(text)}</text>`);
       },
     };
   }
@@ -122,7 +123,7 @@ const Pen = (() => {
   // ---- colours ------------------------------------------------------------------------------------------------------
   function barWidth(range) { return BAR + 12 + widest(ticksUp(...range, 300)) + 4; }
 
-  function bar(pen, { left, top, bottom }, range, name, colour, colours) {
+  function bar(pen, { left, right, top, bottom }, range, name, colour, colours) {
     const high = bottom - top, ticks = ticksUp(...range, high);
     for (let i = 0; i < STRIPES; i++) pen.box(left, top, BAR, high - (i * high) / STRIPES, `rgb(${colour((i + 0.5) / STRIPES).join(",")})`);
     pen.lines([[left, top, left + BAR, top, left + BAR, bottom, left, bottom, left, top]], { colour: colours.text, width: 1 });
@@ -131,7 +132,7 @@ const Pen = (() => {
       pen.lines([[left + BAR, y, left + BAR + 4, y]], { colour: colours.text });
       pen.text(ticks.label(v), left + BAR + 8, y, { colour: colours.text, align: "left" });
     }
-    pen.text(name, left, top - 15, { colour: colours.text, size: NAME, slanted: true, align: "left" });
+    pen.text(name, Math.max(4, Math.min(left, right - width(name, NAME, true) - 4)), top - 15, { colour: colours.text, size: NAME, slanted: true, align: "left" });
   }
 
   function mark(pen, x, y) {

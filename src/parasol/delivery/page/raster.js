@@ -107,7 +107,9 @@ const Raster = (() => {
       }
     }
 
-    return { begin, pieces, cubics, end: () => g.putImageData(image, 0, 0), finish: () => { g.getImageData(0, 0, 1, 1); } };
+    const covers = (x, y) => memory !== null && x >= 0 && y >= 0 && x < width && y < image.height && memory[Math.floor(y) * width + Math.floor(x)] !== 0;
+
+    return { begin, pieces, cubics, covers, end: () => g.putImageData(image, 0, 0), finish: () => { g.getImageData(0, 0, 1, 1); } };
   }
 
   return { makeRaster };

@@ -169,10 +169,10 @@ const Smooth = (() => {
 
   // ---- in the plane -------------------------------------------------------------------------------------------------
   function plane(points, cells, rim, curved) {
-    // {positions, indices, values(u): at the fine corners, rim: lines of fine corners, touched: cells with a corner on the rim}
+    // {positions, indices, values(u): at the fine corners, rim: lines of fine corners, onRim: for each whether it is on one}
     const count = cells.length / 3, level = Math.max(1, Math.min(6, Math.floor(Math.sqrt(MOST_TRIANGLES / count))));
     const offsets = new Float64Array(18 * count), sides = new Map(), key = (a, b) => `${Math.min(a, b)},${Math.max(a, b)}`;
-    const bent = new Uint8Array(count), bends = curved ? tangents(points, rim) : new Map(), onRim = new Set(rim);
+    const bent = new Uint8Array(count), bends = curved ? tangents(points, rim) : new Map();
     for (let e = 0; e < rim.length; e += 2) sides.set(key(rim[e], rim[e + 1]), null);
     for (let t = 0; t < count; t++) for (let e = 0; e < 6; e++) {
       const a = cells[3 * t + EDGES[e][0]], b = cells[3 * t + EDGES[e][1]], name = key(a, b), at = 18 * t + 3 * e;
@@ -197,8 +197,9 @@ const Smooth = (() => {
       }
       return fine.values(u, g);
     };
-    const touched = Uint8Array.from({ length: count }, (_, t) => (onRim.has(cells[3 * t]) || onRim.has(cells[3 * t + 1]) || onRim.has(cells[3 * t + 2]) ? 1 : 0));
-    return { positions: fine.positions, indices: fine.indices, values, rim: Array.from(sides.values()).filter(Boolean).map(([t, i]) => fine.edge(t, i)), touched, parts: level * level, bent, controls: fine.controls, per: fine.per, edge: fine.edge };
+    const lines = Array.from(sides.values()).filter(Boolean).map(([t, i]) => fine.edge(t, i)), onRim = new Uint8Array(fine.positions.length / 3);
+    for (const line of lines) for (const i of line) onRim[i] = 1;
+    return { positions: fine.positions, indices: fine.indices, values, rim: lines, onRim, parts: level * level, bent, controls: fine.controls, per: fine.per, edge: fine.edge };
   }
 
   function tangents(points, rim) {
@@ -271,14 +272,16 @@ const Smooth = (() => {
       const w = [1 - i / level, (i - j) / level, j / level];
       for (let k = 0; k < 3; k++) shading[3 * (t * per + n) + k] = w[0] * facing[3 * t][k] + w[1] * facing[3 * t + 1][k] + w[2] * facing[3 * t + 2][k];
     }
-    const inside = smooth && 8 * (cells.length / 4) <= MOST_TETRAHEDRA ? halved(points, cells, bent) : { points, cells, values: (u) => Float32Array.from(u), slopes: (g) => g };
+    const inside = smooth && 8 * (cells.length / 4) <= MOST_TETRAHEDRA ? halved(points, cells, bent, rim) : { points, cells, onRim: flags(points.length / 3, new Set(rim)), values: (u) => Float32Array.from(u), slopes: (g) => g };
     return {
       outside: { positions: outside.positions, indices: outside.indices, normals: shading, creases: creases.map(([t, i]) => outside.edge(t, i)) }, inside,
       values(u) { const g = slope(u); return { outside: outside.values(u, g), inside: inside.values(u, g), slopes: () => inside.slopes(g) }; },
     };
   }
 
-  function halved(points, cells, bent) {
+  const flags = (count, set) => Uint8Array.from({ length: count }, (_, i) => (set.has(i) ? 1 : 0));
+
+  function halved(points, cells, bent, rim) {
     // every edge cut in two, where the cubic along it is in its middle
     const count = points.length / 3, middles = new Map(), ends = [], offsets = [], more = [];
     const middle = (a, b) => {
@@ -318,7 +321,13 @@ const Smooth = (() => {
       for (let e = 0; e < at.length / 2; e++) for (let k = 0; k < 3; k++) all_[3 * (count + e) + k] = (g[3 * at[2 * e] + k] + g[3 * at[2 * e + 1] + k]) / 2;
       return all_;
     }
-    return { points: all, cells: fine, values, slopes };
+    const onRim = new Uint8Array(out.length);
+    onRim.set(flags(count, new Set(rim)));
+    for (let t = 0; t < rim.length; t += 3) for (const [i, j] of [[0, 1], [1, 2], [0, 2]]) {
+      const a = Math.min(rim[t + i], rim[t + j]), b = Math.max(rim[t + i], rim[t + j]);
+      onRim[middles.get(a * count + b)] = 1; // of edges on the boundary, not of those from one side of it to another
+    }
+    return { points: all, cells: fine, onRim, values, slopes };
   }
 
   return { gradients, plane, solid };

@@ -10,13 +10,13 @@ const Take = (() => {
 
     function settings() {
       // parameters (and the time) as words, those of functions left out
-      const scalars = model.parameters.map((p, j) => [p.name, p.choices ? p.words[p.choices.indexOf(state.inputs[j])] : Words.number(state.inputs[j])]);
+      const scalars = Words.settings(model, state.inputs);
       return model.steady ? scalars : [...scalars, [model.about.time, Words.number(model.lift.times[state.time])]];
     }
 
     function fileName(suffix) {
       const plain = (text) => String(text).replace(/ × 10/g, "e").replace(/[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]/g, (c) => "-0123456789"["⁻⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c)]).replace("−", "-");
-      return `${[model.title, app.shown.chosen().name.replaceAll("|", ""), ...settings().map(([name, value]) => `${name}=${plain(value)}`)].map(slug).join("_").slice(0, 120)}.${suffix}`;
+      return `${[model.title, (suffix === "csv" ? app.shown.chosen().name : app.shownName()).replaceAll("|", ""), ...settings().map(([name, value]) => `${name}=${plain(value)}`)].map(slug).join("_").slice(0, 120)}.${suffix}`;
     }
 
     function save(name, blob) {
@@ -27,37 +27,36 @@ const Take = (() => {
 
     // ---- pictures -----------------------------------------------------------------------------------------------------
     function drawn(dense, pens) {
-      // every view on the sheet at `dense` pixels for one of the screen; calls pens with each view's pieces, from left to right
-      let left = 0;
-      const views = app.views(), height = Math.max(...views.map(({ view }) => view.size().height));
+      // every view on the sheet at `dense` pixels for one of the screen; calls pens with each view's pieces
+      const views = app.views(), total = extent(views);
       Parts.onPaper(() => {
-        for (const { view, field, marks, caption } of views) {
-          view.resize(dense);
-          view.draw(); // in this very task, while the drawing is still there
-          const { width } = view.size();
-          pens({ view, field, marks, caption, left, width, height: view.size().height });
-          left += width;
+        for (const one of views) {
+          one.view.resize(dense);
+          one.view.draw(); // in this very task, while the drawing is still there
+          pens({ ...one, ...one.view.size() });
         }
       });
-      const total = { width: left, height: height + 34 };
       for (const { view } of views) { view.resize(); view.draw(); }
       app.redraw();
       return total;
     }
 
+    // what the views fill as they stand on the page, and a line of words below
+    const extent = (views) => ({ width: Math.max(...views.map(({ view, left }) => left + view.size().width)), height: Math.max(...views.map(({ view, top }) => top + view.size().height)) + 34 });
+
     const title = () => [model.title, ...settings().map(([name, value]) => `${name} = ${value}`)].join("   ");
 
     function picture(dense = Math.min(2, window.devicePixelRatio || 1)) {
-      const sheet = make("canvas"), style = Parts.onPaper(Parts.theme), views = app.views();
-      const width = views.reduce((sum, { view }) => sum + view.size().width, 0), height = views[0].view.size().height + 34;
+      const sheet = make("canvas"), style = Parts.onPaper(Parts.theme), { width, height } = extent(app.views());
       sheet.width = Math.round(width * dense);
       sheet.height = Math.round(height * dense);
       const g = sheet.getContext("2d");
       g.fillStyle = style.card;
       g.fillRect(0, 0, sheet.width, sheet.height);
-      drawn(dense, ({ view, field, marks, caption, left }) => {
-        if (view.dimension > 1) g.drawImage(field, Math.round(left * dense), 0);
-        const pen = Pen.onCanvas(sheet, dense, [left, 0]);
+      drawn(dense, ({ view, field, marks, caption, left, top }) => {
+        g.resetTransform(); // the pen of the view before has left its own
+        if (view.dimension > 1) g.drawImage(field, Math.round(left * dense), Math.round(top * dense));
+        const pen = Pen.onCanvas(sheet, dense, [left, top]);
         view.drawOver(marks, { ...pen, clear() {} });
         if (caption) pen.text(caption, view.size().width / 2, 10, { colour: style.quiet });
       });
@@ -68,24 +67,24 @@ const Take = (() => {
     function paper() {
       // an SVG: the colours as a picture in it, lines and letters as such
       const parts = [], style = Parts.onPaper(Parts.theme), dense = scaleTo(PRINT);
-      const { width, height } = drawn(dense, ({ view, field, marks, caption, left, width: w, height: h }) => {
+      const { width, height } = drawn(dense, ({ view, field, marks, caption, left, top, width: w, height: h }) => {
         const pen = Pen.onPaper();
         if (view.dimension > 1) pen.parts.push(`<image width="${w}" height="${h}" href=${JSON.stringify(field.toDataURL("image/png"))}/>`);
         view.drawOver(marks, pen);
         if (caption) pen.text(caption, w / 2, 10, { colour: style.quiet });
-        parts.push(`<g transform="translate(${left} 0)">${pen.parts.join("")}</g>`);
+        parts.push(`<g transform="translate(${left} ${top})">${pen.parts.join("")}</g>`);
       });
       const pen = Pen.onPaper();
       pen.text(title(), 12, height - 16, { colour: style.text, align: "left", size: 13 });
       return Pen.sheet([...parts, ...pen.parts], width, height, style.card);
     }
 
-    const scaleTo = (pixels) => Math.max(1, pixels / app.views().reduce((sum, { view }) => sum + view.size().width, 0));
+    const scaleTo = (pixels) => Math.max(1, pixels / extent(app.views()).width);
     const savePicture = () => picture(scaleTo(PRINT)).toBlob((blob) => save(fileName("png"), blob));
 
     // ---- an animation: through the times, or through a parameter ------------------------------------------------------
     async function animation() {
-      const first = picture(), dense = first.width / app.views().reduce((sum, { view }) => sum + view.size().width, 0);
+      const first = picture(), dense = first.width / extent(app.views()).width;
       const stage = make("canvas", { width: 2 * Math.floor(first.width / 2), height: 2 * Math.floor(first.height / 2) }), g = stage.getContext("2d");
       if (typeof MediaRecorder === "undefined" || !stage.captureStream) return null;
       const kind = ["video/webm;codecs=vp9", "video/webm;codecs=vp8", "video/webm", "video/mp4"].find((type) => MediaRecorder.isTypeSupported(type));

@@ -6,7 +6,7 @@ const View = (() => {
   const MARGIN = { left: 20, right: 18, top: 38, bottom: 44 };
   const FIRST = { azimuth: -0.85, elevation: 0.42, zoom: 1 };
   const ARROWS = [18, 36]; // pixels between two of them, at least and at most
-  const INK = "#111";
+  const INK = "#111", CHALK = "#fff", SMALL = 70; // pixels from the middle to the rim: in smaller pictures contours have no numbers
 
   const make = (canvas, overlay, mesh, names, colours, camera = { ...FIRST }) =>
     (mesh.dimension === 1 ? Line.makeLine(canvas, overlay, mesh, names, colours) : makeView(canvas, overlay, mesh, names, colours, camera));
@@ -32,7 +32,7 @@ const View = (() => {
     function fineMesh() {
       if (solid) return Smooth.solid(unit, Uint32Array.from(cells), Uint32Array.from(mesh.rim.data), mesh);
       const around = [...mesh.rim.data, ...mesh.interfaces.data];
-      if (!mesh.smooth) return { positions: unit, indices: Uint32Array.from(cells), values: (u) => Float32Array.from(u), rim: pairs(around), touched: null, parts: 1 };
+      if (!mesh.smooth) return { positions: unit, indices: Uint32Array.from(cells), values: (u) => Float32Array.from(u), rim: pairs(around), onRim: flagged(around), parts: 1 };
       return Smooth.plane(unit, cells, around, mesh.curved);
     }
 
@@ -47,6 +47,8 @@ const View = (() => {
       const last = Math.round(Math.sqrt(fine.parts)), row = (last * (last + 1)) / 2;
       return t * fine.per + [0, row, row + last][k];
     }
+
+    function flagged(around) { const out = new Uint8Array(corners); for (const i of around) out[i] = 1; return out; }
 
     function pairs(flat) { const out = []; for (let i = 0; i < flat.length; i += 2) out.push([flat[i], flat[i + 1]]); return out; }
 
@@ -111,7 +113,7 @@ const View = (() => {
       if (scene.surface) paint.remove(scene.surface);
       const before = surface;
       scene.surface = null;
-      surface = look.level === null ? null : Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level));
+      surface = look.level === null ? null : Contours.cut(fine.inside.points, fine.inside.cells, inner.map((x) => x - look.level), fine.inside.onRim, range[1] - range[0]);
       if (Boolean(before) !== Boolean(surface)) keepSkin();
       if (!surface || !surface.weights.length) return;
       scene.surface = paint.mesh(surface.positions, null, Contours.along(surface, found.slopes(), 3));
@@ -141,6 +143,12 @@ const View = (() => {
 
     const shown = () => shape || body.positions;
 
+    function fits(width, height) {
+      // pixels per unit in a picture of this size, the bar of colours beside it
+      const w = width - 130, h = height - 80;
+      return Math.max(1, solid ? Math.min(w, h) : Math.min(w / box[0], h / box[1]));
+    }
+
     function frame() {
       // pixels per unit and the middle of the picture, in CSS pixels
       const right = look && look.bar ? (room = Math.max(room, Pen.barWidth(look.range))) + 22 : MARGIN.right;
@@ -149,8 +157,15 @@ const View = (() => {
         const w = size.width - right, h = size.height;
         return { scale: (camera.zoom * Math.min(w - 70, h - 60)) / 2 / reach / spread, x: w / 2, y: h / 2 };
       }
-      const left = MARGIN.left + Pen.widest(Pen.ticksUp(lower[1], upper[1], size.height - 80)), w = size.width - left - right, h = size.height - MARGIN.top - MARGIN.bottom;
-      return { scale: Math.max(1, Math.min(w / 2 / box[0], h / 2 / box[1]) / spread), x: left + w / 2, y: MARGIN.top + h / 2 };
+      const h = size.height - MARGIN.top - MARGIN.bottom;
+      let high = h, left = 0, w = 0, scale = 1;
+      for (let n = 0; n < 3; n++) { // fewer ticks may have longer numbers
+        left = Math.max(left, MARGIN.left + Pen.widest(Pen.ticksUp(lower[1], upper[1], high)));
+        w = size.width - left - right;
+        scale = Math.max(1, Math.min(w / 2 / box[0], h / 2 / box[1]) / spread);
+        high = 2 * box[1] * scale;
+      }
+      return { scale, x: left + w / 2, y: MARGIN.top + h / 2 };
     }
 
     const turn = () => (solid ? Geometry.rotation(camera.azimuth, camera.elevation) : [1, 0, 0, 0, 1, 0, 0, 0, 1]);
@@ -211,7 +226,7 @@ const View = (() => {
       if (marks.point) Pen.mark(pen, ...onScreen(inUnits(seen(marks.point))));
       if (look.bar) {
         const high = Math.min(size.height - MARGIN.top - MARGIN.bottom, 460), top = MARGIN.top + (size.height - MARGIN.top - MARGIN.bottom - high) / 2;
-        Pen.bar(pen, { left: size.width - room - 4, top, bottom: top + high }, look.range, look.name, Paint.colours(look.map), style);
+        Pen.bar(pen, { left: size.width - room - 4, right: size.width, top, bottom: top + high }, look.range, look.name, Paint.colours(look.map), style);
       }
       return pen;
     }
@@ -221,9 +236,18 @@ const View = (() => {
       const within = (i) => [0, 1].every((k) => Math.abs(body.positions[3 * i + k]) <= box[k] * 1.0001);
       if (look.lines) {
         const from = Math.ceil(look.range[0] / look.lines + 0.01), to = Math.floor(look.range[1] / look.lines - 0.01), all = [];
-        const rough = fine.touched ? (t) => fine.touched[Math.floor(t / fine.parts)] : () => false;
-        for (let k = from; k <= to; k++) all.push(...Contours.joined(Contours.lines(place, body.indices, values, k * look.lines, look.lines, rough)));
-        pen.lines(all.map((flat) => flat.map((v, i) => (i % 2 ? y - scale * v : x + scale * v))), { colour: INK, width: 1, alpha: 0.6 });
+        const colour = Paint.colours(look.map);
+        for (let k = from; k <= to; k++) {
+          const level = k * look.lines, found = Contours.joined(Contours.lines(place, body.indices, values, level, look.lines, fine.onRim));
+          const tone = colour((level - look.range[0]) / (look.range[1] - look.range[0]));
+          all.push({ level, colour: tone, dark: Paint.dark(tone), list: found.map((flat) => flat.map((v, i) => (i % 2 ? y - scale * v : x + scale * v))) });
+        }
+        // light lines where the colours are dark
+        for (const dark of [true, false]) pen.lines(all.filter((one) => one.dark === dark).flatMap(({ list }) => list), { colour: dark ? CHALK : INK, width: look.mesh ? 1.5 : 1.1, alpha: 0.65 });
+        const covers = (u, v) => raster.covers(size.dense * u, size.dense * v);
+        if (scale * Math.min(box[0], box[1]) >= SMALL) for (const { text, at, one } of Contours.numbers(all, look.say, covers)) {
+          pen.text(text, ...at, { colour: one.dark ? CHALK : INK, size: 10, halo: `rgb(${one.colour.join(",")})` });
+        }
       }
       if (look.mesh) {
         const flat = [];
@@ -341,7 +365,10 @@ const View = (() => {
       return parts.map(([i]) => Array.from({ length: dimension }, (_, k) => middle[k] + half * from[3 * i + k]));
     }
 
-    return { camera, resize, spoil() { stale = true; }, setSlice, setVector, seen, setField, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => (raster || paint) && (raster || paint).finish(),
+    // how many triangles of the skin are sent to be drawn, of which ones, and where its cut is, for tests
+    const sent = () => ({ count: scene.body.count / 3, corners: Array.from(pieces), heights: Array.from(body.positions).filter((_, i) => i % 3 === slice.axis), limit: slice.height, lip: LIP });
+
+    return { camera, resize, sent, spoil() { stale = true; }, setSlice, setVector, seen, setField, fits, draw, drawOver, pick, valueAt, sample, nearPoint, places, finish: () => (raster || paint) && (raster || paint).finish(),
       reset() { Object.assign(camera, FIRST); }, onScreen: (p) => onScreen(inUnits(p)), arrows: () => arrowsDrawn,
       barRoom: () => (look ? Math.max(room, Pen.barWidth(look.range)) + 22 - MARGIN.right : 0), dimension, works: paint !== null || raster !== null, bounds: [lower, upper], size: () => size };
   }

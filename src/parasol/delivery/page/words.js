@@ -18,7 +18,14 @@ const Words = (() => {
   }
 
   // lines are not broken inside of numbers
-  const whole = (text) => text.replaceAll(" × ", "\u00a0×\u00a0");
+  const whole = (text) => text.replaceAll(" × ", "\u00a0×\u00a0").replaceAll(" %", "\u00a0%");
+
+  function settings(model, inputs, digits) {
+    // parameters and their values as words, those of functions left out
+    return model.parameters.map((p, j) => [p.name, p.choices ? p.words[p.choices.indexOf(inputs[j])] : number(inputs[j], digits)]);
+  }
+
+  const listed = (pairs) => pairs.map(([name, value]) => `${name} = ${value}`).join(", ");
 
   function short(x, most) {
     // as in a program, for narrow places: five digits, or as many as `most` letters have room for
@@ -88,5 +95,5 @@ const Words = (() => {
     return lines.join("\n");
   }
 
-  return { number, whole, short, errorWords, estimateWords, roundingWords, python, MEANING };
+  return { number, whole, short, settings, listed, errorWords, estimateWords, roundingWords, python, MEANING };
 })();

@@ -27,9 +27,10 @@ from parasol.delivery.server.page import describe, docs_page, explorer_page, lis
 from parasol.delivery.server.responses import Page, error, response, streamed
 from parasol.delivery.server.schema import BINARY, MOST_IN_QUERY, guarded, openapi, openapi_of_all, questions
 from parasol.delivery.server.service import Limits, Service
-from parasol.errors import ParasolError
+from parasol.errors import ParasolError, reworded
 
 _SMALL_BODY = 4096  # bytes that are parsed faster than handed to another thread
+_WORDS = {"extrapolate": '"extrapolate": true, if the server was started so'}  # arguments of Python in a request
 _REFUSED = (ParasolError, RecursionError)  # a body that could just be parsed may be nested too deeply to be quoted
 
 
@@ -233,7 +234,7 @@ def _reason(refusal: Exception) -> tuple[int, str]:
     """Status and message of a refusal."""
     if isinstance(refusal, RecursionError):
         return 400, "the body is nested too deeply. Send an object of plain lists."
-    return getattr(refusal, "status", 422), formats.one_line(str(refusal))
+    return getattr(refusal, "status", 422), formats.one_line(reworded(str(refusal), _WORDS))
 
 
 async def _refused(request: Request, refusal: Exception) -> Response:

@@ -139,11 +139,10 @@ class Budget:
             known.append((int(np.count_nonzero(self.errors > self.bounds)), "their bounds"))
         if not known:
             return "nothing is promised"
-        within = [limit for above, limit in known if not above]
         parts = [f"{above} of {n} errors exceed {limit}" for above, limit in known if above]
         if parts:
             return f"{', '.join(parts)}; up to {self.allowed} may, at level {self.level:.4g}"
-        return f"holds: all {n} errors are within {' and '.join(within)}"
+        return f"holds: all {n} errors are within {' and '.join(limit for _, limit in known)}"
 
     @property
     def holds(self) -> bool:

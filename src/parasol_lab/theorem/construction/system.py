@@ -104,7 +104,7 @@ def check_provable(problem: Problem) -> None:
     if problem.time is not None:
         raise InputError(
             f"{name} depends on time: the theorem is about steady linear problems A(mu) u = f(mu), whose reduced solution is "
-            "one least-squares problem. Learn it instead: ps.learn(problem, tolerance=1e-3)."
+            "one least-squares problem. Learn it instead: ps.learn(problem, tolerance=1e-3), or parasol learn."
         )
     if not (problem.parameters.scalars or problem.parameters.functions):
         raise InputError(f"{name} has no parameters, so there is no map to build. Declare some with ps.parameters.")
@@ -145,7 +145,7 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
     if model.terms.nonlinear:
         raise InputError(
             f"{model.problem.name or 'the problem'} is nonlinear in its unknown: the theorem is about A(mu) u = f(mu). "
-            "Learn it instead: ps.learn(problem, tolerance=1e-3)."
+            "Learn it instead: ps.learn(problem, tolerance=1e-3), or parasol learn."
         )
     symbols = model.problem.parameter_symbols[0]
     for part in (*model.terms.varying_operator, *[part for part in model.terms.varying_load if part.function is None]):
