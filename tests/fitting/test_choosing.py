@@ -183,7 +183,7 @@ def test_of_modes_left_out_the_whole_counts():
     rng = np.random.default_rng(0)
     x, noise = rng.uniform(-1, 1, (400, 1)), rng.standard_normal((400, 2))
     coefficients = np.column_stack([20 * x[:, 0] + 4 * noise[:, 0], 0.7 * x[:, 0] + noise[:, 1]])
-    rows = choosing.Rows(x, coefficients, np.zeros(400), np.ones(400), np.arange(400) % 5)
+    rows = choosing.Rows(x, coefficients, np.zeros(400), np.ones(400), np.arange(400) % 5, np.arange(400))
     tried = choosing._tried(choosing.Candidate("linear", Linear(), 5), rows, True, 0)
     assert tried.n_modes == 1
     assert np.allclose(tried.squares[:, 1], coefficients[:, 1] ** 2)
@@ -204,6 +204,55 @@ def test_a_dearer_map_must_be_clearly_better_and_rows_far_out_do_not_count():
     assert not same.beats(cheap)
     assert good.beats(cheap)
     x = np.append(np.linspace(0, 1, 49), 9.0)[:, None]
-    rows = choosing.Rows(x, x, np.zeros(50), np.ones(50), np.arange(50) % 5)
+    rows = choosing.Rows(x, x, np.zeros(50), np.ones(50), np.arange(50) % 5, np.arange(50))
     left_out = choosing._squares(candidate, rows, 1, 0)[0]
     assert np.flatnonzero(~left_out).tolist() == [0, 49]  # the ends: without them they are outside
+
+
+def test_of_many_samples_too_the_bound_follows_the_errors(monkeypatch):
+    """Dear maps are tried on one part of many samples; whether errors follow the parameters is seen from rows of this part alone."""
+    process = choosing.Candidate("gaussian process", choosing.GaussianProcess("matern52", trend_degree=0), 1)
+    monkeypatch.setattr(choosing, "_candidates", lambda n, n_inputs: ([], [process]))
+    group = np.arange(400) // 2
+    mus = np.repeat(drawn(kink, 200, 2)[0], 2, axis=0) + 1e-6 * np.arange(400)[:, None]
+    surrogate = quietly(mus, kink(mus), groups=group, tolerance=1e-6)
+    assert surrogate.difficulty is not None
+    rows = choosing.Rows(mus, mus, mus[:, 0], mus[:, 0], np.arange(400) % 5, group)
+    parts = rows.parts_of(rows.part == 0)
+    assert len(set(parts)) == 5
+    assert np.array_equal(rows.parts_of(rows.part < 2), rows.part[rows.part < 2])
+
+
+def power(mus):
+    """u = log(a) and its square, times straight lines in b."""
+    a, b = np.log(mus[:, :1]), mus[:, 1:2]
+    return 3 + a * X + 0.3 * a**2 * X**2 + b * (1 - X)
+
+
+def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(no_jax):
+    rng = np.random.default_rng(0)
+    mus = np.column_stack([10.0 ** rng.uniform(-3, 2, 80), rng.uniform(1e-3, 1, 80)])
+    surrogate = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2), "b": (1e-3, 1.0)}, level=None)
+    assert surrogate.facts["logarithms"] == ["a"]  # b spans decades too, but its logarithm is of no use
+    said = surrogate.facts["choice"]["logarithms"]
+    assert said["kept"]
+    assert said["parameters"] == ["a"]
+    assert said["error"] < 0.1 * said["without"]
+    assert "all of log a and not of a, where errors would be" in choosing.choice_words(surrogate.facts["choice"])
+    declared = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2, "log"), "b": (1e-3, 1.0)}, level=None)
+    new = np.column_stack([10.0 ** rng.uniform(-2.9, 1.9, 50), rng.uniform(0.1, 0.9, 50)])
+    assert error(surrogate, new, power(new)) <= 1.1 * error(declared, new, power(new)) + 1e-12
+    assert "logarithms" not in declared.facts["choice"]
+
+
+def test_a_logarithm_that_is_not_clearly_better_is_not_taken(no_jax, monkeypatch):
+    """A polynomial proposes; the maps that are used decide."""
+    mus, solutions = drawn(kink, 80, 2)
+    with_log = choosing.features_of
+    monkeypatch.setattr(choosing, "features_for", lambda parameters, mus, _: with_log(parameters, mus, more_logs=[0]))
+    surrogate = quietly(mus + 0.01, solutions, ranges={"a": (0.01, 1.01), "b": (0.01, 1.01)}, level=None)
+    said = surrogate.facts["choice"]["logarithms"]
+    assert not said["kept"]
+    assert not surrogate.features.logs.any()
+    assert surrogate.facts["logarithms"] == []
+    assert "; with log a none erred clearly less" in choosing.choice_words(surrogate.facts["choice"])
