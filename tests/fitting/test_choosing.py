@@ -209,18 +209,19 @@ def test_a_dearer_map_must_be_clearly_better_and_rows_far_out_do_not_count():
     assert np.flatnonzero(~left_out).tolist() == [0, 49]  # the ends: without them they are outside
 
 
-def test_of_many_samples_too_the_bound_follows_the_errors(monkeypatch):
-    """Dear maps are tried on one part of many samples; whether errors follow the parameters is seen from rows of this part alone."""
-    process = choosing.Candidate("gaussian process", choosing.GaussianProcess("matern52", trend_degree=0), 1)
-    monkeypatch.setattr(choosing, "_candidates", lambda n, n_inputs: ([], [process]))
-    group = np.arange(400) // 2
-    mus = np.repeat(drawn(kink, 200, 2)[0], 2, axis=0) + 1e-6 * np.arange(400)[:, None]
-    surrogate = quietly(mus, kink(mus), groups=group, tolerance=1e-6)
-    assert surrogate.difficulty is not None
-    rows = choosing.Rows(mus, mus, mus[:, 0], mus[:, 0], np.arange(400) % 5, group)
-    parts = rows.parts_of(rows.part == 0)
+def test_of_many_samples_too_errors_are_seen_to_follow_the_parameters():
+    """Dear maps are tried on one part of many samples; rows of this part alone say whether errors follow, whole groups left out."""
+    x, group = np.linspace(-1, 1, 400)[:, None], np.random.default_rng(0).permutation(400) // 2
+    rows = choosing.Rows(x, x, np.zeros(400), np.ones(400), group % 5, group)
+    seen = rows.part == 0
+    parts = rows.parts_of(seen)
     assert len(set(parts)) == 5
+    assert all(len(set(parts[group[seen] == label])) == 1 for label in set(group[seen]))
     assert np.array_equal(rows.parts_of(rows.part < 2), rows.part[rows.part < 2])
+    candidate = choosing.Candidate("process", choosing.GaussianProcess(), 1)
+    best = choosing.Tried(candidate, seen, np.exp(6 * x), 1, 1.0)
+    difficulty = choosing.Choice(None, rows, None, best, {}).difficulty
+    assert difficulty.predict(x)[-1, 0] - difficulty.predict(x)[0, 0] == pytest.approx(6.0, abs=1.0)
 
 
 def power(mus):
@@ -229,7 +230,7 @@ def power(mus):
     return 3 + a * X + 0.3 * a**2 * X**2 + b * (1 - X)
 
 
-def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(no_jax):
+def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(no_jax, tmp_path):
     rng = np.random.default_rng(0)
     mus = np.column_stack([10.0 ** rng.uniform(-3, 2, 80), rng.uniform(1e-3, 1, 80)])
     surrogate = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2), "b": (1e-3, 1.0)}, level=None)
@@ -243,6 +244,10 @@ def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(no_jax):
     new = np.column_stack([10.0 ** rng.uniform(-2.9, 1.9, 50), rng.uniform(0.1, 0.9, 50)])
     assert error(surrogate, new, power(new)) <= 1.1 * error(declared, new, power(new)) + 1e-12
     assert "logarithms" not in declared.facts["choice"]
+    surrogate.save(tmp_path / "it.parasol")
+    loaded = ps.load(tmp_path / "it.parasol")
+    assert np.array_equal(loaded.coefficients(new), surrogate.coefficients(new))
+    assert loaded.facts["choice"]["logarithms"] == said
 
 
 def test_a_logarithm_that_is_not_clearly_better_is_not_taken(no_jax, monkeypatch):
