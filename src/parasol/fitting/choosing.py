@@ -213,10 +213,14 @@ def choose(
     found, logarithms = trials.of(cheap, rows, part=(0.0, 0.3)), None
     if found.best is None or not found.best.at_floor(rows):
         others = features_for(parameters, mus, coefficients)
-        names = [p.name for p, log in zip(parameters.scalars, others.logs & ~features.logs, strict=False) if log]
-        if names:
+        if np.any(others.logs != features.logs):
             other_rows = replace(rows, x=others(mus))
-            other = trials.of(cheap, other_rows, part=(0.3, 0.6))
+            other = trials.of(cheap, other_rows, part=(0.3, 0.5))
+            needed = _needed(other, parameters, mus, other_rows, others, features, trials)
+            if np.any(needed.logs != others.logs):
+                others, other_rows = needed, replace(rows, x=needed(mus))
+                other = trials.of(cheap, other_rows, part=(0.5, 0.6))
+            names = [p.name for p, log in zip(parameters.scalars, others.logs & ~features.logs, strict=False) if log]
             kept = other.best is not None and (found.best is None or other.best.beats(found.best))
             logarithms = {"parameters": names, "kept": kept, "error": other.error, "without": found.error}
             if kept:
@@ -231,6 +235,25 @@ def choose(
     if best.n_modes < basis.n_modes:
         facts["modes_to_tolerance"] = basis.n_modes
     return Choice(basis, rows, features, best, facts)
+
+
+def _needed(
+    found: _Found, parameters: ParameterSpace, mus: np.ndarray, rows: Rows, features: Features, plain: Features, trials: _Trials
+) -> Features:
+    """Features without the logarithms that the best map does as well without: a polynomial may have proposed too many."""
+    columns = np.flatnonzero(features.logs & ~plain.logs)
+    if len(columns) < 2 or found.best is None:
+        return features
+    best = found.best
+    for j in columns:
+        fewer = features_of(parameters, mus, more_logs=np.setdiff1d(np.flatnonzero(features.logs), [j]))
+        try:
+            tried = _tried(best.candidate, replace(rows, x=fewer(mus)), trials.tolerance is not None, trials.rng)
+        except (InputError, np.linalg.LinAlgError):
+            continue
+        if not best.beats(tried):
+            best, features = tried, fewer
+    return features
 
 
 def choice_words(choice: dict[str, Any], names: tuple[str, ...] = ()) -> str:

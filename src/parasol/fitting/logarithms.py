@@ -13,6 +13,7 @@ from parasol.runtime.parameters import ParameterSpace
 
 _FEWEST = 30  # samples, below which only declared scales count
 _ENOUGH = 600  # samples that settle it
+_FEW = 300  # samples up to which each third of them is left out once; of more, one third tells as much
 _CLEARLY = 0.9  # of the error without a logarithm, that it must come below
 _SMALLEST = 1e-3  # of the usual size of a sample: relative to less no error is measured
 
@@ -26,21 +27,25 @@ def features_for(parameters: ParameterSpace, mus: np.ndarray, coefficients: np.n
     if not wide or len(mus) < _FEWEST:
         return plain
     order = np.random.default_rng(0).permutation(len(mus))[:_ENOUGH]
-    train, test = order[: 2 * len(order) // 3], order[2 * len(order) // 3 :]
-    inside = np.all((mus[test] >= mus[train].min(axis=0)) & (mus[test] <= mus[train].max(axis=0)), axis=1)
-    test = test[inside] if inside.any() else test
+    mus, coefficients = mus[order], coefficients[order]
     sizes = np.linalg.norm(coefficients, axis=1)
-    sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)[test]
+    sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)
+    part = np.arange(len(mus)) % 3
 
     @cache
     def error(columns: frozenset[int]) -> float:
-        features = features_of(parameters, mus, more_logs=columns)
-        try:
-            fitted = Polynomial().fit(features(mus[train]), coefficients[train])
-        except TooFewSamples:
-            return np.inf
-        gaps = np.linalg.norm(fitted.predict(features(mus[test])) - coefficients[test], axis=1)
-        return float(np.mean(gaps / sizes))
+        x = features_of(parameters, mus, more_logs=columns)(mus)
+        gaps = []
+        for out in (part == i for i in range(3 if len(mus) <= _FEW else 1)):
+            seen = x[~out]
+            try:
+                fitted = Polynomial().fit(seen, coefficients[~out])
+            except TooFewSamples:
+                return np.inf
+            out = out & np.all((x >= seen.min(axis=0)) & (x <= seen.max(axis=0)), axis=1)  # no others are asked for
+            gaps.append(np.linalg.norm(fitted.predict(x[out]) - coefficients[out], axis=1) / sizes[out])
+        gaps = np.concatenate(gaps)
+        return float(np.mean(gaps)) if len(gaps) else np.inf
 
     none, all_of_them = (_changed_singly(frozenset(start), wide, error) for start in ((), wide))
     return features_of(
