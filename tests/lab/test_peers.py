@@ -118,6 +118,32 @@ def test_a_peer_that_fails_is_one_line_and_the_others_run(cache, tmp_path):
     assert late[0]["failed"] == "took more than 3 s. Give it more with --limit."
 
 
+def test_seeds_that_were_finished_are_kept_and_the_next_run_goes_on(cache, tmp_path, monkeypatch):
+    """The second of three takes too long at first."""
+    asked, slow = [], [1]
+
+    def ran(peer, request, cache, limit):
+        (seed,) = request["seeds"]
+        asked.append(seed)
+        if seed in slow:
+            raise environments.PeerTooSlow("took more than 3 s. Give it more with --limit.")
+        return {"runs": [{"error": 0.1 * (seed + 1)}], "python": "3"}
+
+    monkeypatch.setattr(runs, "run_peer", ran)
+    one = peer(tmp_path, "one", FAKE, seeds=3)
+    row = measure([one], cache)[0]
+    assert [run["error"] for run in row["runs"]] == pytest.approx([0.1, 0.3])
+    assert tables._error(row) == "2.0e-01 (1.0e-01 … 3.0e-01), 2 of 3 seeds"
+    assert asked == [0, 1, 2] * 2
+    shown = runs.measure_peers([one], cache=cache, split=SPLIT, known=True, progress=quiet)
+    assert shown["rows"][0]["runs"] == row["runs"]
+    slow.clear()
+    row = measure([one], cache)[0]
+    assert asked[6:] == [1, 1]
+    assert [run["error"] for run in row["runs"]] == pytest.approx([0.1, 0.2, 0.3])
+    assert "seeds" not in tables._error(row)
+
+
 def test_some_are_given_the_logarithm(cache, tmp_path):
     folder = cache / "data" / "helmholtz"
     out = with_logarithm(folder, "one")

@@ -244,8 +244,15 @@ def test_a_resonance_is_called_so():
 
 def test_where_the_solution_is_zero_is_found():
     mus = np.random.default_rng(0).uniform(0, 2, (30, 2))
-    for size, at in ((mus[:, 1], "q=0"), (2 - mus[:, 0], "k=2"), (mus[:, 0] + mus[:, 1], "k=0, q=0"), (1 + mus[:, 0], "")):
-        found = ps.fit_snapshots(mus, size[:, None] * np.ones(4), "linear", ranges={"k": (0, 2), "q": (0, 2)}, level=None)
+    for size, at in (
+        (mus[:, 1], "q=0"),
+        (2 - mus[:, 0], "k=2"),
+        (mus[:, 0] + mus[:, 1], "k=0, q=0"),
+        (1 + mus[:, 0], ""),
+    ):
+        found = ps.fit_snapshots(
+            mus, size[:, None] * np.ones(4), "linear", ranges={"k": (0, 2), "q": (0, 2)}, level=None
+        )
         assert _zero(found) == at
 
 

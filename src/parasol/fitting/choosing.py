@@ -238,7 +238,13 @@ def choose(
 
 
 def _needed(
-    found: _Found, parameters: ParameterSpace, mus: np.ndarray, rows: Rows, features: Features, plain: Features, trials: _Trials
+    found: _Found,
+    parameters: ParameterSpace,
+    mus: np.ndarray,
+    rows: Rows,
+    features: Features,
+    plain: Features,
+    trials: _Trials,
 ) -> Features:
     """Features without the logarithms that the best map does as well without: a polynomial may have proposed too many."""
     columns = np.flatnonzero(features.logs & ~plain.logs)

@@ -48,9 +48,7 @@ def features_for(parameters: ParameterSpace, mus: np.ndarray, coefficients: np.n
         return float(np.mean(gaps)) if len(gaps) else np.inf
 
     none, all_of_them = (_changed_singly(frozenset(start), wide, error) for start in ((), wide))
-    return features_of(
-        parameters, mus, more_logs=all_of_them if error(all_of_them) < _CLEARLY * error(none) else none
-    )
+    return features_of(parameters, mus, more_logs=all_of_them if error(all_of_them) < _CLEARLY * error(none) else none)
 
 
 def _changed_singly(columns: frozenset[int], wide: list[int], error) -> frozenset[int]:

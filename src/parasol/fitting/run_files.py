@@ -33,7 +33,9 @@ def of_runs(paths: list[Path], read: Callable[[Path], dict[str, Any]], parameter
     for path, run in zip(paths, runs, strict=True):
         if run.keys() != first.keys():
             name = min(run.keys() ^ first.keys())
-            raise FileError(f"{str(path)!r} and {str(paths[0])!r} do not hold the same: {name!r} is in one of them only.")
+            raise FileError(
+                f"{str(path)!r} and {str(paths[0])!r} do not hold the same: {name!r} is in one of them only."
+            )
         for name in run:
             if np.shape(run[name]) != np.shape(first[name]):
                 raise FileError(
@@ -42,7 +44,9 @@ def of_runs(paths: list[Path], read: Callable[[Path], dict[str, Any]], parameter
                 )
         for name in (*axes, *(n for n in ("points", "cells", "times") if n in run)):
             if not np.allclose(run[name], first[name], rtol=1e-6, atol=1e-9 * np.max(np.abs(first[name]), initial=0.0)):
-                raise FileError(f"{str(path)!r} has another {name!r} than {str(paths[0])!r}. All runs need the same points.")
+                raise FileError(
+                    f"{str(path)!r} has another {name!r} than {str(paths[0])!r}. All runs need the same points."
+                )
     about: dict[str, Any] = {name: first[name] for name in ("points", "cells", "times") if name in first}
     if axes:
         about["points"] = np.column_stack([first[name] for name in axes])

@@ -121,7 +121,9 @@ class LearnReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what was not measured is left out. The measured errors have a place of their own in a file."""
         out = {
-            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("evidence", "resonance", "zero", "measured")
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("evidence", "resonance", "zero", "measured")
         }
         for name in ("stages", "norm", "device"):  # which reports of version 0.1.0 have not
             if not out[name]:

@@ -164,7 +164,11 @@ def _zero(surrogate: Surrogate) -> str:
         for end in (p.low, p.high):
             if gone.any() and np.array_equal(gone, corners[:, j] == end):
                 return f"{p.name}={end:g}"
-    return ", ".join(f"{p.name}={v:g}" for p, v in zip(space.scalars, corners[np.argmax(gone)], strict=True)) if gone.any() else ""
+    return (
+        ", ".join(f"{p.name}={v:g}" for p, v in zip(space.scalars, corners[np.argmax(gone)], strict=True))
+        if gone.any()
+        else ""
+    )
 
 
 def _limit(outcome: Outcome, request: Request, error: float | None, cache: SolveCache | None, resonance: str) -> str:

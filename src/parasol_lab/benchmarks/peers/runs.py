@@ -17,7 +17,13 @@ from parasol import __version__
 from parasol.cache import publish
 from parasol.errors import FileError
 from parasol.report import Facts
-from parasol_lab.benchmarks.peers.environments import PeerFailed, PeerTooSlow, clean_environment, interpreter, last_words
+from parasol_lab.benchmarks.peers.environments import (
+    PeerFailed,
+    PeerTooSlow,
+    clean_environment,
+    interpreter,
+    last_words,
+)
 from parasol_lab.benchmarks.peers.logarithm import with_logarithm
 from parasol_lab.benchmarks.peers.problem import Split, Stage, write_problem
 from parasol_lab.benchmarks.peers.registry import HERE, OWN, Peer, read_peers
