@@ -90,7 +90,7 @@ def test_what_is_measured_is_right_and_kept(cache, tmp_path):
     measure([fake], cache, again=True)
     assert count.read_text() == 8 * "x"
     shown = runs.measure_peers(
-        [fake, peer(tmp_path, "new", FAKE)], cache=cache, split=SPLIT, known=True, progress=quiet
+        [fake, peer(tmp_path, "new", FAKE + "# another\n")], cache=cache, split=SPLIT, known=True, progress=quiet
     )
     assert [row["peer"] for row in shown["rows"]] == ["fake", "fake"]
     assert shown["left_out"] == ["new, 4 solves", "new, 8 solves"]
@@ -130,7 +130,7 @@ def test_seeds_that_were_finished_are_kept_and_the_next_run_goes_on(cache, tmp_p
         return {"runs": [{"error": 0.1 * (seed + 1)}], "python": "3"}
 
     monkeypatch.setattr(runs, "run_peer", ran)
-    one = peer(tmp_path, "one", FAKE, seeds=3)
+    one = peer(tmp_path, "one", FAKE + "# one\n", seeds=3)
     row = measure([one], cache)[0]
     assert [run["error"] for run in row["runs"]] == pytest.approx([0.1, 0.3])
     assert tables._error(row) == "2.0e-01 (1.0e-01 … 3.0e-01), 2 of 3 seeds"
