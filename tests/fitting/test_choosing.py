@@ -224,13 +224,20 @@ def test_of_many_samples_too_errors_are_seen_to_follow_the_parameters():
     assert difficulty.predict(x)[-1, 0] - difficulty.predict(x)[0, 0] == pytest.approx(6.0, abs=1.0)
 
 
+@pytest.fixture
+def cheap_maps(monkeypatch):
+    """Those that are fitted in no time."""
+    few = [choosing.Candidate("linear", Linear(), 5), choosing.Candidate("polynomial", choosing.Polynomial(), 5)]
+    monkeypatch.setattr(choosing, "_candidates", lambda n, n_inputs: (few, []))
+
+
 def power(mus):
     """u = log(a) and its square, times straight lines in b."""
     a, b = np.log(mus[:, :1]), mus[:, 1:2]
     return 3 + a * X + 0.3 * a**2 * X**2 + b * (1 - X)
 
 
-def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(no_jax, tmp_path):
+def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(cheap_maps, tmp_path):
     rng = np.random.default_rng(0)
     mus = np.column_stack([10.0 ** rng.uniform(-3, 2, 80), rng.uniform(1e-3, 1, 80)])
     surrogate = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2), "b": (1e-3, 1.0)}, level=None)
@@ -250,7 +257,7 @@ def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(no_jax, tmp_pat
     assert loaded.facts["logarithms"] == ("a",)
 
 
-def test_a_logarithm_that_is_not_clearly_better_is_not_taken(no_jax, monkeypatch):
+def test_a_logarithm_that_is_not_clearly_better_is_not_taken(cheap_maps, monkeypatch):
     """A polynomial proposes; the maps that are used decide."""
     mus, solutions = drawn(kink, 80, 2)
     with_log = choosing.features_of
@@ -261,3 +268,15 @@ def test_a_logarithm_that_is_not_clearly_better_is_not_taken(no_jax, monkeypatch
     assert not surrogate.features.logs.any()
     assert surrogate.facts["logarithms"] == []
     assert "; with log a none erred clearly less" in choosing.choice_words(surrogate.facts["choice"])
+
+
+def test_of_too_many_logarithms_those_that_gain_nothing_are_dropped(cheap_maps, monkeypatch):
+    """A polynomial proposed both; the map that is taken needs one of them."""
+    with_log = choosing.features_of
+    both = lambda parameters, mus, _: with_log(parameters, mus, more_logs=[0, 1])  # noqa: E731
+    monkeypatch.setattr(choosing, "features_for", both)
+    rng = np.random.default_rng(0)
+    mus = np.column_stack([10.0 ** rng.uniform(-3, 2, 60), rng.uniform(1e-3, 1, 60)])
+    surrogate = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2), "b": (1e-3, 1.0)}, level=None)
+    assert surrogate.facts["logarithms"] == ["a"]
+    assert surrogate.facts["choice"]["logarithms"]["parameters"] == ["a"]
