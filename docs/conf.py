@@ -44,6 +44,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"parasol {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

@@ -183,7 +183,7 @@ def test_of_modes_left_out_the_whole_counts():
     rng = np.random.default_rng(0)
     x, noise = rng.uniform(-1, 1, (400, 1)), rng.standard_normal((400, 2))
     coefficients = np.column_stack([20 * x[:, 0] + 4 * noise[:, 0], 0.7 * x[:, 0] + noise[:, 1]])
-    rows = choosing.Rows(x, coefficients, np.zeros(400), np.ones(400), np.arange(400) % 5)
+    rows = choosing.Rows(x, coefficients, np.zeros(400), np.ones(400), np.arange(400) % 5, np.arange(400))
     tried = choosing._tried(choosing.Candidate("linear", Linear(), 5), rows, True, 0)
     assert tried.n_modes == 1
     assert np.allclose(tried.squares[:, 1], coefficients[:, 1] ** 2)
@@ -204,6 +204,79 @@ def test_a_dearer_map_must_be_clearly_better_and_rows_far_out_do_not_count():
     assert not same.beats(cheap)
     assert good.beats(cheap)
     x = np.append(np.linspace(0, 1, 49), 9.0)[:, None]
-    rows = choosing.Rows(x, x, np.zeros(50), np.ones(50), np.arange(50) % 5)
+    rows = choosing.Rows(x, x, np.zeros(50), np.ones(50), np.arange(50) % 5, np.arange(50))
     left_out = choosing._squares(candidate, rows, 1, 0)[0]
     assert np.flatnonzero(~left_out).tolist() == [0, 49]  # the ends: without them they are outside
+
+
+def test_of_many_samples_too_errors_are_seen_to_follow_the_parameters():
+    """Dear maps are tried on one part of many samples; rows of this part alone say whether errors follow, whole groups left out."""
+    x, group = np.linspace(-1, 1, 400)[:, None], np.random.default_rng(0).permutation(400) // 2
+    rows = choosing.Rows(x, x, np.zeros(400), np.ones(400), group % 5, group)
+    seen = rows.part == 0
+    parts = rows.parts_of(seen)
+    assert len(set(parts)) == 5
+    assert all(len(set(parts[group[seen] == label])) == 1 for label in set(group[seen]))
+    assert np.array_equal(rows.parts_of(rows.part < 2), rows.part[rows.part < 2])
+    candidate = choosing.Candidate("process", choosing.GaussianProcess(), 1)
+    best = choosing.Tried(candidate, seen, np.exp(6 * x), 1, 1.0)
+    difficulty = choosing.Choice(None, rows, None, best, {}).difficulty
+    assert difficulty.predict(x)[-1, 0] - difficulty.predict(x)[0, 0] == pytest.approx(6.0, abs=1.0)
+
+
+@pytest.fixture
+def cheap_maps(monkeypatch):
+    """Those that are fitted in no time."""
+    few = [choosing.Candidate("linear", Linear(), 5), choosing.Candidate("polynomial", choosing.Polynomial(), 5)]
+    monkeypatch.setattr(choosing, "_candidates", lambda n, n_inputs: (few, []))
+
+
+def power(mus):
+    """u = log(a) and its square, times straight lines in b."""
+    a, b = np.log(mus[:, :1]), mus[:, 1:2]
+    return 3 + a * X + 0.3 * a**2 * X**2 + b * (1 - X)
+
+
+def test_a_logarithm_nobody_declared_is_taken_where_it_errs_less(cheap_maps, tmp_path):
+    rng = np.random.default_rng(0)
+    mus = np.column_stack([10.0 ** rng.uniform(-3, 2, 80), rng.uniform(1e-3, 1, 80)])
+    surrogate = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2), "b": (1e-3, 1.0)}, level=None)
+    assert surrogate.facts["logarithms"] == ["a"]  # b spans decades too, but its logarithm is of no use
+    said = surrogate.facts["choice"]["logarithms"]
+    assert said["kept"]
+    assert said["parameters"] == ["a"]
+    assert said["error"] < 0.1 * said["without"]
+    assert "all of log a and not of a, where errors would be" in choosing.choice_words(surrogate.facts["choice"])
+    declared = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2, "log"), "b": (1e-3, 1.0)}, level=None)
+    new = np.column_stack([10.0 ** rng.uniform(-2.9, 1.9, 50), rng.uniform(0.1, 0.9, 50)])
+    assert error(surrogate, new, power(new)) <= 1.1 * error(declared, new, power(new)) + 1e-12
+    assert "logarithms" not in declared.facts["choice"]
+    ps.save(surrogate, tmp_path / "it.parasol")
+    loaded = ps.load(tmp_path / "it.parasol")
+    assert np.array_equal(loaded.coefficients(new), surrogate.coefficients(new))
+    assert loaded.facts["logarithms"] == ("a",)
+
+
+def test_a_logarithm_that_is_not_clearly_better_is_not_taken(cheap_maps, monkeypatch):
+    """A polynomial proposes; the maps that are used decide."""
+    mus, solutions = drawn(kink, 80, 2)
+    with_log = choosing.features_of
+    monkeypatch.setattr(choosing, "features_for", lambda parameters, mus, _: with_log(parameters, mus, more_logs=[0]))
+    surrogate = quietly(mus + 0.01, solutions, ranges={"a": (0.01, 1.01), "b": (0.01, 1.01)}, level=None)
+    said = surrogate.facts["choice"]["logarithms"]
+    assert not said["kept"]
+    assert not surrogate.features.logs.any()
+    assert surrogate.facts["logarithms"] == []
+    assert "; with log a none erred clearly less" in choosing.choice_words(surrogate.facts["choice"])
+
+
+def test_of_too_many_logarithms_those_that_gain_nothing_are_dropped(cheap_maps, monkeypatch):
+    """A polynomial proposed both; the map that is taken needs one of them."""
+    with_log = choosing.features_of
+    both = lambda parameters, mus, _: with_log(parameters, mus, more_logs=[0, 1])  # noqa: E731
+    monkeypatch.setattr(choosing, "features_for", both)
+    rng = np.random.default_rng(0)
+    mus = np.column_stack([10.0 ** rng.uniform(-3, 2, 60), rng.uniform(1e-3, 1, 60)])
+    surrogate = quietly(mus, power(mus), ranges={"a": (1e-3, 1e2), "b": (1e-3, 1.0)}, level=None)
+    assert surrogate.facts["logarithms"] == ["a"]
+    assert surrogate.facts["choice"]["logarithms"]["parameters"] == ["a"]

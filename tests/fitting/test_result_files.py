@@ -176,3 +176,52 @@ def test_names_of_the_columns_of_mus(tmp_path):
     assert np.array_equal(results.mus[:, 1], -A)
     with pytest.raises(ps.ParasolError, match=r"mus in .* has shape \(12, 2\), parameters names a\."):
         ps.read_results(tmp_path / "runs.npz", ["a"])  # the names were passed over without a word
+
+
+# ---- one table or array for each run ----------------------------------------------------------------------------------
+def written(folder, rows=A, suffix=".csv"):
+    """A file for each run, and the table of parameters in another order than the files."""
+    for i, a in enumerate(rows):
+        columns = {"x": POINTS[:, 0], "y": POINTS[:, 1], "T": field([a])[0], "q": -field([a])[0]}
+        path = folder / f"run_{i}{suffix}"
+        if suffix == ".csv":
+            lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+            path.write_text("\n".join(lines))
+        elif suffix == ".npz":
+            np.savez(path, **columns)
+        else:
+            np.save(path, columns["T"])
+    order = np.random.default_rng(0).permutation(len(rows))
+    lines = ["run,a", *(f"run_{i},{rows[i]}" for i in order)]
+    (folder / "table.csv").write_text("\n".join(lines))
+    return order
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".npy"])
+def test_a_table_or_arrays_for_each_run(tmp_path, suffix):
+    order = written(tmp_path, suffix=suffix)
+    pattern = str(tmp_path / ("*.csv" if suffix == ".csv" else f"run_*{suffix}"))  # the table of parameters is no run
+    about = {"points": POINTS} if suffix == ".npy" else {}
+    results = ps.read_results(pattern, tmp_path / "table.csv", **about)
+    assert results.parameters == ("a",)
+    assert np.array_equal(results.mus[:, 0], A[order])
+    assert np.array_equal(results.points, POINTS)
+    assert np.allclose(results.fields["u" if suffix == ".npy" else "T"], field(A[order]))
+    assert list(results.fields) == (["u"] if suffix == ".npy" else ["T", "q"])
+    if suffix != ".npy":
+        assert list(ps.read_results(pattern, tmp_path / "table.csv", fields=["q"]).fields) == ["q"]
+
+
+def test_tables_that_do_not_belong_together(tmp_path):
+    written(tmp_path)
+    with pytest.raises(ps.ParasolError, match="12 files do not say their parameters"):
+        ps.read_results(str(tmp_path / "run_*.csv"))
+    wrong = tmp_path / "run_3.csv"
+    for text, said in (
+        ("x,y,T,q\n0,0,1,1\n1,0,1,1\n1,1,1,1\n0,2,1,1", "has another 'y' than"),
+        ("x,y,T,q\n0,0,1,1", "'x' has shape"),
+        ("x,y,T\n0,0,1\n1,0,1\n1,1,1\n0,1,1", "do not hold the same: 'q'"),
+    ):
+        wrong.write_text(text)
+        with pytest.raises(ps.ParasolError, match=said):
+            ps.read_results(str(tmp_path / "run_*.csv"), tmp_path / "table.csv")

@@ -90,7 +90,7 @@ def test_what_is_measured_is_right_and_kept(cache, tmp_path):
     measure([fake], cache, again=True)
     assert count.read_text() == 8 * "x"
     shown = runs.measure_peers(
-        [fake, peer(tmp_path, "new", FAKE)], cache=cache, split=SPLIT, known=True, progress=quiet
+        [fake, peer(tmp_path, "new", FAKE + "# another\n")], cache=cache, split=SPLIT, known=True, progress=quiet
     )
     assert [row["peer"] for row in shown["rows"]] == ["fake", "fake"]
     assert shown["left_out"] == ["new, 4 solves", "new, 8 solves"]
@@ -116,6 +116,32 @@ def test_a_peer_that_fails_is_one_line_and_the_others_run(cache, tmp_path):
     assert shown.count("no_such_package_anywhere") == 1
     late = measure([peer(tmp_path, "slow", slow)], cache, limit=3.0)
     assert late[0]["failed"] == "took more than 3 s. Give it more with --limit."
+
+
+def test_seeds_that_were_finished_are_kept_and_the_next_run_goes_on(cache, tmp_path, monkeypatch):
+    """The second of three takes too long at first."""
+    asked, slow = [], [1]
+
+    def ran(peer, request, cache, limit):
+        (seed,) = request["seeds"]
+        asked.append(seed)
+        if seed in slow:
+            raise environments.PeerTooSlow("took more than 3 s. Give it more with --limit.")
+        return {"runs": [{"error": 0.1 * (seed + 1)}], "python": "3"}
+
+    monkeypatch.setattr(runs, "run_peer", ran)
+    one = peer(tmp_path, "one", FAKE + "# one\n", seeds=3)
+    row = measure([one], cache)[0]
+    assert [run["error"] for run in row["runs"]] == pytest.approx([0.1, 0.3])
+    assert tables._error(row) == "2.0e-01 (1.0e-01 … 3.0e-01), 2 of 3 seeds"
+    assert asked == [0, 1, 2] * 2
+    shown = runs.measure_peers([one], cache=cache, split=SPLIT, known=True, progress=quiet)
+    assert shown["rows"][0]["runs"] == row["runs"]
+    slow.clear()
+    row = measure([one], cache)[0]
+    assert asked[6:] == [1, 1]
+    assert [run["error"] for run in row["runs"]] == pytest.approx([0.1, 0.2, 0.3])
+    assert "seeds" not in tables._error(row)
 
 
 def test_some_are_given_the_logarithm(cache, tmp_path):

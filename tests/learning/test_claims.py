@@ -18,7 +18,7 @@ from parasol.learning.report import Evidence, Outcome
 from parasol.learning.request import Request
 from parasol.learning.run import learn
 from parasol.learning.solves import Limits, SolveCache
-from parasol.learning.verdict import _resonance, with_report
+from parasol.learning.verdict import _resonance, _zero, with_report
 from parasol.pde.model import Model
 from parasol.runtime.conformal import conformal_bound, highest_level
 
@@ -242,6 +242,31 @@ def test_a_resonance_is_called_so():
         assert bool(_resonance(cache, space)) == bool(near)
     with pytest.warns(ps.ParasolWarning, match=r"limited by resonance\. The solutions grow near a=.*Narrow"):
         learn(Wave(size=lambda mu: 1 / (mu[0] - 2.03 + 0.1 * mu[1])), 1e-4, solves=100, **quick)
+
+
+def test_where_the_solution_is_zero_is_found():
+    mus = np.random.default_rng(0).uniform(0, 2, (30, 2))
+    for size, at in (
+        (mus[:, 1], "q=0"),
+        (2 - mus[:, 0], "k=2"),
+        (mus[:, 0] + mus[:, 1], "k=0, q=0"),
+        (1 + mus[:, 0], ""),
+    ):
+        found = ps.fit_snapshots(
+            mus, size[:, None] * np.ones(4), "linear", ranges={"k": (0, 2), "q": (0, 2)}, level=None
+        )
+        assert _zero(found) == at
+
+
+@pytest.mark.slow
+def test_a_solution_that_is_zero_at_an_end_is_called_so():
+    k, q = ps.parameters(k=(1.0, 2.0), q=(0.0, 2.0))
+    model = ps.AffineModel({1: np.eye(3), k: np.diag([1.0, 2.0, 3.0])}, {q: np.ones(3)})
+    with pytest.warns(ps.ParasolWarning, match=r"limited by zero solution\. The solution is zero at q=0\. Relative"):
+        surrogate = ps.learn(model, 1e-6, recipe="polynomial")
+    report = ps.learning.LearnReport.of(surrogate)
+    assert (report.limit, report.zero) == ("zero solution", "q=0")
+    assert surrogate(k=1.5, q=1.0).bound < 1e-6
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1.5])

@@ -62,7 +62,7 @@ def fit_fields(
     facts["logarithms"] = sorted({name for part in own for name in part.facts["logarithms"]})
     worst = np.max([part.errors for part in parts], axis=0)
     changed: dict[str, Any] = {"basis": joined, "features": features, "map": _joined_map(own, features, order)}
-    expected = difficulty_of(features(mus)[seen], worst[seen], whole.rows.part[seen])
+    expected = difficulty_of(features(mus)[seen], worst[seen], whole.rows.parts_of(seen))
     return replace(own[0], **changed, facts=facts, difficulty=expected)
 
 

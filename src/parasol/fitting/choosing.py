@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,15 +13,16 @@ from threadpoolctl import threadpool_limits
 
 from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import difficulty_of
-from parasol.fitting.fit import Labels, features_for, surrogate_of
+from parasol.fitting.fit import Labels, surrogate_of
 from parasol.fitting.gaussian_process import MOST_LENGTHS, GaussianProcess
 from parasol.fitting.kernel_ridge import KernelRidge
 from parasol.fitting.linear import Linear
+from parasol.fitting.logarithms import features_for
 from parasol.fitting.maps import Recipe, fit_map
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.training import NetworkRecipe
 from parasol.runtime.basis import Basis
-from parasol.runtime.features import Features
+from parasol.runtime.features import Features, features_of
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
@@ -74,6 +75,12 @@ class Rows:
     rest: np.ndarray  # (n,) what the basis leaves of each solution
     sizes: np.ndarray  # (n,)
     part: np.ndarray  # (n,) whole numbers: rows of one part are left out together
+    group: np.ndarray  # (n,) whole numbers: rows that belong together
+
+    def parts_of(self, some: np.ndarray) -> np.ndarray:
+        """Parts of some rows; those of one part are divided anew, by their groups."""
+        part = self.part[some]
+        return part if len(np.unique(part)) > 1 else _parts(self.group[some], 0)
 
     @property
     def floor(self) -> float:
@@ -129,6 +136,7 @@ def fit_rows(
 
     Maps are tried from cheap to dear: linear, polynomial, Gaussian processes (kernels in principal components of more than
     12 inputs), network. A dearer one is taken if it errs a tenth less; none is tried once the error is that of the projection.
+    Logarithms of positive parameters of more than a decade, whose scale is not declared, are taken if maps of them err a tenth less.
     Where the basis was made to a `tolerance`, a network is not tried if a tenth of it is reached without, and modes are left out
     from where on coefficients are not predicted better than by zero, for noise or for want of samples. The choice is in
     `facts["choice"]`, the errors to be expected, by those of rows left out, in `difficulty`.
@@ -162,7 +170,7 @@ class Choice:
     def difficulty(self) -> StoredMap | None:
         """The map from features to errors, where those of the rows left out follow them."""
         seen = self.best.left_out
-        return difficulty_of(self.rows.x[seen], self.errors[seen], self.rows.part[seen])
+        return difficulty_of(self.rows.x[seen], self.errors[seen], self.rows.parts_of(seen))
 
     def fit(self, parameters: ParameterSpace, mus: np.ndarray, *, rng: int, progress: Callable | None) -> Surrogate:
         """The map fitted to all rows, with the modes that it predicts."""
@@ -194,16 +202,64 @@ def choose(
 ) -> Choice:
     """The choice that `fit_rows` makes with "best"."""
     coefficients = basis.project(solutions)
-    features = features_for(parameters, Labels(mus, coefficients))
     sizes = basis.norm(solutions)
     rest = basis.projection_errors(solutions) * sizes
     sizes = np.maximum(sizes, _SMALLEST * float(np.sqrt(np.mean(sizes**2))) or 1.0)
-    rows = Rows(features(mus), coefficients, rest, sizes, _parts(group, len(mus), rng))
-    best, scores, skipped = _choose(rows, tolerance, rng, (lambda _: None) if progress is None else progress)
-    facts = {"map": best.candidate.name, "errors": scores, "not_tried": skipped, "floor": rows.floor}
+    features = features_of(parameters, mus)
+    group = np.arange(len(mus)) if group is None else group
+    rows = Rows(features(mus), coefficients, rest, sizes, _parts(group, rng), group)
+    cheap, dear = _candidates(*rows.x.shape)
+    trials = _Trials(tolerance, rng, progress)
+    found, logarithms = trials.of(cheap, rows, part=(0.0, 0.3)), None
+    if found.best is None or not found.best.at_floor(rows):
+        others = features_for(parameters, mus, coefficients)
+        if np.any(others.logs != features.logs):
+            other_rows = replace(rows, x=others(mus))
+            other = trials.of(cheap, other_rows, part=(0.3, 0.5))
+            needed = _needed(other, parameters, mus, other_rows, others, features, trials)
+            if np.any(needed.logs != others.logs):
+                others, other_rows = needed, replace(rows, x=needed(mus))
+                other = trials.of(cheap, other_rows, part=(0.5, 0.6))
+            names = [p.name for p, log in zip(parameters.scalars, others.logs & ~features.logs, strict=False) if log]
+            kept = other.best is not None and (found.best is None or other.best.beats(found.best))
+            logarithms = {"parameters": names, "kept": kept, "error": other.error, "without": found.error}
+            if kept:
+                rows, features, found = other_rows, others, other
+    found = trials.of(dear, rows, found, part=(0.6, 1.0))
+    best = found.best
+    if best is None:
+        raise InputError("no map can be fitted to these samples: " + "; ".join(found.not_tried.values()))
+    facts = {"map": best.candidate.name, "errors": found.errors, "not_tried": found.not_tried, "floor": rows.floor}
+    if logarithms is not None:
+        facts["logarithms"] = logarithms
     if best.n_modes < basis.n_modes:
         facts["modes_to_tolerance"] = basis.n_modes
     return Choice(basis, rows, features, best, facts)
+
+
+def _needed(
+    found: _Found,
+    parameters: ParameterSpace,
+    mus: np.ndarray,
+    rows: Rows,
+    features: Features,
+    plain: Features,
+    trials: _Trials,
+) -> Features:
+    """Features without the logarithms that the best map does as well without: a polynomial may have proposed too many."""
+    columns = np.flatnonzero(features.logs & ~plain.logs)
+    if len(columns) < 2 or found.best is None:
+        return features
+    best = found.best
+    for j in columns:
+        fewer = features_of(parameters, mus, more_logs=np.setdiff1d(np.flatnonzero(features.logs), [j]))
+        try:
+            tried = _tried(best.candidate, replace(rows, x=fewer(mus)), trials.tolerance is not None, trials.rng)
+        except (InputError, np.linalg.LinAlgError):
+            continue
+        if not best.beats(tried):
+            best, features = tried, fewer
+    return features
 
 
 def choice_words(choice: dict[str, Any], names: tuple[str, ...] = ()) -> str:
@@ -218,29 +274,59 @@ def _scores(choice: dict[str, Any]) -> str:
     errors = dict(choice["errors"])
     parts = [f"{choice['map']} ({errors.pop(choice['map']):.1e})"]
     parts += [f"{name} ({error:.1e})" for name, error in errors.items()]
-    return ", ".join(parts + [f"{name} (not tried: {reason})" for name, reason in choice["not_tried"].items()])
+    words = ", ".join(parts + [f"{name} (not tried: {reason})" for name, reason in choice["not_tried"].items()])
+    logs = choice.get("logarithms")
+    if not logs:
+        return words
+    of = ", ".join(f"log {name}" for name in logs["parameters"])
+    if logs["kept"]:
+        without = "" if logs["without"] is None else f", where errors would be {logs['without']:.1e}"
+        return f"{words}, all of {of} and not of {', '.join(logs['parameters'])}{without}"
+    return f"{words}; with {of} none erred clearly less"
 
 
-def _choose(rows: Rows, tolerance: float | None, rng: int, heard) -> tuple[Tried, dict[str, float], dict[str, str]]:
-    """The best of the maps, the errors of all that were tried, and why others were not."""
-    best, scores, skipped = None, {}, {}
-    candidates = list(_candidates(*rows.x.shape))
-    for i, candidate in enumerate(candidates):
-        reason = _hopeless(candidate, rows, best, tolerance, rng)
-        if reason is None:
-            try:
-                tried = _tried(candidate, rows, tolerance is not None, rng)
-            except (InputError, np.linalg.LinAlgError) as error:  # too few samples, or too many
-                reason = str(error)
-            else:
-                scores[candidate.name] = tried.error
-                best = tried if best is None or tried.beats(best) else best
-        if reason is not None:
-            skipped[candidate.name] = reason
-        heard((i + 1) / len(candidates))
-    if best is None:
-        raise InputError("no map can be fitted to these samples: " + "; ".join(skipped.values()))
-    return best, scores, skipped
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The best map so far, the errors of all that were tried, and why others were not."""
+
+    best: Tried | None = None
+    errors: dict[str, float] = field(default_factory=dict)
+    not_tried: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def error(self) -> float | None:
+        return None if self.best is None else self.best.error
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """What all trials of a choice have in common."""
+
+    tolerance: float | None
+    rng: int
+    progress: Callable[[float], Any] | None
+
+    def of(
+        self, candidates: list[Candidate], rows: Rows, found: _Found | None = None, *, part: tuple[float, float]
+    ) -> _Found:
+        """What was found, after these candidates too; they are that `part` of the work."""
+        found = _Found() if found is None else found
+        best, errors, not_tried = found.best, dict(found.errors), dict(found.not_tried)
+        for i, candidate in enumerate(candidates):
+            reason = _hopeless(candidate, rows, best, self.tolerance, self.rng)
+            if reason is None:
+                try:
+                    tried = _tried(candidate, rows, self.tolerance is not None, self.rng)
+                except (InputError, np.linalg.LinAlgError) as error:  # too few samples, or too many
+                    reason = str(error)
+                else:
+                    errors[candidate.name] = tried.error
+                    best = tried if best is None or tried.beats(best) else best
+            if reason is not None:
+                not_tried[candidate.name] = reason
+            if self.progress is not None:
+                self.progress(part[0] + (part[1] - part[0]) * (i + 1) / len(candidates))
+        return _Found(best, errors, not_tried)
 
 
 def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, tolerance: float | None, rng: int) -> str | None:
@@ -263,22 +349,23 @@ def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, tolerance: f
     return None
 
 
-def _candidates(n: int, n_inputs: int) -> Iterator[Candidate]:
-    """The maps worth trying on n samples, from cheap to dear."""
+def _candidates(n: int, n_inputs: int) -> tuple[list[Candidate], list[Candidate]]:
+    """The maps worth trying on n samples, from cheap to dear; the dear ones apart."""
     many, once = (_FOLDS, _FOLDS) if n <= _FEW else (2, 1)
-    yield Candidate("linear", Linear(), many)
+    cheap, dear = [Candidate("linear", Linear(), many)], []
     if n_inputs > _FEW_INPUTS:
-        yield Candidate("kernel ridge", KernelRidge(), once)
+        cheap.append(Candidate("kernel ridge", KernelRidge(), once))
     if n_inputs > MOST_LENGTHS:  # values of functions
-        return
-    yield Candidate("polynomial", Polynomial(), many)
+        return cheap, dear
+    cheap.append(Candidate("polynomial", Polynomial(), many))
     if n <= _MOST_CENTRES:
-        yield Candidate("gaussian process", GaussianProcess(trend_degree=1), many)
-        yield Candidate("rough gaussian process", GaussianProcess("matern52", trend_degree=1), many)
+        cheap.append(Candidate("gaussian process", GaussianProcess(trend_degree=1), many))
+        cheap.append(Candidate("rough gaussian process", GaussianProcess("matern52", trend_degree=1), many))
     if n <= _MOST_WITH_TREND:
-        yield Candidate("gaussian process and polynomial", _PROCESS, once)
+        dear.append(Candidate("gaussian process and polynomial", _PROCESS, once))
     if n >= _FEWEST_FOR_NETWORKS:
-        yield Candidate("network", _NETWORK, 1)
+        dear.append(Candidate("network", _NETWORK, 1))
+    return cheap, dear
 
 
 def _tried(candidate: Candidate, rows: Rows, fewer_modes: bool, rng: int) -> Tried:
@@ -336,9 +423,9 @@ def _n_predicted(squares: np.ndarray, energy: np.ndarray) -> int:
     return kept if squares[kept:].sum() > _NOT_PREDICTED * energy[kept:].sum() else len(squares)
 
 
-def _parts(group: np.ndarray | None, n: int, rng: int) -> np.ndarray:
+def _parts(group: np.ndarray, rng: int) -> np.ndarray:
     """A number 0 … 4 for each row, drawn at random, the same for rows of one group."""
-    group = np.arange(n) if group is None else np.unique(group, return_inverse=True)[1]
-    group = group if group.any() else np.arange(n)  # one group alone cannot be left out
+    group = np.unique(group, return_inverse=True)[1]
+    group = group if group.any() else np.arange(len(group))  # one group alone cannot be left out
     n_groups = int(group.max()) + 1
     return (np.random.default_rng(rng).permutation(n_groups) % min(_FOLDS, n_groups))[group]

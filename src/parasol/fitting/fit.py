@@ -19,8 +19,8 @@ from parasol.errors import InputError, ParasolWarning
 from parasol.fitting.calibration import quantity_weights, with_parts
 from parasol.fitting.groups import drawn_at_random
 from parasol.fitting.layouts import layout_of
+from parasol.fitting.logarithms import features_for
 from parasol.fitting.maps import Recipe, fit_map, predictions
-from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.recipes import recipe_named
 from parasol.fitting.results import Results
 from parasol.fitting.units import field_errors, field_labels, warn_of_fields
@@ -42,7 +42,6 @@ from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
 _N_VALIDATION = 512
-_FEWEST_FOR_LOGS = 30  # samples, below which only declared scales count
 
 
 def fit(
@@ -164,7 +163,7 @@ def surrogate_of(
             ParasolWarning,
             stacklevel=3,
         )
-    features = features_for(parameters, labels) if features is None else features
+    features = features_for(parameters, labels.mus, labels.coefficients) if features is None else features
     start = time.perf_counter()
     with threadpool_limits(1):  # several BLAS threads gain little here, and lose tenfold when the machine is busy
         fitted = _fitted(recipe, features, labels, unseen, rng, progress)
@@ -176,21 +175,6 @@ def surrogate_of(
         "fit_seconds": time.perf_counter() - start,
     }
     return Surrogate(basis, fitted, features, parameters, facts=facts)
-
-
-def features_for(parameters: ParameterSpace, labels: Labels) -> Features:
-    """Logarithms where scales ask for them, and of other wide ranges if a polynomial then errs less on samples kept aside."""
-    plain, wide = (features_of(parameters, labels.mus, wide=choice) for choice in (False, True))
-    if np.array_equal(plain.logs, wide.logs) or len(labels.mus) < _FEWEST_FOR_LOGS:
-        return plain
-    order = np.random.default_rng(0).permutation(len(labels.mus))[:600]
-    train, test = order[: 2 * len(order) // 3], order[2 * len(order) // 3 :]
-    errors = []
-    for features in (plain, wide):
-        fitted = Polynomial().fit(features(labels.mus[train]), labels.coefficients[train])
-        gap = fitted.predict(features(labels.mus[test])) - labels.coefficients[test]
-        errors.append(np.mean(np.linalg.norm(gap, axis=1)))
-    return wide if errors[1] < errors[0] else plain
 
 
 def _check_model(model: Model, basis: Basis) -> None:

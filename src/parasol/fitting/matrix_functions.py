@@ -13,7 +13,7 @@ from parasol.fitting.polynomial import FittedPolynomial, Polynomial
 from parasol.pde.matrix_functions import FunctionTerms
 from parasol.pde.model import Model
 from parasol.reduction.sampling import sample
-from parasol.runtime.features import Features, features_of
+from parasol.runtime.features import Features, features_of, wide_columns
 from parasol.runtime.operations import Affine
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
 from parasol.runtime.program import Program
@@ -134,7 +134,7 @@ class _Samples:
     def _features(self, mus: np.ndarray) -> list[Features]:
         """Parameters as they are, and with logarithms where ranges are wide."""
         plain = ParameterSpace(tuple(ParameterRange(s.name, s.low, s.high) for s in self.space.scalars))
-        both = [features_of(plain, mus), features_of(self.space, mus, wide=True)]
+        both = [features_of(plain, mus), features_of(self.space, mus, more_logs=wide_columns(self.space))]
         return both if np.any(both[1].logs) else both[:1]
 
     def _sum(self, y: np.ndarray, features: Features, fitted: FittedPolynomial) -> FittedSum:

@@ -14,11 +14,12 @@ import numpy as np
 
 from parasol.errors import FileError, InputError, NotInstalled
 from parasol.fitting.results import Results
+from parasol.fitting.run_files import of_runs
 from parasol.fitting.tables import Read, chosen, is_names, read_table, table_of
 from parasol.fitting.vtk_files import SUFFIXES, of_meshes
 
 _TABLES = (".csv", ".tsv", ".txt")
-_READ = (*_TABLES, ".npz", ".h5", ".hdf5", ".nc", ".zarr", *SUFFIXES)
+_READ = (*_TABLES, ".npy", ".npz", ".h5", ".hdf5", ".nc", ".zarr", *SUFFIXES)
 _ABOUT = ("points", "cells", "times", "weights", "groups")  # arrays that are no fields
 _RUNS = ("sample", "run", "case", "simulation")  # what the dimension of the runs is called
 
@@ -27,6 +28,8 @@ def read_results(source: Any, parameters: Any = None, *, fields: Sequence[str] |
     """Results from a file, a folder or a pattern of files (`case_*.vtu`), or an xarray dataset.
 
     - `.csv`: one row for each run; the columns named in `parameters` are the parameters, all others are quantities.
+    - several of `.csv`, `.npz`, `.npy`, `.h5`: one file for each run, with its fields as columns or arrays by name, x, y and z (or
+      `points`) where their values are; `parameters` is a table, as for VTK files.
     - `.npz`, `.h5`: arrays by name, as `Results` takes them: `mus` or one array for each parameter, `points`, `cells`, `times`,
       `weights`, `groups`, and fields. (`mus`, `solutions`) is one field.
     - `.nc`, `.zarr`, a dataset: the dimensions are sample (or run, case), time, and one or several of the nodes; the
@@ -36,7 +39,7 @@ def read_results(source: Any, parameters: Any = None, *, fields: Sequence[str] |
       called `case` or `run`. Where the files say them, as single numbers among their field data, names will do.
 
     `parameters` is a list of names, or a table: a `.csv` file, a data frame, a dict of columns. `fields` names those that are
-    wanted; left out, all are. What else `Results` takes (`quantities`, `weights`, `groups`, `missing`) goes there.
+    wanted; left out, all are. What else `Results` takes (`points`, `quantities`, `weights`, `groups`, `missing`, …) goes there.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -45,7 +48,7 @@ def read_results(source: Any, parameters: Any = None, *, fields: Sequence[str] |
     ...     read_results(table, ["speed"])
     <Results of 3 runs at (speed): drag>
     """
-    unknown = about.keys() - {"quantities", "weights", "groups", "missing"}
+    unknown = about.keys() - {"quantities", "weights", "groups", "missing", "points", "cells", "times"}
     if unknown:
         raise TypeError(f"read_results() got an unexpected keyword argument {min(unknown)!r}")
     mus, found, known = _read(source, parameters, fields)
@@ -56,13 +59,15 @@ def _read(source: Any, parameters: Any, fields: Sequence[str] | None) -> Read:
     if hasattr(source, "data_vars"):
         return _of_dataset(source, parameters, fields)
     paths = _paths(source)
+    if len(paths) > 1 and isinstance(parameters, str | os.PathLike):  # a pattern may mean the table too
+        paths = [path for path in paths if path.resolve() != Path(parameters).expanduser().resolve()]
     suffix = paths[0].suffix.lower()
     if suffix in SUFFIXES:
         return of_meshes(paths, parameters, fields)
-    if len(paths) > 1:
-        raise InputError(
-            f"{len(paths)} files of the kind {suffix} are given. Several files are read of {', '.join(SUFFIXES)}."
-        )
+    if len(paths) > 1 and suffix in (".nc", ".zarr"):
+        raise InputError(f"{len(paths)} files of the kind {suffix} are given. Join them: xarray.open_mfdataset(…).")
+    if len(paths) > 1 or suffix == ".npy":
+        return of_runs(paths, _run_of, parameters, fields)
     if suffix in (".nc", ".zarr"):
         return _of_dataset(_opened(paths[0]), parameters, fields)
     columns = read_table(paths[0]) if suffix in _TABLES else dict(_arrays(paths[0]))
@@ -75,6 +80,7 @@ def _paths(source: Any) -> list[Path]:
         path = Path(source).expanduser()
         if path.is_dir() and path.suffix.lower() != ".zarr":
             found = [p for p in path.iterdir() if p.suffix.lower() in SUFFIXES]
+            found = found or [p for p in path.iterdir() if p.suffix.lower() in (".npy", ".npz")]
         else:
             found = [path] if path.exists() else [Path(p) for p in glob.glob(str(path))]
     elif isinstance(source, Sequence):
@@ -109,6 +115,18 @@ def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
                 yield from ((name, item[()]) for name, item in file.items() if isinstance(item, h5py.Dataset))
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise FileError(f"{str(path)!r} cannot be read as {path.suffix.lower()}: {error}.") from None
+
+
+def _run_of(path: Path) -> dict[str, Any]:
+    """What the file of one run holds, by name; the one array of an .npy file is u."""
+    if path.suffix.lower() in _TABLES:
+        return dict(read_table(path))
+    if path.suffix.lower() != ".npy":
+        return dict(_arrays(path))
+    try:
+        return {"u": np.load(path, allow_pickle=False)}
+    except (OSError, ValueError, EOFError) as error:
+        raise FileError(f"{str(path)!r} cannot be read as .npy: {error}.") from None
 
 
 def _of_arrays(arrays: dict[str, np.ndarray], parameters: Any, wanted: Sequence[str] | None, path: Path) -> Read:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parasol.errors import FileError, InputError, NotInstalled, ParasolWarning
+from parasol.errors import FileError, InputError, NotInstalled
+from parasol.fitting.run_files import matched
 from parasol.fitting.tables import Read, chosen, is_names, table_of
 from parasol.runtime.layout import AXES
 
 SUFFIXES = (".vtu", ".vtk", ".vtp", ".vts", ".vti", ".vtkhdf")
-_FILES = ("file", "filename", "path")  # what a column with the names of files is called
-_NUMBERS = ("case", "run", "sample", "simulation", "id")  # and one with the numbers in their names
 
 
 def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) -> Read:
@@ -28,7 +25,7 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
     declared: list[str] = list(parameters) if is_names(parameters) else []
     mus = None if parameters is None or declared else table_of(parameters)
     if isinstance(mus, dict):
-        paths, mus = _matched(paths, mus)
+        paths, mus = matched(paths, mus)
     fields: dict[str, list[np.ndarray]] = {}
     points, cells, inside = np.empty((0, 3)), None, []
     for path in paths:
@@ -75,51 +72,6 @@ def of_meshes(paths: list[Path], parameters: Any, wanted: Sequence[str] | None) 
             )
     arrays = {name: _flat(np.array(rows), points) for name, rows in fields.items()}
     return mus, arrays, {"points": points, "cells": cells}
-
-
-def _matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
-    """The files in the order of the rows of the table, by a column of their names or numbers where there is one."""
-    column = next((name for name in _FILES if name in table), None)
-    numbered = None if column is not None else next((name for name in table if name.lower() in _NUMBERS), None)
-    key = column or numbered
-    if key is None:
-        n_rows = len(next(iter(table.values())))
-        if n_rows != len(paths):
-            raise InputError(f"there are {len(paths)} files and {n_rows} rows of parameters. Give a row for each file.")
-        return paths, table
-    known: dict[str, list[Path]] = {}
-    for path in paths:
-        for name in [_number(path)] if column is None else _names(path):
-            known.setdefault(name, []).append(path)
-    rows = np.asarray(table[key]).tolist()
-    wanted = [f"{row:g}" if isinstance(row, float) else Path(str(row)).as_posix() for row in rows]
-    wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
-    wrong = [name for name in wanted if len(known.get(name, ())) != 1]
-    if wrong:
-        which = "several" if wrong[0] in known else "none"
-        raise FileError(
-            f"the column {key!r} of the table of parameters names {wrong[0]!r}, which is {which} of the {len(paths)} "
-            "files. Name each in a column file."
-        )
-    if len(set(wanted)) < len(wanted):
-        twice = next(name for name in wanted if wanted.count(name) > 1)
-        raise FileError(f"the table of parameters names {twice!r} twice. Give one row for each file.")
-    if len(wanted) < len(paths):
-        text = f"{len(paths) - len(wanted)} of {len(paths)} files are not in the table of parameters and left out."
-        warnings.warn(text, ParasolWarning, stacklevel=5)
-    left = {name: values for name, values in table.items() if name not in (column, numbered)}
-    return [known[name][0] for name in wanted], left
-
-
-def _names(path: Path) -> set[str]:
-    """The ends of a path that may name it, with and without its suffix: case_1.vtu, run/case_1.vtu, …"""
-    ends = [Path(*path.parts[-k:]) for k in range(1, len(path.parts) + 1)]
-    return {each.as_posix() for end in ends for each in (end, end.with_suffix(""))}
-
-
-def _number(path: Path) -> str:
-    """The last number in the name of a file, or of its folder; else its name."""
-    return str(int((re.findall(r"\d+", path.with_suffix("").as_posix()) or [-1])[-1]))
 
 
 def _mesh_of(mesh: Any) -> tuple[np.ndarray, np.ndarray | None]:

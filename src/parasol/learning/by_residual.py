@@ -21,7 +21,7 @@ from parasol.reduction.sampling import sample
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.reduction.solvers import Solver, unwrapped
 from parasol.runtime.basis import Basis
-from parasol.runtime.features import Features, features_of
+from parasol.runtime.features import Features, features_of, wide_columns
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.program import StoredMap
 
@@ -194,8 +194,8 @@ def interpolated(
     plain = ParameterSpace(tuple(replace(s, scale="linear") for s in space.scalars))
     tried: list[tuple[float, ResidualReducedModel]] = []
     # matrices are most often polynomials in the parameters themselves; logarithms are for other ones
-    for own, wide in ((plain, False), (space, True)):
-        features = features_of(own, mus, wide=wide)
+    for own, more in ((plain, ()), (space, wide_columns(space))):
+        features = features_of(own, mus, more_logs=more)
         for recipe in (Polynomial(), GaussianProcess()):
             with suppress(TooFewSamples):
                 fitted = StoredMap.of(recipe.fit(features(mus), systems @ parts.T))

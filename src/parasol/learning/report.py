@@ -112,6 +112,7 @@ class LearnReport:
     notes: tuple[str, ...]
     evidence: Evidence = Evidence()
     resonance: str | None = None  # where the solutions grow, if that is the limit
+    zero: str | None = None  # where they are zero, if that is the limit
     measured: Measured | None = None
     stages: dict[str, float] = field(default_factory=dict)  # seconds of each stage
     device: str | None = None  # "gpu" where full solves were made on one
@@ -120,7 +121,9 @@ class LearnReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what was not measured is left out. The measured errors have a place of their own in a file."""
         out = {
-            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("evidence", "resonance", "measured")
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("evidence", "resonance", "zero", "measured")
         }
         for name in ("stages", "norm", "device"):  # which reports of version 0.1.0 have not
             if not out[name]:
@@ -129,7 +132,8 @@ class LearnReport:
         out |= {"notes": list(self.notes)} | _known(self.evidence)
         if self.evidence.proven is None:
             out["level"] = self.evidence.level
-        return out | ({} if self.resonance is None else {"resonance": self.resonance})
+        found = {"resonance": self.resonance, "zero": self.zero}
+        return out | {name: where for name, where in found.items() if where is not None}
 
     @classmethod
     def of(cls, surrogate: Surrogate) -> LearnReport:

@@ -36,7 +36,7 @@ from parasol.learning.solves import SolveCache, Solver, used_up
 from parasol.pde.model import Model
 from parasol.reduction.snapshots import NothingSolved, Snapshots
 from parasol.runtime.conformal import conformal_bound, highest_level
-from parasol.runtime.features import features_of
+from parasol.runtime.features import features_of, wide_columns
 from parasol.runtime.program import StoredMap
 from parasol.runtime.surrogate import Surrogate
 
@@ -392,7 +392,7 @@ def _likeliest(state: State) -> str | Recipe:
     if state.chosen or len(state.train) < 2 * _FOLDS:
         return state.recipe if state.chosen else "gaussian process"
     _, y = state.labels()
-    x = features_of(state.space, state.train.mus, wide=True)(state.train.mus)
+    x = features_of(state.space, state.train.mus, more_logs=wide_columns(state.space))(state.train.mus)
     fold = np.random.default_rng([state.rng, len(x)]).permutation(len(x)) % _FOLDS
 
     def left_out(recipe: GaussianProcess) -> float:

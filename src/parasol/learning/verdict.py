@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, replace
+from itertools import product
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from parasol.reduction.fingerprints import problem_fingerprint
 from parasol.runtime.surrogate import Surrogate
 
 _RESONANCE = 10.0  # times the size that the others would suggest: so large are solutions near a singular problem
+_NOTHING = 1e-9  # of the largest solution: relative to less no answer is right
+_MOST_CORNERS = 8  # parameters whose ends are all looked at together
 _QUOTED, _LONGEST = 3, 120  # failures named in a warning, characters of a reason
 _ADVICE = {
     "solves": "Allow more full solves.",
@@ -33,6 +36,7 @@ _ADVICE = {
     "level": f"A bound at the level {LEVEL:g} takes more fresh solves at parameters drawn at random: allow more.",
     "failed solves": "Too many of the fresh solves for the bound failed: narrow the ranges to where there are solutions.",
     "resonance": "Narrow the ranges to one side of it.",
+    "zero solution": "Relative to nothing every error is infinite: let the ranges end before that.",
     "map": "The coefficients are hard to learn: narrow the ranges of the parameters, or give more solves or results.",
 }
 
@@ -47,6 +51,8 @@ def with_report(
     met = outcome.met and (not request.total or (error is not None and outcome.bound + error <= tolerance))
     resonance = "" if met else _resonance(cache, surrogate.parameters)
     limit = "" if met else _limit(outcome, request, error, cache, resonance)
+    zero = _zero(surrogate) if limit in ("map", "projection") and not np.isfinite(outcome.bound) else ""
+    limit = "zero solution" if zero else limit
     failures = "" if cache is None else failures_text(surrogate.parameters, cache)
     report = LearnReport(
         met=met,
@@ -72,6 +78,7 @@ def with_report(
         notes=(*([failures] if failures else []), *[*outcome.notes, *notes][:8]),
         evidence=outcome.evidence,
         resonance=resonance if "resonance" in limit else None,
+        zero=zero or None,
         measured=outcome.measured,
         norm=norm_of(chosen.model) if chosen is not None and isinstance(chosen.model, Model) else "",
     )
@@ -125,6 +132,7 @@ def _unmet(report: LearnReport, more: str) -> str:
     if report.total:
         text += " and the discretisation error " + ("not known" if error is None else f"about {error:.1e}")
     near = f" The solutions grow near {report.resonance}." if "resonance" in parts else ""
+    near = f" The solution is zero at {report.zero}." if "zero solution" in parts else near
     advice = f"{more[0].upper()}{more[1:]}" if parts[0] == "discretisation" else _ADVICE[parts[0]]
     return f"the tolerance {report.tolerance:g} is not met: {text}, limited by {report.limit}.{near} {advice}"
 
@@ -142,6 +150,25 @@ def _resonance(cache: SolveCache | None, space: ParameterSpace) -> str:
     if np.max(excess) <= np.log(_RESONANCE):
         return ""
     return ", ".join(f"{p.name}={v:.6g}" for p, v in zip(space.scalars, mus[np.argmax(excess)], strict=False))
+
+
+def _zero(surrogate: Surrogate) -> str:
+    """At which end of which ranges the solutions are zero, as those of a load from 0 on; else empty."""
+    space = surrogate.parameters
+    if space.functions or not 1 <= len(space.scalars) <= _MOST_CORNERS:
+        return ""
+    corners = np.array(list(product(*((p.low, p.high) for p in space.scalars))))
+    sizes = np.linalg.norm(surrogate.coefficients(corners, extrapolate=True), axis=1)
+    gone = ~(sizes > _NOTHING * np.max(sizes))
+    for j, p in enumerate(space.scalars):
+        for end in (p.low, p.high):
+            if gone.any() and np.array_equal(gone, corners[:, j] == end):
+                return f"{p.name}={end:g}"
+    return (
+        ", ".join(f"{p.name}={v:g}" for p, v in zip(space.scalars, corners[np.argmax(gone)], strict=True))
+        if gone.any()
+        else ""
+    )
 
 
 def _limit(outcome: Outcome, request: Request, error: float | None, cache: SolveCache | None, resonance: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,8 @@ from parasol.runtime.operation import Operation
 from parasol.runtime.operations import Log, Scale
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.program import Program
+
+_DECADE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +56,10 @@ class Features:
         return out
 
 
-def features_of(parameters: ParameterSpace, mus: np.ndarray, *, wide: bool = False) -> Features:
-    """Features of a space's parameter vectors, logarithmic where the parameter's scale says so.
+def features_of(parameters: ParameterSpace, mus: np.ndarray, *, more_logs: Collection[int] = ()) -> Features:
+    """Features of a space's parameter vectors, logarithmic where the parameter's scale says so, and in the columns `more_logs`.
 
-    `mus` (n_samples, n_parameters) says how large the values of function parameters are. With `wide`, ranges that span
-    more than a decade are logarithmic too.
+    `mus` (n_samples, n_parameters) says how large the values of function parameters are.
 
     >>> from parasol.pde.parameters import parameters
     >>> space = ParameterSpace(parameters(a=(0.1, 4.0, "log"), k=(0.0, 2.0)))
@@ -69,9 +71,20 @@ def features_of(parameters: ParameterSpace, mus: np.ndarray, *, wide: bool = Fal
     logs = np.zeros(n, dtype=bool)
     shift, scale = np.zeros(n), np.ones(n)
     for j, p in enumerate(scalars):
-        logs[j] = p.scale == "log" or (wide and p.low > 0 and p.high >= 10 * p.low)
+        logs[j] = p.scale == "log" or j in more_logs
         low, high = (np.log(p.low), np.log(p.high)) if logs[j] else (p.low, p.high)
         shift[j], scale[j] = (low + high) / 2, 2 / (high - low)
     if n > len(scalars) and len(mus):
         scale[len(scalars) :] = 1.0 / (np.std(mus[:, len(scalars) :]) or 1.0)
     return Features(logs, shift, scale)
+
+
+def wide_columns(parameters: ParameterSpace) -> list[int]:
+    """Columns of scalars that are not on a logarithmic scale, but positive and of more than a decade.
+
+    >>> from parasol.pde.parameters import parameters
+    >>> wide_columns(ParameterSpace(parameters(a=(0.1, 4.0), b=(0.1, 4.0, "log"), k=(0.0, 2.0), s=(1.0, 2.0))))
+    [0]
+    """
+    wide = (p.scale != "log" and p.low > 0 and p.high >= _DECADE * p.low for p in parameters.scalars)
+    return [j for j, is_wide in enumerate(wide) if is_wide]

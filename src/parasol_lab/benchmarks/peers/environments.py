@@ -21,6 +21,10 @@ class PeerFailed(ParasolError):
     """A peer that could not be installed or run; the others go on."""
 
 
+class PeerTooSlow(PeerFailed):
+    """A peer that did not finish in the time it was given."""
+
+
 def default_cache() -> Path:
     """Where environments and results are kept unless another folder is given."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "parasol" / "peers"

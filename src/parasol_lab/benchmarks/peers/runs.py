@@ -1,4 +1,4 @@
-"""Run every peer once for each number of full solves, one after another; what is measured is kept and not run again."""
+"""Run every peer for each number of full solves and each seed, one after another; what is measured is kept and not run again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,13 @@ from parasol import __version__
 from parasol.cache import publish
 from parasol.errors import FileError
 from parasol.report import Facts
-from parasol_lab.benchmarks.peers.environments import PeerFailed, clean_environment, interpreter, last_words
+from parasol_lab.benchmarks.peers.environments import (
+    PeerFailed,
+    PeerTooSlow,
+    clean_environment,
+    interpreter,
+    last_words,
+)
 from parasol_lab.benchmarks.peers.logarithm import with_logarithm
 from parasol_lab.benchmarks.peers.problem import Split, Stage, write_problem
 from parasol_lab.benchmarks.peers.registry import HERE, OWN, Peer, read_peers
@@ -37,8 +44,9 @@ def measure_peers(
 ) -> Facts:
     """A row for each peer and number of full solves; a peer that fails has one line that says why, and the others go on.
 
-    `limit` is the seconds that one row may take, `again` measures what is already known, `known` nothing that is not; what is
-    then missing is named under "left_out".
+    `limit` is the seconds that one row may take; seeds that were finished by then are kept and make the row, and the next run
+    goes on with the others. `again` measures what is already known, `known` nothing that is not; what is then missing is named
+    under "left_out".
     """
     peers, split = read_peers() if peers is None else list(peers), split or Split()
     name = "quick" if split == Split.quick() else "helmholtz"
@@ -52,11 +60,11 @@ def measure_peers(
             progress(name)
             folder = with_logarithm(data, key) if peer.logarithm else data
             asked = _request(peer, n, folder)
-            file = cache / "results" / f"{_key(peer, asked, key + ' log' * peer.logarithm)}.json"
-            if known and not file.exists():
+            files = _files(peer, asked, cache, key + " log" * peer.logarithm)
+            if known and not any(file.exists() for file in files.values()):
                 left_out.append(name)
             else:
-                rows.append(_row(peer, n, asked, file, cache, limit, again))
+                rows.append(_row(peer, n, asked, files, cache, 0.0 if known else limit, again))
     facts = json.loads((data / "problem.json").read_text())
     out: Facts = {
         "parasol": __version__,
@@ -74,7 +82,9 @@ def _request(peer: Peer, n: int | None, data: Path) -> Facts:
     return asked | {"options": dict(peer.options), "seeds": list(range(peer.seeds))}
 
 
-def _row(peer: Peer, n: int | None, request: Facts, file: Path, cache: Path, limit: float, again: bool) -> Facts:
+def _row(
+    peer: Peer, n: int | None, request: Facts, files: dict[int, Path], cache: Path, limit: float, again: bool
+) -> Facts:
     row: Facts = {
         "peer": peer.name,
         "kind": peer.kind,
@@ -84,18 +94,38 @@ def _row(peer: Peer, n: int | None, request: Facts, file: Path, cache: Path, lim
         "source": peer.source,
         "versions": _versions(peer),
     }
-    if file.exists() and not again:
-        return {**row, **json.loads(file.read_text())}
     data = Path(request["data"])
-    try:
-        if peer.kind == "solve" and not (data / "reference.npy").exists():
-            _reference(data, cache, limit, quick=data.name == "quick")
-        result = run_peer(peer, request, cache, limit)
-    except PeerFailed as failed:
-        return {**row, "failed": str(failed)}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    publish(file, lambda path: path.write_text(json.dumps(result)))
-    return {**row, **result}
+    end = time.monotonic() + limit
+    runs: list[Facts] = []
+    for seed, file in files.items():
+        try:
+            if again or not file.exists():
+                left = end - time.monotonic()
+                if limit == 0 or (runs and left <= 0):
+                    continue
+                if peer.kind == "solve" and not (data / "reference.npy").exists():
+                    _reference(data, cache, limit, quick=data.name == "quick")
+                result = run_peer(peer, request | {"seeds": [seed]}, cache, left)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                publish(file, lambda path, result=result: path.write_text(json.dumps(result)))
+        except PeerTooSlow:
+            if not runs:
+                return {**row, "failed": f"took more than {limit:.0f} s. Give it more with --limit."}
+            continue
+        except PeerFailed as failed:
+            return {**row, "failed": str(failed)}
+        result = json.loads(file.read_text())
+        runs += result.pop("runs")
+        row |= result
+    return {**row, "n_seeds": len(files), "runs": runs}
+
+
+def _files(peer: Peer, request: Facts, cache: Path, data_key: str) -> dict[int, Path]:
+    """Where the result of each seed is kept."""
+    return {
+        seed: cache / "results" / f"{_key(peer, request | {'seeds': [seed]}, data_key)}.json"
+        for seed in request["seeds"]
+    }
 
 
 def run_peer(peer: Peer, request: Facts, cache: Path, limit: float) -> Facts:
@@ -137,7 +167,7 @@ def _run(command: list[str], request: Facts, environment: dict[str, str], limit:
                 cwd=folder,
             )
         except subprocess.TimeoutExpired:
-            raise PeerFailed(f"took more than {limit:.0f} s. Give it more with --limit.") from None
+            raise PeerTooSlow(f"took more than {limit:.0f} s. Give it more with --limit.") from None
         if run.returncode or not answer.exists():
             raise PeerFailed(f"failed: {last_words(run.stderr)}")
         return json.loads(answer.read_text())

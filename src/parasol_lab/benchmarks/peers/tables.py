@@ -40,7 +40,10 @@ def spread(row: Facts) -> tuple[float, float] | None:
 
 def _error(row: Facts) -> str:
     text, range_of_seeds = f"{mean(row, 'error'):.1e}", spread(row)
-    return text if range_of_seeds is None else f"{text} ({range_of_seeds[0]:.1e} … {range_of_seeds[1]:.1e})"
+    if range_of_seeds is not None:
+        text = f"{text} ({range_of_seeds[0]:.1e} … {range_of_seeds[1]:.1e})"
+    finished, seeds = len(row["runs"]), row.get("n_seeds", 1)
+    return f"{text}, {finished} of {seeds} seeds" if finished < seeds else text
 
 
 def _number(*path: str, scale: float = 1.0, form: str = ".3g") -> Callable[[Facts], str]:

@@ -1,0 +1,106 @@
+"""Results from one file for each run: tables and arrays of NumPy, and which row of the parameters belongs to which file."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parasol.errors import FileError, InputError, ParasolWarning
+from parasol.fitting.tables import Read, chosen, is_names, table_of
+from parasol.runtime.layout import AXES
+
+_FILES = ("file", "filename", "path")  # what a column with the names of files is called
+_NUMBERS = ("case", "run", "sample", "simulation", "id")  # and one with the numbers in their names
+
+
+def of_runs(paths: list[Path], read: Callable[[Path], dict[str, Any]], parameters: Any, wanted: Any) -> Read:
+    """Results of one file for each run, which `read` gives as columns by name: x, y, z are the points, all others fields."""
+    mus = None if parameters is None or is_names(parameters) else table_of(parameters)
+    if mus is None:
+        raise InputError(
+            f"{len(paths)} files do not say their parameters. Give parameters=, a table with a row for each file."
+        )
+    if isinstance(mus, dict):
+        paths, mus = matched(paths, mus)
+    runs = [read(path) for path in paths]
+    first = runs[0]
+    axes = [name for name in AXES if name in first] if "points" not in first else []
+    for path, run in zip(paths, runs, strict=True):
+        if run.keys() != first.keys():
+            name = min(run.keys() ^ first.keys())
+            raise FileError(
+                f"{str(path)!r} and {str(paths[0])!r} do not hold the same: {name!r} is in one of them only."
+            )
+        for name in run:
+            if np.shape(run[name]) != np.shape(first[name]):
+                raise FileError(
+                    f"{name!r} has shape {np.shape(run[name])} in {str(path)!r} and {np.shape(first[name])} in "
+                    f"{str(paths[0])!r}. All runs need the same points."
+                )
+        for name in (*axes, *(n for n in ("points", "cells", "times") if n in run)):
+            if not np.allclose(run[name], first[name], rtol=1e-6, atol=1e-9 * np.max(np.abs(first[name]), initial=0.0)):
+                raise FileError(
+                    f"{str(path)!r} has another {name!r} than {str(paths[0])!r}. All runs need the same points."
+                )
+    about: dict[str, Any] = {name: first[name] for name in ("points", "cells", "times") if name in first}
+    if axes:
+        about["points"] = np.column_stack([first[name] for name in axes])
+    fields = chosen({name: first[name] for name in first if name not in (*axes, *about)}, wanted)
+    if not fields:
+        raise FileError(f"{str(paths[0])!r} has no values besides its points.")
+    text = next((name for name in fields if np.asarray(first[name]).dtype.kind not in "fiub"), None)
+    if text is not None:
+        raise FileError(f"{text!r} in {str(paths[0])!r} are no numbers. Name those that are wanted in fields=.")
+    return mus, {name: np.array([run[name] for run in runs], dtype=float) for name in fields}, about
+
+
+def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
+    """The files in the order of the rows of the table, by a column of their names or numbers where there is one."""
+    column = next((name for name in _FILES if name in table), None)
+    numbered = None if column is not None else next((name for name in table if name.lower() in _NUMBERS), None)
+    key = column or numbered
+    if numbered is not None and np.asarray(table[numbered]).dtype.kind in "UO":  # run_001, not 1
+        column, numbered = numbered, None
+    if key is None:
+        n_rows = len(next(iter(table.values())))
+        if n_rows != len(paths):
+            raise InputError(f"there are {len(paths)} files and {n_rows} rows of parameters. Give a row for each file.")
+        return paths, table
+    known: dict[str, list[Path]] = {}
+    for path in paths:
+        for name in [_number(path)] if column is None else _names(path):
+            known.setdefault(name, []).append(path)
+    rows = np.asarray(table[key]).tolist()
+    wanted = [f"{row:g}" if isinstance(row, float) else Path(str(row)).as_posix() for row in rows]
+    wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
+    wrong = [name for name in wanted if len(known.get(name, ())) != 1]
+    if wrong:
+        which = "several" if wrong[0] in known else "none"
+        raise FileError(
+            f"the column {key!r} of the table of parameters names {wrong[0]!r}, which is {which} of the {len(paths)} "
+            "files. Name each in a column file."
+        )
+    if len(set(wanted)) < len(wanted):
+        twice = next(name for name in wanted if wanted.count(name) > 1)
+        raise FileError(f"the table of parameters names {twice!r} twice. Give one row for each file.")
+    if len(wanted) < len(paths):
+        text = f"{len(paths) - len(wanted)} of {len(paths)} files are not in the table of parameters and left out."
+        warnings.warn(text, ParasolWarning, stacklevel=6)
+    left = {name: values for name, values in table.items() if name not in (column, numbered)}
+    return [known[name][0] for name in wanted], left
+
+
+def _names(path: Path) -> set[str]:
+    """The ends of a path that may name it, with and without its suffix: case_1.vtu, run/case_1.vtu, …"""
+    ends = [Path(*path.parts[-k:]) for k in range(1, len(path.parts) + 1)]
+    return {each.as_posix() for end in ends for each in (end, end.with_suffix(""))}
+
+
+def _number(path: Path) -> str:
+    """The last number in the name of a file, or of its folder; else its name."""
+    return str(int((re.findall(r"\d+", path.with_suffix("").as_posix()) or [-1])[-1]))
