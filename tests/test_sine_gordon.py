@@ -110,6 +110,7 @@ def test_the_order_in_time_is_two():
     assert abs(slope - 2) < 0.1
 
 
+@pytest.mark.slow
 def test_energy_is_lost_as_the_damping_says():
     damping = 0.1
     times = np.linspace(0, 4, 81)

@@ -53,6 +53,7 @@ def test_values_at_points_are_those_of_the_restricted_surrogate(surrogates):
         steady.restricted(points=points)([1.5]).at(points)
 
 
+@pytest.mark.slow
 def test_a_figure_and_a_dataset(surrogates):
     figure = surrogates["steady"]([1.5]).plot()
     assert len(figure.axes) >= 1

@@ -36,6 +36,7 @@ def fitted():
     return fit_snapshots(mus, np.hstack(fields(mus)), tolerance=1e-4, ranges=BOX, fields=LABELS), own
 
 
+@pytest.mark.slow
 def test_each_answers_as_if_it_were_alone(fitted):
     joined, own = fitted
     assert joined.basis.method == "POD of each field"

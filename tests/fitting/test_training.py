@@ -49,6 +49,7 @@ def test_training_lowers_the_error_by_orders_and_generalises(trained):
     assert trained.best_epoch > 0
 
 
+@pytest.mark.slow
 def test_validation_error_is_that_of_samples_unseen(trained):
     x, v = draw(300), draw(200, 2)
     net = QUICK.fit(x, fields(x), validation=(v, fields(v)))
@@ -125,6 +126,7 @@ def test_patience_stops_training():
     assert net.history[-1]["epoch"] - net.best_epoch >= 20
 
 
+@pytest.mark.slow
 def test_targets_in_host_memory_give_as_good_a_network(monkeypatch):
     x = draw(200)
     recipe = replace(ADAM, stages=(Adam(60, 20, 1e-2),))
@@ -133,6 +135,7 @@ def test_targets_in_host_memory_give_as_good_a_network(monkeypatch):
     assert recipe.fit(x, fields(x)).validation_error < 2 * resident
 
 
+@pytest.mark.slow
 def test_solving_the_last_layer_never_loses():
     x, v = draw(300), draw(200, 1)
     data = (x, fields(x))
@@ -143,6 +146,7 @@ def test_solving_the_last_layer_never_loses():
     assert solved < 0.3 * plain
 
 
+@pytest.mark.slow
 def test_a_linear_map_is_met_to_rounding_with_more_inputs_than_samples():
     """Boundary values to coefficients in the paper's last experiment: 585 inputs of rank 81."""
     rng = np.random.default_rng(0)
@@ -152,6 +156,7 @@ def test_a_linear_map_is_met_to_rounding_with_more_inputs_than_samples():
     assert relative(net.predict(inputs[60:]), inputs[60:] @ matrix) < 1e-8
 
 
+@pytest.mark.slow
 def test_few_samples_are_taught_by_a_process():
     x, unseen = draw(30), draw(300, 1)
     recipe = NetworkRecipe.best(widths=(12, 40), iterations=50)

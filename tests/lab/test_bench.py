@@ -34,6 +34,7 @@ def test_offline_figures(offline):
     assert offline["machine"]["cpus"] >= 1
 
 
+@pytest.mark.slow
 def test_online_figures(tmp_path):
     path = tmp_path / "online.json"
     options = ("--quick", "--store", tmp_path / "store", "--json", path)

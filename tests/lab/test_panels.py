@@ -62,6 +62,7 @@ def titles(figure):
     return [axes.get_title() for axes in figure.axes if axes.get_title()]
 
 
+@pytest.mark.slow
 def test_solvers_beside_the_full_solution(flower, tmp_path, drawn):
     shift = np.zeros_like(flower.values)
     shift[0] = 1e-3
@@ -116,6 +117,7 @@ def test_a_prediction_without_error_is_drawn(soliton, tmp_path, sketched):
     assert "|error|, t = 5.0: none" in titles(sketched[0])
 
 
+@pytest.mark.slow
 def test_cuts_through_the_ball(ball, tmp_path, drawn):
     solution = ball.solve(ball.sample(1)[0])
     check_picture(panels.draw_cuts(solution, {"POD-DNN": 1.1 * solution.values}, tmp_path / "c.png"))

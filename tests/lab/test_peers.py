@@ -72,6 +72,7 @@ def test_peers_are_given_the_problem_itself(cache):
     assert (folder / "load.npy").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_right_and_kept(cache, tmp_path):
     fake = peer(tmp_path, "fake", FAKE, seeds=2, bound="a promise")
     rows = measure([fake], cache)

@@ -27,6 +27,7 @@ def together(recipes, which, **options):
     return fit_together(recipes, [X] * n, Y, ([UNSEEN] * n, TRUE), which, **options)
 
 
+@pytest.mark.slow
 def test_together_as_alone():
     recipes = [NET, NET, replace(NET, reading=Reading("box", "z-score", "He", "relative squares"))]
     both = together(recipes, [0, 1, 1])

@@ -158,6 +158,7 @@ def test_defects_of_another_basis_are_refused(learned):
         replace(learned, discretisation=Defects(np.ones((1, 1, 99)), np.ones((1, 1, 99))))
 
 
+@pytest.mark.slow
 def test_across_a_resonance_the_largest_stands_for_all():
     """There an error is no linear function of the solution; what was tried at solves that were left out says so."""
     h, g = ps.parameters(h=(0.1, 10.0, "log"), g=(0.0, 3.0))

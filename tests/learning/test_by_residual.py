@@ -87,6 +87,7 @@ def test_small_systems_are_those_of_the_matrices(kind):
         assert np.max(np.abs(one.solve(mus).values - truth)) < 1e-4 * np.max(truth)
 
 
+@pytest.mark.slow
 def test_a_residual_makes_few_solves_go_far():
     typical = {}
     for kind, solver in (("residual", Bars()), ("solve", Bars().solve)):

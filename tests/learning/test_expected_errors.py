@@ -22,6 +22,7 @@ def learned():
     return ps.learn(problem, 1e-2, n_nodes=30, recipe="polynomial")
 
 
+@pytest.mark.slow
 def test_bounds_follow_the_errors_to_be_expected(learned, tmp_path):
     again = ps.load(ps.save(learned, tmp_path / "s.parasol"))
     model = learned.solver

@@ -461,6 +461,7 @@ def test_where_there_is_no_reduced_model_maps_of_full_solves_are_learned():
     assert account["labels"] == "full solves"
 
 
+@pytest.mark.slow
 def test_a_reduced_model_stays_on_the_side_of_a_fold_where_there_are_solutions():
     """−u'' = rate eᵘ on (0, 1) has a solution up to rate = 3.5138."""
     (x,) = ps.coordinates("x")

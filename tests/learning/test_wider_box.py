@@ -42,6 +42,7 @@ def fresh(monkeypatch):
     return drawn
 
 
+@pytest.mark.slow
 def test_a_wider_box_goes_on_from_what_is_there(tmp_path, fresh):
     _, first, none = account(problem(10.0), tmp_path)
     assert none == 0

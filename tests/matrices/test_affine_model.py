@@ -452,6 +452,7 @@ def test_the_order_of_free_unknowns_does_not_matter(block):
     assert model.solve([0.3, 4.0]).values == pytest.approx(dense([0.3, 4.0]), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-12, 1e9])
 def test_units_do_not_matter(unit):
     points, cells, left, right, _, load, free = halves()

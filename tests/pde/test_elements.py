@@ -375,6 +375,7 @@ def test_slopes_at_a_re_entrant_corner_are_solved_by_elements_with_a_word():
     assert model.n_nodes == pytest.approx(2000, rel=0.02)
 
 
+@pytest.mark.slow
 def test_nodes_or_a_method_of_one_s_own_are_kept():
     nodes = ps.scatter(ELL, n_nodes=300)
     with pytest.warns(ps.ParasolWarning, match='method="elements"'):

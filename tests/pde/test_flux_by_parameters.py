@@ -32,6 +32,7 @@ def layers(source=1, wanted=("left", "right", "bottom"), **quantities):
     return ps.Problem(LAYERS, Eq(-ps.divergence(flux), source), boundary, quantities=quantities)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["stencils", "elements"])
 def test_two_layers_with_a_source(method):
     """k u' = c − x with c such that ∫ (c − x) / k = 1: −c leaves on the left, c − 1 on the right."""

@@ -55,6 +55,7 @@ def assert_same(model, solved, mus, gap):
         assert np.max(np.abs(solved[mu.tobytes()] - expected)) < gap * np.max(np.abs(expected))
 
 
+@pytest.mark.slow
 def test_two_unknowns_with_conditions_on_slopes():
     problem = ps.load_problem("elasticity")
     model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=120))

@@ -214,6 +214,7 @@ def test_learning_on_a_cluster_is_learning_here(tmp_path, executor):
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "_LOOK", 0.2)
     monkeypatch.setattr(workers, "_ALONE", 0.6)

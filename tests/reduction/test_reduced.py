@@ -391,6 +391,7 @@ def test_more_columns_than_unknowns():
     assert np.allclose(fewer.coefficients(mus), fresh.coefficients(mus), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_coarse_interpolation_is_part_of_the_bound():
     (c,) = ps.parameters(c=(0.2, 0.8))
     model = box_problem(ps.Eq(-ps.laplacian(u) + 50 * u / (1 + 20 * ((x - c) ** 2 + (y - 0.5) ** 2)), 1))

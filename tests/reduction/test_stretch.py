@@ -117,6 +117,7 @@ def test_the_norm_is_made_of_the_directions_in_which_a_map_is_far_from_normal():
 MOST = {"helmholtz": 3, "cooled-pipe": 3, "reaction-layer": 3, "periodic-channel": 3, "graded-material": 10}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MOST)
 def test_the_box_is_proven_and_bounds_are_near_the_errors(name):
     problem = ps.load_problem(name)

@@ -135,6 +135,7 @@ def test_the_budget_compares_it_with_errors(surrogate, tmp_path):
     assert draw_budget(found, tmp_path / "budget.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_a_probable_bound_may_miss_as_often_as_its_probability_says():
     found = check(estimated.with_map(), n=4)
     many = {name: np.tile(getattr(found, name), 25) for name in ("errors", "projection_errors", "bounds", "rigorous")}

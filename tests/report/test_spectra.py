@@ -58,6 +58,7 @@ def test_nothing_left_is_not_a_number():
         assert np.nanmin(axes.lines[line].get_ydata()) > 1e-14
 
 
+@pytest.mark.slow
 def test_several_sets_of_snapshots_share_the_picture(tmp_path, curves):
     draw_spectrum({f"n = {n}": basis(n, seed=n) for n in (25, 40, 60)}, tmp_path / "s.svg")
     left, right = curves[0].axes

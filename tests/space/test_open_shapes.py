@@ -52,6 +52,7 @@ def nodes() -> ps.space.Nodes:
     return ps.scatter(cylinder(), n_nodes=400)
 
 
+@pytest.mark.slow
 def test_nodes_of_a_cylinder_know_their_side(nodes):
     names, (a, b, c) = nodes.domain.part_names, nodes.boundary.T
     sides = {"wall": np.abs(np.hypot(a, b) - 1) < 1e-9, "back": np.abs(c) < 1e-9, "front": np.abs(c - 1) < 1e-9}

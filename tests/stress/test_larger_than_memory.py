@@ -12,6 +12,7 @@ import pytest
 import parasol as ps
 from parasol.reduction import pod as pod_module
 from parasol.reduction import snapshots as snapshots_module
+from parasol.reduction import sources
 from parasol.runtime.products import MatrixProduct
 
 CODE = """
@@ -61,8 +62,9 @@ def test_memory_is_that_of_a_few_chunks(tmp_path, monkeypatch, weighted):
 
     ridge.n_values = n_nodes
     monkeypatch.setattr(snapshots_module, "_CHUNK_BYTES", 1e6)
-    for name, value in {"_IN_MEMORY": 2**18, "_BLOCK": 2**17}.items():
-        monkeypatch.setattr(pod_module, name, value)
+    monkeypatch.setattr(sources, "IN_MEMORY", 2**18)
+    for module in (sources, pod_module):
+        monkeypatch.setattr(module, "BLOCK", 2**17)
     mus = np.random.default_rng(0).uniform([0.5, 0.4], [1.0, 0.6], (n_snapshots, 2))
     product = None
     if weighted:
