@@ -19,8 +19,10 @@ def unmasked(given: Any) -> Any:
     array([ 1., nan])
     """
     if isinstance(given, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in given):
-        given = np.ma.stack(given) if len({np.shape(part) for part in given}) == 1 else [*map(unmasked, given)]
-    return np.ma.filled(given.astype(float), np.nan) if np.ma.is_masked(given) else given
+        return [unmasked(part) for part in given]
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        return np.ma.filled(given.astype(float), np.nan)
+    return given
 
 
 def as_floats(given: Any) -> np.ndarray:
