@@ -23,6 +23,7 @@ extensions = [
     "api",
     "commands",
     "mathml",
+    "typography",
     "gallery",
 ]
 exclude_patterns = ["_build", "_ext", "results/*", "**/GALLERY_HEADER.rst"]

@@ -175,6 +175,8 @@ def _member(name: str, member: Any) -> str:
 
 def _own_doc(value: Any) -> str:
     text = inspect.getdoc(value) or ""
+    if getattr(value, "__module__", "").partition(".")[0] == "sympy":  # explained there, in sections of its own
+        return f"{text.partition(chr(10))[0]} SymPy explains it: `{value.__module__}.{value.__name__}`."
     return "" if inspect.isclass(value) and text.startswith(f"{value.__name__}(") else text  # a dataclass without one
 
 
