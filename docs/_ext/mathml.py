@@ -25,9 +25,7 @@ _OTHERWISE = (
 
 # log x and log² x, with TeX's small space between; log(x) without
 _NAMED = re.compile(r"<mo>&ApplyFunction;</mo>(?!\s*<mo[^>]*>[(\[{])")
-_POWER = re.compile(
-    r"(<msup>\s*<mi>(?:log|ln|cos|sin)</mi>\s*<m[in]>[^<]*</m[in]>\s*</msup>)(?=\s*<m(?!o|space))"
-)
+_POWER = re.compile(r"(<msup>\s*<mi>(?:log|ln|cos|sin)</mi>\s*<m[in]>[^<]*</m[in]>\s*</msup>)(?=\s*<m(?!o|space))")
 
 
 def _spaced(tree: str) -> str:

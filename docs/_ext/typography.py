@@ -1,4 +1,4 @@
-"""Numbers that stay on one line, decisions that are links, code without an empty last line: for every page, not by hand in each."""
+"""Numbers that stay on one line, indices that are set low, decisions that are links, code without an empty last line: for every page."""
 
 from __future__ import annotations
 
@@ -14,18 +14,25 @@ NUMBER = re.compile(
     r"|(?<![\w.])\d[\d.]* (?:%|×|s|ms|µs|kB|MB|GB|MiB|GiB)(?![\w])"
 )
 DECISION = re.compile(r"\b[Dd]ecision (\d{3})\b")
-_BOTH = re.compile(rf"(?P<decision>{DECISION.pattern})|(?P<number>{NUMBER.pattern})")
+# u_xx, A_k, T_{k+1}, e^{-r} in text; names of code, such as n_modes, have longer words on both sides
+LOW = re.compile(r"(?<=(?<![\w])[A-Za-zΑ-Ωα-ω])_(?:(?:[xyztμqkjifQA]{1,2}|min|max|\d)(?![A-Za-z0-9_])|\{[^{}]+\})")
+HIGH = re.compile(r"(?<=[A-Za-z)])\^\{[^{}]+\}")
+_ALL = re.compile(
+    rf"(?P<decision>{DECISION.pattern})|(?P<number>{NUMBER.pattern})|(?P<low>{LOW.pattern})|(?P<high>{HIGH.pattern})"
+)
 _ALONE = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
 
 
 def pieces(text: str) -> list[tuple[str, str]]:
-    """A text cut at its numbers and decisions, each piece with what it is.
+    """A text cut at its numbers, indices and decisions, each piece with what it is.
 
     >>> pieces("to 1e-3 in 5 s (decision 049)")
     [('text', 'to '), ('number', '1e-3'), ('text', ' in '), ('number', '5 s'), ('text', ' ('), ('decision', 'decision 049'), ('text', ')')]
+    >>> pieces("u_xx of n_modes")
+    [('text', 'u'), ('low', '_xx'), ('text', ' of n_modes')]
     """
     cut, end = [], 0
-    for found in _BOTH.finditer(text):
+    for found in _ALL.finditer(text):
         cut += [("text", text[end : found.start()]), (str(found.lastgroup), found[0])]
         end = found.end()
     return [(kind, piece) for kind, piece in [*cut, ("text", text[end:])] if piece]
@@ -42,7 +49,7 @@ class Typography(SphinxPostTransform):
         documents = self.env.found_docs
         decisions = {name[10:13]: name for name in documents if re.match(r"decisions/\d{3}-", name)}
         for text in list(self.document.findall(nodes.Text)):
-            if self._left_alone(text) or not _BOTH.search(text):
+            if self._left_alone(text) or not _ALL.search(text):
                 continue
             linked = any(isinstance(parent, nodes.reference) for parent in _parents(text))
             new: list[nodes.Node] = []
@@ -53,6 +60,9 @@ class Typography(SphinxPostTransform):
                     new.append(nodes.reference("", piece, refuri=uri, internal=True))
                 elif kind == "number":
                     new.append(nodes.inline("", piece, classes=["number"]))
+                elif kind in ("low", "high"):
+                    script = nodes.subscript if kind == "low" else nodes.superscript
+                    new.append(script("", piece[1:].strip("{}")))
                 else:
                     new.append(nodes.Text(piece))
             text.parent.replace(text, new)
