@@ -23,12 +23,15 @@ _OTHERWISE = (
 )
 
 
+# bars that are no taller than a letter, without space beside them
+_BARS = re.compile(r'<mo(?: stretchy="false")?>(‖)</mo>|<mo stretchy="false">(\|)</mo>')
 # log x and log² x, with TeX's small space between; log(x) without
 _NAMED = re.compile(r"<mo>&ApplyFunction;</mo>(?!\s*<mo[^>]*>[(\[{])")
 _POWER = re.compile(r"(<msup>\s*<mi>(?:log|ln|cos|sin)</mi>\s*<m[in]>[^<]*</m[in]>\s*</msup>)(?=\s*<m(?!o|space))")
 
 
 def _spaced(tree: str) -> str:
+    tree = _BARS.sub(lambda m: f'<mo stretchy="false" lspace="0" rspace="0">{m[1] or m[2]}</mo>', tree)
     space = '<mspace width="0.1667em"></mspace>'
     return _POWER.sub(rf"\1{space}", _NAMED.sub(space, tree))
 
