@@ -23,6 +23,7 @@ extensions = [
     "api",
     "commands",
     "mathml",
+    "typography",
     "gallery",
 ]
 exclude_patterns = ["_build", "_ext", "results/*", "**/GALLERY_HEADER.rst"]
@@ -32,6 +33,7 @@ myst_heading_anchors = 3
 myst_dmath_double_inline = True
 suppress_warnings = ["config.cache", "misc.copy_overwrite"]
 nitpicky = False
+smartquotes_action = "qe"  # quotes and dots; two dashes are those of options
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"

@@ -81,7 +81,7 @@ def examples() -> dict[str, str]:
 
 def example(e: Entry) -> str:
     """The example of a name as a block of the page, if its docstring has none."""
-    if ">>>" in (e.value.__doc__ or "") or e.full not in examples():
+    if ">>>" in _own_doc(e.value) or e.full not in examples():
         return ""
     return f"\n\n```pycon\n{examples()[e.full]}\n```"
 
@@ -135,7 +135,7 @@ class _Default:
         self.value = value
 
     def __repr__(self) -> str:
-        text = repr(self.value)
+        text = f"{self.value.__module__}.{self.value.__name__}" if isinstance(self.value, type) else repr(self.value)
         return "..." if " at 0x" in text or "<factory>" in text or len(text) > 60 else text
 
 
@@ -175,6 +175,8 @@ def _member(name: str, member: Any) -> str:
 
 def _own_doc(value: Any) -> str:
     text = inspect.getdoc(value) or ""
+    if getattr(value, "__module__", "").partition(".")[0] == "sympy":  # explained there, in sections of its own
+        return f"{text.partition(chr(10))[0]} It is that of SymPy, `sympy.{value.__name__}`."
     return "" if inspect.isclass(value) and text.startswith(f"{value.__name__}(") else text  # a dataclass without one
 
 

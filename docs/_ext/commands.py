@@ -18,6 +18,13 @@ With `--json FILE` a command writes what it found as JSON (`-` is standard outpu
 """
 
 
+_ITEM = re.compile(r"(\S.*?) {2,}(\S.*)$")
+
+
+def _text(words: str) -> str:
+    return escaped(re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", words))
+
+
 def _plain(text: str) -> str:
     return re.sub(r"\[/?[a-z ]+\]", "", text)
 
@@ -35,17 +42,22 @@ def _section(name: str, command: Any) -> str:
         if paragraph.strip().startswith("[dim]"):
             lines += ["```sh", *rows, "```", ""]
         elif all(row.startswith("--") for row in rows):  # what the values of options mean
-            lines += [*(f"- `{row.split()[0]}` {escaped(' '.join(row.split()[1:]))}" for row in rows), ""]
+            lines += [*(f"- `{row.split()[0]}` {_text(' '.join(row.split()[1:]))}" for row in rows), ""]
+        elif len(rows) > 1 and all(_ITEM.match(row) for row in rows[1:]):  # a line, and names with their meanings
+            items = [_ITEM.match(row) for row in rows[1:]]
+            lines += [_text(rows[0]), "", *(f"- `{item[1]}`: {_text(item[2])}" for item in items if item), ""]
+        elif rows[0].startswith("."):  # kinds of files, a line each
+            lines += ["\\\n".join(_text(row) for row in rows), ""]
         else:
-            lines += [escaped(" ".join(rows)), ""]
-    lines += ["| | | default |", "|---|---|---|"]
+            lines += [_text(" ".join(rows)), ""]
+    lines += ["| option | meaning | default |", "|---|---|---|"]
     for p in command.params:
         if p.name == "help":
             continue
         label = _metavar(p) if _is_argument(p) else ", ".join([*p.opts, *p.secondary_opts])
         value = "" if _is_argument(p) or getattr(p, "is_flag", False) else f" {_metavar(p)}"
         lines.append(
-            f"| `{(label + value).replace('|', chr(92) + '|')}` | {escaped(_plain(' '.join((p.help or '').split())))} | {_default(p)} |"
+            f"| `{(label + value).replace('|', chr(92) + '|')}` | {_text(_plain(' '.join((p.help or '').split())))} | {_default(p)} |"
         )
     return "\n".join([*lines, ""])
 

@@ -23,6 +23,19 @@ _OTHERWISE = (
 )
 
 
+# bars that are no taller than a letter, without space beside them
+_BARS = re.compile(r'<mo(?: stretchy="false")?>(‖)</mo>|<mo stretchy="false">(\|)</mo>')
+# log x and log² x, with TeX's small space between; log(x) without
+_NAMED = re.compile(r"<mo>&ApplyFunction;</mo>(?!\s*<mo[^>]*>[(\[{])")
+_POWER = re.compile(r"(<msup>\s*<mi>(?:log|ln|cos|sin)</mi>\s*<m[in]>[^<]*</m[in]>\s*</msup>)(?=\s*<m(?!o|space))")
+
+
+def _spaced(tree: str) -> str:
+    tree = _BARS.sub(lambda m: f'<mo stretchy="false" lspace="0" rspace="0">{m[1] or m[2]}</mo>', tree)
+    space = '<mspace width="0.1667em"></mspace>'
+    return _POWER.sub(rf"\1{space}", _NAMED.sub(space, tree))
+
+
 def formula(text: str, *, block: bool) -> str:
     r"""LaTeX as MathML; `\tag{1}` stands beside a formula.
 
@@ -35,9 +48,9 @@ def formula(text: str, *, block: bool) -> str:
         text = re.sub(spelling, other, text)
     if block and "\\\\" in text and "\\begin" not in text:
         text = rf"\begin{{aligned}}{text}\end{{aligned}}"
-    tree = latex2mathml.tex2mathml(text, as_block=block)
+    tree = _spaced(str(latex2mathml.tex2mathml(text, as_block=block)))
     if not block:
-        return str(tree)
+        return tree
     return f'<div class="formula">{tree}{f"<span>({tag[1]})</span>" if tag else ""}</div>'
 
 

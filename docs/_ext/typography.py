@@ -1,0 +1,94 @@
+"""Numbers that stay on one line, indices that are set low, decisions that are links, code without an empty last line: for every page."""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+# 1.2e-3; 19 881; 5 s; 95 %: a line break inside of these is hard to read
+NUMBER = re.compile(
+    r"(?<![\w.])\d[\d.]*e[-−+]?\d+"
+    r"|(?<![\w.])\d{1,3}(?: \d{3})+(?!\d)(?: (?:%|nodes\b|s\b|MB\b|GB\b))?"
+    r"|(?<![\w.])\d[\d.]* (?:%|×|s|ms|µs|kB|MB|GB|MiB|GiB)(?![\w])"
+)
+DECISION = re.compile(r"\b[Dd]ecision (\d{3})\b")
+# u_xx, A_k, T_{k+1}, e^{-r} in text; names of code, such as n_modes, have longer words on both sides
+LOW = re.compile(r"(?<=(?<![\w])[A-Za-zΑ-Ωα-ω])_(?:(?:[xyztμqkjifQA]{1,2}|min|max|\d)(?![A-Za-z0-9_])|\{[^{}]+\})")
+HIGH = re.compile(r"(?<=[A-Za-z)])\^\{[^{}]+\}")
+_ALL = re.compile(
+    rf"(?P<decision>{DECISION.pattern})|(?P<number>{NUMBER.pattern})|(?P<low>{LOW.pattern})|(?P<high>{HIGH.pattern})"
+)
+_ALONE = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
+
+
+def pieces(text: str) -> list[tuple[str, str]]:
+    """A text cut at its numbers, indices and decisions, each piece with what it is.
+
+    >>> pieces("to 1e-3 in 5 s (decision 049)")
+    [('text', 'to '), ('number', '1e-3'), ('text', ' in '), ('number', '5 s'), ('text', ' ('), ('decision', 'decision 049'), ('text', ')')]
+    >>> pieces("u_xx of n_modes")
+    [('text', 'u'), ('low', '_xx'), ('text', ' of n_modes')]
+    """
+    cut, end = [], 0
+    for found in _ALL.finditer(text):
+        cut += [("text", text[end : found.start()]), (str(found.lastgroup), found[0])]
+        end = found.end()
+    return [(kind, piece) for kind, piece in [*cut, ("text", text[end:])] if piece]
+
+
+class Typography(SphinxPostTransform):
+    """The pieces of each text as what they are."""
+
+    default_priority = 400
+    formats = ("html",)
+
+    def run(self, **_: object) -> None:
+        """Change the texts of one page."""
+        documents = self.env.found_docs
+        decisions = {name[10:13]: name for name in documents if re.match(r"decisions/\d{3}-", name)}
+        for text in list(self.document.findall(nodes.Text)):
+            if self._left_alone(text) or not _ALL.search(text):
+                continue
+            linked = any(isinstance(parent, nodes.reference) for parent in _parents(text))
+            new: list[nodes.Node] = []
+            for kind, piece in pieces(str(text)):
+                page = decisions.get(piece[-3:]) if kind == "decision" and not linked else None
+                if page and page != self.env.docname:
+                    uri = self.app.builder.get_relative_uri(self.env.docname, page)
+                    new.append(nodes.reference("", piece, refuri=uri, internal=True))
+                elif kind == "number":
+                    new.append(nodes.inline("", piece, classes=["number"]))
+                elif kind in ("low", "high"):
+                    script = nodes.subscript if kind == "low" else nodes.superscript
+                    new.append(script("", piece[1:].strip("{}")))
+                else:
+                    new.append(nodes.Text(piece))
+            text.parent.replace(text, new)
+
+    @staticmethod
+    def _left_alone(text: nodes.Text) -> bool:
+        return any(isinstance(parent, _ALONE) or parent.tagname.startswith("desc_sig") for parent in _parents(text))
+
+
+def _parents(node: nodes.Node) -> list[nodes.Element]:
+    found = []
+    while node.parent is not None:
+        node = node.parent
+        found.append(node)
+    return found
+
+
+def _without_empty_end(app, doctree: nodes.document) -> None:
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext() and (text := block.astext().rstrip()) != block.astext():
+            new = nodes.literal_block(text, text, **block.attributes)
+            block.replace_self(new)
+
+
+def setup(app):
+    """For every page, after its links are known."""
+    app.add_post_transform(Typography)
+    app.connect("doctree-read", _without_empty_end)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
