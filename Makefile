@@ -34,7 +34,7 @@ check: setup
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs 2 docs docs/_build/html
 	$(BIN)/python docs/_ext/links.py docs/_build/html
-	$(BIN)/python -m doctest docs/_ext/mathml.py docs/_ext/typography.py
+	$(BIN)/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE docs/_ext/mathml.py docs/_ext/typography.py
 
 # wheel and sdist, each installed into bare environments of the Pythons that are there and tried
 release: setup
