@@ -35,7 +35,7 @@ def main() -> None:
         }
         for problem in NAMES
     }
-    print("| | the paper reports | its recipe here | ours | floor (projection) |\n|---|---|---|---|---|")
+    print("| | the paper reports | its recipe here | parasol | floor (projection) |\n|---|---|---|---|---|")
     for problem, presets in runs.items():
         for solver, words in ROWS.items():
             here = {preset: found["solvers"].get(solver, {}) for preset, found in presets.items()}

@@ -23,7 +23,7 @@ def paper(
     preset: Annotated[
         str,
         typer.Option(
-            help="paper: its scheme and training. best: as many samples, our training. few: our way, with few full solves."
+            help="paper: its scheme and training. best: as many samples, trained as parasol does. few: few full solves, labels from the reduced model."
         ),
     ] = "best",
     quick: Annotated[bool, typer.Option("--quick", help="A small version, to see that everything runs.")] = False,
