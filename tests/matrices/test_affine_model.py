@@ -475,13 +475,17 @@ def test_proven_bounds_have_the_unit_of_the_solution_without_a_product_too(unit,
     stiff = sparse.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1]).tocsr() / h
     mass, force = h * sparse.eye_array(n).tocsr(), np.full(n, h)
     c, d = ps.parameters(c=(0.1, 10.0, "log"), d=(0.0, 5.0))
-    mus, bounds = [[0.3, 2.0], [5.0, 1.0]], []
+    mus, found = np.array([[0.3, 2.0], [5.0, 1.0]]), []
     for u, f in ((1.0, 1.0), (unit, load)):
         model = ps.AffineModel({c: u * stiff, d: u * mass}, {1: u * f * force})
-        answer = ps.greedy(model, tolerance=1e-9).reduced.solve(mus)  # a tolerance near rounding
+        reduced = ps.greedy(model, tolerance=1e-9).reduced  # near rounding
+        answer = reduced.solve(mus)
         assert np.all(answer.bounds.rigorous)
-        bounds.append(answer.bounds.relative)
-    assert bounds[1] == pytest.approx(bounds[0], rel=0.1, abs=0)
+        size = np.linalg.norm(answer.coefficients, axis=1)
+        theta, phi = reduced.operator_theta(mus), reduced.load_theta(mus)
+        allowed = reduced.residuals[0].allowance(theta, phi, answer.coefficients) / size
+        found.append([answer.bounds.relative, allowed])
+    assert found[1] == pytest.approx(np.array(found[0]), rel=0.5, abs=0)  # rounding is not the same in all units
 
 
 @pytest.mark.slow
