@@ -112,10 +112,10 @@ def reworded(text: str, words: Mapping[str, str]) -> str:
     pattern = rf"\w\([^()]*\)|\bparameter \w+=|(?<![\w.-])(?:(?P<given>{names}){value}|(?P<bare>{bare}))(?![\w=])"
 
     def write(found: re.Match) -> str:
-        given, told = found["given"], found[2]
+        given, number = found["given"], found[2]
         if given is None:
             return words[found["bare"]] if found["bare"] else found[0]
-        return {"True": words[given], "None": f"no {words[given]}"}.get(told, f"{words[given]} {told}")
+        return {"True": words[given], "None": f"no {words[given]}"}.get(number, f"{words[given]} {number}")
 
     return re.sub(pattern, write, text)
 

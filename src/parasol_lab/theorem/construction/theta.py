@@ -115,7 +115,7 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str, space: Par
     Traceback (most recent call last):
     parasol.errors.InputError: sin(a) in the operator is neither a polynomial nor a quotient of polynomials in a: ...
     """
-    expression = sympy.sympify(expression)
+    expression = sympy.sympify(expression, strict=True)  # no text
     exact = expression.xreplace({number: sympy.Rational(number) for number in expression.atoms(sympy.Float)})
     parts = sympy.fraction(sympy.together(exact))
     try:
