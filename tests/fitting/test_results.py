@@ -331,3 +331,22 @@ def test_an_error_where_the_truth_is_zero_is_relative_to_the_others():
     assert errors[1] == pytest.approx(0.1 / usual)
     assert errors[0] == pytest.approx(1.0)
     assert ps.accuracy(surrogate, ps.reduction.as_snapshots(a[:1], 0 * field[None])).errors == pytest.approx(0.0)
+
+
+def test_runs_without_a_field_or_without_a_quantity_are_dropped_with_all_that_is_theirs():
+    values = np.arange(6.0)[:, None] + np.arange(3.0)
+    values[1, 2] = np.nan
+    results = ps.Results(
+        {"a": np.arange(6.0)},
+        {"u": values, "drag": 10 * np.arange(6.0)},
+        groups=list("aabbcc"),
+        quantities={"ratio": lambda run: np.nan if run["u"][0] == 4 else run["u"][0] ** 2},
+        missing="drop",
+    )
+    kept = np.array([0.0, 2.0, 3.0, 5.0])
+    assert results.dropped == (1, 4)
+    assert np.array_equal(results.mus[:, 0], kept)
+    assert np.array_equal(results.fields["u"][:, 0], kept)
+    assert np.array_equal(results.scalars["drag"], 10 * kept)
+    assert np.array_equal(results.scalars["ratio"], kept**2)
+    assert list(results.groups) == ["a", "b", "b", "c"]
