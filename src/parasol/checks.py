@@ -27,9 +27,14 @@ def unmasked(given: Any) -> Any:
 
 def as_floats(given: Any) -> np.ndarray:
     """An array of floats, NaN where masked; complex numbers are a TypeError, where NumPy drops their imaginary parts."""
+    if type(given) is np.ndarray and given.dtype == np.float64:
+        return given
     if np.iscomplexobj(given):
         raise TypeError("complex numbers")
-    return np.asarray(unmasked(given), dtype=float)
+    try:
+        return np.asarray(unmasked(given), dtype=float)
+    except OverflowError:
+        raise ValueError("whole numbers beyond the range of floats") from None
 
 
 def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:

@@ -129,3 +129,21 @@ def test_parameters_are_not_complex(mus):
         surrogate(mus)
     with pytest.raises(ps.ParasolError, match=r"must be (real )?numbers"):
         surrogate.parameters.check(mus)
+
+
+def test_whole_numbers_beyond_floats():
+    line = ps.fit_snapshots(MUS, VALUES, "linear", level=None, ranges={"a": (0.0, 1.0)})
+    for ask in (lambda: line(a=10**400), lambda: line([10**400]), lambda: line([[10**400]])):
+        with pytest.raises(ps.ParasolError, match="must be (real )?numbers"):
+            ask()
+    with pytest.raises(ps.ParasolError, match="must be two numbers"):
+        ps.parameters(b=(0, 10**400))
+
+
+def test_numbers_of_all_kinds_by_name():
+    space = ParameterSpace((ParameterRange("a", 0.0, 4.0), ParameterRange("k", 0.0, 2.0)))
+    kinds = [3.0, 3, np.float64(3.0), np.float32(3.0), np.int16(3), np.array(3.0), True + 2]
+    for kind in kinds:
+        assert np.array_equal(space.ordered({"k": 1.0, "a": kind}), [3.0, 1.0])
+    assert np.isnan(space.ordered({"k": 1.0, "a": np.ma.masked})[0])
+    assert np.array_equal(space.ordered({"k": [0.5, 1.0], "a": 3.0}), [[3.0, 0.5], [3.0, 1.0]])

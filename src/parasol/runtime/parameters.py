@@ -70,7 +70,7 @@ def check_range(name: str, low: Any, high: Any, scale: str) -> tuple[float, floa
     check_choice(scale, ("linear", "log"), f"scale of parameter {name!r}")
     try:
         low, high = float(low), float(high)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"range of parameter {name!r} must be two numbers, got {low!r} and {high!r}.") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InputError(f"range of parameter {name!r} is ({low:g}, {high:g}). Give a finite low < high.")
@@ -292,7 +292,7 @@ class ParameterSpace:
     def _repr_html_(self) -> str:
         return borrowed("html")(self)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the scalar parameters."""
         return tuple(p.name for p in self.scalars)
@@ -343,6 +343,20 @@ class ParameterSpace:
 
     def _named(self, values: Mapping[str, Any]) -> np.ndarray:
         """(n_scalars,) of named numbers, or (n_samples, n_scalars) where some of them are columns; without any, the middle."""
+        if len(values) != len(self.names) or not all(name in values for name in self.names):
+            self._check_names(values)
+        elif all(isinstance(values[name], float) for name in self.names):  # one query, where microseconds count
+            return np.array([values[name] for name in self.names])
+        try:
+            columns = [p.numbers(values.get(p.name, p.middle)) for p in self.answered.scalars]
+            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.empty(0)
+        except ParasolError:
+            raise
+        except (TypeError, ValueError):
+            raise InputError(f"parameter values must be numbers, got {dict(values)}.") from None
+
+    def _check_names(self, values: Mapping[str, Any]) -> None:
+        """Refuse names that are no parameters, and some but not all of them."""
         for name in values:
             if name in [f.name for f in self.functions]:
                 raise InputError(
@@ -357,19 +371,14 @@ class ParameterSpace:
             raise InputError(
                 f"{', '.join(left_out)} is missing. Give every parameter, or none for the middle of all ranges."
             )
-        try:
-            columns = [p.numbers(values.get(p.name, p.middle)) for p in self.answered.scalars]
-            return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.empty(0)
-        except ParasolError:
-            raise
-        except (TypeError, ValueError):
-            raise InputError(f"parameter values must be numbers, got {dict(values)}.") from None
 
     def check(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """Scalar parameters (n_samples, n_scalars) as floats, refused outside the box unless `extrapolate`."""
         try:
             mus = check_finite(as_floats(self.ordered(mus)), "parameter")
-        except TypeError:
+        except ParasolError:
+            raise
+        except (TypeError, ValueError):
             raise InputError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim != 2 or mus.shape[1] != len(self.scalars):
             raise InputError(
