@@ -134,7 +134,7 @@ def test_parameters_are_not_complex(mus):
 def test_whole_numbers_beyond_floats():
     line = ps.fit_snapshots(MUS, VALUES, "linear", level=None, ranges={"a": (0.0, 1.0)})
     for ask in (lambda: line(a=10**400), lambda: line([10**400]), lambda: line([[10**400]])):
-        with pytest.raises(ps.ParasolError, match="must be (real )?numbers"):
+        with pytest.raises(ps.ParasolError, match=r"must be (real )?numbers"):
             ask()
     with pytest.raises(ps.ParasolError, match="must be two numbers"):
         ps.parameters(b=(0, 10**400))
