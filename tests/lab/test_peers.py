@@ -234,6 +234,25 @@ def test_tables_say_who_is_ahead():
     assert ("  error, 500 solves", "best: they") in shown
 
 
+def test_rows_are_put_into_those_of_an_earlier_run():
+    split = {"key": "k", "n_test": 5}
+    rows = [row("SMT, PODI", 1e-2), row("pyMOR, network", 1e-3), row("of before", 1.0)]
+    before = {"split": split, "rows": rows, "left_out": ["SMT, PODI, 500 solves", "other, 100 solves"], "parasol": "1"}
+    more = {"split": split, "rows": [row("SMT, PODI", 1e-4, n=500), row("pyMOR, network", 1e-5)], "parasol": "2"}
+    found = runs.joined(before, more | {"left_out": []})
+    shown = [(one["peer"], one["n_solves"], tables.mean(one, "error")) for one in found["rows"]]
+    assert shown == [
+        ("pyMOR, network", 100, 1e-5),
+        ("SMT, PODI", 100, 1e-2),
+        ("SMT, PODI", 500, 1e-4),
+        ("of before", 100, 1.0),
+    ]
+    assert found["left_out"] == ["other, 100 solves"]
+    assert found["parasol"] == "2"
+    with pytest.raises(InputError, match="other full solves"):
+        runs.joined(before, more | {"split": {**split, "key": "l"}})
+
+
 def test_only_what_is_between_the_marks_is_written(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{tables.BEGIN}\nold\n{tables.END}\nafter\n")

@@ -131,6 +131,9 @@ def peers(
     given: Annotated[
         str | None, typer.Option("--from", metavar="FILE", help="Measure nothing; take what --json wrote.")
     ] = None,
+    add_to: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Put the rows into those of an earlier run, by its --json file.")
+    ] = None,
     page: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the tables between the two marks of this Markdown page.")
     ] = None,
@@ -150,13 +153,14 @@ def peers(
     from parasol_lab.benchmarks.peers.environments import default_cache
     from parasol_lab.benchmarks.peers.problem import Split
     from parasol_lab.benchmarks.peers.registry import read_peers, select_peers
-    from parasol_lab.benchmarks.peers.runs import measure_peers, read_facts
+    from parasol_lab.benchmarks.peers.runs import joined, measure_peers, read_facts
     from parasol_lab.benchmarks.peers.tables import check_page, peers_rows, write_page
 
     if again and known:
         raise InputError("both --again and --known are given. Give one: --known measures nothing.")
     chosen = select_peers(read_peers(), names or [])
     place = None if page is None else check_page(Path(page))
+    before = None if add_to is None else read_facts(Path(add_to))
 
     def run(stage):
         if given is not None:
@@ -165,6 +169,8 @@ def peers(
             split, folder = Split.quick() if quick else Split(), default_cache() if cache is None else Path(cache)
             options = {"split": split, "limit": limit, "again": again, "known": known}
             facts = {"machine": machine_facts()} | measure_peers(chosen, cache=folder, progress=stage, **options)
+        if before is not None:
+            facts = joined(before, facts)
         if place is not None:
             write_page(facts, place)
         return facts

@@ -15,7 +15,7 @@ from typing import Any
 
 from parasol import __version__
 from parasol.cache import publish
-from parasol.errors import FileError
+from parasol.errors import FileError, InputError
 from parasol.report import Facts
 from parasol_lab.benchmarks.peers.environments import (
     PeerFailed,
@@ -186,6 +186,22 @@ def _versions(peer: Peer) -> str:
     if peer.environment == OWN or peer.requirements is None:
         return f"parasol {__version__}"
     return peer.requirements.read_text(encoding="utf-8").splitlines()[0].replace("==", " ")
+
+
+def joined(before: Facts, facts: Facts) -> Facts:
+    """What an earlier run measured, with the rows of this one in place of its own, in the order of `peers.toml`."""
+    if before["split"] != facts["split"]:
+        raise InputError("--add-to has rows of other full solves. Measure all peers again.")
+    rows = {(row["peer"], row["n_solves"]): row for row in (*before["rows"], *facts["rows"])}
+    order = [peer.name for peer in read_peers()]
+    places = {name: order.index(name) if name in order else len(order) for name, _ in rows}
+    names = {name if n is None else f"{name}, {n} solves" for name, n in rows}
+    return {
+        **before,
+        **{name: facts[name] for name in ("machine", "parasol", "reference") if name in facts},
+        "rows": sorted(rows.values(), key=lambda row: (places[row["peer"]], row["n_solves"] or 0)),
+        "left_out": [name for name in before.get("left_out", ()) if name not in names],
+    }
 
 
 def failures(facts: Facts) -> list[str]:
