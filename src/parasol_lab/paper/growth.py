@@ -19,7 +19,7 @@ from parasol_lab.paper.run import Run, measure
 from parasol_lab.paper.seeds import Samples, fit_seeds, train_seeds
 from parasol_lab.paper.together import Reading
 
-PAPER, OURS, REDUCED = "POD-DNN, the paper's recipe", "POD-DNN, ours", "reduced model, ours"
+PAPER, OURS, REDUCED = "POD-DNN, the paper's recipe", "POD-DNN, parasol", "reduced model, parasol"
 
 
 def network_points(

@@ -49,8 +49,8 @@ _ROUNDING = 1e-12  # modes are orthonormal to 1e-13 or so: below, V Vᵀ u is no
 _MOMENT = 5.0  # at which a solution in time is shown at the top
 _MEANING = {
     "paper": "the paper's scheme, samples and training, read as simply as possible",
-    "best": "as many samples as the paper, our training",
-    "few": "our way, with as few full solves as the accuracy needs",
+    "best": "as many samples as the paper, trained as parasol does",
+    "few": "parasol as it is meant to be used: as few full solves as the accuracy needs",
 }
 
 
@@ -130,7 +130,7 @@ def _solvers(stated: Stated, results: Facts) -> Table:
     n = next(f["n_queries"] for f in results["solvers"].values() if "n_queries" in f)
     caption = (
         f"Mean relative $l_2$ error against RBF-FD over {n} test parameters (± its standard deviation over seeds), time to answer all of them "
-        f"(ours: {results['machine']['cpus']} CPU cores), time to fit, full solves that built it. "
+        f"(here: {results['machine']['cpus']} CPU cores), time to fit, full solves that built it. "
         f"The paper: {stated.pde_solves} full solves, Intel i7-11800H.{''.join(notes)}"
     )
     if any(facts.get("fitted_earlier") for facts in results["solvers"].values()):

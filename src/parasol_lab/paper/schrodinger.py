@@ -137,7 +137,7 @@ def _linear_point(run: Run, model: Model, data: Snapshots, truth: Snapshots, n: 
     some = data.between(0, n)
     basis = pod(some, n_modes=min((run.degree + 1) ** 2, n - 1))
     found = _linear(run, f"linear map, {n} full solves", some, basis, model)
-    return point("linear map, ours", n, measure_surrogate(found, truth, n_solves=n))
+    return point("linear map, parasol", n, measure_surrogate(found, truth, n_solves=n))
 
 
 def _predict(surrogate: Surrogate):

@@ -105,7 +105,7 @@ def reduced_words(run: Run, results: Facts) -> str:
     if run.problem == "sine-gordon":
         told.append("steps in time of 0.1 in place of 0.05")
     if run.ours:
-        told.append("a network of our own that is smaller and trained for 15 iterations")
+        told.append("a network of parasol that is smaller and trained for 15 iterations")
     return f"{', '.join(told)}; the stencils are those of the full size, on fewer nodes"
 
 
@@ -261,7 +261,7 @@ def _networks(run: Run, results: Facts) -> str:
         f"{name}: {written_alike([theirs])[0]} there, {spoken(facts)} here" for name, (theirs, facts) in pairs.items()
     )
     if run.ours:
-        return f"{numbers}. The networks here are trained in our way, so that these differences are of the training as well."
+        return f"{numbers}. The networks here are trained as parasol does, so that these differences are of the training as well."
     text = f"{numbers}. These are the paper's networks and numbers of epochs{' (fewer in a small version)' if run.quick else ''}; "
     text += "first weights, scales, loss and the epoch kept are not stated. "
     if not results.get("readings"):
@@ -320,7 +320,7 @@ def _sine_gordon(run: Run, results: Facts) -> Iterator[str]:
     yield (
         f"Here the stencils are its own: the truth that networks are judged against is off by {found['error']:.2g}. "
         if not run.ours
-        else "The data here come from our stencils, not the paper's: `--preset paper` has those. "
+        else "The data here come from the default stencils of parasol, not the paper's: `--preset paper` has those. "
     ) + "The trajectories of the paper followed a method (Su, 2019) whose steps in time it does not state."
     yield _networks(run, results)
     yield (

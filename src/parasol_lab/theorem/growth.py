@@ -27,8 +27,8 @@ BOUNDS = {
     "theorem": "the paper's bound, its constants made explicit",
     "counting": "sharper bound of the paper's network",
     "shared": "sharper bound with shared powers",
-    "kutyniok": "bound of Kutyniok et al., constants ours",
-    "requ": "bound of the ReQU construction, constants ours",
+    "kutyniok": "bound of Kutyniok et al., with constants made explicit",
+    "requ": "bound of the ReQU construction, with constants made explicit",
     "refined": "bound of a coarse inverse and a refined vector",
     "chebyshev": "bound of the Chebyshev construction",
 }
