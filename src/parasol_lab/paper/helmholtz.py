@@ -61,7 +61,9 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     basis = pod(snapshots, n_modes=count)
     made = reducer(basis)
     solvers["LS-RRBFM"], predictors = _greedy(run, model, truth, basis.n_modes)
-    solvers["DNN"] = {"skipped": f"{count} full solves are too few for a network without a basis; see --preset best"}
+    solvers["DNN"] = {
+        "skipped": f'{count} full solves are too few for a network without a basis: the preset "best" has one'
+    }
     surrogate, solvers["POD-DNN"] = fit_seeds(
         run, "POD-DNN", made.reduced, run.our_recipe(), truth, count, gpu=run.has_gpu
     )

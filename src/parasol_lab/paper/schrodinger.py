@@ -70,7 +70,7 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
         run, "POD-DNN", data, run.our_recipe(), truth, count, gpu=run.has_gpu, basis=basis, model=model
     )
     surrogate = replace(surrogate, reduced=made.reduced)
-    why = f"{count} full solves are too few for a network without a basis; see --preset best"
+    why = f'{count} full solves are too few for a network without a basis: the preset "best" has one'
     solvers |= {"DNN": {"skipped": why}, "DeepONet": {"skipped": why}}
     matrix = _linear(run, "linear map", data, basis, model)
     solvers["linear map"] = measure_surrogate(matrix, truth, n_solves=count)

@@ -68,7 +68,9 @@ def _few(run: Run, model: Model, truth: Snapshots, solvers: dict[str, Facts]) ->
         run, "POD-DNN", spread, run.our_recipe(), truth, n_solves, gpu=run.has_gpu, basis=basis, model=model
     )
     surrogate = calibrate(surrogate, aside, level=_LEVEL)
-    solvers["DNN"] = {"skipped": f"{count} trajectories are too few for a network without a basis; see --preset best"}
+    solvers["DNN"] = {
+        "skipped": f'{count} trajectories are too few for a network without a basis: the preset "best" has one'
+    }
     process = run.fit("Gaussian process", spread, "gaussian process", basis=basis, model=model)
     solvers["Gaussian process"] = measure_surrogate(process, truth, n_solves=count)
     growth = [
