@@ -7,7 +7,7 @@ OUT := out
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 
-.PHONY: setup demo test check docs release format bench stress adversary clean
+.PHONY: setup demo test check coverage docs release format bench stress adversary clean
 
 setup: $(VENV)/.dev
 
@@ -29,6 +29,11 @@ check: setup
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto
+
+# lines that no test runs, as $(OUT)/coverage/index.html; what runs in other processes (workers, servers, examples) does not count
+coverage: setup
+	mkdir -p $(OUT)
+	COVERAGE_FILE=$(OUT)/.coverage $(BIN)/python -m pytest -n auto --cov=src --cov-report=html:$(OUT)/coverage --cov-report=term:skip-covered
 
 # the site, in docs/_build/html; tutorials whose text has changed are run, the results of the others are in docs/tutorials
 docs: $(VENV)/.docs
