@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from parasol.runtime.distributions import Distributions
 from parasol.runtime.duals import Estimates
 from parasol.runtime.features import Features
 from parasol.runtime.jackknife import Jackknife
-from parasol.runtime.layout import Layout, check_nodes
+from parasol.runtime.layout import Layout
 from parasol.runtime.operation import Operation
 from parasol.runtime.operations import run, steps
 from parasol.runtime.parameters import ParameterSpace
@@ -30,14 +30,10 @@ from parasol.runtime.program import Program, StoredMap, map_name, program_of
 from parasol.runtime.provenance import Provenance
 from parasol.runtime.quantities import Quantities
 from parasol.runtime.reduced import Bounds, ReducedModel
+from parasol.runtime.repair import repaired
+from parasol.runtime.restriction import restricted
 
 _BATCH = 8192
-_PLACES: dict[str, Any] = {
-    "n_interior": 0,
-    "regions": (),
-    "cells": None,
-    "given_jumps": None,
-}  # of a layout with values at chosen places
 _STEP = 1e-5  # of differences, in features
 
 
@@ -209,7 +205,7 @@ class Surrogate:
         if self.readout is not None:
             raise InputError("repairs need whole fields. Give the tolerance to the surrogate that was restricted.")
         answer = Answer(self, mus, self._coefficients(mus), single, outside)
-        return self._repaired(answer, check_positive(tolerance, "tolerance"))
+        return repaired(answer, check_positive(tolerance, "tolerance"))
 
     def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """c(μ), (n_samples, n_modes) or (n_modes,)."""
@@ -450,61 +446,7 @@ class Surrogate:
 
         Its cost does not depend on the number of nodes; bounds remain those of the whole field.
         """
-        layout, quantities, profile = self.layout, self.quantities, None if self.parts is None else self.parts.profile
-        if self.readout is not None:
-            raise InputError("this surrogate is restricted already. Restrict the original one.")
-        if nodes is not None and points is not None:
-            raise InputError("give either nodes or points, not both.")
-        modes = self.basis.modes.reshape(layout.n_times, len(layout.names), -1, self.basis.n_modes)
-        widths = None if profile is None else profile.reshape(*modes.shape[:3], 1)
-        if times is not None:
-            chosen = layout.time_indices(times)
-            modes, layout = modes[chosen], replace(layout, times=layout.times[chosen])  # type: ignore[index]
-            widths = None if widths is None else widths[chosen]
-            quantities = None if quantities is None else quantities.at(chosen)
-        if nodes is not None:
-            chosen = check_nodes(nodes, modes.shape[2])
-            modes = modes[:, :, chosen]
-            widths = None if widths is None else widths[:, :, chosen]
-            some = None if layout.points is None else layout.points[chosen]
-            layout = replace(layout, points=some, **_PLACES)
-        if points is not None:
-            weights = borrowed("interpolation_weights")(layout, points)  # sparse
-            modes = np.stack([np.stack([weights @ field for field in fields]) for fields in modes])
-            if widths is not None:  # errors at all nodes at once: interpolated, they add up at most
-                widths = np.stack([np.stack([abs(weights) @ field for field in fields]) for fields in widths])
-            layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), **_PLACES)
-        readout = np.ascontiguousarray(modes.reshape(-1, self.basis.n_modes))
-        parts = None if self.parts is None else replace(self.parts, profile=None if widths is None else widths.ravel())
-        scalars = self.scalars if times is None or self.scalars is None else self.scalars.restricted(times=times)
-        made = replace(self, readout=readout, layout=layout, quantities=quantities, parts=parts, scalars=scalars)
-        vars(made)["distributions"] = self.distributions  # functions are given at all nodes still
-        return made
-
-    def _repaired(self, answer: Answer, tolerance: float) -> Answer:
-        mus, c = answer.mus, answer.coefficients.copy()
-        method = np.zeros(len(mus), dtype=int)
-        relative = self.certify(mus, c, extrapolate=True).relative
-        bad = np.flatnonzero(relative > tolerance)
-        if len(bad) and self.reduced is not None:
-            better = self.reduced.solve(mus[bad], extrapolate=True)
-            c[bad], method[bad] = better.coefficients, 1
-            bad = bad[better.bounds.relative > tolerance]  # type: ignore[union-attr]
-        solved: dict[int, np.ndarray] = {}
-        if len(bad):
-            if self.solver is None:
-                raise InputError(
-                    f"{len(bad)} of {len(mus)} answers cannot be brought below {tolerance:g} without full solves, and this "
-                    "surrogate has no solver at hand. Use dataclasses.replace(surrogate, solver=model)."
-                )
-            for i in bad:
-                beyond = answer.outside is not None and answer.outside[i]
-                solution = self.solver.solve(mus[i], **({"extrapolate": True} if beyond else {}))
-                solved[int(i)] = np.asarray(
-                    getattr(solution, "flat", getattr(solution, "values", solution)), dtype=float
-                )
-            method[bad] = 2
-        return Answer(self, mus, c, answer.single, answer.outside, method, solved)
+        return restricted(self, nodes=nodes, points=points, times=times)
 
 
 def _single(predict: Callable[[np.ndarray], np.ndarray], mus: np.ndarray) -> np.ndarray:
