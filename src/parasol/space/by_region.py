@@ -62,9 +62,9 @@ def derivatives_at(
         here = np.flatnonzero(region == k)
         if not len(here):
             continue
-        found = differentiate(Cloud(own.points, surroundings[k]), points[here], derivatives, scheme)
+        matrices = differentiate(Cloud(own.points, surroundings[k]), points[here], derivatives, scheme)
         for index in derivatives:
-            rows = found[index].tocoo()
+            rows = matrices[index].tocoo()
             entries = (rows.data, (here[rows.row], members[rows.col]))
             parts[index].append(sparse.coo_array(entries, shape=(len(points), nodes.n_nodes)))
     return {index: sparse.csr_array(sum(some)) for index, some in parts.items()}

@@ -295,7 +295,7 @@ def _between(domain, field: Field, n: int | None = None) -> np.ndarray:
     if domain.divided is not None:
         pieces = _parted(pieces, domain.divided.places[:, 0], ring)
         ring = ring and not len(domain.divided.places)
-    found, weights, grids = [], [], []
+    points, weights, grids = [], [], []
     for a, b in pieces:
         x = np.linspace(a, b, 4001)[:, None]
         depth = np.zeros(len(x)) if ring else np.maximum(-domain.distance(domain.wrap(x)), 0)
@@ -309,8 +309,8 @@ def _between(domain, field: Field, n: int | None = None) -> np.ndarray:
         counts = apportion(total, np.full(len(pieces), 1 if ring else 2), n + (0 if ring else len(pieces)), "n_nodes")
     for weight, x, m in zip(weights, grids, counts, strict=True):
         inside = np.arange(0 if ring else 1, m)
-        found.append(np.interp(weight[-1] * inside / m, weight, x))
-    return domain.wrap(np.concatenate(found)[:, None])
+        points.append(np.interp(weight[-1] * inside / m, weight, x))
+    return domain.wrap(np.concatenate(points)[:, None])
 
 
 def _parted(pieces: np.ndarray, places: np.ndarray, ring: bool) -> np.ndarray:

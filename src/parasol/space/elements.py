@@ -72,7 +72,7 @@ class Elements:
 
     # ---- nodes ------------------------------------------------------------------------------------------------------
     @cached_property
-    def _made(self) -> tuple[Any, Any]:
+    def _mesh_and_element(self) -> tuple[Any, Any]:
         """The mesh with curved edges and the element of scikit-fem."""
         skfem = require_elements()
         if self.dimension == 1:
@@ -97,13 +97,13 @@ class Elements:
 
     @cached_property
     def _basis(self) -> Any:
-        mesh, element = self._made
+        mesh, element = self._mesh_and_element
         return require_elements().Basis(mesh, element, intorder=2 * self.degree + 2)
 
     @cached_property
     def _edge_dofs(self) -> np.ndarray:
         """What scikit-fem counts on each edge of the boundary, ends first: (n_edges, n_on_edge)."""
-        dofs, facets = self._basis.dofs, self._facets(self._made[0], self.mesh.edges)
+        dofs, facets = self._basis.dofs, self._facets(self._mesh_and_element[0], self.mesh.edges)
         on_edges = dofs.facet_dofs[:, facets].T if self.dimension == 2 else np.empty((len(facets), 0), dtype=int)
         return np.hstack([dofs.nodal_dofs[0][self.mesh.edges], on_edges])
 
@@ -182,13 +182,13 @@ class Elements:
 
     def seam(self, pair: Collection[int]) -> Samples:
         """Points of the edges between two regions, with the normals out of one of them."""
-        mesh, edges = self._made[0], self.mesh.inner_edges
+        mesh, edges = self._mesh_and_element[0], self.mesh.inner_edges
         sides = np.sort(self.mesh.region[mesh.f2t[:, self._facets(mesh, edges)]], axis=0)
         return self._along(edges[np.all(sorted(pair) == sides.T, axis=1)])
 
     def _along(self, edges: np.ndarray) -> Samples:
         """Points of some edges."""
-        mesh, element = self._made
+        mesh, element = self._mesh_and_element
         cells = mesh.f2t[0, self._facets(mesh, edges)]
         corners = mesh.t[:, cells].T
         local = np.argmax(corners[:, None, :] == edges[:, :, None], axis=2)  # (n_edges, ends)
@@ -241,7 +241,7 @@ class Elements:
         self, points: np.ndarray, derivatives: Iterable[MultiIndex]
     ) -> dict[MultiIndex, sparse.csr_array]:
         """Matrices (n_points, n_nodes) of values or first derivatives of the shape functions at points of the domain."""
-        mesh, element = self._made
+        mesh, element = self._mesh_and_element
         cells, places = self._places(points)
         shapes = [
             element.gbasis(mesh.mapping(), places.T[:, :, None], j, tind=cells)[0] for j in range(self._basis.Nbfun)
@@ -249,14 +249,14 @@ class Elements:
         rows, columns = np.repeat(np.arange(len(points)), len(shapes)), self.cell_nodes[cells].ravel()
         out = {}
         for index in derivatives:
-            found = [np.asarray(s) if not sum(index) else s.grad[index.index(1)] for s in shapes]
-            entries = (np.array(found)[:, :, 0].T.ravel(), (rows, columns))
+            values = [np.asarray(s) if not sum(index) else s.grad[index.index(1)] for s in shapes]
+            entries = (np.array(values)[:, :, 0].T.ravel(), (rows, columns))
             out[index] = sparse.csr_array(entries, shape=(len(points), self._basis.N))
         return out
 
     def _places(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The cell of each point and its place in the reference cell, (n,) and (n, dimension)."""
-        mesh = self._made[0]
+        mesh = self._mesh_and_element[0]
         if self.dimension == 1:
             low, high = np.min(mesh.p[0, mesh.t], axis=0), np.max(mesh.p[0, mesh.t], axis=0)
             gap = np.maximum(low - points, points - high)
@@ -267,8 +267,8 @@ class Elements:
         if len(beyond):
             edge = KDTree(self.mesh.middles).query(points[beyond], min(_NEAREST, len(self.mesh.middles)))[1]
             tried = self.rim.cells[edge.reshape(len(beyond), -1)]
-            found = [self._inverted(points[beyond], column)[1] for column in tried.T]
-            least = [np.minimum(np.min(place, axis=1), 1 - np.sum(place, axis=1)) for place in found]
+            candidates = [self._inverted(points[beyond], column)[1] for column in tried.T]
+            least = [np.minimum(np.min(place, axis=1), 1 - np.sum(place, axis=1)) for place in candidates]
             cells[beyond] = tried[np.arange(len(beyond)), np.argmax(least, axis=0)]
         if not len(self.mesh.inner_edges):
             return self._inverted(points, cells)
@@ -276,7 +276,7 @@ class Elements:
         _, places = self._inverted(points, cells)
         off = np.flatnonzero((np.min(places, axis=1) < -_ON) | (np.sum(places, axis=1) > 1 + _ON))
         edge = KDTree(self.mesh.inner_middles).query(points[off])[1] if len(off) else np.empty(0, dtype=int)
-        for side in self._made[0].f2t[:, self._facets(self._made[0], self.mesh.inner_edges)]:
+        for side in self._mesh_and_element[0].f2t[:, self._facets(self._mesh_and_element[0], self.mesh.inner_edges)]:
             _, others = self._inverted(points[off], side[edge])
             inside = (np.min(others, axis=1) >= -_ON) & (np.sum(others, axis=1) <= 1 + _ON)
             cells[off[inside]] = side[edge[inside]]
@@ -284,7 +284,7 @@ class Elements:
 
     def _inverted(self, points: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The cells again, and the places in the reference cell that they map to the points."""
-        mapping = self._made[0].mapping()
+        mapping = self._mesh_and_element[0].mapping()
         place = np.full((self.dimension, len(points), 1), 1 / (self.dimension + 1))
         for _ in range(_STEPS):
             gap = points.T[:, :, None] - mapping.F(place, tind=cells)
@@ -298,16 +298,16 @@ class Elements:
     @cached_property
     def _cell_of_simplex(self) -> np.ndarray:
         """The cell that each triangle of the finder is, −1 for those outside the domain."""
-        known = {tuple(cell): k for k, cell in enumerate(np.sort(self._made[0].t.T, axis=1).tolist())}
+        known = {tuple(cell): k for k, cell in enumerate(np.sort(self._mesh_and_element[0].t.T, axis=1).tolist())}
         return np.array([known.get(tuple(cell), -1) for cell in np.sort(self._finder.simplices, axis=1).tolist()])
 
 
 def make_elements(nodes: Nodes, degree: int = 2) -> Elements:
     """Elements whose corners are the given nodes; more nodes of their own lie along the edges and inside."""
     check_elements(nodes.domain, degree)
-    found = Elements(nodes.domain, degree, triangulate(nodes) if nodes.dimension == 2 else _line(nodes))
-    _check_orientation(found)
-    return found
+    elements = Elements(nodes.domain, degree, triangulate(nodes) if nodes.dimension == 2 else _line(nodes))
+    _check_orientation(elements)
+    return elements
 
 
 def check_elements(domain: Domain, degree: int) -> None:
@@ -351,7 +351,7 @@ def _line(nodes: Nodes) -> Triangles:
 
 def _check_orientation(elements: Elements) -> None:
     """Refuse triangles that their curved edges fold over."""
-    mesh = elements._made[0]
+    mesh = elements._mesh_and_element[0]
     corners = np.hstack([_REFERENCE[elements.dimension].T, elements._basis.X])
     sizes = mesh.mapping().detDF(corners)
     if np.any(np.min(sizes * np.sign(sizes[:, -1:]), axis=1) <= 0):

@@ -110,10 +110,10 @@ def fill(
     wrap = Wrap.of(domain)
     depths = depths or Depth(domain)
     forest = _Forest(wrap)
-    points, depth, found, count = boundary, np.zeros(len(boundary)), [boundary[:0]], 0
+    points, depth, generations, count = boundary, np.zeros(len(boundary)), [boundary[:0]], 0
     if not len(boundary):
         points = domain.bounds[0] + rng.random((1, domain.dimension)) * (domain.bounds[1] - domain.bounds[0])
-        depth, found = depths.exact(points), [points]
+        depth, generations = depths.exact(points), [points]
     forest.add(points)
     waiting = (points, depth, spacing(points, depth))
     while len(waiting[0]) and (limit is None or count <= limit):
@@ -136,7 +136,7 @@ def fill(
         rank[np.argsort(-tight, kind="stable")] = np.arange(len(candidates))
         new = candidates[independent(candidates, h[parents], rank, wrap)]
         forest.add(new)
-        found.append(new)
+        generations.append(new)
         count += len(new)
         if graded:
             depth = depths.exact(new)
@@ -145,7 +145,7 @@ def fill(
             new_h = spacing(new, np.zeros(len(new)))
             depth = depths.at_least(new, 1.02 * (1 + _MARGIN) * new_h)
         waiting = tuple(np.concatenate([a, b]) for a, b in zip(waiting, (new, depth, new_h), strict=True))
-    return np.concatenate(found)
+    return np.concatenate(generations)
 
 
 def _offers(forest: _Forest, wrap: Wrap, points: np.ndarray, h: np.ndarray, rng: np.random.Generator):

@@ -34,7 +34,7 @@ def front(
     alive = [True] * n_start
     heap = list(zip(ys, range(n_start), strict=True))
     heapify(heap)
-    found = []
+    nodes = []
     while heap:
         y, i = heappop(heap)
         if not alive[i]:
@@ -42,7 +42,7 @@ def front(
         if y > top:
             break
         x = xs[i]
-        found.append((x, y))
+        nodes.append((x, y))
         r = radius(x, y)
         square = r * r
         alive[i] = False
@@ -78,7 +78,7 @@ def front(
             after[last] = b
         if b >= 0:
             before[b] = last
-    return np.array(found).reshape(-1, 2)
+    return np.array(nodes).reshape(-1, 2)
 
 
 def _table(bounds: np.ndarray, spacing) -> tuple[Callable[[float, float], float], float]:

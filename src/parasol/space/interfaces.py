@@ -164,22 +164,22 @@ def with_interfaces(
 
 def _along_lines(regions: Regions, spacing: Spacing) -> tuple[np.ndarray, list[tuple[float, int]]]:
     """Nodes at equal distances, in units of the spacing, along the interfaces of a plane domain, and at their ends."""
-    found, coarse = [regions.joints], []
+    nodes, coarse = [regions.joints], []
     for arc, shape in regions.lines:
         curve, _ = weighted_curve(arc.line, spacing, Wrap.of(regions))
         count = max(round(float(curve.weight[-1])), 3 if arc.closed else 1)
         at = curve.weight[-1] * np.arange(0 if arc.closed else 1, count) / count
         if len(at):
-            found.append(shape.project(curve.at(at)))
+            nodes.append(shape.project(curve.at(at)))
         if arc.closed and count < ROUND:
             coarse.append((arc.length, count))
-    return np.concatenate(found), coarse
+    return np.concatenate(nodes), coarse
 
 
 def _on_surfaces(regions: Regions, spacing: Spacing, *, rng: np.random.Generator, steps: int):
     """Nodes on the interfaces of a domain in space, those on its boundary too."""
     _ = regions.simple
-    found, coarse = [], []
+    nodes, coarse = [], []
     for which, shape in enumerate(regions.shapes):
         rim = _rim(regions, which, spacing)
         points, h, n_fixed = on_surface(shape, spacing, None, rng, steps=0, joints=lambda _, rim=rim: rim)
@@ -201,12 +201,12 @@ def _on_surfaces(regions: Regions, spacing: Spacing, *, rng: np.random.Generator
         fixed = np.concatenate([rim, points[:n_fixed][on[:n_fixed]]])
         free = points[n_fixed:][on[n_fixed:]]
         free = spread(shape, free, spacing(free), fixed, spacing(fixed), steps)
-        found += [fixed, free]
+        nodes += [fixed, free]
         if not len(rim):
             coarse.append(
                 smallest_surface(shape, *(np.concatenate(v) for v in ((fixed, free), (spacing(fixed), spacing(free)))))
             )
-    return np.concatenate(found), coarse
+    return np.concatenate(nodes), coarse
 
 
 def _rim(regions: Regions, which: int, spacing: Spacing) -> np.ndarray:
@@ -277,7 +277,7 @@ def _edge_crossings(regions: Regions, which: int) -> np.ndarray:
     if not isinstance(box, Box):
         return np.zeros((0, 3))
     lower, upper = box.bounds
-    found = [np.zeros((0, 3))]
+    crossings = [np.zeros((0, 3))]
     for axis in range(3):
         others = [a for a in range(3) if a != axis]
         if any(box.periods[a] > 0 for a in others):
@@ -294,8 +294,8 @@ def _edge_crossings(regions: Regions, which: int) -> np.ndarray:
                 low, high = np.where(same, middle, low), np.where(same, high, middle)
             inner = low + 1e-6 * regions.size * (0.5 * (lower + upper) - low)  # a little inside the box
             beside = shape.project(inner)
-            found.append(low[regions.bounds_region(which, beside, shape.normal(beside))[0]])
-    return np.concatenate(found)
+            crossings.append(low[regions.bounds_region(which, beside, shape.normal(beside))[0]])
+    return np.concatenate(crossings)
 
 
 def check_lattice(regions: Regions, ticks: list[np.ndarray]) -> None:

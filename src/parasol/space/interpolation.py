@@ -52,7 +52,7 @@ def weights_by_region(layout: Layout, points) -> tuple[csr_array, np.ndarray]:
     known = layout.domain if layout.outline is None else OutlinedDomain(layout.outline)
     cloud = Cloud(layout.points, known)  # type: ignore[arg-type]
     tree = cloud.wrap.tree(layout.points)
-    gap, node = (found[:, 0] for found in cloud.wrap.query(tree, points, 1))
+    gap, node = (column[:, 0] for column in cloud.wrap.query(tree, points, 1))
     between = gap > 1e-12 * float(np.max(np.abs(layout.points)))
     inside = _contains(layout, points)
     if known is None:  # stencils would extrapolate wildly

@@ -26,26 +26,26 @@ def check_cells(points: np.ndarray, cells: object) -> np.ndarray:
     >>> check_cells(np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), [[0, 1, 2, 3]]).tolist()
     [[0, 1, 2], [0, 2, 3]]
     """
-    found = np.asarray(cells)
+    cells = np.asarray(cells)
     dimension, n_points = points.shape[1], len(points)
-    if found.ndim != 2 or found.dtype.kind not in "iu" or not len(found):
-        raise InputError(f"cells have shape {found.shape} of {found.dtype}: give whole numbers (n_cells, n_nodes).")
+    if cells.ndim != 2 or cells.dtype.kind not in "iu" or not len(cells):
+        raise InputError(f"cells have shape {cells.shape} of {cells.dtype}: give whole numbers (n_cells, n_nodes).")
     known = _NODES.get(dimension, ())
-    if found.shape[1] not in known:
-        hint = " Are they transposed?" if found.shape[0] in known else ""
+    if cells.shape[1] not in known:
+        hint = " Are they transposed?" if cells.shape[0] in known else ""
         raise InputError(
-            f"cells of {found.shape[1]} nodes in {dimension} dimensions are not known: {known} nodes are.{hint}"
+            f"cells of {cells.shape[1]} nodes in {dimension} dimensions are not known: {known} nodes are.{hint}"
         )
-    if found.min() < 0 or found.max() >= n_points:
-        raise InputError(f"cells name the points {found.min()} to {found.max()}, there are 0 to {n_points - 1}.")
-    if dimension == 2 and found.shape[1] == 4:
-        found = np.concatenate([found[:, [0, 1, 2]], found[:, [0, 2, 3]]])
-    corners = points[found[:, : dimension + 1]]
+    if cells.min() < 0 or cells.max() >= n_points:
+        raise InputError(f"cells name the points {cells.min()} to {cells.max()}, there are 0 to {n_points - 1}.")
+    if dimension == 2 and cells.shape[1] == 4:
+        cells = np.concatenate([cells[:, [0, 1, 2]], cells[:, [0, 2, 3]]])
+    corners = points[cells[:, : dimension + 1]]
     edges = corners[:, 1:] - corners[:, :1]
     flat = np.abs(np.linalg.det(edges)) <= _FLAT * np.max(np.abs(edges), axis=(1, 2)) ** dimension
     if np.any(flat):
-        raise InputError(f"{np.count_nonzero(flat)} of {len(found)} cells have no volume. Do they fit the points?")
-    return found.astype(np.int64)
+        raise InputError(f"{np.count_nonzero(flat)} of {len(cells)} cells have no volume. Do they fit the points?")
+    return cells.astype(np.int64)
 
 
 def rim_of(points: np.ndarray, cells: np.ndarray) -> np.ndarray:

@@ -83,8 +83,8 @@ def differentiate(
     near = _near_singular(cloud, centers, distance, simple.stencil_size) if simple is not scheme else np.empty(0, int)
     if len(near):
         weights[near] = 0.0
-        found = _weights(cloud, centers[near], columns[near, : simple.stencil_size], derivatives, simple)
-        weights[near, :, : simple.stencil_size], condition[near] = found
+        k = simple.stencil_size
+        weights[near, :, :k], condition[near] = _weights(cloud, centers[near], columns[near, :k], derivatives, simple)
     bad = _broken(weights, derivatives, scheme)
     for attempt in range(1, 7):  # regular nodes may be singular for polynomials: other neighbours, somewhat farther
         again = np.flatnonzero(bad | (condition > ILL_CONDITIONED)) if scheme.degree >= 0 else np.empty(0, dtype=int)
@@ -166,8 +166,8 @@ def _weights(cloud: Cloud, centers, columns, derivatives, scheme: Scheme) -> tup
     offsets = cloud.points[columns]
     offsets -= centers[:, None, :]
     offsets = cloud.wrap.shortest(offsets)
-    found = stencil_weights(offsets, derivatives, kernel=scheme.kernel, degree=scheme.degree)
-    return found.weights, found.condition
+    stencils = stencil_weights(offsets, derivatives, kernel=scheme.kernel, degree=scheme.degree)
+    return stencils.weights, stencils.condition
 
 
 def _others(cloud: Cloud, centers, size: int, attempt: int) -> np.ndarray:

@@ -141,13 +141,13 @@ class OutlinedDomain:
         """Inside the segments, or within reach of one: (n,) of (n, 1, 2)."""
         assert self.outline.segments is not None
         start, end = self.outline.segments[:, 0], self.outline.segments[:, 1]
-        found = self._odd(points)
-        rest = np.flatnonzero(~found)  # distances are asked of those only that are not inside anyway: they cost most
+        inside = self._odd(points)
+        rest = np.flatnonzero(~inside)  # distances are asked of those only that are not inside anyway: they cost most
         along, away = end - start, points[rest] - start
         part = np.sum(along * away, axis=2) / np.maximum(np.sum(along * along, axis=1), 1e-300)
         gap = away - np.clip(part, 0.0, 1.0)[..., None] * along
-        found[rest] = np.min(np.sum(gap * gap, axis=2), axis=1) <= reach**2
-        return found
+        inside[rest] = np.min(np.sum(gap * gap, axis=2), axis=1) <= reach**2
+        return inside
 
     def _odd(self, points: np.ndarray) -> np.ndarray:
         """Inside by the number of segments that a ray to the right crosses: (n,) of (n, 1, 2)."""

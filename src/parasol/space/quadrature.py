@@ -84,24 +84,24 @@ def surface_points(nodes: Nodes, part: str | None) -> SurfacePoints:
     if not domain.part_names:
         raise InputError("the domain is periodic all around and has no boundary to integrate over.")
     if domain.dimension == 2:
-        found = _along_arcs(nodes, part)
+        quadrature = _along_arcs(nodes, part)
     else:
         if nodes not in _layers:
             ends = SurfacePoints(nodes.boundary, np.ones(nodes.n_boundary), nodes.normals)
             _layers[nodes] = ends if domain.dimension == 1 else _through_layer(nodes)
-        found = _layers[nodes]
+        quadrature = _layers[nodes]
         if part is not None:
             if nodes not in _parts:
-                _parts[nodes] = domain.parts(found.points)
+                _parts[nodes] = domain.parts(quadrature.points)
             on = _parts[nodes][:, domain.part_names.index(part)]
-            found = SurfacePoints(found.points[on], found.weights[on], found.areas[on])
-        found = _lumped(nodes, found) if domain.dimension == 3 and len(found.points) else found
-    if not len(found.points):
+            quadrature = SurfacePoints(quadrature.points[on], quadrature.weights[on], quadrature.areas[on])
+        quadrature = _lumped(nodes, quadrature) if domain.dimension == 3 and len(quadrature.points) else quadrature
+    if not len(quadrature.points):
         raise UnsuitableNodes(
             f"nothing of the boundary lies on the part {part!r}, or too little for {nodes.n_nodes} nodes to see it. "
             "Check where it is, or use more nodes."
         )
-    return found
+    return quadrature
 
 
 def _along_arcs(nodes: Nodes, part: str | None) -> SurfacePoints:
@@ -147,25 +147,25 @@ def _through_layer(nodes: Nodes) -> SurfacePoints:
     return SurfacePoints(feet, weights, weights[:, None] * domain.normal(feet))
 
 
-def _lumped(nodes: Nodes, found: SurfacePoints) -> SurfacePoints:
+def _lumped(nodes: Nodes, quadrature: SurfacePoints) -> SurfacePoints:
     """The same weights and areas gathered in a few points around each boundary node, four on each side it lies on.
 
     A point is the middle of what it stands for. The node itself in its place would be an error of first order along edges,
     where what it stands for lies to one side of it.
     """
     wrap = Wrap.of(nodes.domain)
-    owner = wrap.query(wrap.tree(nodes.boundary), found.points, 1)[1][:, 0]
-    away = wrap.shortest(found.points - nodes.boundary[owner])
-    normals = found.areas / found.weights[:, None]
+    owner = wrap.query(wrap.tree(nodes.boundary), quadrature.points, 1)[1][:, 0]
+    away = wrap.shortest(quadrature.points - nodes.boundary[owner])
+    normals = quadrature.areas / quadrature.weights[:, None]
     axis = np.argmax(np.abs(normals), axis=1)
     side = 2 * axis + (np.take_along_axis(normals, axis[:, None], axis=1)[:, 0] > 0)
     octant = (away > 1e-9 * nodes.domain.size) @ [1, 2, 4]
     _, first, group = np.unique(8 * (6 * owner + side) + octant, return_index=True, return_inverse=True)
-    weights, *areas = (np.bincount(group, v) for v in (found.weights, *found.areas.T))
+    weights, *areas = (np.bincount(group, v) for v in (quadrature.weights, *quadrature.areas.T))
     # the middle by the same weights leaves the integral of a linear function as it was; those deep in the layer count
     # negative, though, and where they prevail, in a corner of a cell with few points, the others have to do
-    few = weights < 0.2 * np.bincount(group, np.abs(found.weights))
-    share = np.where(few[group], np.maximum(found.weights, 1e-3 * found.weights.max()), found.weights)
+    few = weights < 0.2 * np.bincount(group, np.abs(quadrature.weights))
+    share = np.where(few[group], np.maximum(quadrature.weights, 1e-3 * quadrature.weights.max()), quadrature.weights)
     middle = np.stack([np.bincount(group, share * x) for x in away.T], axis=1) / np.bincount(group, share)[:, None]
     points = nodes.domain.project(nodes.boundary[owner[first]] + middle)
     return SurfacePoints(points, weights, np.stack(areas, axis=1))

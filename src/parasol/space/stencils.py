@@ -202,14 +202,14 @@ def _polynomials(local, degree: int, out) -> None:
 def _products(dimension: int, degree: int) -> list[tuple[int, int] | None]:
     """For each monomial the number of one before it and of the coordinate whose product it is; None for the constant."""
     exponents = monomials(dimension, degree)
-    found: list[tuple[int, int] | None] = []
+    products: list[tuple[int, int] | None] = []
     for exponent in exponents:
         axis = next((axis for axis, power in enumerate(exponent) if power), None)
         if axis is None:
-            found.append(None)
+            products.append(None)
         else:
-            found.append((exponents.index((*exponent[:axis], exponent[axis] - 1, *exponent[axis + 1 :])), axis))
-    return found
+            products.append((exponents.index((*exponent[:axis], exponent[axis] - 1, *exponent[axis + 1 :])), axis))
+    return products
 
 
 def _solve(matrix, right) -> np.ndarray:

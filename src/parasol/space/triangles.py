@@ -105,10 +105,10 @@ def triangulate(nodes: Nodes) -> Triangles:
         mesh = Delaunay(points)
         halved = [(chain, edge) for chain in chains for edge in _to_halve(chain, points, mesh).tolist()]
         if not halved:
-            found = _inside(domain, outer, inner, points, mesh)
-            folded = np.flatnonzero(_folded(found))
+            triangulation = _inside(domain, outer, inner, points, mesh)
+            folded = np.flatnonzero(_folded(triangulation))
             if not len(folded):
-                return found
+                return triangulation
             first = np.cumsum([0, *[len(chain.edges) for chain in chains]])
             owners = np.searchsorted(first, folded, side="right") - 1
             halved = [(chains[k], int(e - first[k])) for k, e in zip(owners, folded, strict=True)]
@@ -128,9 +128,9 @@ def triangulate(nodes: Nodes) -> Triangles:
 def _chains(nodes: Nodes) -> tuple[list[_Chain], np.ndarray]:
     """The vertices along each arc of the boundary, and all vertices: also corners and ends of parts without a node."""
     domain, arcs = nodes.domain, pieces(nodes.domain)
-    found, points = _along(arcs, nodes.points, np.arange(nodes.n_interior, nodes.n_nodes), _SAME * domain.size)
+    on_arcs, points = _along(arcs, nodes.points, np.arange(nodes.n_interior, nodes.n_nodes), _SAME * domain.size)
     chains = []
-    for arc, (vertices, along) in zip(arcs, found, strict=True):
+    for arc, (vertices, along) in zip(arcs, on_arcs, strict=True):
         chain = _Chain(domain, arc, vertices, along, *_kept(nodes, arc))
         for start in chain.starts[0 if arc.closed else 1 :] if len(chain.starts) > 1 else ():
             start += arc.length if start < along[0] else 0.0
@@ -150,11 +150,11 @@ def _inner_chains(nodes: Nodes, points: np.ndarray) -> tuple[list[_Chain], np.nd
     lines = divided.lines
     arcs = [Pieces(arc.line, arc.closed, np.array([0, len(arc.line) - 1]), np.ones((1, 1), bool)) for arc, _ in lines]
     some = np.unique(np.concatenate([nodes.interfaces.node, np.arange(nodes.n_nodes, len(points))]))
-    found, points = _along(arcs, points, some, _SAME * nodes.domain.size)
+    on_arcs, points = _along(arcs, points, some, _SAME * nodes.domain.size)
     none = np.empty(0, dtype=int)
     chains = [
         _Chain(shape, arc, vertices, places, none, none)
-        for (_, shape), arc, (vertices, places) in zip(lines, arcs, found, strict=True)
+        for (_, shape), arc, (vertices, places) in zip(lines, arcs, on_arcs, strict=True)
     ]
     return chains, points
 
@@ -173,7 +173,7 @@ def _along(arcs: Sequence[Pieces], points: np.ndarray, some: np.ndarray, toleran
         if np.linalg.norm(points[near] - end) > tolerance:
             near, points = len(points), np.concatenate([points, [end]])
         at_ends.append(near)
-    found = []
+    on_arcs = []
     free = on & ~np.isin(some, at_ends)
     for k, (arc, place) in enumerate(zip(arcs, places, strict=True)):
         own = np.flatnonzero((owner == k) & free)
@@ -185,8 +185,8 @@ def _along(arcs: Sequence[Pieces], points: np.ndarray, some: np.ndarray, toleran
             vertices, along = [*vertices, vertices[0]], [*along, along[0] + arc.length]
         else:
             raise UnsuitableNodes(f"a closed curve of the boundary has {len(vertices)} nodes. Use more nodes.")
-        found.append((vertices, along))
-    return found, points
+        on_arcs.append((vertices, along))
+    return on_arcs, points
 
 
 def _kept(nodes: Nodes, arc: Pieces) -> tuple[np.ndarray, np.ndarray]:
@@ -314,20 +314,20 @@ def _regions(domain: Domain, points: np.ndarray, triangles: np.ndarray, walls: n
     return np.argmax(votes, axis=1)[group]
 
 
-def _folded(found: Triangles) -> np.ndarray:
+def _folded(mesh: Triangles) -> np.ndarray:
     """Which edges of the boundary and then of interfaces nearly fold a triangle over: (n_edges + n_inner,) bool.
 
     From a corner a quadratic edge leaves in the direction of its end plus four times what its middle is off.
     """
-    corners = found.points[found.triangles]
-    edges = np.concatenate([found.edges, found.inner_edges])
-    middles = np.concatenate([found.middles, found.inner_middles])
-    keys, sides = _keys(edges, len(found.points)), _keys(_sides(found.triangles), len(found.points))
+    corners = mesh.points[mesh.triangles]
+    edges = np.concatenate([mesh.edges, mesh.inner_edges])
+    middles = np.concatenate([mesh.middles, mesh.inner_middles])
+    keys, sides = _keys(edges, len(mesh.points)), _keys(_sides(mesh.triangles), len(mesh.points))
     order = np.argsort(keys)
     on = np.isin(sides, keys)
     edge = np.where(on, order[np.minimum(np.searchsorted(keys, sides, sorter=order), len(keys) - 1)], -1)
-    off = np.where(on[:, None], (middles - found.points[edges].mean(axis=1))[edge], 0.0).reshape(3, -1, 2)
-    area = 2 * _area(found.points, found.triangles)
+    off = np.where(on[:, None], (middles - mesh.points[edges].mean(axis=1))[edge], 0.0).reshape(3, -1, 2)
+    area = 2 * _area(mesh.points, mesh.triangles)
     worst = np.full(len(area), np.inf)
     for k in range(3):
         one, other = (k + 1) % 3, (k + 2) % 3  # the edge to `one` lies opposite `other`

@@ -71,7 +71,7 @@ def cell_samples(nodes: Nodes) -> Iterator[Samples]:
         for part in np.array_split(cells, 1 + len(cells) // _AT_ONCE):
             # somewhere in its cell: on lattices the centres would lie just between two nodes
             points = lower + (part + rng.random(part.shape)) * size
-            away, owner = (found[:, 0] for found in wrap.query(tree, points, 1))
+            away, owner = (column[:, 0] for column in wrap.query(tree, points, 1))
             coarse, unsure = size.max() > wanted[owner], away > depth[owner]
             kept = np.ones(len(part), dtype=bool)
             asked = unsure & coarse
@@ -81,8 +81,8 @@ def cell_samples(nodes: Nodes) -> Iterator[Samples]:
             if asked.any():
                 kept[asked] = domain.contains(points[asked])
             divided.append(part[kept & coarse])
-            found = kept & ~coarse
-            centres = lower + (part[found] + 0.5) * size
-            yield Samples(centres, owner[found], float(np.prod(size)), wanted**dimension)
+            fine = kept & ~coarse
+            centres = lower + (part[fine] + 0.5) * size
+            yield Samples(centres, owner[fine], float(np.prod(size)), wanted**dimension)
         cells = (2 * np.concatenate(divided)[:, None, :] + children).reshape(-1, dimension)
         size = size / 2

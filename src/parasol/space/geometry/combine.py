@@ -341,8 +341,8 @@ class Combination(Domain):
                     if other == which or not len(near):
                         continue
                     edge = onto_edge(near, (self._operands[which], self._operands[other]), self.size)
-                    found = self._on_edge(edge, which, other) & (np.linalg.norm(edge - near, axis=1) < spacing)
-                    clouds.append(edge[found])
+                    on_edge = self._on_edge(edge, which, other) & (np.linalg.norm(edge - near, axis=1) < spacing)
+                    clouds.append(edge[on_edge])
                     owners.append((which, other))
         points = np.concatenate(clouds)
         if not len(points):

@@ -44,9 +44,9 @@ class Cutter:
         pieces, owners = [], []
         for which, several in enumerate(arcs):
             for arc in several:
-                found = self._cut(self._dense(arc, which), which, corners)
-                pieces += found
-                owners += [which] * len(found)
+                arc_pieces = self._cut(self._dense(arc, which), which, corners)
+                pieces += arc_pieces
+                owners += [which] * len(arc_pieces)
         return pieces, owners
 
     def _dense(self, arc: Arc, which: int) -> Arc:

@@ -98,7 +98,7 @@ def onto_edge(points: np.ndarray, pair: Sequence[Domain], size: float) -> np.nda
     points = points.copy()
     for _ in range(8):
         both = [d.beside(points) for d in pair]
-        gaps, normals = (np.stack([found[k] for found in both], axis=1) for k in range(2))
+        gaps, normals = (np.stack([gap_and_normal[k] for gap_and_normal in both], axis=1) for k in range(2))
         cosine = np.sum(normals[:, 0] * normals[:, 1], axis=1)
         sine2 = np.maximum(1 - cosine**2, 1e-6)
         weight = (gaps - cosine[:, None] * gaps[:, ::-1]) / sine2[:, None]

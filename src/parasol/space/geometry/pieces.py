@@ -11,7 +11,8 @@ import numpy as np
 from parasol.space.geometry.domain import Arc, Domain
 
 _SAMPLES = 2000  # places along an arc where its parts are looked up
-_made: WeakKeyDictionary[Domain, tuple[Pieces, ...]] = WeakKeyDictionary()  # a domain is asked again for every spacing
+# a domain is asked again for every spacing
+_pieces: WeakKeyDictionary[Domain, tuple[Pieces, ...]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +90,9 @@ def pieces(domain: Domain) -> tuple[Pieces, ...]:
     >>> circle.points[circle.cuts].round(6).tolist()
     [[0.6, 0.8], [0.6, -0.8], [0.6, 0.8]]
     """
-    if domain not in _made:
-        _made[domain] = tuple(_cut(domain, arc) for arc in domain.arcs())
-    return _made[domain]
+    if domain not in _pieces:
+        _pieces[domain] = tuple(_cut(domain, arc) for arc in domain.arcs())
+    return _pieces[domain]
 
 
 def _cut(domain: Domain, arc: Arc) -> Pieces:

@@ -214,11 +214,11 @@ class Regions(Wrapper):
             return self.places
         if self.dimension == 2:
             return np.concatenate([np.zeros((0, 2)), *[arc.points for arc, _ in self.lines]])
-        rng, found = np.random.default_rng(0), [np.zeros((0, 3))]
+        rng, clouds = np.random.default_rng(0), [np.zeros((0, 3))]
         for which, shape in enumerate(self.shapes):
             cloud = shape.boundary_cloud(self.size / 40 if spacing is None else spacing, rng)
-            found.append(cloud[self.bounds_region(which, cloud, shape.normal(cloud))[0]])
-        return np.concatenate(found)
+            clouds.append(cloud[self.bounds_region(which, cloud, shape.normal(cloud))[0]])
+        return np.concatenate(clouds)
 
     @cached_property
     def simple(self) -> bool:
