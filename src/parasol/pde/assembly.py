@@ -107,11 +107,11 @@ def _stencils(places: Points, blocks: list[Block], scheme: Scheme) -> list[Stenc
     for block in blocks:
         if block.stencils is None:
             shared.setdefault((block.region, block.centers.tobytes()), []).append(block)
-    made = {
+    stencils = {
         key: _stencils_at(places, group[0], sorted(set().union(*[_derivatives(b.form) for b in group])), scheme)
         for key, group in shared.items()
     }
-    return [block.stencils or made[block.region, block.centers.tobytes()] for block in blocks]
+    return [block.stencils or stencils[block.region, block.centers.tobytes()] for block in blocks]
 
 
 def _derivatives(form: Form) -> set[MultiIndex]:
@@ -124,12 +124,12 @@ def _stencils_at(places: Points, block: Block, wanted: list[MultiIndex], scheme:
     slopes = [index for index in wanted if index != zero]
     if not slopes:
         return Stencils(centers[:, None], {zero: np.ones((len(centers), 1))}, np.empty(0))
-    found = differentiate(cloud, places.points[centers], slopes, scheme)
-    columns = members[found[slopes[0]].indices.reshape(len(centers), -1)]
-    weights = {index: found[index].data.reshape(columns.shape) for index in slopes}
+    derivatives = differentiate(cloud, places.points[centers], slopes, scheme)
+    columns = members[derivatives[slopes[0]].indices.reshape(len(centers), -1)]
+    weights = {index: derivatives[index].data.reshape(columns.shape) for index in slopes}
     if zero in wanted:  # the value at a node is exact: no interpolation needed
         weights[zero] = (columns == centers[:, None]).astype(float)
-    return Stencils(columns, weights, found.condition)
+    return Stencils(columns, weights, derivatives.condition)
 
 
 def _values(problem: Problem, term: Term, points, block: Block) -> np.ndarray:

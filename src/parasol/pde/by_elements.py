@@ -192,14 +192,14 @@ def graded(problem: Problem, nodes: Nodes, degree: int) -> Spacing | None:
 
     With it the error in energy is as on a smooth problem with as many nodes (Babuška, Kellogg and Pitkäranta 1979).
     """
-    found = singular_exponents(problem, nodes)
-    if not found:
+    exponents = singular_exponents(problem, nodes)
+    if not exponents:
         return None
     base, reach = feature_spacing(problem.domain), _REACH * problem.domain.size
 
     def spacing(points: np.ndarray) -> np.ndarray:
         out = np.ones(len(points))
-        for exponent, place in found:
+        for exponent, place in exponents:
             away = np.clip(np.linalg.norm(points - place, axis=1) / reach, _CLOSEST, 1.0)
             out = np.minimum(out, away ** (1 - exponent / degree))
         return out * base(points)

@@ -47,18 +47,18 @@ def fans(nodes: Nodes, which: np.ndarray) -> Fans:
     for i, others in zip(which, near, strict=True):
         others = np.concatenate([[i], others[others != i]])
         places = wrap.shortest(nodes.points[others] - nodes.points[i])
-        found = Delaunay(places).simplices
-        found = np.sort(found[np.any(found == 0, axis=1)], axis=1)
-        edges = places[found[:, 1:]]
+        fan = Delaunay(places).simplices
+        fan = np.sort(fan[np.any(fan == 0, axis=1)], axis=1)
+        edges = places[fan[:, 1:]]
         volume = np.abs(np.linalg.det(edges)) / factorial(dimension)
-        found = found[volume > 1e-9 * np.max(volume)]
-        regions = nodes.domain.region_of(nodes.points[i] + places[found].mean(axis=1))
-        _check(nodes, i, others[found], regions)
+        fan = fan[volume > 1e-9 * np.max(volume)]
+        regions = nodes.domain.region_of(nodes.points[i] + places[fan].mean(axis=1))
+        _check(nodes, i, others[fan], regions)
         simplices += [
-            (i, region, others[corners], places[corners]) for corners, region in zip(found, regions, strict=True)
+            (i, region, others[corners], places[corners]) for corners, region in zip(fan, regions, strict=True)
         ]
         between: dict[tuple[int, ...], list[int]] = {}
-        for corners, region in zip(found, regions, strict=True):
+        for corners, region in zip(fan, regions, strict=True):
             for face in combinations(corners[1:], dimension - 1):
                 between.setdefault(face, []).append(int(region))
         faces += [(i, sorted(s), places[list(f)]) for f, s in between.items() if len(set(s)) == 2]

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 def check_unknowns(problem: Problem) -> None:
     """Refuse unknowns that do not fit the equations, each other, or the domain."""
-    found = problem.unknowns
-    if not found:
+    unknowns = problem.unknowns
+    if not unknowns:
         raise InputError("the equation does not contain an unknown. Declare one: u = ps.unknown('u', x, y).")
-    if len(found) != len(problem.equations):
-        listed = ", ".join(map(str, found))
+    if len(unknowns) != len(problem.equations):
+        listed = ", ".join(map(str, unknowns))
         raise InputError(
-            f"{len(problem.equations)} equation(s) for {len(found)} unknown functions ({listed}). Give a list, one equation per unknown."
+            f"{len(problem.equations)} equation(s) for {len(unknowns)} unknown functions ({listed}). Give a list, one equation per unknown."
         )
-    if len({u.args for u in found}) != 1:
+    if len({u.args for u in unknowns}) != 1:
         raise InputError(
-            f"the unknowns {', '.join(map(str, found))} depend on different coordinates. Declare them alike."
+            f"the unknowns {', '.join(map(str, unknowns))} depend on different coordinates. Declare them alike."
         )
     if len(problem.coordinates) != problem.domain.dimension:
         raise InputError(
-            f"{found[0]} has {len(problem.coordinates)} coordinates but the domain has {problem.domain.dimension}. "
+            f"{unknowns[0]} has {len(problem.coordinates)} coordinates but the domain has {problem.domain.dimension}. "
             f"Declare the unknown with one coordinate per dimension (and ps.time() for time)."
         )
     _check_axes(problem)

@@ -87,10 +87,10 @@ class Probe:
             if seen is not None:
                 own = fields + np.pad(seen[sampled.region], ((0, 0), (0, fields.shape[1] - self.model.n_nodes)))
             with np.errstate(all="ignore"):  # a formula may have no value at a point that is no node
-                found = sampled.residual(own, mu[: self.model.inputs.n_scalars])
-            known = np.isfinite(found)
-            rows, found = sampled.rows[known], found[known]
-            for sums, values in ((count, 1.0), (total, found), (square, found**2)):
+                residual = sampled.residual(own, mu[: self.model.inputs.n_scalars])
+            known = np.isfinite(residual)
+            rows, residual = sampled.rows[known], residual[known]
+            for sums, values in ((count, 1.0), (total, residual), (square, residual**2)):
                 np.add.at(sums, rows, values)
         mean = total / count
         variance = np.maximum(square / count - mean**2, 0.0) * count / np.maximum(count - 1, 1)
@@ -185,14 +185,14 @@ def located_error(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> Located
     parts = _error_parts(model, unknowns, mu)
     if parts is None:
         return None
-    right, found, factors = parts
+    right, errors, factors = parts
     layout = model.layout
     weights = np.zeros((layout.n_fields, layout.n_nodes + layout.n_ghosts))
     weights[:, : layout.n_nodes] = _per_size(model, layout.at_nodes(unknowns))[:, None]
-    products = np.abs(right * factors.solve_transposed((weights.ravel() * found).T).T)
+    products = np.abs(right * factors.solve_transposed((weights.ravel() * errors).T).T)
     shares = (products[0] + np.mean(products[1:], axis=0)).reshape(weights.shape).sum(axis=0)
     places = model.terms.pattern.points[: len(shares)]
-    return LocatedError(_size(model, unknowns, found), gathered(places, shares, model.nodes.points))
+    return LocatedError(_size(model, unknowns, errors), gathered(places, shares, model.nodes.points))
 
 
 def gathered(places: np.ndarray, amounts: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -211,10 +211,10 @@ def _error_parts(model: Model, unknowns: np.ndarray, mu: np.ndarray) -> tuple[np
     return right, factors.solve(right.T).T, factors
 
 
-def _size(model: Model, unknowns: np.ndarray, found: np.ndarray) -> float:
+def _size(model: Model, unknowns: np.ndarray, errors: np.ndarray) -> float:
     """The relative size of the errors (1 + n_signs, n_unknowns)."""
     values = model.layout.at_nodes(unknowns)
-    even, *random = [relative_error(model, values + model.layout.at_nodes(d), values) for d in found]
+    even, *random = [relative_error(model, values + model.layout.at_nodes(d), values) for d in errors]
     return float(np.hypot(even, np.sqrt(np.mean(np.square(random)))))
 
 
@@ -348,10 +348,10 @@ def _sampled(model: Model, scheme: Scheme) -> Iterator[_Sampled]:
         wanted = sorted({index for _, form in known for _, index in _derivatives(form)})
         if not len(here) or not wanted:
             continue
-        found = differentiate(cloud, points[here], wanted, scheme).matrices
+        matrices = differentiate(cloud, points[here], wanted, scheme).matrices
         weights = {
             index: sparse.csr_array((m.data, members[m.indices], m.indptr), shape=(len(here), n))
-            for index, m in found.items()
+            for index, m in matrices.items()
         }
         for j, form in known:
             yield _equation(problem, form, region, j * n + owner[here], points[here], weights)

@@ -71,9 +71,9 @@ def discretize(
     if nodes is None:
         nodes = nodes_for(problem, Settings())
         free = method is None and not of_stencils and degree is None
-        found = elements_instead(problem, nodes, **options) if free else None
-        if found is not None:
-            return found
+        model = elements_instead(problem, nodes, **options) if free else None
+        if model is not None:
+            return model
     if nodes.dimension != problem.domain.dimension:
         raise InputError(
             f"nodes have {nodes.dimension} coordinates but the problem's domain has {problem.domain.dimension}."

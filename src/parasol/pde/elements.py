@@ -143,9 +143,9 @@ class _Builder:
         known = known[known >= 0]
         indptr = np.concatenate([[0], np.cumsum(np.bincount(known // size, minlength=size))])
         positions = {pair: np.where(key < 0, -1, np.searchsorted(known, key)) for pair, key in keys.items()}
-        made = cls(problem, elements, (known % size).astype(np.int32), indptr.astype(np.int32), positions, rows)
-        made.jumps = offsets(problem, elements.nodes)
-        return made
+        builder = cls(problem, elements, (known % size).astype(np.int32), indptr.astype(np.int32), positions, rows)
+        builder.jumps = offsets(problem, elements.nodes)
+        return builder
 
     def add(self, equation: int, term: WeakTerm, samples: Samples) -> None:
         """One term of the integral over the samples."""

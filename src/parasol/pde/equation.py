@@ -29,10 +29,10 @@ def coordinates(names: str) -> tuple[sympy.Symbol, ...]:
     >>> x, y = coordinates("x y")
     """
     given = str(names).replace(",", " ").split()
-    found = Symbols([coordinate(name, axis) for axis, name in enumerate(given[:3])], "coordinates")
+    symbols = Symbols([coordinate(name, axis) for axis, name in enumerate(given[:3])], "coordinates")
     if not 1 <= len(given) <= 3 or len(set(given)) != len(given) or not all(name.isidentifier() for name in given):
         raise InputError(f'coordinates("{names}") must name one, two or three different coordinates, like "x y".')
-    return found
+    return symbols
 
 
 class Time(sympy.Symbol):

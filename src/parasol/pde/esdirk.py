@@ -188,11 +188,11 @@ class Stops:
     def __init__(self, run: Run):
         self.run, self.grid, self.switches = run, None, np.empty(0)
         if run.rows.system.moments is not None:
-            self.grid, found = run.rows.system.moments(float(run.times[0]), float(run.times[-1]))
+            self.grid, switches = run.rows.system.moments(float(run.times[0]), float(run.times[-1]))
             # one switch may stand in several formulas, and be a requested time, up to rounding
-            found = found[np.diff(found, prepend=-np.inf) > 4 * self._instant(found)]
-            asked = run.times[np.argmin(np.abs(run.times - found[:, None]), axis=1)]
-            self.switches = np.where(np.abs(asked - found) <= 4 * self._instant(found), asked, found)
+            switches = switches[np.diff(switches, prepend=-np.inf) > 4 * self._instant(switches)]
+            asked = run.times[np.argmin(np.abs(run.times - switches[:, None]), axis=1)]
+            self.switches = np.where(np.abs(asked - switches) <= 4 * self._instant(switches), asked, switches)
         self.times = np.union1d(run.times, self.switches)
 
     def next(self, t: float) -> tuple[float, float]:

@@ -96,8 +96,8 @@ class Evolution:
             options["step"] = min(options["step"], t - start)  # type: ignore[type-var]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)  # said when the evolution was made
-            found = evolve(self.model, self.mu, times=[start, t], **options)  # type: ignore[arg-type]
-        return Solution(self.model, self.mu, found.values[-1], 0.0, found.seconds, found.integrator, time=t)
+            evolution = evolve(self.model, self.mu, times=[start, t], **options)  # type: ignore[arg-type]
+        return Solution(self.model, self.mu, evolution.values[-1], 0.0, evolution.seconds, evolution.integrator, time=t)
 
     @property
     def error(self) -> float | None:

@@ -231,19 +231,21 @@ def refuse_lost_fluxes(
                 f"{min(map(str, second))} has second derivatives outside of a divergence, beside a divergence whose flux "
                 "differs by region: together they are one flux. Write all second derivatives under ps.divergence."
             )
-        found = balance(equation)
-        if found is None and any(part.has(Region) for part in _terms(difference(equation)) if part.has(Divergence)):
+        flux_balance = balance(equation)
+        if flux_balance is None and any(
+            part.has(Region) for part in _terms(difference(equation)) if part.has(Divergence)
+        ):
             raise InputError(
                 "the equation has values by region and divergences that are multiplied by different factors: which flux is "
                 f"continuous at the interfaces is not known. {WRITE}, with the factor under the divergence."
             )
-        if parts and found is not None:
-            _refuse_fluxes_without_slopes(found)
+        if parts and flux_balance is not None:
+            _refuse_fluxes_without_slopes(flux_balance)
 
 
-def _refuse_fluxes_without_slopes(found: Balance) -> None:
+def _refuse_fluxes_without_slopes(flux_balance: Balance) -> None:
     """Refuse a flux by region that has no derivatives of unknowns: these would jump at the interfaces."""
-    flux = found.normal_flux.doit()
+    flux = flux_balance.normal_flux.doit()
     if _order(flux) == 0:
         raise InputError(
             "the flux under the divergence differs by region and has no derivatives of the unknown: where it is continuous, "

@@ -150,7 +150,7 @@ class AffineModel(Model):
     ):
         check_choice(solver, BACKENDS, "solver")
         moving = {"mass": mass, "damping": damping, "order": order, "initial": initial}
-        where, found = read_mesh(points, cells)
+        where, cells = read_mesh(points, cells)
         given = _read(operators, loads, (parameters, where), product, quantities or {}, times=times, **moving)
         names = _names(fields)
         places, equation = None, given.equation
@@ -184,9 +184,9 @@ class AffineModel(Model):
             time_order=len(given.start),
         )
         positions = None if where is None or places is not None else np.tile(where, (len(names), 1))
-        made = {
+        attributes = {
             "problem": problem,
-            "nodes": None if where is None or found is None else nodes_of(where, found),
+            "nodes": None if where is None or cells is None else nodes_of(where, cells),
             "scheme": None,
             "report": None,
             "terms": given.terms(positions, inputs, problem.time),
@@ -195,13 +195,13 @@ class AffineModel(Model):
             "integrator": None if integrator is None else check_choice(integrator, INTEGRATORS, "integrator"),
             "elements": None,
             "points": where,
-            "cells": found,
+            "cells": cells,
             "places": places,
             "weights": given.weights,
             "rows": given.rows,
             "start": given.states(len(own)),
         }
-        for key, value in made.items():
+        for key, value in attributes.items():
             object.__setattr__(self, key, value)
 
     def __repr__(self) -> str:

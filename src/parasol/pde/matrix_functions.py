@@ -44,19 +44,19 @@ class MatrixFunctions:
 
     def matrix(self, mu: np.ndarray) -> sparse.csr_array:
         """A(μ), (n_all, n_all), sparse, zeros that the user stored included."""
-        found = as_matrix(self._called(self.operator, mu), f"operator(mu) at {self._at(mu)}", zeros=True)
-        if found.shape != (self.n, self.n):
-            raise SolveFailed(f"operator(mu) is {found.shape} at {self._at(mu)}, for {self.n} unknowns.")
+        matrix = as_matrix(self._called(self.operator, mu), f"operator(mu) at {self._at(mu)}", zeros=True)
+        if matrix.shape != (self.n, self.n):
+            raise SolveFailed(f"operator(mu) is {matrix.shape} at {self._at(mu)}, for {self.n} unknowns.")
         if self.put is None:
-            return found
+            return matrix
         fixed = sparse.diags_array(1.0 - self.put.sum(axis=1))
-        return sparse.csr_array(self.put @ found @ self.put.T + fixed)
+        return sparse.csr_array(self.put @ matrix @ self.put.T + fixed)
 
     def vector(self, mu: np.ndarray) -> np.ndarray:
         """f(μ), (n_all,)."""
         given = self._called(self.load, mu) if callable(self.load) else self.load
-        found = as_vector(given, self.n, f"load(mu) at {self._at(mu)}")
-        return found if self.put is None else self.put @ found
+        vector = as_vector(given, self.n, f"load(mu) at {self._at(mu)}")
+        return vector if self.put is None else self.put @ vector
 
     def _called(self, function: Callable[[np.ndarray], Any], mu: np.ndarray) -> Any:
         try:
@@ -90,17 +90,17 @@ class FunctionTerms(Terms):
     def operator_entries(self, mu) -> np.ndarray:
         """The entries (nnz,) of A(mu), as the user's function returns them."""
         mu = self._vector(mu)
-        found = self.functions.matrix(mu)
-        out, keys = np.zeros(len(self._keys)), _keys(found.indices, found.indptr)
+        matrix = self.functions.matrix(mu)
+        out, keys = np.zeros(len(self._keys)), _keys(matrix.indices, matrix.indptr)
         places = np.minimum(np.searchsorted(self._keys, keys), len(out) - 1)
         known = self._keys[places] == keys
-        if np.any(found.data[~known]):
-            row, column = divmod(int(keys[~known][np.flatnonzero(found.data[~known])[0]]), found.shape[0])
+        if np.any(matrix.data[~known]):
+            row, column = divmod(int(keys[~known][np.flatnonzero(matrix.data[~known])[0]]), matrix.shape[0])
             raise SolveFailed(
                 f"operator(mu) has an entry at ({row}, {column}) that it had at none of the parameters looked at first. Return "
                 "matrices of one pattern, with zeros stored where an entry vanishes."
             )
-        out[places[known]] = found.data[known]
+        out[places[known]] = matrix.data[known]
         return out
 
     def load(self, mu, t: float = 0.0) -> np.ndarray:
@@ -175,9 +175,9 @@ class GivenFunctions(Given):
         corners = space.grid(*[2] * p) if 0 < p <= _MOST_CORNERS else np.empty((0, p))
         union = sparse.csr_array(sparse.eye_array(n))
         for mu in [*[np.append(few, tried[0, p:]) for few in (space.vector({}), *corners)], *tried]:
-            found = self.functions.matrix(mu)
-            found.data = np.ones(len(found.data))
-            union = sparse.csr_array(union + found)
+            matrix = self.functions.matrix(mu)
+            matrix.data = np.ones(len(matrix.data))
+            union = sparse.csr_array(union + matrix)
         union.sort_indices()
         pattern = Pattern(union.indices, union.indptr, distances(union) if positions is None else positions)
         none, empty = np.empty((0, len(union.indices))), np.empty((0, n))

@@ -99,14 +99,14 @@ class Given:
         """All parameters, in the order of their declaration."""
         pairs = [*self.matrices, *self.vectors, *[pair for part in self.start for pair in part]]
         thetas = [theta for theta, _ in pairs] + [theta for _, theta, _ in self.in_time]
-        found: set[Any] = {s for theta in thetas for s in theta.free_symbols if isinstance(s, Parameter)}
-        names = [p.name for p in found]
+        parameters: set[Any] = {s for theta in thetas for s in theta.free_symbols if isinstance(s, Parameter)}
+        names = [p.name for p in parameters]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise InputError(f"two different parameters are called {twice.pop()}. Declare it once and use that symbol.")
-        if not found:
+        if not parameters:
             raise InputError("no theta depends on a parameter, so there is nothing to vary. Use ps.parameters(...).")
-        return tuple(sorted(found, key=lambda p: p.rank))
+        return tuple(sorted(parameters, key=lambda p: p.rank))
 
     @property
     def inputs(self) -> Inputs:
@@ -116,10 +116,10 @@ class Given:
     @property
     def time(self) -> Time:
         """The symbol of time in the loads, or one of its own."""
-        found = {s for theta, _ in self.vectors for s in theta.free_symbols if isinstance(s, Time)}
-        if len(found) > 1:
-            raise InputError(f"the loads depend on two times, {' and '.join(map(str, found))}. Use one ps.time().")
-        return found.pop() if found else Time()
+        times = {s for theta, _ in self.vectors for s in theta.free_symbols if isinstance(s, Time)}
+        if len(times) > 1:
+            raise InputError(f"the loads depend on two times, {' and '.join(map(str, times))}. Use one ps.time().")
+        return times.pop() if times else Time()
 
     @property
     def equation(self) -> str:
@@ -236,10 +236,10 @@ def _check_theta(theta: sympy.Expr, name: str, symbols: list[Any], columns: list
         with np.errstate(all="ignore"):
             return np.broadcast_to(np.asarray(as_function(part, symbols)(*columns)), columns[0].shape)
 
-    found = values(theta)
-    wrong = np.flatnonzero(~np.isfinite(found) | (np.imag(found) != 0))
+    samples = values(theta)
+    wrong = np.flatnonzero(~np.isfinite(samples) | (np.imag(samples) != 0))
     if len(wrong):
-        raise refuse(f"{found[wrong[0]]:g}", int(wrong[0]))
+        raise refuse(f"{samples[wrong[0]]:g}", int(wrong[0]))
     for power in theta.atoms(sympy.Pow):
         if power.exp.is_negative and power.base.free_symbols:
             base = values(power.base)
@@ -261,13 +261,13 @@ def _terms(given: Any, name: str, moves: bool = False) -> list[tuple[sympy.Expr,
 
 def _square(given: Any, name: str) -> list[tuple[sympy.Expr, sparse.csr_array]]:
     """Pairs of a θ and a matrix, all of one size."""
-    found = [(theta, as_matrix(a, f"the matrix of {theta} in {name}")) for theta, a in _terms(given, name)]
-    for theta, a in found:
-        if a.shape != found[0][1].shape:
+    pairs = [(theta, as_matrix(a, f"the matrix of {theta} in {name}")) for theta, a in _terms(given, name)]
+    for theta, a in pairs:
+        if a.shape != pairs[0][1].shape:
             raise InputError(
-                f"the matrix of {theta} in {name} is {a.shape}, that of {found[0][0]} is {found[0][1].shape}."
+                f"the matrix of {theta} in {name} is {a.shape}, that of {pairs[0][0]} is {pairs[0][1].shape}."
             )
-    return found
+    return pairs
 
 
 def _in_time(mass: Any, damping: Any, order: int | None, n: int) -> list[tuple[int, sympy.Expr, sparse.csr_array]]:
@@ -374,10 +374,10 @@ def read_product(given: Any, n: int) -> Weights:
         raise InputError(
             f"the product is not symmetric, by up to {gap.max():.1e}. An inner product is: give X with X = X.T."
         )
-    made = MatrixProduct.of(matrix)
+    product = MatrixProduct.of(matrix)
     if not positive_definite(matrix - sparse.diags_array(_ROUNDING * matrix.diagonal())):
         raise InputError("the product is not positive definite. An inner product has xᵀ X x > 0 for all x but 0.")
-    return made
+    return product
 
 
 def read_quantities(quantities: Mapping[str, ArrayLike], n: int) -> QuantityRows:

@@ -158,8 +158,8 @@ class Model:
 
         own = self.elements.degree if self.elements is not None else 0
         higher = of_degree(self, own + 1)
-        found = [higher] if higher is not None else [of_degree(self, degree) for degree in range(2, own)]
-        models = [model for model in found if model is not None and model.elements is not None]
+        candidates = [higher] if higher is not None else [of_degree(self, degree) for degree in range(2, own)]
+        models = [model for model in candidates if model is not None and model.elements is not None]
         return {m.elements.degree: (m, m.weights_at(self.nodes.points)) for m in models}  # type: ignore[union-attr]
 
     @cached_property
@@ -191,15 +191,15 @@ class Model:
 
         Where an unknown jumps, values are those of the region that the domain finds at a point, or of `sides` (n_points,).
         """
-        found = np.array([weights @ field for field in values.reshape(len(self.problem.names), -1)])
+        at_points = np.array([weights @ field for field in values.reshape(len(self.problem.names), -1)])
         if self.jumps:
             own, each = self.problem.domain.region_of(points), np.arange(len(points))
             seen = offset_values(self.problem, self.jumps, mu)
-            found = found + np.array([(weights @ fields.T).T for fields in seen])[own, :, each].T
+            at_points = at_points + np.array([(weights @ fields.T).T for fields in seen])[own, :, each].T
             if sides is not None:
                 jumps = offset_values(self.problem, self.jumps, mu, points)
-                found = found + (jumps[sides, :, each] - jumps[own, :, each]).T
-        return found
+                at_points = at_points + (jumps[sides, :, each] - jumps[own, :, each]).T
+        return at_points
 
     def weights_at(self, points: np.ndarray) -> sparse.csr_array:
         """Weights (n_points, n_nodes) that turn values at the nodes into values at points of the domain."""

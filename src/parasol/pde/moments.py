@@ -75,8 +75,8 @@ class Moments:
         moments = moments[np.unique(np.linspace(0, len(moments) - 1, _MOST).astype(int))]
         near = moments[:, None] + (last - first) * np.concatenate([-_OCTAVES, [0.0], _OCTAVES])
         fine = np.unique(np.clip(np.concatenate([even, near.ravel()]), first, last))
-        found = [_changes(lambda t, f=f: f(t, *scalars), fine) for f in self.switches]
-        return fine, np.unique(np.concatenate([[], *found]))
+        changes = [_changes(lambda t, f=f: f(t, *scalars), fine) for f in self.switches]
+        return fine, np.unique(np.concatenate([[], *changes]))
 
 
 def _compiled(expressions: Iterable[sympy.Expr], time: Time, symbols: Sequence) -> tuple[Function, ...]:

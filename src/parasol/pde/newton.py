@@ -175,7 +175,7 @@ def solve_steady_nonlinear(
     guess: np.ndarray | None = None,
     box: np.ndarray | None = None,
     names: Sequence[str] = (),
-    doubt: Callable[[NewtonResult], str] = lambda found: "",
+    doubt: Callable[[NewtonResult], str] = lambda result: "",
 ) -> NewtonResult:
     """Solve the problem at mu from the guess; if that fails, walk to mu from a parameter where it can be solved.
 
@@ -194,22 +194,22 @@ def solve_steady_nonlinear(
             starts["zero"] = start_state(system)
         tried = []
         for name, state in starts.items():
-            found = newton(system, state)
-            if found.converged:
-                return replace(found, start=f"Newton from {name}")
-            tried.append(f"Newton from {name} stopped after {found.n_steps} steps: {found.reason}")
+            result = newton(system, state)
+            if result.converged:
+                return replace(result, start=f"Newton from {name}")
+            tried.append(f"Newton from {name} stopped after {result.n_steps} steps: {result.reason}")
         if "zero" in starts and system.nonlinear is not None:
-            found, start = from_linear(system), "continuation from a linear problem"
-            reason = doubt(found) if found.converged else found.reason
+            result, start = from_linear(system), "continuation from a linear problem"
+            reason = doubt(result) if result.converged else result.reason
             if not reason:
-                return replace(found, start=start)
+                return replace(result, start=start)
             tried.append(f"{start} failed: {reason}")
-        return replace(found, converged=False, reason="; ".join(tried))
+        return replace(result, converged=False, reason="; ".join(tried))
 
-    found = attempt(mu)
-    if found.converged:
-        return found
-    failed = f"no solution found{_at(mu, names)}: {found.reason}"
+    result = attempt(mu)
+    if result.converged:
+        return result
+    failed = f"no solution found{_at(mu, names)}: {result.reason}"
     if box is None or len(mu) == 0:
         raise SolveFailed(
             f"{failed}. {_ADVICE}, or make such a number a parameter: solve then walks through its range."
@@ -218,10 +218,10 @@ def solve_steady_nonlinear(
     for anchor in ((low + high) / 2, low, high):
         if np.allclose(anchor, mu, rtol=1e-12, atol=0):
             continue
-        found = attempt(anchor)
-        if found.converged:
-            start = f"continuation from {_at(anchor, names, '')}, there {found.start}"
-            return _walk(make_system, anchor, mu, replace(found, start=start), failed, names)
+        result = attempt(anchor)
+        if result.converged:
+            start = f"continuation from {_at(anchor, names, '')}, there {result.start}"
+            return _walk(make_system, anchor, mu, replace(result, start=start), failed, names)
     raise SolveFailed(f"{failed}; nor at the middle, low and high corner of the parameters. {_ADVICE}.")
 
 
@@ -250,18 +250,18 @@ def from_linear(system: System) -> NewtonResult:
     for _ in range(_MOST_STRIDES):
         pull = load + k * (matrix @ u)
         step = replace(system, stiffness=system.stiffness + k * added, load=lambda t, pull=pull: pull)
-        found = newton(step, u, tolerance=_LOOSE if k > 0 else _TOLERANCE, max_steps=_FEW_STEPS)
-        if found.converged and k == 0:
-            return found
-        if found.converged:
-            u, last = found.values, k
-            shrink = max(shrink**1.5, _FASTEST) if found.n_steps <= _QUICK else shrink
+        result = newton(step, u, tolerance=_LOOSE if k > 0 else _TOLERANCE, max_steps=_FEW_STEPS)
+        if result.converged and k == 0:
+            return result
+        if result.converged:
+            u, last = result.values, k
+            shrink = max(shrink**1.5, _FASTEST) if result.n_steps <= _QUICK else shrink
         else:
             shrink = np.sqrt(shrink)
             if shrink > _SLOWEST or k == first:
                 break
         k = last * shrink if last * shrink > _SMALLEST * first else 0.0
-    return replace(found, converged=False)
+    return replace(result, converged=False)
 
 
 def _row_sizes(system: System, entries: np.ndarray) -> np.ndarray:
@@ -269,10 +269,10 @@ def _row_sizes(system: System, entries: np.ndarray) -> np.ndarray:
     return np.maximum.reduceat(np.abs(entries), system.pattern.indptr[:-1])
 
 
-def _walk(make_system, anchor, mu, found: NewtonResult, failed: str, names: Sequence[str]) -> NewtonResult:
+def _walk(make_system, anchor, mu, result: NewtonResult, failed: str, names: Sequence[str]) -> NewtonResult:
     """Follow the solution from that at the anchor to mu, in strides as long as Newton's method allows."""
-    states, places = [found.values], [0.0]
-    stride, place, reason, tries, start = 0.25, 0.0, "", 0, found.start
+    states, places = [result.values], [0.0]
+    stride, place, reason, tries, start = 0.25, 0.0, "", 0, result.start
     speeds: list[float] = []
     while tries < _MOST_STRIDES and stride >= _SHORTEST_STRIDE:
         tries += 1
@@ -282,17 +282,17 @@ def _walk(make_system, anchor, mu, found: NewtonResult, failed: str, names: Sequ
             guess = guess + (target - places[-1]) / (places[-1] - places[-2]) * (states[-1] - states[-2])
         system = make_system(anchor + target * (mu - anchor))
         # few steps only: near a path Newton is quick, and a long search may end on another branch
-        found = newton(system, guess, max_steps=12)
-        if not found.converged:
-            stride, reason = (target - place) / 2, found.reason
+        result = newton(system, guess, max_steps=12)
+        if not result.converged:
+            stride, reason = (target - place) / 2, result.reason
             continue
-        moved, size = (system.sizes(v) for v in (found.values - states[-1], found.values))
+        moved, size = (system.sizes(v) for v in (result.values - states[-1], result.values))
         speeds.append(largest_ratio(moved, size) / (target - place))
-        places, states = [place, target], [states[-1], found.values]
+        places, states = [place, target], [states[-1], result.values]
         place = target
         if place == 1.0:
-            return replace(found, start=start)
-        stride *= 2 if found.n_steps <= _QUICK else 1
+            return replace(result, start=start)
+        stride *= 2 if result.n_steps <= _QUICK else 1
     fold = len(speeds) > 2 and speeds[-1] > _FOLD * speeds[0]
     why = (
         "where Newton's matrix becomes singular: is there a fold?" if fold else f"for Newton failed beyond ({reason})."

@@ -181,18 +181,18 @@ class Problem:
     def _statements(self) -> list[sympy.Basic]:
         """All expressions in which values may differ by region."""
         given = [self.boundary, self.initial, self.exact, self.interfaces]
-        found: list[sympy.Basic] = [e for e in self.equations if isinstance(e, sympy.Basic)]
+        statements: list[sympy.Basic] = [e for e in self.equations if isinstance(e, sympy.Basic)]
         while given:
             part = given.pop()
             if isinstance(part, sympy.Basic):
-                found.append(part)
+                statements.append(part)
             elif isinstance(part, Mapping):
                 given += part.values()
             elif isinstance(part, list | tuple):
                 given += part
             elif isinstance(part, Dirichlet | Neumann | Robin | NormalFlux | Jump):
                 given += vars(part).values()
-        return found
+        return statements
 
     @cached_property
     def balances(self) -> tuple[Balance | None, ...]:
@@ -223,9 +223,11 @@ class Problem:
         """What stands beside the divergence of each equation inside a region, rest / factor in  −div F + rest / factor = 0."""
         return tuple(
             None
-            if found is None
-            else self.read(found.rest / found.factor, "equation beside its divergence", region, needs_unknown=False)
-            for found in self.balances
+            if equation is None
+            else self.read(
+                equation.rest / equation.factor, "equation beside its divergence", region, needs_unknown=False
+            )
+            for equation in self.balances
         )
 
     @cached_property
@@ -267,10 +269,10 @@ class Problem:
 
     @cached_property
     def _fluxes(self) -> dict[int | None, tuple[Form | None, ...]]:
-        def flux(found: Balance | None, region: int | None) -> Form | None:
-            return None if found is None else self.read(found.normal_flux, "flux", region, needs_unknown=False)
+        def flux(equation: Balance | None, region: int | None) -> Form | None:
+            return None if equation is None else self.read(equation.normal_flux, "flux", region, needs_unknown=False)
 
-        return {region: tuple(flux(found, region) for found in self.balances) for region in self.region_places}
+        return {region: tuple(flux(equation, region) for equation in self.balances) for region in self.region_places}
 
     @cached_property
     def interface_sources(self) -> dict[frozenset[int], tuple[Form, ...]]:

@@ -85,8 +85,8 @@ class Average(Integral):
 
     def weights(self, nodes: Nodes, scheme: Scheme | Elements) -> np.ndarray:
         """Quadrature weights that sum to 1."""
-        found = super().weights(nodes, scheme)
-        return found / found.sum()
+        weights = super().weights(nodes, scheme)
+        return weights / weights.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +160,8 @@ class QuantityRows:
 
     def of(self, values: np.ndarray, mu: np.ndarray) -> np.ndarray:
         """Of values (n_values,) or (n_times, n_values) of a solution at a parameter vector: (n_quantities,) or with times."""
-        found = self.rows @ values.T
-        return found if self.mixing is None else self.mixing(np.asarray(mu, dtype=float)[None])[0] @ found
+        parts = self.rows @ values.T
+        return parts if self.mixing is None else self.mixing(np.asarray(mu, dtype=float)[None])[0] @ parts
 
 
 def check_quantities(quantities: Mapping[str, Quantity], domain: Domain, unknowns: Sequence[str]) -> None:
@@ -198,13 +198,13 @@ def quantity_rows(
     for number, (name, quantity) in enumerate(quantities.items()):
         parts = quantity.weights(nodes, scheme)
         of = getattr(quantity, "of", None)
-        for theta, found in (parts if isinstance(parts, dict) else {sympy.S.One: parts}).items():
+        for theta, weights in (parts if isinstance(parts, dict) else {sympy.S.One: parts}).items():
             row = np.zeros(len(unknowns) * n)
             if of is None:
-                row[:] = check_shape(found, row.shape, f"weights of the quantity {name!r}")
+                row[:] = check_shape(weights, row.shape, f"weights of the quantity {name!r}")
             else:
                 field = list(unknowns).index(of)
-                row[field * n : (field + 1) * n] = check_shape(found, (n,), f"weights of the quantity {name!r}")
+                row[field * n : (field + 1) * n] = check_shape(weights, (n,), f"weights of the quantity {name!r}")
             rows.append(row)
             thetas.append(theta)
             owners.append(number)

@@ -134,32 +134,32 @@ def _regions(switches: Sequence[_Switch], domain: Domain, coordinates: Sequence[
     does not see are refused there. Where two functions by pieces overlap, regions are what samples or the geometry see.
     """
     points: np.ndarray | None = None
-    found: list[_Piece] = []
+    regions: list[_Piece] = []
     for switch in switches:
         earlier = [sympy.Not(sympy.Or(*switch[:i])) for i in range(len(switch))]
         own = [_Piece(c, sympy.And(c, no), (i,)) for i, (c, no) in enumerate(zip(switch, earlier, strict=True))]
         own = [piece for piece in own if not _nowhere(piece.exactly, domain.bounds, coordinates)]
-        if not found:
-            found = own
+        if not regions:
+            regions = own
             continue
         points = _samples(domain) if points is None else points
         both = [
             _Piece(sympy.And(a.condition, b.condition), sympy.And(a.exactly, b.exactly), a.chosen + b.chosen)
-            for a in found
+            for a in regions
             for b in own
         ]
-        found = [
+        regions = [
             piece
             for piece in both
             if not _nowhere(piece.exactly, domain.bounds, coordinates)
             and _holds(piece.exactly, domain, points, coordinates)
         ]
-        if len(found) > _MOST:
+        if len(regions) > _MOST:
             raise InputError(
                 f"the flux under the divergence is given by pieces that make more than {_MOST} regions. Name regions with "
                 "domain.regions(...), and give the values with ps.by_region(...)."
             )
-    return found
+    return regions
 
 
 def _samples(domain: Domain) -> np.ndarray:

@@ -64,8 +64,8 @@ def rough_boundary(problem: Problem, nodes: Nodes) -> bool:
     if nodes.n_boundary and len(singular_points(problem, float(np.min(nodes.spacing[nodes.n_interior :])))):
         return True
     meetings = _meetings(problem, nodes)
-    found = [*_singular_points(problem, nodes, meetings), *_jumping_values(problem, nodes, meetings)]
-    return bool(found)
+    reasons = [*_singular_points(problem, nodes, meetings), *_jumping_values(problem, nodes, meetings)]
+    return bool(reasons)
 
 
 def _meetings(problem: Problem, nodes: Nodes) -> list[Meeting]:
@@ -171,9 +171,9 @@ def _functions(problem: Problem, expression: sympy.Expr, shares) -> Iterator[Cal
         def value(points: np.ndarray, given=given) -> np.ndarray:
             flat = points.reshape(-1, points.shape[-1])
             with np.errstate(all="ignore"):
-                found = np.array([function(*flat.T, *given) for function in functions])
+                values = np.array([function(*flat.T, *given) for function in functions])
             region = problem.domain.region_of(flat) if own else 0
-            return np.nan_to_num(found[region, np.arange(len(flat))]).reshape(points.shape[:-1])
+            return np.nan_to_num(values[region, np.arange(len(flat))]).reshape(points.shape[:-1])
 
         yield value
 
@@ -187,8 +187,8 @@ def singular_reasons(problem: Problem, nodes: Nodes) -> list[str]:
     """
     thin = float(np.min(nodes.spacing[nodes.n_interior :])) if nodes.n_boundary else 0.0
     meetings = list(_junctions(nodes.domain, thin)) if nodes.n_boundary else []
-    found = [place for place, _ in _singular(problem, nodes, meetings)]
-    if len(problem.names) > 1 and not found:
+    reasons = [place for place, _ in _singular(problem, nodes, meetings)]
+    if len(problem.names) > 1 and not reasons:
         values = np.array([[f.states_value for f in problem.conditions[name]] for name in nodes.domain.part_names])
         corners = [
             point
@@ -196,13 +196,13 @@ def singular_reasons(problem: Problem, nodes: Nodes) -> list[str]:
             if angle > _CLAMPED and np.any(values[np.argmax(before)] != values[np.argmax(after)])
         ]
         if corners:
-            found.append(f"conditions of another kind meet at {_place(problem, corners[0])}{_and_more(corners)}")
+            reasons.append(f"conditions of another kind meet at {_place(problem, corners[0])}{_and_more(corners)}")
     if nodes.interfaces is not None:
         several = np.bincount(nodes.interfaces.node, minlength=nodes.n_nodes) > 1
         crossed = nodes.points[several]
         if len(crossed):
-            found.append(f"interfaces meet or have a kink at {_place(problem, crossed[0])}{_and_more(crossed)}")
-    return found
+            reasons.append(f"interfaces meet or have a kink at {_place(problem, crossed[0])}{_and_more(crossed)}")
+    return reasons
 
 
 def singular_exponents(problem: Problem, nodes: Nodes) -> list[tuple[float, np.ndarray]]:
@@ -254,13 +254,13 @@ def _exponents(
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in nodes.domain.part_names])
     for point, before, after, angle in meetings:
         one, other = values[np.argmax(before)], values[np.argmax(after)]
-        for found, here, exponent in (
+        for pairs, here, exponent in (
             (slopes, ~one & ~other, np.pi / angle),
             (changes, one != other, share * np.pi / (2 * angle)),
             (corners, one & other, np.pi / angle),
         ):
             if np.any(here) and exponent < _SINGULAR:
-                found.append((exponent, point))
+                pairs.append((exponent, point))
     return slopes, changes, corners
 
 
@@ -268,13 +268,13 @@ def _singular(problem: Problem, nodes: Nodes, meetings: Iterable[Meeting]) -> It
     """Where conditions meet so that solutions are singular, in words, and how large errors of stencils are."""
     slopes, changes, _ = _exponents(problem, nodes, meetings)
     where = "corner" if nodes.dimension == 2 else "edge"
-    for found, what, size in (
+    for pairs, what, size in (
         (slopes, f"conditions on the slope meet in the re-entrant {where}", "some per cent or tens of them"),
         (changes, "a condition on the value meets one on the slope", "a per cent or more"),
     ):
-        if found:
-            exponent, at = min(found, key=lambda pair: pair[0])
-            more = _and_more([point for _, point in found])
+        if pairs:
+            exponent, at = min(pairs, key=lambda pair: pair[0])
+            more = _and_more([point for _, point in pairs])
             yield (
                 f"{what} at {_place(problem, at)}{more}, where solutions in general behave like r^{exponent:.2g}",
                 size,
@@ -327,9 +327,9 @@ def _between_parts(problem: Problem, nodes: Nodes, values, meetings: Iterable[Me
             continue  # the normal turns in a corner, and the values with it
         for difference in _functions(problem, gap, _ENDS):
             least = max(1e-3 * np.max(np.abs(difference(nodes.boundary))), 1e-9 * max(sizes))
-            found = np.abs(difference(np.array(points))) > least
-            if np.any(found):
-                yield from np.array(points)[found]
+            jumps = np.abs(difference(np.array(points))) > least
+            if np.any(jumps):
+                yield from np.array(points)[jumps]
                 break
 
 
@@ -417,7 +417,7 @@ def singular_points(problem: Problem, thin: float, *, slopes: bool = True) -> np
     interfaces and the points where several meet. Parts of the boundary shorter than `thin` are no parts. Without `slopes`
     only those on whose sides nothing but values is given.
     """
-    domain, found = problem.domain, []
+    domain, points = problem.domain, []
     if domain.dimension != 2 or max(form.order for form in problem.forms) < 2:
         return np.zeros((0, 2))
     values = np.array([[form.states_value for form in problem.conditions[name]] for name in domain.part_names])
@@ -426,10 +426,10 @@ def singular_points(problem: Problem, thin: float, *, slopes: bool = True) -> np
         least = np.pi / _SINGULAR if not change else _CLAMPED if len(problem.names) > 1 else np.pi / (2 * _SINGULAR)
         stated = np.all(values[np.argmax(before)]) and np.all(values[np.argmax(after)])
         if angle > least and (slopes or stated):
-            found.append(point)
+            points.append(point)
     if domain.divided is not None:
-        found += list(domain.divided.kinks())
-    return np.unique(np.array(found).reshape(-1, 2).round(12), axis=0)
+        points += list(domain.divided.kinks())
+    return np.unique(np.array(points).reshape(-1, 2).round(12), axis=0)
 
 
 def _junctions(domain: Domain, step: float) -> Iterator[Meeting]:

@@ -169,25 +169,25 @@ def solve_nonlinear(model: Model, mu: np.ndarray, *, guess: ArrayLike | None = N
     """Solve a nonlinear problem by Newton's method, by continuation in the parameters where that fails."""
     start = time.perf_counter()
     n_scalars = model.inputs.n_scalars
-    found = solve_steady_nonlinear(
+    result = solve_steady_nonlinear(
         lambda scalars: model.system(np.concatenate([scalars, mu[n_scalars:]])),
         mu[:n_scalars],
         guess=None if guess is None else _with_ghosts(model, guess),
         box=model.parameters.bounds if n_scalars else None,
         names=model.parameters.names,
-        doubt=lambda found: _unresolved(model, found),
+        doubt=lambda result: _unresolved(model, result),
     )
     seconds = time.perf_counter() - start
     return Solution(
         model,
         mu,
-        model.layout.at_nodes(found.values),
-        found.history[-1],
+        model.layout.at_nodes(result.values),
+        result.history[-1],
         seconds,
         next((factors.method for _, factors in model.terms.pattern.last), model.solver),
-        history=found.history,
-        unknowns=found.values,
-        start=found.start,
+        history=result.history,
+        unknowns=result.values,
+        start=result.start,
     )
 
 
@@ -204,10 +204,10 @@ def _with_ghosts(model: Model, values) -> np.ndarray:
     return np.hstack([fields, fields[:, nearest]]).ravel()
 
 
-def _unresolved(model: Model, found: NewtonResult) -> str:
+def _unresolved(model: Model, result: NewtonResult) -> str:
     """Why not to trust a solution at the end of a long path, if there is a reason: it may solve the discrete problem alone."""
     try:
-        gap = unpredicted(model, found.values, found.noise)
+        gap = unpredicted(model, result.values, result.noise)
     except UnsuitableNodes:  # stencils need nearly all nodes
         return "the nodes are too few to check what it ends in"
     jumps = f"it ends in derivatives that jump by {gap:.0%} from node to node, use more nodes"

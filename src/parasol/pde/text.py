@@ -59,9 +59,9 @@ def _short(problem: Problem, equation, derivative: str) -> list[sympy.Basic]:
     sides = (equation.lhs, equation.rhs) if isinstance(equation, sympy.Equality) else (equation, sympy.S.Zero)
     # a flux that differs by region is readable under its divergence only
     sides = [side if side.has(Region) else side.doit() for side in sides]
-    for found in set().union(*[side.atoms(sympy.Derivative) for side in sides]):
-        axes = "".join(str(v) * int(n) for v, n in found.variable_count)
-        short[found] = sympy.Symbol(derivative.format(found.expr.func, axes))
+    for atom in set().union(*[side.atoms(sympy.Derivative) for side in sides]):
+        axes = "".join(str(v) * int(n) for v, n in atom.variable_count)
+        short[atom] = sympy.Symbol(derivative.format(atom.expr.func, axes))
     return [side.xreplace(short) for side in sides]
 
 

@@ -300,8 +300,8 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
         if state is None and rows.bent:
             part = system.jacobian(np.zeros(system.n), t)  # type: ignore[misc]
             entries = entries + np.where(rows.constrained[rows.of_entry], part, 0.0)
-        found, kind = _mixed(rows, system.matrix(entries), solve)
-        return _summary(system.time_order, found, found, kind)
+        eigenvalues, kind = _mixed(rows, system.matrix(entries), solve)
+        return _summary(system.time_order, eigenvalues, eigenvalues, kind)
     moving = np.flatnonzero(~rows.constrained)
     operator = system.matrix(entries)[moving]
 
@@ -312,11 +312,11 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
 
     size = len(moving)
     if size <= _DENSE:
-        found, kind = np.linalg.eigvals(apply(np.eye(size))), "dense"
+        eigenvalues, kind = np.linalg.eigvals(apply(np.eye(size))), "dense"
     else:
-        found, kind = _extreme(apply, size), "arnoldi"
+        eigenvalues, kind = _extreme(apply, size), "arnoldi"
         # the ends of the spectrum hide what lies near zero, where slow growth sits: look there with an inverse
-        shift = 1e-6 * float(np.max(np.abs(found), initial=1.0))
+        shift = 1e-6 * float(np.max(np.abs(eigenvalues), initial=1.0))
         leading = system.mass if system.time_order == 2 else system.damping
         if state is None and system.jacobian is not None:
             # constraints are linearised, as in `solve`: their linear part alone may determine nothing
@@ -329,17 +329,17 @@ def spectrum(system: System, *, state: np.ndarray | None = None, t: float = 0.0)
             padded[moving] = w
             return -(weight @ inverse(padded))
 
-        found = np.concatenate([found, shift + 1 / _extreme(apply_inverse, size, ("LM",))])
-    root = found
+        eigenvalues = np.concatenate([eigenvalues, shift + 1 / _extreme(apply_inverse, size, ("LM",))])
+    root = eigenvalues
     if system.time_order == 2:
         half = _uniform_damping(rows) / 2
-        root = np.sqrt(found.astype(complex) + half**2) - half
-    return _summary(system.time_order, found, root, kind)
+        root = np.sqrt(eigenvalues.astype(complex) + half**2) - half
+    return _summary(system.time_order, eigenvalues, root, kind)
 
 
-def _summary(order: int, found: np.ndarray, root: np.ndarray, kind: str) -> Spectrum:
-    real, imag = np.real(found), np.imag(found)
-    largest = float(np.max(real)), float(np.max(np.abs(imag))), float(np.max(np.abs(found)))
+def _summary(order: int, eigenvalues: np.ndarray, root: np.ndarray, kind: str) -> Spectrum:
+    real, imag = np.real(eigenvalues), np.imag(eigenvalues)
+    largest = float(np.max(real)), float(np.max(np.abs(imag))), float(np.max(np.abs(eigenvalues)))
     return Spectrum(order, *largest, float(np.max(np.real(root))), kind)
 
 
@@ -366,8 +366,8 @@ def _mixed(rows: Rows, stiffness, solve) -> tuple[np.ndarray, str]:
     size = 2 * len(second) + len(first)
     if size <= _DENSE:
         return np.linalg.eigvals(apply(np.eye(size))), "dense"
-    found = _extreme(apply, size)
-    shift = 1e-6 * float(np.max(np.abs(found), initial=1.0))
+    eigenvalues = _extreme(apply, size)
+    shift = 1e-6 * float(np.max(np.abs(eigenvalues), initial=1.0))
     inverse = system.factorize(stiffness.data + shift * system.damping + shift**2 * system.mass).solve
 
     def apply_inverse(w: np.ndarray) -> np.ndarray:
@@ -378,7 +378,7 @@ def _mixed(rows: Rows, stiffness, solve) -> tuple[np.ndarray, str]:
         before = (rows.mass @ u)[second]
         return np.concatenate([before, q + shift * before, (rows.damping @ u)[first]])
 
-    return np.concatenate([found, shift + 1 / _extreme(apply_inverse, size, ("LM",))]), "arnoldi"
+    return np.concatenate([eigenvalues, shift + 1 / _extreme(apply_inverse, size, ("LM",))]), "arnoldi"
 
 
 def _uniform_damping(rows: Rows) -> float:
@@ -391,12 +391,14 @@ def _uniform_damping(rows: Rows) -> float:
 def _extreme(apply: Callable[[np.ndarray], np.ndarray], size: int, ends=("LM", "LR", "LI")) -> np.ndarray:
     linear = LinearOperator((size, size), matvec=lambda w: apply(np.ravel(w)), dtype=float)  # type: ignore[call-arg]
     start = np.cos(np.arange(size) ** 2.0)  # any vector without a pattern; a fixed one gives the same answer twice
-    found = [np.empty(0, dtype=complex)]
+    eigenvalues = [np.empty(0, dtype=complex)]
     for which in ends:
         try:
-            found.append(eigs(linear, k=4, which=which, v0=start, tol=1e-3, maxiter=60, return_eigenvectors=False))
+            eigenvalues.append(
+                eigs(linear, k=4, which=which, v0=start, tol=1e-3, maxiter=60, return_eigenvectors=False)
+            )
         except ArpackNoConvergence as error:
-            found.append(error.eigenvalues)
+            eigenvalues.append(error.eigenvalues)
         except ArpackError:
             continue
-    return np.concatenate(found)
+    return np.concatenate(eigenvalues)

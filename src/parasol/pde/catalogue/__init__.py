@@ -34,10 +34,12 @@ def load_problem(name: str, *, model: bool = False) -> Problem | Model:
     >>> load_problem("helmholtz").parameters.names
     ('a', 'k')
     """
-    found = load_source(name)
-    if not isinstance(found, Problem | Model if model else Problem):
-        raise InputError(f"{name!r} is of the class {type(found).__name__}: this needs an equation. Give a ps.Problem.")
-    return found
+    source = load_source(name)
+    if not isinstance(source, Problem | Model if model else Problem):
+        raise InputError(
+            f"{name!r} is of the class {type(source).__name__}: this needs an equation. Give a ps.Problem."
+        )
+    return source
 
 
 def load_source(name: str) -> Any:
