@@ -45,10 +45,10 @@ def gpu_device() -> Any:
     if find_spec("jax") is None or not any(_installed(name) for name in _PLUGINS):
         return None
     try:
-        found = pick_device("auto")
+        device = pick_device("auto")
     except RuntimeError:  # a driver that does not fit, a device that somebody else holds
         return None
-    return None if found.platform == "cpu" else found
+    return None if device.platform == "cpu" else device
 
 
 def _installed(name: str) -> bool:

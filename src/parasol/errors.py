@@ -87,8 +87,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     lower = {one.lower(): one for one in known}
-    found = get_close_matches(name.lower(), lower, n=1)
-    return f"Did you mean {lower[found[0]]!r}? " if found else ""
+    matches = get_close_matches(name.lower(), lower, n=1)
+    return f"Did you mean {lower[matches[0]]!r}? " if matches else ""
 
 
 def reworded(text: str, words: Mapping[str, str]) -> str:
@@ -111,10 +111,10 @@ def reworded(text: str, words: Mapping[str, str]) -> str:
     value = r"""=("[^"]*"|'[^']*'|[^\s,;:()]*[^\s,;:().?])"""
     pattern = rf"\w\([^()]*\)|\bparameter \w+=|(?<![\w.-])(?:(?P<given>{names}){value}|(?P<bare>{bare}))(?![\w=])"
 
-    def write(found: re.Match) -> str:
-        given, number = found["given"], found[2]
+    def write(match: re.Match) -> str:
+        given, number = match["given"], match[2]
         if given is None:
-            return words[found["bare"]] if found["bare"] else found[0]
+            return words[match["bare"]] if match["bare"] else match[0]
         return {"True": words[given], "None": f"no {words[given]}"}.get(number, f"{words[given]} {number}")
 
     return re.sub(pattern, write, text)
@@ -134,8 +134,8 @@ def place_of(error: BaseException) -> str:
     own = Path(__file__).resolve().parent
     paths = sysconfig.get_paths()
     others = (own, own.with_name("parasol_lab"), *(Path(paths[name]) for name in ("stdlib", "purelib", "platlib")))
-    found = re.findall(r'File "([^"<>\n]+)", line (\d+)', "".join(traceback.format_exception(error)))
-    for name, line in reversed(found):
+    locations = re.findall(r'File "([^"<>\n]+)", line (\d+)', "".join(traceback.format_exception(error)))
+    for name, line in reversed(locations):
         path = Path(name).resolve()
         if path.suffix == ".py" and not any(path.is_relative_to(other) for other in others):
             return f"{os.path.relpath(path) if path.is_relative_to(Path.cwd()) else name}, line {line}"

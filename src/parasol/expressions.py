@@ -78,7 +78,7 @@ def parse(text: str, symbols: Mapping[str, sympy.Basic]) -> sympy.Basic:
         raise fail("it is not plain arithmetic")
 
     try:
-        found = walk(ast.parse(text.strip(), mode="eval"))
+        expression = walk(ast.parse(text.strip(), mode="eval"))
     except ParasolError:
         raise
     except SyntaxError:
@@ -89,9 +89,9 @@ def parse(text: str, symbols: Mapping[str, sympy.Basic]) -> sympy.Basic:
         raise fail("a number in it is not finite") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise fail(str(error)) from None
-    if found.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
+    if expression.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
         raise fail("a number in it is not finite")
-    return found
+    return expression
 
 
 def _short(text: object) -> str:
