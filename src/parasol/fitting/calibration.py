@@ -65,8 +65,8 @@ def with_parts(
             places = np.unique(group, return_inverse=True)[1]
             scores = np.array([np.max(scores[places == place], axis=0) for place in range(places.max() + 1)])
         scores = np.concatenate([scores, np.full((n_failed, scores.shape[1]), np.inf)])
-        found = np.array([conformal_bound(column, level=level, tries=tries).quantile for column in scores.T])
-        factors.append(found if len(found) and np.all(np.isfinite(found)) else None)
+        quantiles = np.array([conformal_bound(column, level=level, tries=tries).quantile for column in scores.T])
+        factors.append(quantiles if len(quantiles) and np.all(np.isfinite(quantiles)) else None)
     profile = None if factors[2] is None else (_ROUNDED * factors[2] * widths).astype(np.float32)
     return replace(surrogate, parts=CalibratedParts(factors[0], factors[1], profile))
 

@@ -210,8 +210,8 @@ def choose(
     rows = Rows(features(mus), coefficients, rest, sizes, _parts(group, rng), group)
     cheap, dear = _candidates(*rows.x.shape)
     trials = _Trials(tolerance, rng, progress)
-    found, logarithms = trials.of(cheap, rows, part=(0.0, 0.3)), None
-    if found.best is None or not found.best.at_floor(rows):
+    outcome, logarithms = trials.of(cheap, rows, part=(0.0, 0.3)), None
+    if outcome.best is None or not outcome.best.at_floor(rows):
         others = features_for(parameters, mus, coefficients)
         if np.any(others.logs != features.logs):
             other_rows = replace(rows, x=others(mus))
@@ -221,15 +221,15 @@ def choose(
                 others, other_rows = needed, replace(rows, x=needed(mus))
                 other = trials.of(cheap, other_rows, part=(0.5, 0.6))
             names = [p.name for p, log in zip(parameters.scalars, others.logs & ~features.logs, strict=False) if log]
-            kept = other.best is not None and (found.best is None or other.best.beats(found.best))
-            logarithms = {"parameters": names, "kept": kept, "error": other.error, "without": found.error}
+            kept = other.best is not None and (outcome.best is None or other.best.beats(outcome.best))
+            logarithms = {"parameters": names, "kept": kept, "error": other.error, "without": outcome.error}
             if kept:
-                rows, features, found = other_rows, others, other
-    found = trials.of(dear, rows, found, part=(0.6, 1.0))
-    best = found.best
+                rows, features, outcome = other_rows, others, other
+    outcome = trials.of(dear, rows, outcome, part=(0.6, 1.0))
+    best = outcome.best
     if best is None:
-        raise InputError("no map can be fitted to these samples: " + "; ".join(found.not_tried.values()))
-    facts = {"map": best.candidate.name, "errors": found.errors, "not_tried": found.not_tried, "floor": rows.floor}
+        raise InputError("no map can be fitted to these samples: " + "; ".join(outcome.not_tried.values()))
+    facts = {"map": best.candidate.name, "errors": outcome.errors, "not_tried": outcome.not_tried, "floor": rows.floor}
     if logarithms is not None:
         facts["logarithms"] = logarithms
     if best.n_modes < basis.n_modes:
@@ -238,7 +238,7 @@ def choose(
 
 
 def _needed(
-    found: _Found,
+    outcome: _Outcome,
     parameters: ParameterSpace,
     mus: np.ndarray,
     rows: Rows,
@@ -248,9 +248,9 @@ def _needed(
 ) -> Features:
     """Features without the logarithms that the best map does as well without: a polynomial may have proposed too many."""
     columns = np.flatnonzero(features.logs & ~plain.logs)
-    if len(columns) < 2 or found.best is None:
+    if len(columns) < 2 or outcome.best is None:
         return features
-    best = found.best
+    best = outcome.best
     for j in columns:
         fewer = features_of(parameters, mus, more_logs=np.setdiff1d(np.flatnonzero(features.logs), [j]))
         try:
@@ -286,7 +286,7 @@ def _scores(choice: dict[str, Any]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Outcome:
     """The best map so far, the errors of all that were tried, and why others were not."""
 
     best: Tried | None = None
@@ -307,11 +307,11 @@ class _Trials:
     progress: Callable[[float], Any] | None
 
     def of(
-        self, candidates: list[Candidate], rows: Rows, found: _Found | None = None, *, part: tuple[float, float]
-    ) -> _Found:
-        """What was found, after these candidates too; they are that `part` of the work."""
-        found = _Found() if found is None else found
-        best, errors, not_tried = found.best, dict(found.errors), dict(found.not_tried)
+        self, candidates: list[Candidate], rows: Rows, outcome: _Outcome | None = None, *, part: tuple[float, float]
+    ) -> _Outcome:
+        """The outcome, after these candidates too; they are that `part` of the work."""
+        outcome = _Outcome() if outcome is None else outcome
+        best, errors, not_tried = outcome.best, dict(outcome.errors), dict(outcome.not_tried)
         for i, candidate in enumerate(candidates):
             reason = _hopeless(candidate, rows, best, self.tolerance, self.rng)
             if reason is None:
@@ -326,7 +326,7 @@ class _Trials:
                 not_tried[candidate.name] = reason
             if self.progress is not None:
                 self.progress(part[0] + (part[1] - part[0]) * (i + 1) / len(candidates))
-        return _Found(best, errors, not_tried)
+        return _Outcome(best, errors, not_tried)
 
 
 def _hopeless(candidate: Candidate, rows: Rows, best: Tried | None, tolerance: float | None, rng: int) -> str | None:

@@ -168,9 +168,9 @@ def fit_results(
     Quantities that are no functionals of the fields have a map and bounds of their own, from the same runs.
     """
     results.check_numbers()
-    for found in (results.fields, results.scalars):
-        if found and not any(np.any(values) for values in found.values()):
-            raise InputError(f"{', '.join(found)} is zero in all runs: there is nothing to learn. Leave it out.")
+    for arrays in (results.fields, results.scalars):
+        if arrays and not any(np.any(values) for values in arrays.values()):
+            raise InputError(f"{', '.join(arrays)} is zero in all runs: there is nothing to learn. Leave it out.")
     mus: Any = results.mus
     if results.parameters:
         mus = unstructured_to_structured(results.mus, names=list(results.parameters))

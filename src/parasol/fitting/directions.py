@@ -45,8 +45,8 @@ class FewDirections:
         """Fit inputs (n, p) to outputs (n, d)."""
         x, y, validation = check_data(x, y, validation)
         k, functions = self.n_numbers, x[:, self.n_numbers :]
-        _, sizes, found = np.linalg.svd(functions - functions.mean(axis=0), full_matrices=False)
-        few = found[sizes > _SMALL * sizes[0]][: self.most] * (np.sqrt(len(x)) / (sizes[0] or 1.0))
+        _, sizes, directions = np.linalg.svd(functions - functions.mean(axis=0), full_matrices=False)
+        few = directions[sizes > _SMALL * sizes[0]][: self.most] * (np.sqrt(len(x)) / (sizes[0] or 1.0))
         weights = np.zeros((k + len(few), x.shape[1]))
         weights[:k, :k], weights[k:, k:] = np.eye(k), few
         into = Program((Affine(weights, np.append(np.zeros(k), -few @ functions.mean(axis=0))),))

@@ -286,8 +286,8 @@ def _compared(surrogate: Surrogate, results: Results) -> tuple[np.ndarray, np.nd
             f"the results have no {absent[0]!r}, which the surrogate answers. They have: {', '.join(given)}."
         )
     chosen = {name: given[name] for name in layout.fields}
-    found = Results(results.mus, chosen, results.points, times=results.times)
-    values, units = (found.values, found.units) if found.fields else found.scalar_rows
+    selection = Results(results.mus, chosen, results.points, times=results.times)
+    values, units = (selection.values, selection.units) if selection.fields else selection.scalar_rows
     if values.shape[1] != surrogate.basis.n_values:
         raise InputError(
             f"the results have {values.shape[1]} values in each run, the surrogate {surrogate.basis.n_values}."

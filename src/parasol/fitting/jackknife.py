@@ -110,9 +110,9 @@ def _directions(basis: Basis, solutions: np.ndarray) -> Basis:
     for _ in range(2):  # once more: what the first leaves of the modes is rounding of large numbers
         rest = rest - (rest @ modes.T) @ modes
     _, sizes, more = np.linalg.svd(rest, full_matrices=False)
-    found: np.ndarray = np.linalg.qr(np.vstack([modes, more[sizes > _ROUNDING * largest]]).T)[0]
-    found[:, : len(modes)] = modes.T
-    return Basis(root.back(found), basis.weights)
+    directions: np.ndarray = np.linalg.qr(np.vstack([modes, more[sizes > _ROUNDING * largest]]).T)[0]
+    directions[:, : len(modes)] = modes.T
+    return Basis(root.back(directions), basis.weights)
 
 
 def _member(fit: Surrogate, directions: Basis) -> StoredMap:
@@ -129,11 +129,11 @@ def _norms(directions: Basis, fields: np.ndarray | None) -> np.ndarray | None:
         return None
     root, n = root_of_weights(directions.weights, len(fields)), directions.n_modes
     modes = root.into(directions.modes)
-    found = np.zeros((int(fields.max()) + 1, n, n))
-    for label, norm in enumerate(found):
+    norms = np.zeros((int(fields.max()) + 1, n, n))
+    for label, norm in enumerate(norms):
         triangle: np.ndarray = np.linalg.qr(modes[fields == label], mode="r")  # type: ignore[assignment]
         norm[: len(triangle)] = triangle
-    return found
+    return norms
 
 
 def _warn(text: str) -> None:

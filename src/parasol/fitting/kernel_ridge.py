@@ -106,10 +106,10 @@ class KernelRidge:
             wanted = wanted @ np.linalg.svd(wanted, full_matrices=False)[2][:_OUTPUTS].T
         best = _Fit(np.inf, 1, 1.0, 1.0)
         for count in _doubling(rank) if self.n_components is None else [min(self.n_components, rank)]:
-            found = self._left_out(z[few, :count], wanted, 1.0)
-            if found.error > _NO_BETTER * best.error:
+            trial = self._left_out(z[few, :count], wanted, 1.0)
+            if trial.error > _NO_BETTER * best.error:
                 break
-            best = min([best, found], key=lambda fit: fit.error)
+            best = min([best, trial], key=lambda fit: fit.error)
             if progress is not None:
                 progress(count / (count + rank))
         between = (1.0 / np.sqrt(2.0), np.sqrt(2.0)) if self.n_components is None else ()

@@ -85,7 +85,7 @@ class _Samples:
 
     def coordinates(self, mus: np.ndarray, *, grow: bool = True) -> tuple[np.ndarray, float]:
         """(n, n_basis), and the largest part that the basis does not have; where it may `grow` it gets what is missing."""
-        found, outside = [], 0.0
+        coordinates, outside = [], 0.0
         for mu in mus:
             v = self.evaluate(mu) / self.scale
             self.size = max(self.size, float(np.linalg.norm(v)))
@@ -100,10 +100,10 @@ class _Samples:
                         f"{self.name} is no sum of {_MOST_TERMS} fixed ones over this box. Narrow the ranges."
                     )
                 self.basis, c, left = np.vstack([self.basis, rest / left]), np.append(c, left), 0.0
-            found.append(c)
+            coordinates.append(c)
             outside = max(outside, left)
         out = np.zeros((len(mus), len(self.basis)))
-        for row, c in zip(out, found, strict=True):
+        for row, c in zip(out, coordinates, strict=True):
             row[: len(c)] = c
         return out, outside
 

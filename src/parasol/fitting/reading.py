@@ -51,8 +51,8 @@ def read_results(source: Any, parameters: Any = None, *, fields: Sequence[str] |
     unknown = about.keys() - {"quantities", "weights", "groups", "missing", "points", "cells", "times"}
     if unknown:
         raise TypeError(f"read_results() got an unexpected keyword argument {min(unknown)!r}")
-    mus, found, known = _read(source, parameters, fields)
-    return Results(mus, found, **(known | about))
+    mus, arrays, known = _read(source, parameters, fields)
+    return Results(mus, arrays, **(known | about))
 
 
 def _read(source: Any, parameters: Any, fields: Sequence[str] | None) -> Read:
@@ -79,25 +79,25 @@ def _paths(source: Any) -> list[Path]:
     if isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
         if path.is_dir() and path.suffix.lower() != ".zarr":
-            found = [p for p in path.iterdir() if p.suffix.lower() in SUFFIXES]
-            found = found or [p for p in path.iterdir() if p.suffix.lower() in (".npy", ".npz")]
+            paths = [p for p in path.iterdir() if p.suffix.lower() in SUFFIXES]
+            paths = paths or [p for p in path.iterdir() if p.suffix.lower() in (".npy", ".npz")]
         else:
-            found = [path] if path.exists() else [Path(p) for p in glob.glob(str(path))]
+            paths = [path] if path.exists() else [Path(p) for p in glob.glob(str(path))]
     elif isinstance(source, Sequence):
-        found = [Path(p).expanduser() for p in source]
+        paths = [Path(p).expanduser() for p in source]
     else:
         raise InputError(f"results are read from files or an xarray dataset, got a {type(source).__name__}.")
-    if not found:
+    if not paths:
         raise FileError(
             f"there are no results at {str(source)!r}. Give a file, a folder, or a pattern such as case_*.vtu."
         )
-    kinds = sorted({p.suffix.lower() for p in found})
+    kinds = sorted({p.suffix.lower() for p in paths})
     if len(kinds) > 1 or kinds[0] not in _READ:
         raise FileError(
             f"files of the kind {' and '.join(kinds)} cannot be read as results. Known are {', '.join(_READ)}."
         )
     numbers = lambda p: [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(p))]  # noqa: E731
-    return found if not isinstance(source, str | os.PathLike) else sorted(found, key=numbers)
+    return paths if not isinstance(source, str | os.PathLike) else sorted(paths, key=numbers)
 
 
 def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:

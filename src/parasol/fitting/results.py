@@ -96,8 +96,8 @@ class Results:
         twice = [name for name in self.quantities if name in self.scalars]
         if twice:
             raise InputError(f"there are two quantities {twice[0]!r}, one of them among the fields. Give another name.")
-        found = {name: self._evaluated(name, f) for name, f in self.quantities.items() if callable(f)}
-        bad = _bad_rows(self.mus, found, self.missing == "drop")
+        scalars = {name: self._evaluated(name, f) for name, f in self.quantities.items() if callable(f)}
+        bad = _bad_rows(self.mus, scalars, self.missing == "drop")
         kept = np.delete(np.arange(len(self)), bad)
         if bad:
             before = np.delete(np.arange(len(self) + len(self.dropped)), self.dropped)
@@ -106,7 +106,7 @@ class Results:
             object.__setattr__(self, "groups", None if self.groups is None else self.groups[kept])
             object.__setattr__(self, "fields", {name: values[kept] for name, values in self.fields.items()})
             object.__setattr__(self, "scalars", {name: values[kept] for name, values in self.scalars.items()})
-        self.scalars.update({name: values[kept] for name, values in found.items()})
+        self.scalars.update({name: values[kept] for name, values in scalars.items()})
         _ = self.functionals  # of the right length
 
     def __len__(self) -> int:
@@ -285,14 +285,14 @@ class Results:
         out = np.empty((len(self), *shape))
         for i in range(len(self)):
             try:
-                found = np.asarray(unmasked(function({key: values[i] for key, values in self.fields.items()})))
+                value = np.asarray(unmasked(function({key: values[i] for key, values in self.fields.items()})))
             except Exception as error:
                 raise InputError(f"the quantity {name!r} cannot be computed of run {i}: {error!r}.") from error
-            if found.dtype.kind not in "fiub" or found.shape not in ((), shape):
+            if value.dtype.kind not in "fiub" or value.shape not in ((), shape):
                 raise InputError(
-                    f"the quantity {name!r} of run {i} has shape {found.shape} of {found.dtype}. Its function must give one number."
+                    f"the quantity {name!r} of run {i} has shape {value.shape} of {value.dtype}. Its function must give one number."
                 )
-            out[i] = found
+            out[i] = value
         return out
 
 
@@ -320,10 +320,10 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
     """Names and values (n, n_parameters) of a table of parameters; columns of text as places among their sorted texts."""
     columns = dict(mus) if isinstance(mus, Mapping) else named_columns(mus)
     if columns is None:
-        found = _array(mus, "the table of parameters")
-        if found.dtype.kind not in "fiub":
-            raise InputError(f"the parameters are {found.dtype}, not numbers. Give (n, n_parameters) of numbers.")
-        return (), check_shape(found, (None, None), "mus"), {}
+        table = _array(mus, "the table of parameters")
+        if table.dtype.kind not in "fiub":
+            raise InputError(f"the parameters are {table.dtype}, not numbers. Give (n, n_parameters) of numbers.")
+        return (), check_shape(table, (None, None), "mus"), {}
     if not columns:
         raise InputError("the table of parameters has no columns.")
     labels: dict[str, tuple[str, ...]] = {}

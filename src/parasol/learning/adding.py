@@ -92,10 +92,10 @@ def suggest(surrogate: Surrogate, n: int, *, data: Results | None = None, rng: i
 
 def _expected(surrogate: Surrogate, mus: np.ndarray) -> np.ndarray:
     """The relative error to be expected at each parameter, where that is known; else one number."""
-    found: Any = surrogate.estimate(mus, extrapolate=True)
-    if found is None and surrogate.jackknife is not None:
-        found = surrogate.certify(mus, extrapolate=True)
-    if found is None:
+    errors: Any = surrogate.estimate(mus, extrapolate=True)
+    if errors is None and surrogate.jackknife is not None:
+        errors = surrogate.certify(mus, extrapolate=True)
+    if errors is None:
         return np.ones(len(mus))
-    sizes = np.asarray(found.relative, dtype=float)
+    sizes = np.asarray(errors.relative, dtype=float)
     return np.where(np.isfinite(sizes), sizes, np.max(sizes[np.isfinite(sizes)], initial=1.0))

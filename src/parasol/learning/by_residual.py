@@ -131,15 +131,15 @@ def reduce_by_residual(
     seen, held = sample(space, n, design="edges", rng=0), sample(space, _HELD_OUT, design="random", rng=1)
     if before is not None:
         some, few = before.telling(seen), held[:_FEW]
-        found = replace(before, basis=basis, parts=np.linalg.solve(before.thetas(some), systems(some)))
-        if found.distance(few, systems(few)) <= _AS_GOOD * tolerance:
-            return found
+        reduced = replace(before, basis=basis, parts=np.linalg.solve(before.thetas(some), systems(some)))
+        if reduced.distance(few, systems(few)) <= _AS_GOOD * tolerance:
+            return reduced
     exact = systems(held)
-    found = interpolated(basis, space, seen, systems(seen), lambda model: model.distance(held, exact))
-    gap = found.distance(held, exact)
+    reduced = interpolated(basis, space, seen, systems(seen), lambda model: model.distance(held, exact))
+    gap = reduced.distance(held, exact)
     if not gap <= _AS_GOOD * tolerance:
         raise NoCertificate(f"residual(mu, u) of the solver could be interpolated over the box to {gap:.1e} only")
-    return found
+    return reduced
 
 
 def checked_residual(residual: Callable[..., Any], train: Snapshots) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -199,10 +199,10 @@ def interpolated(
         for recipe in (Polynomial(), GaussianProcess()):
             with suppress(TooFewSamples):
                 fitted = StoredMap.of(recipe.fit(features(mus), systems @ parts.T))
-                found = ResidualReducedModel(basis, features, fitted, parts)
-                tried.append((distance(found), found))
+                reduced = ResidualReducedModel(basis, features, fitted, parts)
+                tried.append((distance(reduced), reduced))
                 if tried[-1][0] < _EXACT:
-                    return found
+                    return reduced
     if not tried:
         raise NoCertificate("residual(mu, u) of the solver could not be interpolated over the box")
     return min(tried, key=lambda pair: pair[0])[1]

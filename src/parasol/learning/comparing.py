@@ -93,10 +93,10 @@ def compare(
         coarse_values = looked[at].reshape(-1, n_fields, coarse.n_nodes)
         if fine.jumps:
             mu = fine.inputs.check_one(pairs[at][1], extrapolate=True)
-            found = fine.interpolated(better, coarse.nodes.points, weights, mu, coarse.first_regions)
+            values = fine.interpolated(better, coarse.nodes.points, weights, mu, coarse.first_regions)
         else:
-            found = (weights @ better.reshape(-1, fine.n_nodes).T).T
-        fine_values = found.reshape(coarse_values.shape)
+            values = (weights @ better.reshape(-1, fine.n_nodes).T).T
+        fine_values = values.reshape(coarse_values.shape)
         size = np.linalg.norm(root * fine_values) or 1.0
         errors.append(np.linalg.norm(root * (coarse_values - fine_values)) / size)
         local += np.sum((root * (coarse_values - fine_values)) ** 2, axis=(0, 1)) / size**2
@@ -128,14 +128,14 @@ def own_errors(
         try:
             solution = model.solve(mus[at], extrapolate=True)
             seconds = min(seconds, time.perf_counter() - start)
-            found = located_error(model, solution.unknowns, solution.mu)  # type: ignore[union-attr]
+            estimate = located_error(model, solution.unknowns, solution.mu)  # type: ignore[union-attr]
         except SolveFailed as error:
             reason = str(error)
             continue
         each = min(each, time.perf_counter() - start)
-        if found is not None and np.isfinite(found.error):
-            errors.append(found.error)
-            shares += found.shares
+        if estimate is not None and np.isfinite(estimate.error):
+            errors.append(estimate.error)
+            shares += estimate.shares
             solved[at] = solution.values
     if not errors:
         raise SolveFailed(f"no solution was found at any of {len(mus)} parameters: {reason}")
@@ -150,7 +150,7 @@ def worst_parameter(model: Model, *, rng: int = 0, left: Callable[[], float] = l
     meet, the errors at random parameters and in corners are far below the largest.
     """
     n, space, generator = len(model.parameters.scalars), model.parameters, np.random.default_rng([rng, 17])
-    place, found, largest, each = np.full(n, 0.5), [], 0.0, 0.0
+    place, worst, largest, each = np.full(n, 0.5), [], 0.0, 0.0
     for i in range(2 * _N_SEARCHED if n else 0):
         unit = generator.random(n)
         if i >= _N_SEARCHED:
@@ -163,9 +163,9 @@ def worst_parameter(model: Model, *, rng: int = 0, left: Callable[[], float] = l
         with suppress(SolveFailed):
             error = error_of(model, model.solve(mu, extrapolate=True).unknowns, mu)  # type: ignore[union-attr,arg-type]
             if error is not None and largest < error < np.inf:
-                place, found, largest = unit, [mu], error
+                place, worst, largest = unit, [mu], error
         each = time.perf_counter() - start
-    return found
+    return worst
 
 
 def _looked_at(

@@ -40,9 +40,9 @@ def with_discretisation(surrogate: Surrogate, cache: SolveCache) -> Surrogate:
         return surrogate
     if not len(cache.sizes()[0]) or cache.limits.left < 2 * _MOST * cache.cost:
         return surrogate
-    found = None if model.elements is None else _by_coefficients(surrogate, model, cache)
-    if found is not None:
-        return replace(surrogate, discretisation=found)
+    error_map = None if model.elements is None else _by_coefficients(surrogate, model, cache)
+    if error_map is not None:
+        return replace(surrogate, discretisation=error_map)
     if model.elements is None and model.between is None:
         return surrogate
     mus, logs = _estimates(surrogate, model, cache)
@@ -114,8 +114,8 @@ def largest(surrogate: Surrogate, n: int = 1000) -> float | None:
     unit[: n // 4] = np.round(unit[: n // 4])  # corners
     mus = np.zeros((n, surrogate.n_parameters))
     mus[:, : unit.shape[1]] = space.from_unit(unit)
-    found = surrogate.discretisation_errors(mus)
-    return None if found is None else float(np.max(found))
+    errors = surrogate.discretisation_errors(mus)
+    return None if errors is None else float(np.max(errors))
 
 
 def _estimates(surrogate: Surrogate, model: Model, cache: SolveCache) -> tuple[np.ndarray, np.ndarray]:

@@ -80,11 +80,11 @@ def _basis(model: Model, tolerance: float, cache: SolveCache, fresh: np.ndarray,
         labels = sample(model, _N_LABELS, design="edges", rng=np.random.default_rng([rng, 74]))
         corners = candidates[: min(2 ** len(first), _N_WATCHED)]
         basis = growing.finish(np.vstack([corners, labels]), share * _MODES * tolerance)
-        found = _checked(growing, basis, train, history, fresh, cache, rng)
-        if found.found.history[-1] <= _ENOUGH * tolerance or cache.affordable(1, reserve=_CHECKS) < 1:
+        reduced_basis = _checked(growing, basis, train, history, fresh, cache, rng)
+        if reduced_basis.greedy.history[-1] <= _ENOUGH * tolerance or cache.affordable(1, reserve=_CHECKS) < 1:
             break
         share *= _TIGHTER
-    return found
+    return reduced_basis
 
 
 def _system(model: Model, tolerance: float, candidates: np.ndarray, middle: np.ndarray) -> SpaceTime:
@@ -113,10 +113,10 @@ def _weights(model: Model, train: Snapshots) -> Weights | None:
 
 def _compare(growing: InTimeByEstimate, solved: Snapshots) -> np.ndarray:
     """Full trajectories by the grid's steps, (n, n_values); how far they are from the model's own is kept."""
-    found = np.array([growing.add_trajectory(mu) for mu in solved.mus])
+    trajectories = np.array([growing.add_trajectory(mu) for mu in solved.mus])
     weights = repeated(growing.weights, len(growing.model.grid.stored))
-    growing.drift = max(growing.drift, float(np.max(relative(found, solved.solutions, weights))))
-    return found
+    growing.drift = max(growing.drift, float(np.max(relative(trajectories, solved.solutions, weights))))
+    return trajectories
 
 
 def _trajectories(
@@ -165,5 +165,5 @@ def _checked(
         growing.duals.checked(reduced, checks.mus, truth) for reduced in (growing.reduced(basis), growing.sealed(basis))
     )
     worst = float(np.max(surrogate_without_map(steering).certify(fresh).relative))
-    found = Greedy(steering, train.mus, (*history, worst), growing.n_factorizations, worst <= _ENOUGH, 0.0)
-    return ReducedBasis(found, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
+    greedy = Greedy(steering, train.mus, (*history, worst), growing.n_factorizations, worst <= _ENOUGH, 0.0)
+    return ReducedBasis(greedy, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)

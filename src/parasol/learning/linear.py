@@ -76,7 +76,7 @@ def named(recipe: str | Recipe) -> str:
 class ReducedBasis:
     """What the search has found: reduced models with the duals that steer and with those that certify, and fresh solves."""
 
-    found: Greedy
+    greedy: Greedy
     steering: ReducedModel
     sealed: ReducedModel
     n_factorizations: int
@@ -90,12 +90,12 @@ class ReducedBasis:
         """
         if before is None:
             return self
-        made = self.n_factorizations + before.n_factorizations, self.n_triangular + before.n_triangular
+        counts = self.n_factorizations + before.n_factorizations, self.n_triangular + before.n_triangular
         sealed, duals = self.sealed, self.sealed.duals
         if looked and duals is not None and before.sealed.duals is not None:
             doubt = duals.doubt + miss_probability(len(before.sealed.duals.blocks))
             sealed = replace(sealed, duals=replace(duals, doubt=doubt))
-        return replace(self, n_factorizations=made[0], n_triangular=made[1], sealed=sealed)
+        return replace(self, n_factorizations=counts[0], n_triangular=counts[1], sealed=sealed)
 
 
 def learn_linear(
@@ -125,7 +125,7 @@ def learn_linear(
         surrogate = replace(surrogate, reduced=basis.sealed)
         if prepared is None:
             worst = float(np.max(surrogate.certify(fresh).relative))
-            once = attempt == 0 and recipe is None and basis.found.reached and cache.affordable(1) > 0
+            once = attempt == 0 and recipe is None and basis.greedy.reached and cache.affordable(1) > 0
             if not (once and tolerance < worst <= _LITTLE * tolerance):
                 break
             aim, itself = _SMALLER * aim, surrogate.map is None
@@ -158,7 +158,7 @@ def judged(
     bound, duals = float(np.max(bounds.relative)), basis.sealed.duals
     assert duals is not None
     evidence = Evidence(
-        basis_bound=basis.found.history[-1],
+        basis_bound=basis.greedy.history[-1],
         proven=float(np.mean(bounds.rigorous)),
         probability=duals.probability,
         ratio=duals.ratio,
@@ -169,9 +169,9 @@ def judged(
         share=float(np.mean(bounds.relative <= tolerance)),
     )
     met = bound <= tolerance
-    limit = "" if met else "projection" if basis.found.history[-1] > 0.5 * tolerance else "map"
+    limit = "" if met else "projection" if basis.greedy.history[-1] > 0.5 * tolerance else "map"
     notes = _remarks(basis, tolerance, fresh)
-    history = tuple(Step(i + 1, bound) for i, bound in enumerate(basis.found.history))
+    history = tuple(Step(i + 1, bound) for i, bound in enumerate(basis.greedy.history))
     return _measured(Outcome(surrogate, met, bound, limit, history, evidence, notes=notes), basis.checks)
 
 
@@ -248,23 +248,23 @@ def _basis(model: Model, tolerance: float, cache: SolveCache, rng: int, attempt:
     note = lambda history: cache.stage(f"{head}: {len(history)}, bound {history[-1]:.1e}, wanted {aim:.1e}")  # noqa: E731
     options = {"aim": aim, "least": _FEWEST_SOLVES, "progress": progress, "note": note, "stop": stop}
     try:
-        found = search(growing, most=most, solve=solve, **options)
+        greedy = search(growing, most=most, solve=solve, **options)
     except Exhausted:
         if not solved:
             raise
         growing = ByEstimate(model, weights=growing.weights, rng=rng, attempt=attempt)
-        found = search(
+        greedy = search(
             growing, np.array(solved), most=len(solved), solve=lambda mu: cache.unknowns(model, mu), **options
         )
     if cache.limits.left > 0:
         growing.complete()
-    return _checked(growing, found, cache, rng)
+    return _checked(growing, greedy, cache, rng)
 
 
-def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) -> ReducedBasis:
+def _checked(growing: ByEstimate, greedy: Greedy, cache: SolveCache, rng: int) -> ReducedBasis:
     """The estimate compared with true errors at a few fresh solves; more duals where it missed too much."""
     model, checks = growing.model, None
-    n = cache.affordable(int(np.clip(found.n_solves // 5, _FEWEST_CHECKS, _MOST_CHECKS)))
+    n = cache.affordable(int(np.clip(greedy.n_solves // 5, _FEWEST_CHECKS, _MOST_CHECKS)))
     if n:
         mus = sample(model, n, design="random", rng=np.random.default_rng([rng, 72]))
         checks = cache.solve(mus, "fresh ones to check the estimate")
@@ -274,12 +274,12 @@ def _checked(growing: ByEstimate, found: Greedy, cache: SolveCache, rng: int) ->
             return reduced
         return growing.duals.checked(reduced, checks.mus, model.layout.unknowns(checks.solutions, checks.hidden))
 
-    steering = compared(growing.reduced(found.basis))
+    steering = compared(growing.reduced(greedy.basis))
     if steering.duals.ratio > _TOO_MUCH and cache.limits.left > 0:  # type: ignore[union-attr]
         growing.complete(_CLOSER)
-        steering = compared(growing.reduced(found.basis))
-    sealed = compared(growing.sealed(found.basis))
-    return ReducedBasis(found, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
+        steering = compared(growing.reduced(greedy.basis))
+    sealed = compared(growing.sealed(greedy.basis))
+    return ReducedBasis(greedy, steering, sealed, growing.n_factorizations, growing.n_triangular, checks)
 
 
 def _weights(model: Model, cache: SolveCache) -> Weights | None:
@@ -297,7 +297,7 @@ def _weights(model: Model, cache: SolveCache) -> Weights | None:
 
 def _remarks(basis: ReducedBasis, tolerance: float, fresh: np.ndarray) -> tuple[str, ...]:
     """What a user would want to know about the problem: parameters without effect, modes that a tolerance would take."""
-    reduced, found = basis.steering, basis.found
+    reduced, greedy = basis.steering, basis.greedy
     some, out = fresh[:_N_COMPARED], []
     if reduced.operator_theta.fitted is not None:
         out.append(
@@ -311,13 +311,13 @@ def _remarks(basis: ReducedBasis, tolerance: float, fresh: np.ndarray) -> tuple[
         moved[:, i] = np.roll(some[:, i], 1)
         if np.all(np.linalg.norm(reduced.coefficients(moved) - c, axis=1) <= 0.01 * tolerance * size):
             out.append(f"{parameter.name} has no effect on the solution beyond a hundredth of the tolerance")
-    late = np.array(found.history[found.n_solves // 2 :])
-    if not found.reached and len(late) > 4 and np.all(np.isfinite(late) & (late > 0)):
+    late = np.array(greedy.history[greedy.n_solves // 2 :])
+    if not greedy.reached and len(late) > 4 and np.all(np.isfinite(late) & (late > 0)):
         slope = np.polyfit(np.arange(len(late)), np.log(late), 1)[0]
         more = np.log(late[-1] / (_BASIS * tolerance)) / max(-slope, 1e-9)
-        many = f"about {found.n_solves + more:.0f} modes" if more < 1e4 else "more modes than can be had"
+        many = f"about {greedy.n_solves + more:.0f} modes" if more < 1e4 else "more modes than can be had"
         out.append(
-            f"the error falls slowly with the modes: {found.n_solves} leave {late[-1]:.1e}, the tolerance would take {many}"
+            f"the error falls slowly with the modes: {greedy.n_solves} leave {late[-1]:.1e}, the tolerance would take {many}"
         )
     return tuple(out)
 
@@ -352,7 +352,7 @@ def best_map(
             continue
         if recipe is None and one == "best" and best is not None and best[0] > _HOPE * tolerance:
             continue
-        if best is not None and best[0] <= 1.5 * basis.found.history[-1]:
+        if best is not None and best[0] <= 1.5 * basis.greedy.history[-1]:
             break  # the basis is the limit: no map would help
         stage = cache.stage(f"fitting a map: {named(one)} to {n_labels} labels")
         try:

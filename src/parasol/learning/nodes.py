@@ -163,7 +163,7 @@ def _compared(
                 if _COARSE * again.error <= aim:
                     return
         levels.append(Level(coarse, replace(gap, errors=_COARSE * gap.errors), spacing))
-        if len(levels) > 2 and all(a.found.error < SLOW * b.found.error for a, b in itertools.pairwise(levels[-3:])):
+        if len(levels) > 2 and all(a.gap.error < SLOW * b.gap.error for a, b in itertools.pairwise(levels[-3:])):
             limit = no_use(levels[-1], levels, aim)
             yield Discretised(coarse, error, tuple(history), spacing is not None, gap.seconds, gap.short, limit)
             return
@@ -238,8 +238,8 @@ def estimated(model: Model, *, limits: Limits, rng: int = 0) -> Discretised:
 
 
 def _of(level: Level, history: tuple[Comparison, ...] = (), limit: str = "") -> Discretised:
-    found = level.found
-    return Discretised(level.model, level.error, history, level.spacing is not None, found.seconds, found.short, limit)
+    gap = level.gap
+    return Discretised(level.model, level.error, history, level.spacing is not None, gap.seconds, gap.short, limit)
 
 
 def _settings_of(model: Model) -> Settings:

@@ -41,7 +41,7 @@ class Level:
     """A model with the errors of its own solves."""
 
     model: Model
-    found: Difference
+    gap: Difference
     spacing: Spacing | None = None  # that it was made with; None: the usual one
     observed: float = 0.0  # error by the difference to the level before
 
@@ -53,13 +53,13 @@ class Level:
     @property
     def error(self) -> float:
         """The largest over the parameters, on the safe side."""
-        return max(safety(self.model) * self.found.error, self.observed)
+        return max(safety(self.model) * self.gap.error, self.observed)
 
     @property
     def estimates(self) -> dict[int, float]:
         """What the solves say of their errors, by number of the parameter, the largest first."""
-        found = zip(self.found.solved, self.found.errors.tolist(), strict=True)
-        return dict(sorted(found, key=lambda one: -one[1]))
+        pairs = zip(self.gap.solved, self.gap.errors.tolist(), strict=True)
+        return dict(sorted(pairs, key=lambda one: -one[1]))
 
     def beside(self, before: Level) -> Level:
         """The level with its error by the difference δ to the one before, at those parameters where the errors are largest.
@@ -70,16 +70,16 @@ class Level:
         estimates, earlier = self.estimates, before.estimates
         worst = [at for at in estimates if at in earlier][:_N_BESIDE]
         weights, n_fields = self.model.weights_at(before.model.nodes.points), self.model.layout.n_fields
-        found = [0.0]
+        errors = [0.0]
         for at in worst:
-            values = (weights @ self.found.solved[at].reshape(n_fields, -1).T).T.ravel()
+            values = (weights @ self.gap.solved[at].reshape(n_fields, -1).T).T.ravel()
             ratio = min(estimates[at] / max(earlier[at], 1e-300), _SLOWEST)
-            found.append(ratio / (1 - ratio) * relative_error(before.model, before.found.solved[at], values))
-        return replace(self, observed=float(max(found)))
+            errors.append(ratio / (1 - ratio) * relative_error(before.model, before.gap.solved[at], values))
+        return replace(self, observed=float(max(errors)))
 
     def finer(self, n_nodes: int) -> Spacing:
         """The spacing of about `n_nodes` nodes that would all contribute alike; of elements, a factor for the usual one."""
-        points, shares = self.model.nodes.points, self.found.local**2
+        points, shares = self.model.nodes.points, self.gap.local**2
         if self.model.elements is None:
             return refined_spacing(points, shares, n_nodes=n_nodes)
         corners, before = points[self.model.elements.corners], self.spacing
@@ -165,9 +165,9 @@ class Refinement:
             times = float(np.clip(_RESERVE * needed / here.n_nodes, _LEAST, _TWICE if careful else _MOST))
             cost = times * (1 + 1 / PROBE) * (self.limits.spent - began)
             # half of the time is for what is learned then
-            if self.limits.left - cost < (self.limits.seconds or 0.0) / 2 or self.limits.left < 20 * here.found.seconds:
+            if self.limits.left - cost < (self.limits.seconds or 0.0) / 2 or self.limits.left < 20 * here.gap.seconds:
                 best = _best(done)
-                yield replace(best, found=replace(best.found, short=True)), ""
+                yield replace(best, gap=replace(best.gap, short=True)), ""
                 return
             require(self.left, cost)
             n_nodes = round(min(times * here.n_nodes, most))
@@ -218,7 +218,7 @@ def no_use(here: Level, levels: Sequence[Level], aim: float, needed: float = np.
         text = f"refinement does not converge: the error is about {history} nodes."
     else:
         text = f"the error is about {here.error:.1e} with {here.n_nodes} nodes, and {aim:.1e} would take about {needed:.1g}."
-    model, shares = here.model, here.found.local**2
+    model, shares = here.model, here.gap.local**2
     near = KDTree(model.nodes.points).query(model.nodes.points, list(range(1, min(_NEAR, len(shares)) + 1)))[1]
     names, place = model.problem.coordinates, model.nodes.points[np.argmax(np.mean(shares[near], axis=1))]
     where = ", ".join(f"{name}={value + 0.0:.3g}" for name, value in zip(names, place.round(6), strict=True))

@@ -132,8 +132,8 @@ class LearnReport:
         out |= {"notes": list(self.notes)} | _known(self.evidence)
         if self.evidence.proven is None:
             out["level"] = self.evidence.level
-        found = {"resonance": self.resonance, "zero": self.zero}
-        return out | {name: where for name, where in found.items() if where is not None}
+        places = {"resonance": self.resonance, "zero": self.zero}
+        return out | {name: where for name, where in places.items() if where is not None}
 
     @classmethod
     def of(cls, surrogate: Surrogate) -> LearnReport:

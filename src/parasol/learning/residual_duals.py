@@ -53,16 +53,16 @@ def with_duals(
     measured at `fresh` solves, drawn at random and seen by nothing else: another one is worse with probability `doubt`.
     """
     for n_anchors in _N_ANCHORS:
-        made = _Duals(solver, surrogate, train, n_anchors, rng, watch)
-        reduced = made.reduced()
+        builder = _Duals(solver, surrogate, train, n_anchors, rng, watch)
+        reduced = builder.reduced()
         duals = reduced.duals
         assert duals is not None
-        missed = float(np.max(duals.inverses(reduced.operator_theta(made.held))[1]))
+        missed = float(np.max(duals.inverses(reduced.operator_theta(builder.held))[1]))
         if missed <= _CLOSE:
             break
     if missed > _USELESS:
         raise NoCertificate(f"inverses at {n_anchors} parameters are no inverse elsewhere: bounds stay calibrated")
-    duals = replace(duals, ratio=made.ratio(reduced, fresh), n_checked=len(fresh), doubt=doubt)
+    duals = replace(duals, ratio=builder.ratio(reduced, fresh), n_checked=len(fresh), doubt=doubt)
     reduced = replace(reduced, duals=duals)
     return replace(surrogate, reduced=reduced)
 
@@ -96,14 +96,14 @@ class _Duals:
         tests, columns = np.vstack(rows), np.hstack([self.modes, self.tests])
 
         def systems(mus: np.ndarray) -> np.ndarray:
-            found = []
+            products = []
             for mu in mus:
                 if watch is not None:
                     watch()
                 load = residual(mu, np.zeros(len(columns)))
                 applied = np.array([load, *[load - residual(mu, column) for column in columns.T]])
-                found.append((tests @ applied.T).ravel())
-            return np.array(found)
+                products.append((tests @ applied.T).ravel())
+            return np.array(products)
 
         p = len(self.space.scalars)
         design = sample(self.space, _MOST_EVALUATED, design="edges", rng=0)
@@ -132,9 +132,9 @@ class _Duals:
         n = len(self.vectors)
         steering = np.concatenate([np.arange(j * n + _N_SEALED, (j + 1) * n) for j in range(len(self.anchors))])
         fitted = np.tensordot(self.fitted.thetas(self.held), self.parts, 1)
-        found, true = (np.einsum("nrc,nc->nr", s[:, steering, : z.shape[1]], z) for s in (fitted, exact))
+        residuals, true = (np.einsum("nrc,nc->nr", s[:, steering, : z.shape[1]], z) for s in (fitted, exact))
         sizes = np.linalg.norm(true, axis=1)
-        return float(np.max(np.linalg.norm(found - true, axis=1) / np.where(sizes > 0, sizes, 1.0)))
+        return float(np.max(np.linalg.norm(residuals - true, axis=1) / np.where(sizes > 0, sizes, 1.0)))
 
     def reduced(self) -> ReducedModel:
         """The reduced model with sealed duals."""

@@ -343,18 +343,18 @@ def _with_duals(
             raise used_up("seconds")
 
     try:
-        found = with_duals(state.model, surrogate, state.train, fresh, doubt=doubt, rng=state.rng, watch=watch)
+        surrogate = with_duals(state.model, surrogate, state.train, fresh, doubt=doubt, rng=state.rng, watch=watch)
     except NoCertificate as error:
         warnings.warn(f"{error}.", ParasolWarning, stacklevel=2)
         return surrogate, evidence
     except (Exhausted, TooFewSamples):
         return surrogate, evidence
-    duals = found.reduced.duals  # type: ignore[union-attr]
+    duals = surrogate.reduced.duals  # type: ignore[union-attr]
     assert duals is not None
-    bounds = found.certify(state.sample(_N_SHARED, "random", _STREAM - 2)).relative
+    bounds = surrogate.certify(state.sample(_N_SHARED, "random", _STREAM - 2)).relative
     share = {"n_fresh": len(bounds), "share": float(np.mean(bounds <= state.tolerance))}
     known = {"probability": duals.probability, "ratio": duals.ratio, "n_checked": duals.n_checked}
-    return found, replace(evidence, **known, **share)
+    return surrogate, replace(evidence, **known, **share)
 
 
 def _difficulty(state: State, surrogate: Surrogate) -> StoredMap | None:

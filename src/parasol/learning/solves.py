@@ -136,8 +136,8 @@ class SolveCache:
         self._known = _read(sorted(folder.glob(_BATCHES)))
         # a run that goes on learns from what the first one found, or it would ask other questions
         earlier = _about(folder / _ABOUT).get("earlier", None if self._known else self._same_but_ranges(folder)) or []
-        found = _read([folder.parent / path for path in earlier])
-        self._elsewhere = {key: one for key, one in found.items() if one.values is not None}
+        solves = _read([folder.parent / path for path in earlier])
+        self._elsewhere = {key: one for key, one in solves.items() if one.values is not None}
         if not self._known and not self._elsewhere:
             self.not_reused = _holds(folder.parent, self.parts, asks=not isinstance(self.solver, Model))
         folder.mkdir(parents=True, exist_ok=True)
@@ -317,7 +317,7 @@ def _failed(failures: tuple[Failure, ...]) -> dict[bytes, Solved]:
 
 def _read(manifests: list[Path]) -> dict[bytes, Solved]:
     """All solves of these batches; one that is gone since has none, and what is damaged is left out with a warning."""
-    found: dict[bytes, Solved] = {}
+    solves: dict[bytes, Solved] = {}
     for folder in [manifest.parent for manifest in manifests if manifest.exists()]:
         about = read_manifest(folder)
         if about.version == VERSION and n_chunks_in(folder):
@@ -328,8 +328,8 @@ def _read(manifests: list[Path]) -> dict[bytes, Solved]:
                 continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ParasolWarning)
-            found |= _kept(open_snapshots(folder))
-    return found
+            solves |= _kept(open_snapshots(folder))
+    return solves
 
 
 def _scaled(progress: Callable[[float], None] | None, start: float, part: float) -> Callable[[float], None] | None:

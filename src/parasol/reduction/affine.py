@@ -132,15 +132,19 @@ def interpolated_rows(model: Model, part: Varying, mus, tolerance: float) -> tup
 
     def values(at: np.ndarray) -> np.ndarray:
         places = model.inputs.places(part.function, part.nodes)
-        found = part.coefficient(at, 0.0)
-        return found if places is None else found * at[:, places]
+        coefficients = part.coefficient(at, 0.0)
+        return coefficients if places is None else coefficients * at[:, places]
 
-    found = interpolate(values(mus), tolerance=tolerance)
+    interpolation = interpolate(values(mus), tolerance=tolerance)
     fresh = values(model.sample(max(50, len(mus) // 2), rng=1))
-    gap = np.max(np.abs(fresh - found.reconstruct(fresh[:, found.points])), axis=1)
+    gap = np.max(np.abs(fresh - interpolation.reconstruct(fresh[:, interpolation.points])), axis=1)
     size = np.max(np.abs(fresh), axis=1)
     unseen = float(np.max(np.divide(gap, size, out=np.zeros_like(gap), where=size > 0), initial=0.0))
-    return found.cardinal, part.take(found.points), max(found.error, unseen, np.finfo(float).tiny)
+    return (
+        interpolation.cardinal,
+        part.take(interpolation.points),
+        max(interpolation.error, unseen, np.finfo(float).tiny),
+    )
 
 
 def row_theta(model: Model, part: Varying) -> tuple[RowFunction, np.ndarray | None]:

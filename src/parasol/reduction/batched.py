@@ -211,8 +211,8 @@ def batched(solver: Any, n_samples: int, device: str = "auto") -> Batched | None
     ready = bool(_last) and _last[0].model is solver  # reached and compiled
     if why or n_samples * _seconds_here(solver.n_unknowns) < (_AGAIN if ready else _STARTING):
         return None
-    found = gpu_device()
-    return None if found is None else _kept(solver, found)
+    gpu = gpu_device()
+    return None if gpu is None else _kept(solver, gpu)
 
 
 def _kept(model: Model, device: Any) -> Batched:

@@ -135,10 +135,10 @@ class InTimeByEstimate(ByEstimate):
             basis = with_ghosts(compressed_pod(self.trajectories, tolerance, None, self.weights), self.constraints)
             options = {"tolerance": tolerance, "n_steps": n_steps}
             try:
-                found = reduce_trajectories(self.model.model, basis, train, projection=PROJECTIONS[0], **options)
+                reduced = reduce_trajectories(self.model.model, basis, train, projection=PROJECTIONS[0], **options)
             except NoCertificate:  # the other one is dearer, and seldom better
-                found = reduce_trajectories(self.model.model, basis, train, projection=PROJECTIONS[1], **options)
-        self.steps = Steps(self.model, found, self.constraints.lift, self.weights)
+                reduced = reduce_trajectories(self.model.model, basis, train, projection=PROJECTIONS[1], **options)
+        self.steps = Steps(self.model, reduced, self.constraints.lift, self.weights)
 
     def look_at_steps(self, mus: np.ndarray) -> None:
         """Compare steps with finer ones at parameters (n, n_parameters) drawn at random, by the reduced steps of both.
@@ -175,8 +175,8 @@ class InTimeByEstimate(ByEstimate):
         n_blocks, columns, out = self.model.grid.n_blocks, self.steps.columns, 0.0
         blocks = y.reshape(len(y), n_blocks, -1)
         for time, space in operator.parts:
-            found = blocks @ (space @ columns)  # (n_vectors, n_blocks, k)
-            out = out + (time.T @ found.transpose(1, 2, 0).reshape(n_blocks, -1))
+            products = blocks @ (space @ columns)  # (n_vectors, n_blocks, k)
+            out = out + (time.T @ products.transpose(1, 2, 0).reshape(n_blocks, -1))
         return np.reshape(out, (-1, len(y)))
 
     def finish(self, mus: np.ndarray, tolerance: float) -> Basis:

@@ -148,8 +148,8 @@ def centred_norm(
     if abs(middle) < _WORTH * plain:
         return 0.0, plain
     # another start: the centre was found from the first one, and the margin is for starts that do not know the map
-    found, _ = _norm_after((shifted, lambda y: transposed(y) - middle * (free * y)), free, rng)
-    return (middle, found) if found < plain else (0.0, plain)
+    norm, _ = _norm_after((shifted, lambda y: transposed(y) - middle * (free * y)), free, rng)
+    return (middle, norm) if norm < plain else (0.0, plain)
 
 
 def _products(
@@ -182,11 +182,11 @@ def _products(
 def _norm_after(products: tuple[Product, Product], free: np.ndarray, rng: np.random.Generator) -> tuple[float, _Krylov]:
     """The norm with its margin, and what it was found from."""
     start = free * rng.standard_normal(len(free))  # no direction is missing from it
-    found = _bidiagonalised(*products, start)
-    if not np.isfinite(found.value):
+    krylov = _bidiagonalised(*products, start)
+    if not np.isfinite(krylov.value):
         raise NoCertificate("a norm for the certificate could not be computed. Is the operator singular here?")
-    margin = 1.0 + ROUNDING if found.exact else lanczos_margin(int(np.count_nonzero(free)))
-    return margin * found.value, found
+    margin = 1.0 + ROUNDING if krylov.exact else lanczos_margin(int(np.count_nonzero(free)))
+    return margin * krylov.value, krylov
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,12 +296,12 @@ class _Anchors:
     def add(self, index: int) -> None:
         """Compute the norms at a candidate."""
         factors = self.kept.pop(index, None) or self.model.factors(self.candidates[index])
-        found = [
+        pairs = [
             (0.0, 0.0) if a is None else centred_norm(factors, a, self.root, self.free, self.stretch, self.rng)
             for a in self.terms
         ]
-        self.centres.append([centre for centre, _ in found])
-        self.norms.append([norm for _, norm in found])
+        self.centres.append([centre for centre, _ in pairs])
+        self.norms.append([norm for _, norm in pairs])
         sigmas, own = self._weighted(index, factors)
         self.chosen.append(index)
         self.sigmas.append(sigmas)
@@ -345,8 +345,8 @@ class _Anchors:
     def certificate(self) -> Certificate:
         """What the anchors prove."""
         table = np.zeros((len(self.chosen), len(self.preconditioners)))
-        for j, found in enumerate(self.sigmas):
-            for k, value in found.items():
+        for j, sigmas in enumerate(self.sigmas):
+            for k, value in sigmas.items():
                 table[j, k] = value
         return Certificate(
             self.thetas[self.chosen],

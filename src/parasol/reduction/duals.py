@@ -139,7 +139,7 @@ class DualBuilder:
         wanted = self.deciding.T @ np.hstack([self.modes, self.tests])
         products = np.einsum("ijlq,iklp->qpjk", seen, seen, optimize=True)
         pairs = [(q, p) for q in range(n_terms) for p in range(q, n_terms)]
-        made = RandomDuals(
+        duals = RandomDuals(
             mus=np.array(self.mus),
             normal=np.array([products[q, p] + products[p, q] if p > q else products[q, p] for q, p in pairs]),
             right=np.einsum("ijlq,il->qj", seen, wanted, optimize=True),
@@ -149,7 +149,7 @@ class DualBuilder:
             n_terms=n_terms,
             doubt=self.form.doubt,
         )
-        return made if len(blocks) == self._steering.stop else replace(made, **self._outputs(blocks, tested))
+        return duals if len(blocks) == self._steering.stop else replace(duals, **self._outputs(blocks, tested))
 
     def _outputs(self, blocks: np.ndarray, tested: np.ndarray) -> dict[str, Any]:
         """What the duals of the quantities see."""
@@ -177,7 +177,9 @@ class DualBuilder:
         inside = np.maximum(1.0 - missed, 1e-300)  # as the factor of an answer has it
         sealed = len(duals.blocks) == self.n_sealed
         true = np.linalg.norm(errors @ (self.certifying if sealed else self.deciding), axis=1)
-        found = replace(duals, ratio=_largest(inside * true, np.linalg.norm(functionals, axis=1)), n_checked=len(mus))
+        checked_duals = replace(
+            duals, ratio=_largest(inside * true, np.linalg.norm(functionals, axis=1)), n_checked=len(mus)
+        )
         if duals.outputs is not None:
             rows = self.vectors[:, self._steering.stop :].T
             mix = None if self.mixing is None else self.mixing(mus)
@@ -185,8 +187,8 @@ class DualBuilder:
             gap = np.abs(mixed(mix, errors @ rows.T) - change.values)
             gap = np.where(gap > _SEEN * np.abs(mixed(mix, solutions[large] @ rows.T)), gap, 0.0)
             size = np.sqrt(np.mean(functionals**2, axis=1)) / inside
-            found = replace(found, output_ratio=_largest(gap, TYPICAL * change.left * size[:, None]))
-        return replace(reduced, duals=found)
+            checked_duals = replace(checked_duals, output_ratio=_largest(gap, TYPICAL * change.left * size[:, None]))
+        return replace(reduced, duals=checked_duals)
 
 
 def _largest(true: np.ndarray, seen: np.ndarray) -> float:

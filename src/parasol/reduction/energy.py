@@ -79,13 +79,13 @@ def energy_preparation(model: Model, weights: Weights | None) -> EnergyPreparati
     for theta in rows:
         whole = _on_all(sum(t * block for t, block in zip(theta, blocks, strict=True)), free, len(stated)) + fixed
         try:
-            made = MatrixRoot(_product(whole), model.terms.pattern.points)
+            energy_root = MatrixRoot(_product(whole), model.terms.pattern.points)
         except InputError:  # the sum is singular: without its constraints for instance
             return None
         same = own is not None and np.array_equal(theta, rows[0])
-        larger, smaller = (1.0, 1.0) if same else _equivalence(root, made, ~stated)
+        larger, smaller = (1.0, 1.0) if same else _equivalence(root, energy_root, ~stated)
         if larger * smaller <= _ALIKE:
-            roots.append(made)
+            roots.append(energy_root)
             embeddings.append(larger)
             kept.append(theta)
     if not roots:
@@ -125,7 +125,7 @@ def _combination(blocks: list[sparse.csr_array], weights: Weights | None, free: 
     return factors if close and np.all(factors[[block.nnz > 0 for block in blocks]] > 0) else None
 
 
-def _equivalence(root: Root, made: MatrixRoot, free: np.ndarray) -> tuple[float, float]:
+def _equivalence(root: Root, energy_root: MatrixRoot, free: np.ndarray) -> tuple[float, float]:
     """Upper bounds of ||u|| / ||u||_A and of ||u||_A / ||u|| over the free unknowns, by Lanczos' method with its margin."""
     mask = free.astype(float)
 
@@ -135,10 +135,12 @@ def _equivalence(root: Root, made: MatrixRoot, free: np.ndarray) -> tuple[float,
         return (1.0 + ROUNDING if exact else lanczos_margin(int(mask.sum()))) * value
 
     larger = norm(
-        lambda x: root.into(made.back(mask * x)), lambda y: mask * made.back_transposed(root.into_transposed(y))
+        lambda x: root.into(energy_root.back(mask * x)),
+        lambda y: mask * energy_root.back_transposed(root.into_transposed(y)),
     )
     smaller = norm(
-        lambda x: made.into(root.back(mask * x)), lambda y: mask * root.back_transposed(made.into_transposed(y))
+        lambda x: energy_root.into(root.back(mask * x)),
+        lambda y: mask * root.back_transposed(energy_root.into_transposed(y)),
     )
     return larger, smaller
 
@@ -165,6 +167,6 @@ def _on_all(block: sparse.csr_array, free: np.ndarray, n: int) -> sparse.csr_arr
 
 
 def _product(matrix: sparse.csr_array) -> MatrixProduct:
-    found = sparse.csr_array((matrix + matrix.T) / 2)  # symmetric to the last bit
-    found.eliminate_zeros()
-    return MatrixProduct.of(found)
+    symmetric_part = sparse.csr_array((matrix + matrix.T) / 2)  # symmetric to the last bit
+    symmetric_part.eliminate_zeros()
+    return MatrixProduct.of(symmetric_part)

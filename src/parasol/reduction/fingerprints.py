@@ -71,10 +71,10 @@ def parts_of(solver, own: object = None) -> Parts:
         parts = {"code": type(solver), **held, "parameters": space}
     else:
         parts = {"solver": solver, "parameters": space}
-    found = Parts({name: content_hash({name: part}) for name, part in parts.items()})
+    hashes = Parts({name: content_hash({name: part}) for name, part in parts.items()})
     if isinstance(solver, Model) and own is None and (solver.problem.time is not None or not solver.problem.linear):
-        found.apart_from_ranges = content_hash(parts, ranges=False)
-    return found
+        hashes.apart_from_ranges = content_hash(parts, ranges=False)
+    return hashes
 
 
 def problem_fingerprint(problem: Problem) -> str:

@@ -165,15 +165,15 @@ def search(
     # a candidate that brought nothing new was passed over in the search, but its bound counts
     history[-1] = float(np.max(_relative(reduced, mus, np.zeros(len(mus), dtype=bool))))
     proven = float(np.mean(reduced.solve(mus).bounds.rigorous))  # type: ignore[union-attr]
-    found = Greedy(reduced, np.array(chosen), tuple(history), growing.n_factorizations, history[-1] <= aim, proven)
-    if aim > 0 and not found.reached:
+    result = Greedy(reduced, np.array(chosen), tuple(history), growing.n_factorizations, history[-1] <= aim, proven)
+    if aim > 0 and not result.reached:
         warnings.warn(
-            f"{found.n_solves} full solves left a relative bound of {history[-1]:.1e}, above the tolerance {aim:g}. "
+            f"{result.n_solves} full solves left a relative bound of {history[-1]:.1e}, above the tolerance {aim:g}. "
             "Allow more with max_solves, or narrow the ranges of the parameters.",
             ParasolWarning,
             stacklevel=3,
         )
-    return found
+    return result
 
 
 def check_some_load(model: Model, mus: np.ndarray) -> None:

@@ -196,12 +196,12 @@ def reduce_trajectories(
     reasons = []
     for kind in PROJECTIONS if projection is None else (projection,):
         try:
-            found = training.reduced(kind, n_steps, step_tolerance or 0.1 * tolerance, watch)
+            reduced = training.reduced(kind, n_steps, step_tolerance or 0.1 * tolerance, watch)
         except SolveFailed as error:
             reasons.append(str(error))
             continue
-        if best is None or found.error < best.error:
-            best = found
+        if best is None or reduced.error < best.error:
+            best = reduced
         if best.error <= max(5 * best.projection_error, tolerance):
             break
     if best is None or not best.error <= _MOST_ERROR:
@@ -245,7 +245,7 @@ class _Training:
     def of(cls, constraints: Constraints, snapshots, basis: Basis, tolerance: float, watch: Watch = None) -> _Training:
         model, times = constraints.model, stored_times(constraints.model)
         modes = modes_on_unknowns(model, basis)
-        mus, found, sizes, missing = [], [], [], []
+        mus, coefficients, sizes, missing = [], [], [], []
 
         def passing() -> Iterator[np.ndarray]:
             for mu, states, data in constraints.trajectories(snapshots):
@@ -254,7 +254,7 @@ class _Training:
                 values = model.layout.at_nodes(states)
                 c = basis.project(values)
                 mus.append(mu)
-                found.append(c)
+                coefficients.append(c)
                 missing.append(np.linalg.norm(basis.norm(values - basis.lift(c))))
                 whole = states + data @ constraints.lift.T
                 sizes.append(np.linalg.norm(basis.norm(model.layout.at_nodes(whole))))
@@ -277,7 +277,7 @@ class _Training:
             metric,
             collateral,
             np.array(mus),
-            np.array(found),
+            np.array(coefficients),
             np.where(np.array(sizes) > 0, sizes, 1.0),
             np.array(missing),
         )

@@ -128,8 +128,8 @@ def interpolate(
         _, s, modes = linalg.svd(unit, full_matrices=False, check_finite=False)
         modes = modes[: min(most, int(np.count_nonzero(s > _EPS * s[0])))]
         modes, points = _pivot(unit, modes, s, tolerance)
-    found = Interpolation(np.ascontiguousarray(modes.T), points, np.nan)
-    return Interpolation(found.modes, points, _worst(unit, found))
+    interpolation = Interpolation(np.ascontiguousarray(modes.T), points, np.nan)
+    return Interpolation(interpolation.modes, points, _worst(unit, interpolation))
 
 
 def _eliminate(unit, tolerance, most) -> tuple[np.ndarray, np.ndarray]:
@@ -182,8 +182,8 @@ def _pivot(unit, modes, s, tolerance) -> tuple[np.ndarray, np.ndarray]:
     return modes[:high], points
 
 
-def _worst(unit: np.ndarray, found: Interpolation) -> float:
-    return float(np.max(np.abs(unit - found.reconstruct(unit[:, found.points]))))
+def _worst(unit: np.ndarray, interpolation: Interpolation) -> float:
+    return float(np.max(np.abs(unit - interpolation.reconstruct(unit[:, interpolation.points]))))
 
 
 def fitting_points(modes: np.ndarray) -> np.ndarray:

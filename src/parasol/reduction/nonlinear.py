@@ -121,18 +121,18 @@ class NonlinearReducedModel:
 
         `watch` is called on the way, and may end it by an error.
         """
-        found = self._solve(self.check(mus, extrapolate=extrapolate), watch)
-        lost = np.flatnonzero(~found.converged)
+        solutions = self._solve(self.check(mus, extrapolate=extrapolate), watch)
+        lost = np.flatnonzero(~solutions.converged)
         if len(lost):
-            scalars = zip(self.parameters.names, found.mus[lost[0]], strict=False)
+            scalars = zip(self.parameters.names, solutions.mus[lost[0]], strict=False)
             where = ", ".join(f"{name}={value:.5g}" for name, value in scalars) or f"number {lost[0]}"
             warnings.warn(
-                f"{len(lost)} of {len(found.mus)} reduced solves did not converge, the first at {where}: is there a "
+                f"{len(lost)} of {len(solutions.mus)} reduced solves did not converge, the first at {where}: is there a "
                 "solution, and are snapshots near? Leave out what is not `converged`, or solve it in full.",
                 ParasolWarning,
                 stacklevel=2,
             )
-        return found
+        return solutions
 
     def _solve(self, mus: np.ndarray, watch: Callable[[], None] | None = None) -> NonlinearSolutions:
         n = len(mus)
@@ -221,10 +221,10 @@ class _Batch:
         damping = 1.0
         while len(waiting) and damping >= _SHORTEST:
             trial = c[at[waiting]] + damping * step[waiting]
-            found = self.residual(at[waiting], trial)
+            trial_residual = self.residual(at[waiting], trial)
             # equality within rounding counts: close to the end steps shorten while the residual stays
-            good = np.linalg.norm(found, axis=1) <= (1 + 1e-12) * size[waiting]
-            c[at[waiting[good]]], new[waiting[good]] = trial[good], found[good]
+            good = np.linalg.norm(trial_residual, axis=1) <= (1 + 1e-12) * size[waiting]
+            c[at[waiting[good]]], new[waiting[good]] = trial[good], trial_residual[good]
             waiting = waiting[~good]
             damping /= 2
         kept = np.isfinite(new[:, 0])
@@ -309,16 +309,16 @@ class _Offline:
 
     def reduced(self, values: list[np.ndarray], tolerance: float) -> NonlinearReducedModel:
         """The reduced model whose collateral modes come from these values of N."""
-        found, errors = [], [0.0]
+        fits, errors = [], [0.0]
         for part, vectors in zip(self.model.terms.nonlinear, values, strict=True):
             fit = interpolate(vectors, tolerance=tolerance)
             errors.append(fit.error)
             # more points than modes: interpolation becomes a fit that shows its own error
-            found.append((part, fit.modes, fitting_points(fit.modes)))
+            fits.append((part, fit.modes, fitting_points(fit.modes)))
         n_known = len(self.form.loads)
-        collateral = np.zeros((sum(modes.shape[1] for _, modes, _ in found), self.model.n_unknowns))
-        ends = np.cumsum([0, *[modes.shape[1] for _, modes, _ in found]])
-        for (part, modes, _), start, stop in zip(found, ends[:-1], ends[1:], strict=True):
+        collateral = np.zeros((sum(modes.shape[1] for _, modes, _ in fits), self.model.n_unknowns))
+        ends = np.cumsum([0, *[modes.shape[1] for _, modes, _ in fits]])
+        for (part, modes, _), start, stop in zip(fits, ends[:-1], ends[1:], strict=True):
             collateral[start:stop, part.rows] = modes.T
         errors = np.append(self.form.load_errors, np.zeros(len(collateral)))
         form = replace(self.form, loads=np.vstack([self.form.loads, collateral]), load_errors=errors)
@@ -328,7 +328,7 @@ class _Offline:
         residual = builder.residual()
         columns = residual.triangle[:, n_known : residual.n_loads]
         sampled = []
-        for (part, modes, points), start, stop in zip(found, ends[:-1], ends[1:], strict=True):
+        for (part, modes, points), start, stop in zip(fits, ends[:-1], ends[1:], strict=True):
             if len(points):
                 fit = linalg.pinv(modes[points])
                 lift, unseen = (columns[:, start:stop] @ fit).T, np.eye(len(points)) - modes[points] @ fit
@@ -395,12 +395,12 @@ def reduce_nonlinear(
     reduced = offline.reduced(values, _FINEST if tolerance is None else tolerance)
     if n_training == 0:
         return reduced
-    found = reduced._solve(model.sample(n_training, rng=rng), watch)
-    good = found.converged
+    training = reduced._solve(model.sample(n_training, rng=rng), watch)
+    good = training.converged
     if tolerance is None and np.any(good):
-        error = found.residual_norms[good] / np.maximum(np.linalg.norm(found.coefficients[good], axis=1), 1e-300)
+        error = training.residual_norms[good] / np.maximum(np.linalg.norm(training.coefficients[good], axis=1), 1e-300)
         tolerance = float(np.clip(_PART * np.median(error), _FINEST, _COARSEST))
-    lifted = found.coefficients[good] @ offline.modes.T
-    more = offline.nonlinear_values(found.mus[good], lifted)
+    lifted = training.coefficients[good] @ offline.modes.T
+    more = offline.nonlinear_values(training.mus[good], lifted)
     values = [np.vstack(pair) for pair in zip(values, more, strict=True)]
     return offline.reduced(values, _FINEST if tolerance is None else tolerance)

@@ -36,12 +36,12 @@ def chunk_files(folder: Path) -> dict[int, Path]:
 
 
 def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     with open(path, "rb") as raw:
         raw.seek(_HEADER)
         while piece := raw.read(_PIECE):
-            found.update(piece)
-    return found.hexdigest()
+            checksum.update(piece)
+    return checksum.hexdigest()
 
 
 def read_chunk(path: Path, index: int, fingerprint: str, *, arrays: bool = True) -> Chunk:
@@ -51,15 +51,15 @@ def read_chunk(path: Path, index: int, fingerprint: str, *, arrays: bool = True)
     try:
         with open(path, "rb") as raw:
             head = raw.read(_HEADER)
-        found = re.match(rb"%b (\d+)\nsha256 ([0-9a-f]{64})\nbytes (\d+)\n+\Z" % FORMAT.encode(), head)
-        if not found:
+        match = re.match(rb"%b (\d+)\nsha256 ([0-9a-f]{64})\nbytes (\d+)\n+\Z" % FORMAT.encode(), head)
+        if not match:
             raise damaged(path, "its first 512 bytes are not those of a chunk")
-        if int(found[1]) > VERSION:
-            raise FileError(f"{path} has version {int(found[1])}, this parasol reads up to {VERSION}. Update parasol.")
+        if int(match[1]) > VERSION:
+            raise FileError(f"{path} has version {int(match[1])}, this parasol reads up to {VERSION}. Update parasol.")
         size = path.stat().st_size
-        if size != int(found[3]):
-            raise damaged(path, f"it has {size} bytes instead of {int(found[3])}")
-        if _sha256(path) != found[2].decode():
+        if size != int(match[3]):
+            raise damaged(path, f"it has {size} bytes instead of {int(match[3])}")
+        if _sha256(path) != match[2].decode():
             raise damaged(path, "its checksum is wrong")
         with h5py.File(path, "r", locking=False) as file:
             owner, number = bytes(file.attrs["fingerprint"]).decode(), int(file.attrs["index"])

@@ -150,21 +150,21 @@ def _check_parts(snapshots, weights, method: str | None, executor) -> None:
         raise InputError(f'executor goes with method="incremental", not with {method!r}. Leave one of them out.')
 
 
-def _count(found: Factored, tolerance: float | None, n_modes: int | None) -> int:
+def _count(factored: Factored, tolerance: float | None, n_modes: int | None) -> int:
     """Number of modes: as few as the tolerance allows, never more than the rank."""
-    s = found.singular_values
+    s = factored.singular_values
     rank = max(1, int(np.count_nonzero(s > len(s) * np.finfo(float).eps * s[0])))
     if tolerance is None:
         return min(n_modes, rank)  # type: ignore[type-var]
-    tail = np.cumsum([found.lost_energy, *s[::-1] ** 2])[::-1]
+    tail = np.cumsum([factored.lost_energy, *s[::-1] ** 2])[::-1]
     return max(1, min(int(np.count_nonzero(tail > tolerance**2 * tail[0])), rank))
 
 
-def _warn(found: Factored, method: str, tolerance, n_modes, d: int, n: int, n_values: int) -> None:
-    s, messages = found.singular_values, []
+def _warn(factored: Factored, method: str, tolerance, n_modes, d: int, n: int, n_values: int) -> None:
+    s, messages = factored.singular_values, []
     if n_modes is not None and d < n_modes:
         messages.append(f"n_modes={n_modes}, but the snapshots span {d} directions only: the basis has {d} modes.")
-    turned = found.lost_energy / s[d - 1] ** 2
+    turned = factored.lost_energy / s[d - 1] ** 2
     if method == "incremental" and turned > _TURNED:
         messages.append(
             f'method="incremental" dropped energy on the way that turns the last modes by about {min(turned, 1):.0e}. '
@@ -173,7 +173,7 @@ def _warn(found: Factored, method: str, tolerance, n_modes, d: int, n: int, n_va
     if tolerance is not None and 2 * d > min(n, n_values):
         what = f"{n} snapshots" if n <= n_values else f"{n_values} values"
         half = np.sqrt(
-            (found.lost_energy + np.sum(s[min(n, n_values) // 2 :] ** 2)) / (found.lost_energy + np.sum(s**2))
+            (factored.lost_energy + np.sum(s[min(n, n_values) // 2 :] ** 2)) / (factored.lost_energy + np.sum(s**2))
         )
         needs = f"tolerance={tolerance:g} needs {d} modes of {what}"
         if half > _SLOW:

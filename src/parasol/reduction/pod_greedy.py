@@ -50,8 +50,10 @@ def space_basis(
     one, to a hundredth of the tolerance, so that the cost grows with their number only.
     """
     constraints = Constraints.of(model)
-    found = (states for _, states, _ in constraints.trajectories(snapshots))
-    return with_ghosts(compressed_pod(map(model.layout.at_nodes, found), tolerance, n_modes, weights), constraints)
+    trajectories = (states for _, states, _ in constraints.trajectories(snapshots))
+    return with_ghosts(
+        compressed_pod(map(model.layout.at_nodes, trajectories), tolerance, n_modes, weights), constraints
+    )
 
 
 def compressed_pod(trajectories: Iterable[np.ndarray], tolerance, n_modes, weights=None) -> Basis:
@@ -92,14 +94,14 @@ def pod_greedy(
     constraints = Constraints.of(model)
     n_values = len(model.problem.names) * model.n_nodes
     root = root_of_weights(weights, n_values)
-    found = [
+    trajectories = [
         _compressed(model.layout.at_nodes(states), tolerance, weights)
         for _, states, _ in constraints.trajectories(snapshots)
     ]
-    if not found:
+    if not trajectories:
         raise InputError("snapshots are empty: there is nothing to decompose. Solve at some parameters first.")
-    left = [root.into(few.T).T for few, _, _ in found]
-    sizes = np.sqrt([energy for _, _, energy in found])
+    left = [root.into(few.T).T for few, _, _ in trajectories]
+    sizes = np.sqrt([energy for _, _, energy in trajectories])
     sizes[sizes == 0] = 1.0
     most = min(n_modes or n_values, n_values, sum(map(len, left)))
     modes, chosen, history = np.empty((n_values, 0)), [], []
@@ -117,7 +119,7 @@ def pod_greedy(
         left = [part - (part @ new) @ new.T for part in left]
     if not chosen:
         raise InputError("all snapshots are zero: there is no direction to keep. Check the problem's sources.")
-    basis = Basis(root.back(modes), weights=weights, n_snapshots=len(found), method="pod-greedy")
+    basis = Basis(root.back(modes), weights=weights, n_snapshots=len(trajectories), method="pod-greedy")
     return PodGreedy(with_ghosts(basis, constraints), tuple(chosen), tuple(history))
 
 

@@ -76,8 +76,8 @@ def _of_chunks(path: Path, snapshots: Snapshots, weights: Weights | None, root, 
     """Decompose some chunks of a store."""
     tally = Tally(weights)
     with threadpool_limits(1):  # the bytes must not depend on who computes them
-        found = incremental(map(tally.count, Source(snapshots, read=False).blocks()), root, budget)
-        return _written(path, found, tally.n, tally.energy)
+        factored = incremental(map(tally.count, Source(snapshots, read=False).blocks()), root, budget)
+        return _written(path, factored, tally.n, tally.energy)
 
 
 def _joined(path: Path, parts: list[Part], budget: Budget) -> Part:
@@ -86,13 +86,13 @@ def _joined(path: Path, parts: list[Part], budget: Budget) -> Part:
         return parts[0]
     energy, lost = sum(part.energy for part in parts), sum(part.lost for part in parts)
     with threadpool_limits(1):
-        found = incremental((np.load(part.path) for part in parts), None, budget, lost)
-        return _written(path, found, sum(part.n for part in parts), energy)
+        factored = incremental((np.load(part.path) for part in parts), None, budget, lost)
+        return _written(path, factored, sum(part.n for part in parts), energy)
 
 
-def _written(path: Path, found: Factored, n: int, energy: float) -> Part:
-    s = found.singular_values
-    rows = np.ascontiguousarray(found.vectors(len(s)).T * s[:, None])
+def _written(path: Path, factored: Factored, n: int, energy: float) -> Part:
+    s = factored.singular_values
+    rows = np.ascontiguousarray(factored.vectors(len(s)).T * s[:, None])
 
     def fill(temporary: Path) -> None:
         with temporary.open("wb") as file:
@@ -100,7 +100,7 @@ def _written(path: Path, found: Factored, n: int, energy: float) -> Part:
             file.write(rows.data)  # `save` would not say why it cannot
 
     publish(path, fill, advice="The snapshots are as they were.")
-    return Part(path, n, energy, found.lost_energy)
+    return Part(path, n, energy, factored.lost_energy)
 
 
 def _all(futures: list[Future], store: Path) -> list[Part]:

@@ -129,7 +129,7 @@ def prepare(
             rows = 1.0 / np.sqrt(np.asarray(middle.multiply(middle).sum(axis=1)).ravel())
     if candidates is None:
         candidates = candidates_for(model)
-    found = cover(
+    covered = cover(
         model,
         form,
         candidates,
@@ -140,14 +140,14 @@ def prepare(
         progress=progress,
         stop=stop,
     )
-    if form.exact and found.proven < 1:
+    if form.exact and covered.proven < 1:
         warnings.warn(
-            f"error bounds are proven at {100 * found.proven:.3g} % of {len(candidates)} sampled parameters: elsewhere they rest "
+            f"error bounds are proven at {100 * covered.proven:.3g} % of {len(candidates)} sampled parameters: elsewhere they rest "
             f"on a guessed constant and say rigorous=False. Narrow the ranges of the parameters, or allow more than n_anchors={n_anchors}.",
             ParasolWarning,
             stacklevel=4,
         )
-    return Preparation(model, form, weights, root, rows, candidates, found)
+    return Preparation(model, form, weights, root, rows, candidates, covered)
 
 
 def candidates_for(model: Model, draw: int = 0) -> np.ndarray:

@@ -66,13 +66,13 @@ class ResidualBuilder:
             assert self.rows is not None
             out, changed = self.rows[:, None] * columns, np.zeros(columns.shape)
         else:
-            found = self.factors.solve(columns)
+            solutions = self.factors.solve(columns)
             self.n_triangular += (1 + self.factors.refines) * columns.shape[1]
             if self.factors.refines:
-                change = self.factors.solve(columns - self.factors.matrix @ found)
-                out, changed = self.root.into(found + change), self.root.into(change)
+                change = self.factors.solve(columns - self.factors.matrix @ solutions)
+                out, changed = self.root.into(solutions + change), self.root.into(change)
             else:
-                out = self.root.into(found)
+                out = self.root.into(solutions)
                 changed = np.zeros(out.shape)
         out, changed = self.unit * out, self.unit * changed
         outs = [out] if self.stretch is None else [out, self.stretch(out)]
@@ -115,9 +115,9 @@ class _Columns:
         known = self.orthonormal
         rest, parts = column, np.zeros(known.shape[1])
         for _ in range(2):  # twice is enough
-            found = known.T @ rest
-            rest = rest - known @ found
-            parts += found
+            components = known.T @ rest
+            rest = rest - known @ components
+            parts += components
         left = float(np.linalg.norm(rest))
         entries = parts[:, None]
         if left > _DEPENDENT * np.linalg.norm(column):

@@ -127,11 +127,11 @@ def _quantiles(p: ParameterRange, unit: np.ndarray) -> np.ndarray:
         named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
         if not isinstance(family, stats.rv_continuous):
             raise AttributeError
-        found = family(*given, **named)
+        distribution = family(*given, **named)
     except (AttributeError, SyntaxError, TypeError, ValueError):
         raise InputError(f"{p.distribution!r} is no continuous distribution of SciPy, which {p.name} has.") from None
-    low, high = found.cdf([p.low, p.high])
-    return np.clip(found.ppf(low + unit * (high - low)), p.low, p.high)
+    low, high = distribution.cdf([p.low, p.high])
+    return np.clip(distribution.ppf(low + unit * (high - low)), p.low, p.high)
 
 
 def _unit(n: int, dimension: int, design: str, rng: np.random.Generator) -> np.ndarray:

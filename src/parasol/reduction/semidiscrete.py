@@ -195,11 +195,11 @@ def _source(constraints: Constraints, part: Varying, tests: np.ndarray, mus: np.
         times = np.concatenate([times[:: max(1, len(times) // 20)], between])
         places = model.inputs.places(part.function, part.nodes)
         values = [part.coefficient(mus[:20], float(t)) for t in times]
-        found = interpolate(
+        interpolation = interpolate(
             np.concatenate([v if places is None else v * mus[:20, places] for v in values]), tolerance=_FINE
         )
-        part, error = part.take(found.points), max(found.error, np.finfo(float).tiny)
-        to_force, to_data = found.cardinal.T @ to_force, found.cardinal.T @ to_data
+        part, error = part.take(interpolation.points), max(interpolation.error, np.finfo(float).tiny)
+        to_force, to_data = interpolation.cardinal.T @ to_force, interpolation.cardinal.T @ to_data
     return Source(part.coefficient, model.inputs.places(part.function, part.nodes), to_force, to_data), error
 
 

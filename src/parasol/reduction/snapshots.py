@@ -261,8 +261,8 @@ def solve_many(
         folder = None if store is None else Path(store).expanduser().absolute()  # workers may stand elsewhere
         if folder is not None:
             stack.enter_context(claim(folder))
-            manifest, found = prepare(folder, manifest, mus)
-            parts.update(found)
+            manifest, chunks = prepare(folder, manifest, mus)
+            parts.update(chunks)
         tasks = []
         for index in range(manifest.n_chunks):
             rows = mus[index * manifest.chunk_size : (index + 1) * manifest.chunk_size]
@@ -387,16 +387,16 @@ def _merged(parts: list[Chunk | StoredChunk]) -> Chunk:
     return Chunk(mus, solved, arrays[0], arrays[1], reasons)
 
 
-def _snapshots(found: dict[int, Chunk | StoredChunk], manifest: Manifest, folder: Path | None) -> Snapshots:
+def _snapshots(chunks: dict[int, Chunk | StoredChunk], manifest: Manifest, folder: Path | None) -> Snapshots:
     failures, solved, n_there = [], [np.empty((0, manifest.n_parameters))], 0
-    parts = [found[index] for index in sorted(found)]
-    for index, part in sorted(found.items()):
+    parts = [chunks[index] for index in sorted(chunks)]
+    for index, part in sorted(chunks.items()):
         places = index * manifest.chunk_size + np.flatnonzero(~part.solved)
         rows = part.mus[~part.solved]
         failures += [Failure(int(i), mu, why) for i, mu, why in zip(places, rows, part.reasons, strict=True)]
         solved.append(part.mus[part.solved])
         n_there += len(part.mus)
-    found.clear()  # so that in memory no part is held twice while they are joined
+    chunks.clear()  # so that in memory no part is held twice while they are joined
     kept = parts if folder is not None else [_merged(parts)]
     pending = manifest.n_samples - n_there
     return Snapshots(np.concatenate(solved), tuple(failures), manifest.fingerprint, tuple(kept), pending, folder)

@@ -251,10 +251,10 @@ class SpaceTime:
         thetas: list[ScalarFunction] = [as_formula(f) for f in terms.theta_functions[1]]
         load_errors = [0.0] * len(loads)
         for part in terms.varying_load:
-            found, formulas, error = self._moving_load(part, mus)
-            loads += found
+            moving_loads, formulas, error = self._moving_load(part, mus)
+            loads += moving_loads
             thetas += formulas
-            load_errors += [error] * len(found)
+            load_errors += [error] * len(moving_loads)
         start, formulas, error = self._start(damping, mus)
         loads, thetas, load_errors = loads + start, thetas + formulas, load_errors + [error] * len(start)
         if not loads:
@@ -285,22 +285,22 @@ class SpaceTime:
         if len(mus) * len(times) * len(few.positions) > _MOST_SAMPLED:
             raise NoCertificate(f"a source depends on places, times and parameters at too many of them. {INSTEAD}.")
         values = np.stack([few.coefficient(mus, float(t)) for t in times], axis=1)  # (n_samples, n_times, n_rows)
-        found = interpolate(values.reshape(len(mus), -1), tolerance=_FINE)
+        interpolation = interpolate(values.reshape(len(mus), -1), tolerance=_FINE)
         formulas = []
-        for point in found.points:
+        for point in interpolation.points:
             k, row = divmod(int(point), len(few.positions))
             given = {s: sympy.Float(float(c[row])) for s, c in zip(symbols, few.coefficient.columns, strict=False)}
             if coefficient.n_times:
                 given[symbols[n_columns + len(coefficient.places)]] = sympy.Float(float(times[k]))
             formulas.append(as_formula(as_function(function.expression.subs(given), model.inputs.scalars)))
-        cardinal = found.cardinal.T.reshape(found.n_points, len(times), -1)
+        cardinal = interpolation.cardinal.T.reshape(interpolation.n_points, len(times), -1)
         loads = []
         for one in cardinal:
             forces = np.zeros((self.grid.n_blocks, model.n_unknowns))
             for b, k in enumerate(where):
                 np.add.at(forces[b], part.positions, one[k] * part.values)
             loads.append(self._load(forces))
-        return loads, formulas, max(found.error, np.finfo(float).tiny) if loads else 0.0
+        return loads, formulas, max(interpolation.error, np.finfo(float).tiny) if loads else 0.0
 
     def _start(
         self, damping: list[sparse.csr_array], mus: np.ndarray
@@ -316,13 +316,14 @@ class SpaceTime:
             if not any(set(scalars) & state.free_symbols for state in states):
                 vectors, thetas = vectors[:1], [sympy.Integer(1)]
             else:
-                found = interpolate(vectors, tolerance=_FINE)
+                interpolation = interpolate(vectors, tolerance=_FINE)
                 points, n = model.terms.pattern.points, model.n_unknowns // len(states)
                 places = [
-                    dict(zip(model.problem.coordinates, map(float, points[i]), strict=True)) for i in found.points
+                    dict(zip(model.problem.coordinates, map(float, points[i]), strict=True))
+                    for i in interpolation.points
                 ]
-                thetas = [states[i // n].subs(at) for i, at in zip(found.points, places, strict=True)]
-                vectors, error = found.cardinal.T, max(found.error, np.finfo(float).tiny)
+                thetas = [states[i // n].subs(at) for i, at in zip(interpolation.points, places, strict=True)]
+                vectors, error = interpolation.cardinal.T, max(interpolation.error, np.finfo(float).tiny)
         loads, formulas = [], []
         for vector, theta in zip(vectors, thetas, strict=True):
             for matrix, (_, factor, _) in zip(damping, model.terms.time_data, strict=True):

@@ -168,7 +168,7 @@ def read_mus(folder: Path, manifest: Manifest) -> np.ndarray:
 
 def drop_damaged(folder: Path, manifest: Manifest, mus: np.ndarray) -> list[str]:
     """Verify every chunk and take the receipts of damaged ones away, so that they count as not solved; what was wrong."""
-    found = []
+    reasons = []
     for index, path in _receipts(folder).items():
         try:
             why = _chunk(path, index, manifest, mus).why_damaged()
@@ -176,8 +176,8 @@ def drop_damaged(folder: Path, manifest: Manifest, mus: np.ndarray) -> list[str]
             why = str(error)
         if why:
             path.unlink()
-            found.append(why)
-    return found
+            reasons.append(why)
+    return reasons
 
 
 # ---- the layout for others -----------------------------------------------------------------------------------------
@@ -244,12 +244,12 @@ def prepare(folder: Path, wanted: Manifest, mus: np.ndarray) -> tuple[Manifest, 
     return there, chunks
 
 
-def say_damaged(found: list[str]) -> None:
+def say_damaged(reasons: list[str]) -> None:
     """Warn of chunks that are damaged and will be solved again."""
-    for why in found[:_QUOTED]:
+    for why in reasons[:_QUOTED]:
         warnings.warn(f"{why.split('. Run again')[0]}. Its parameters are solved anew.", ParasolWarning, stacklevel=4)
-    if len(found) > _QUOTED:
-        warnings.warn(f"and {len(found) - _QUOTED} more damaged chunks.", ParasolWarning, stacklevel=4)
+    if len(reasons) > _QUOTED:
+        warnings.warn(f"and {len(reasons) - _QUOTED} more damaged chunks.", ParasolWarning, stacklevel=4)
 
 
 def _renewed(folder: Path, there: Manifest, mus: np.ndarray) -> Manifest:

@@ -51,10 +51,10 @@ def nearly_normal(maps: Sequence[tuple[Product, Product]], free: np.ndarray) -> 
     pairs = [(pair, radius) for pair, radius in zip(maps, radii, strict=True) if radius > 0]
     out = None
     for _ in range(_ROUNDS if pairs else 0):
-        found = _large_part(pairs, free, out, rng)
-        if found is None or (out is not None and len(out.factors) + len(found.factors) > _MOST):
+        large_part = _large_part(pairs, free, out, rng)
+        if large_part is None or (out is not None and len(out.factors) + len(large_part.factors) > _MOST):
             break
-        out = found if out is None else _product(found, out)
+        out = large_part if out is None else _product(large_part, out)
     return out
 
 

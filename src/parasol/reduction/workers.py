@@ -154,22 +154,22 @@ def solve_one(solver, mu: np.ndarray, extrapolate: bool) -> tuple[np.ndarray, np
     options = {"extrapolate": extrapolate} if ours else {}
     try:
         solve: Callable = getattr(solver, "solve", solver)  # type: ignore[assignment]
-        found = solve(mu.copy(), **options)
+        answer = solve(mu.copy(), **options)
     except _FAILURES as error:
         if isinstance(error, _MISTAKES) or (ours and not isinstance(error, SolveFailed)):
             raise
         return nothing, nothing, _reason(error)[:_LONGEST].encode("utf-8", "replace").decode()
-    if isinstance(found, Solution) and ours and found.unknowns is not None:
-        return solver.layout.at_nodes(found.unknowns), solver.layout.at_ghosts(found.unknowns), ""
-    if not isinstance(found, np.ndarray | Mapping):
-        found = getattr(found, "flat", getattr(found, "values", found))
+    if isinstance(answer, Solution) and ours and answer.unknowns is not None:
+        return solver.layout.at_nodes(answer.unknowns), solver.layout.at_ghosts(answer.unknowns), ""
+    if not isinstance(answer, np.ndarray | Mapping):
+        answer = getattr(answer, "flat", getattr(answer, "values", answer))
     try:
-        values = np.asarray(unmasked(found))
+        values = np.asarray(unmasked(answer))
     except ValueError:  # rows of different lengths
         values = np.empty(0, dtype=object)
     if values.dtype.kind not in "biuf" or not values.size:
         raise InputError(
-            f"the solver returned {type(found).__name__} of {values.dtype} and shape {values.shape}, expected real numbers. "
+            f"the solver returned {type(answer).__name__} of {values.dtype} and shape {values.shape}, expected real numbers. "
             f"Return a NumPy array, or an object whose `values` is one."
         )
     return values.astype(float).reshape(-1), nothing, ""
