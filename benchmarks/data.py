@@ -202,7 +202,7 @@ def main() -> None:
             except ValueError as error:
                 row[who] = {"refused": str(error)}
         results[name] = row
-        errors = {who: found["error"] for who, found in row.items() if "error" in found}
+        errors = {who: numbers["error"] for who, numbers in row.items() if "error" in numbers}
         cells = [f"{errors[who]:.1e} ({row[who]['seconds']:.1f} s)" if who in errors else "" for who in options.maps]
         ours = row.get("default", {"choice": None})
         head = [ours["choice"]["map"], str(ours["modes"]), f"{ours['seconds']:.1f}"] if ours["choice"] else ["", "", ""]

@@ -169,12 +169,12 @@ def blocks() -> dict[str, Case]:
     """The thermal block with two sets of materials, against quartic elements (benchmarks/references.py)."""
     from rough import block
 
-    found = {}
+    block_cases = {}
     for mu in ((0.1, 10, 10, 0.1), (0.2, 3, 5, 1)):
         one = block(mu)
         exact = lambda points, mu, truth=one.truth: truth(points)[0]  # noqa: E731
-        found[f"block {mu}"] = Case(one.problem, (1000, 2000, 4000), (0, 1), (one.mu,), exact, rough=True)
-    return found
+        block_cases[f"block {mu}"] = Case(one.problem, (1000, 2000, 4000), (0, 1), (one.mu,), exact, rough=True)
+    return block_cases
 
 
 def cases() -> dict[str, Case]:
@@ -231,31 +231,31 @@ def rows_of(name: str, case: Case) -> Iterator[dict[str, Any]]:
             for mu in case.mus:
                 given = np.ones(model.n_parameters) if mu is None or isinstance(mu, str) else mu
                 try:
-                    found = model.solve(given if model.n_parameters else None, extrapolate=True, **case.options)
+                    solution = model.solve(given if model.n_parameters else None, extrapolate=True, **case.options)
                 except ps.ParasolError:  # no solution here
                     continue
-                error = true_error(case, model, found)
-                if error > LEAST and found.discretisation is not None:
+                error = true_error(case, model, solution)
+                if error > LEAST and solution.discretisation is not None:
                     about = {"problem": name, "rough": case.rough, "n": model.n_nodes, "seed": seed}
                     where = None if mu is None else np.ravel(mu).tolist()
-                    yield about | {"mu": where, "error": error, "ratio": found.discretisation / error}
+                    yield about | {"mu": where, "error": error, "ratio": solution.discretisation / error}
 
 
-def true_error(case: Case, model: Any, found: Any) -> float:
+def true_error(case: Case, model: Any, solution: Any) -> float:
     """The largest over the unknowns of the relative error: l2 at the nodes, of elements L2 over the domain."""
-    if case.exact is None and found.error is not None:
-        return found.error
+    if case.exact is None and solution.error is not None:
+        return solution.error
     if case.exact is not None:
-        truth = case.exact(model.nodes.points, found.mu)
-        return relative_error(model, found.values, truth)
+        truth = case.exact(model.nodes.points, solution.mu)
+        return relative_error(model, solution.values, truth)
     fine = ps.discretize(case.problem, finer(model))
-    better = fine.solve(found.mu, extrapolate=True, times=found.times, tolerance=1e-6).values
+    better = fine.solve(solution.mu, extrapolate=True, times=solution.times, tolerance=1e-6).values
     zero = (0,) * model.nodes.dimension
     weights = differentiate(Cloud(fine.nodes.points, fine.nodes.domain), model.nodes.points, [zero], fine.scheme)[zero]
-    truth = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(found.values.shape)
+    truth = (weights @ better.reshape(-1, fine.n_nodes).T).T.reshape(solution.values.shape)
     gaps = [
         np.linalg.norm(a - b) / np.linalg.norm(b)
-        for a, b in zip(model.layout.fields(found.values).values(), model.layout.fields(truth).values(), strict=True)
+        for a, b in zip(model.layout.fields(solution.values).values(), model.layout.fields(truth).values(), strict=True)
     ]
     return float(max(gaps))
 

@@ -18,11 +18,11 @@ import parasol as ps
 CASES = {}
 
 
-def case(found: str):
+def case(number: str):
     """Register a case with the number it was found with."""
 
     def register(function):
-        CASES[function.__name__] = (function, found)
+        CASES[function.__name__] = (function, number)
         return function
 
     return register
@@ -143,8 +143,8 @@ def _pulled_plate():
     right = FacetBasis(mesh, element, facets=mesh.facets_satisfying(lambda p: p[0] > 1 - 1e-9))
     load = LinearForm(lambda test, w: w.x[1] * test[0]).assemble(right)
     clamped = basis.get_dofs(lambda p: p[0] < -1 + 1e-9).all()
-    found = solve(*condense(linear_elasticity(1.0, 1.0).assemble(basis), load, D=clamped))
-    return lambda points: np.ravel(basis.interpolator(found)(points.T))
+    displacements = solve(*condense(linear_elasticity(1.0, 1.0).assemble(basis), load, D=clamped))
+    return lambda points: np.ravel(basis.interpolator(displacements)(points.T))
 
 
 @case("−102.6, the solution is −0.456")
@@ -214,8 +214,8 @@ def c4_between_stored_times():
         initial=(2, 0),
         times=[0, 5, 10],
     )
-    found = ps.discretize(problem, ps.lattice(problem.domain, 29)).solve([0.05, -1.0]).at(7.5)
-    return f"{found.values.mean():.4f}"
+    solution = ps.discretize(problem, ps.lattice(problem.domain, 29)).solve([0.05, -1.0]).at(7.5)
+    return f"{solution.values.mean():.4f}"
 
 
 def _error(domain, operator, u, exact, boundary, n_nodes: int) -> str:
@@ -226,8 +226,8 @@ def _error(domain, operator, u, exact, boundary, n_nodes: int) -> str:
 def main() -> None:
     """Print the cases asked for, or all."""
     for name in sys.argv[1:] or CASES:
-        function, found = CASES[name]
-        print(f"{name:34} was {found}\n{'':34} is  {function()}", flush=True)
+        function, number = CASES[name]
+        print(f"{name:34} was {number}\n{'':34} is  {function()}", flush=True)
 
 
 if __name__ == "__main__":

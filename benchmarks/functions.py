@@ -60,14 +60,14 @@ def repeated(function, mus, n: int = 50) -> float:
 
 def measure(kind: str) -> None:
     """One kind of map, for three numbers of queries."""
-    made = surrogate(kind)
-    function, coefficients = as_jax(made, extrapolate=True), as_jax(made, "coefficients", extrapolate=True)
-    lifting = jax.numpy.asarray(made.basis.modes.T)
+    fitted = surrogate(kind)
+    function, coefficients = as_jax(fitted, extrapolate=True), as_jax(fitted, "coefficients", extrapolate=True)
+    lifting = jax.numpy.asarray(fitted.basis.modes.T)
     lift, rng = jax.jit(lambda c: c @ lifting), np.random.default_rng(1)
     for n in (2000, 100_000, 1_000_000):
         mus = jax.numpy.asarray(rng.uniform([0.1, 0.0], [4.0, 2.0], (n, 2)))
         if n == 2000:
-            gap = np.abs(np.asarray(function(mus)) - made(np.asarray(mus)).values).max()
+            gap = np.abs(np.asarray(function(mus)) - fitted(np.asarray(mus)).values).max()
             print(f"{kind}: NumPy and JAX differ by {gap:.1e}; 2000 fields in {1e3 * repeated(function, mus):.4f} ms")
         whole, inner = seconds(function, mus, n=20), seconds(coefficients, mus, n=20)
         product = seconds(lift, coefficients(mus), n=20)

@@ -52,12 +52,12 @@ def main() -> None:
     with threadpool_limits(1):
         model = ps.discretize(problem, ps.scatter(problem.domain, n_nodes=options.nodes), solver="iterative")
         candidates = ps.sample(model, 40)
-        found: list[np.ndarray] = []
+        solutions: list[np.ndarray] = []
         mu = candidates[0]
         for _ in range(options.solves):
             guess, error = None, 1.0
-            if found:
-                basis = np.linalg.qr(np.array(found).T)[0]
+            if solutions:
+                basis = np.linalg.qr(np.array(solutions).T)[0]
                 residuals = [answered(model, one, basis)[1] for one in candidates]
                 mu = candidates[int(np.argmax(residuals))]
                 guess = answered(model, mu, basis)[0]
@@ -65,7 +65,7 @@ def main() -> None:
             if guess is not None:
                 error = float(np.linalg.norm(values - guess) / np.linalg.norm(values))
             _, guessed, fewer = solved(model, mu, guess)
-            found.append(values)
+            solutions.append(values)
             row = {"error of the guess": error, "cpu s": plain, "cpu s with it": guessed, "iterations": many}
             rows.append(row | {"iterations with it": fewer})
             print("  ".join(f"{name} {value:.3g}" for name, value in rows[-1].items()), flush=True)

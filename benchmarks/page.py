@@ -71,9 +71,9 @@ def deviation(tab, surrogate: ps.Surrogate, mus: np.ndarray) -> tuple[float, flo
     lost = np.abs(answer.coefficients) @ np.array(tab.evaluate("() => Array.from(window.parasol.model.lift.loss.data)"))
     fields, bounds = [], []
     for i, mu in enumerate(mus):
-        found = tab.evaluate("x => window.parasol.answer(x)", mu.tolist())
-        fields.append(np.abs(np.array(found["values"]) - answer.values[i]).max() / np.abs(answer.values[i]).max())
-        bounds.append(abs((found["bound"]["value"] - lost[i]) / answer.bounds.values[i] - 1))
+        page_answer = tab.evaluate("x => window.parasol.answer(x)", mu.tolist())
+        fields.append(np.abs(np.array(page_answer["values"]) - answer.values[i]).max() / np.abs(answer.values[i]).max())
+        bounds.append(abs((page_answer["bound"]["value"] - lost[i]) / answer.bounds.values[i] - 1))
     return float(max(fields)), float(max(bounds))
 
 
@@ -92,7 +92,7 @@ def measure(browser, surrogate: ps.Surrogate, path: Path, size: tuple[int, int],
     tab.evaluate(REPAINT, [moves[:5], 0])  # warm
     times = np.array(tab.evaluate(REPAINT, [moves, 0]))
     frames = np.array(tab.evaluate(FRAMES, n_moves))
-    found = {
+    facts = {
         "megabytes": path.stat().st_size / 1e6,
         "write_seconds": written,
         "open_seconds": opened,
@@ -101,9 +101,9 @@ def measure(browser, surrogate: ps.Surrogate, path: Path, size: tuple[int, int],
         "frame_ms": {"median": float(np.median(frames)), "p90": float(np.quantile(frames, 0.9))},
     }
     if scalars:
-        found["field_deviation"], found["bound_deviation"] = deviation(tab, surrogate, ps.sample(surrogate, 20, rng=3))
+        facts["field_deviation"], facts["bound_deviation"] = deviation(tab, surrogate, ps.sample(surrogate, 20, rng=3))
     tab.close()
-    return found
+    return facts
 
 
 def main() -> None:
@@ -127,12 +127,12 @@ def main() -> None:
         browser = run.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
         for name, surrogate in models.items():
             for window, size in SIZES.items():
-                found = measure(browser, surrogate, Path(folder) / "page.html", size, n_moves)
-                rows.append({"model": name, "window": window, "load": os.getloadavg()[0], **found})
-                repaint, more = found["repaint_ms"], found.get("field_deviation")
+                facts = measure(browser, surrogate, Path(folder) / "page.html", size, n_moves)
+                rows.append({"model": name, "window": window, "load": os.getloadavg()[0], **facts})
+                repaint, more = facts["repaint_ms"], facts.get("field_deviation")
                 print(
-                    f"{name:22}{window:10}{found['megabytes']:6.2f}{found['open_seconds']:8.2f}{repaint['median']:12.1f}"
-                    f"{repaint['p90']:7.1f}{found['compute_ms']:9.2f}{found['frame_ms']['median']:10.1f}"
+                    f"{name:22}{window:10}{facts['megabytes']:6.2f}{facts['open_seconds']:8.2f}{repaint['median']:12.1f}"
+                    f"{repaint['p90']:7.1f}{facts['compute_ms']:9.2f}{facts['frame_ms']['median']:10.1f}"
                     + ("" if more is None else f"{more:11.1e}")
                 )
         browser.close()

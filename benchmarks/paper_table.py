@@ -38,7 +38,7 @@ def main() -> None:
     print("| | the paper reports | its recipe here | parasol | floor (projection) |\n|---|---|---|---|---|")
     for problem, presets in runs.items():
         for solver, words in ROWS.items():
-            here = {preset: found["solvers"].get(solver, {}) for preset, found in presets.items()}
+            here = {preset: results["solvers"].get(solver, {}) for preset, results in presets.items()}
             if not any("error" in facts for facts in here.values()):
                 continue
             facts = next(facts for facts in here.values() if "error" in facts)

@@ -71,18 +71,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         fill(folder, options.snapshots, options.values)
-        found = {"snapshots": options.snapshots, "values": options.values, "ways": []}
-        found["MB of the store"] = 8e-6 * options.snapshots * options.values
+        results = {"snapshots": options.snapshots, "values": options.values, "ways": []}
+        results["MB of the store"] = 8e-6 * options.snapshots * options.values
         for jobs in (0, 1, 2):
             command = [sys.executable, __file__, "--one", name, str(jobs)]
             row = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
             angle = subspace_angles(np.load(folder / "modes-0.npy"), np.load(folder / f"modes-{jobs}.npy")).max()
-            found["ways"].append(row | {"angle to one process": float(angle)})
-            print(json.dumps(found["ways"][-1], indent=1), flush=True)
+            results["ways"].append(row | {"angle to one process": float(angle)})
+            print(json.dumps(results["ways"][-1], indent=1), flush=True)
         equal = (folder / "modes-1.npy").read_bytes() == (folder / "modes-2.npy").read_bytes()
-        found["equal bytes with 1 and 2 processes"] = equal
+        results["equal bytes with 1 and 2 processes"] = equal
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -88,8 +88,8 @@ def judged(reduced, product: sparse.csr_array, free: np.ndarray, mus: np.ndarray
     def one(i: int) -> np.ndarray:
         return mus[i % N_TEST : i % N_TEST + 1]
 
-    found = reduced.solve(mus)
-    gap = found.values[:, free] - truth
+    solutions = reduced.solve(mus)
+    gap = solutions.values[:, free] - truth
     l2, h1 = np.linalg.norm(gap, axis=1) / np.linalg.norm(truth, axis=1), energy(gap) / energy(truth)
     many = np.resize(mus, (N_BATCH, mus.shape[1]))
     c = [reduced.coefficients(one(i)) for i in range(N_TEST)]
@@ -97,8 +97,8 @@ def judged(reduced, product: sparse.csr_array, free: np.ndarray, mus: np.ndarray
         "modes": reduced.n_modes,
         "l2": spread(l2)[1:],
         "h1": spread(h1)[1:],
-        "ratio": spread(found.bounds.values / energy(gap)),
-        "proven": float(np.mean(found.bounds.rigorous)),
+        "ratio": spread(solutions.bounds.values / energy(gap)),
+        "proven": float(np.mean(solutions.bounds.rigorous)),
         "query": 1e6 * cpu(lambda i: reduced.coefficients(one(i)), 500),
         "lift": 1e6 * cpu(lambda i: reduced.basis.lift(c[0]), 500),
         "bound": 1e6 * cpu(lambda i: reduced.certify(one(i), c[i % N_TEST]), 500),
@@ -112,25 +112,25 @@ def ours(blocks, load, mesh, free, asked, mus: np.ndarray, truth: np.ndarray) ->
     product, out = sparse.csr_array(sum(blocks)), {}
     thetas = ps.parameters(a=(0.1, 1.0), b=(0.1, 1.0), c=(0.1, 1.0), d=(0.1, 1.0))
 
-    def made() -> ps.AffineModel:
+    def affine_model() -> ps.AffineModel:
         terms = dict(zip(thetas, blocks, strict=True))
         return ps.AffineModel(terms, {1: load}, points=mesh.p.T, cells=mesh.t.T, free=free, product=product)
 
     ways = {
-        f"parasol, greedy to {asked.modes} modes": lambda: ps.greedy(made(), n_modes=asked.modes),
-        f"parasol, greedy to {asked.tolerance:g}": lambda: ps.greedy(made(), tolerance=asked.tolerance),
-        f"parasol, learn to {asked.tolerance:g}": lambda: ps.learn(made(), asked.tolerance),
+        f"parasol, greedy to {asked.modes} modes": lambda: ps.greedy(affine_model(), n_modes=asked.modes),
+        f"parasol, greedy to {asked.tolerance:g}": lambda: ps.greedy(affine_model(), tolerance=asked.tolerance),
+        f"parasol, learn to {asked.tolerance:g}": lambda: ps.learn(affine_model(), asked.tolerance),
     }
     for name, way in ways.items():
         start = time.process_time()
-        found = way()
+        outcome = way()
         seconds = time.process_time() - start
-        learned = isinstance(found, ps.Surrogate)
-        solves = found.facts["learn"]["solves"] if learned else found.n_solves
+        learned = isinstance(outcome, ps.Surrogate)
+        solves = outcome.facts["learn"]["solves"] if learned else outcome.n_solves
         out[name] = {"offline_seconds": seconds, "solves": solves}
-        out[name] |= judged(found.reduced, product, free, mus, truth)
+        out[name] |= judged(outcome.reduced, product, free, mus, truth)
         if learned:
-            out[name]["stages"] = found.facts["learn"]["stages"]
+            out[name]["stages"] = outcome.facts["learn"]["stages"]
     return out
 
 

@@ -65,12 +65,12 @@ def ours(blocks, mass, load, mesh, free, asked, mus: np.ndarray, truth: np.ndarr
     seconds, account = time.process_time() - start, surrogate.facts["learn"]
     full = np.array([model.solve(mu).values[1:, free] for mu in mus])
     answers = surrogate(mus)
-    found = np.reshape(answers.values, (len(mus), len(TIMES), -1))[:, 1:, free]
+    fields = np.reshape(answers.values, (len(mus), len(TIMES), -1))[:, 1:, free]
 
     def norm(values: np.ndarray) -> np.ndarray:
         return np.sqrt([np.sum(v * (product @ v.T).T) for v in values])
 
-    errors = norm(found - full) / norm(full)
+    errors = norm(fields - full) / norm(full)
     return {
         "full": float(np.median(norm(full - truth) / norm(truth))),
         "full_seconds": cpu(lambda i: model.solve(mus[i % N_TEST]), 5),

@@ -99,8 +99,8 @@ def heat(blocks, mass, rest):
     least = ExpressionParameterFunctional("min(k)", fom.parameters)
     reductor = ParabolicRBReductor(fom, product=fom.h1_product, coercivity_estimator=least)
     training = fom.parameters.space(0.1, 1.0).sample_uniformly(HEAT_TRAINING)
-    found = rb_greedy(fom, reductor, training, rtol=aim, max_extensions=60)
-    seconds, rom = time.process_time() - start, found["rom"]
+    greedy_data = rb_greedy(fom, reductor, training, rtol=aim, max_extensions=60)
+    seconds, rom = time.process_time() - start, greedy_data["rom"]
     mus = [rom.parameters.parse({"k": mu}) for mu in rest["mus"]]
     full = [fom.solve(mu) for mu in mus]
     gaps = [reductor.reconstruct(rom.solve(mu)) - u for mu, u in zip(mus, full, strict=True)]
@@ -115,7 +115,7 @@ def heat(blocks, mass, rest):
         "full": float(np.median(whole_norm(stored - truth, h1.matrix) / whole_norm(truth, h1.matrix))),
         "full_seconds": cpu(lambda i: fom.solve(mus[i % len(mus)]), 5),
         "offline_seconds": seconds,
-        "solves": found["extensions"],
+        "solves": greedy_data["extensions"],
         "modes": rom.solution_space.dim,
         "h1": spread(own)[1:],
         "ratio": spread(bounds / absolute),
@@ -149,9 +149,9 @@ def main(folder):
     results = {}
     for name, options in ways.items():
         start = time.process_time()
-        reductor, found = greedy(blocks, rest["load"], product, **options)
-        results[name] = {"offline_seconds": time.process_time() - start, "solves": found["extensions"]}
-        results[name] |= judged(reductor, found["rom"], product, rest["mus"], rest["truth"])
+        reductor, greedy_data = greedy(blocks, rest["load"], product, **options)
+        results[name] = {"offline_seconds": time.process_time() - start, "solves": greedy_data["extensions"]}
+        results[name] |= judged(reductor, greedy_data["rom"], product, rest["mus"], rest["truth"])
     results["settings"] = (
         f"pyMOR {pymor.__version__}: rb_greedy, CoerciveRBReductor (residual basis, min-theta), H1 product, "
         f"{TRAINING}^4 = {TRAINING**4} training parameters, rtol {aim:g} of the first bound, defaults otherwise"

@@ -148,8 +148,8 @@ class Statement:
         at = np.linspace(0, 1, degree + 1)
         lattice = np.stack(np.meshgrid(at, at, indexing="ij")).reshape(2, -1)
         seen = Basis(mesh, element, mapping=mapping, quadrature=(lattice, np.ones(lattice.shape[1])))
-        found = np.asarray(seen.interpolate(values)).reshape(self.n_fields, -1, lattice.shape[1])
-        return Reference(self.shape, s, t, cells, found, basis.N)
+        lattice_values = np.asarray(seen.interpolate(values)).reshape(self.n_fields, -1, lattice.shape[1])
+        return Reference(self.shape, s, t, cells, lattice_values, basis.N)
 
     def _mesh(self, s: np.ndarray, t: np.ndarray):
         """Squares with equal axes in all, so that the sides they share run the same way in both."""
@@ -200,9 +200,9 @@ class Reference:
                 other[axis] += step
                 edge = ends[number[axis][row] + (step > 0)]
                 if 0 <= other[axis] < len(ends) - 1 and abs(place[axis][row] - edge) < 1e-9:
-                    found = self.cells[patch[row], *other]
-                    if found >= 0:
-                        cell[row] = found
+                    neighbour = self.cells[patch[row], *other]
+                    if neighbour >= 0:
+                        cell[row] = neighbour
                         weights[axis][row] = _lagrange(np.array([1.0 if step < 0 else 0.0]), degree)[0]
         if np.any(cell < 0):
             raise ValueError(f"{np.count_nonzero(cell < 0)} points lie outside the reference's domain.")
@@ -224,8 +224,8 @@ def _lagrange(x: np.ndarray, degree: int) -> np.ndarray:
 def reference(name: str, statement: Statement, *key: object) -> Reference:
     """The solution of a statement, from out/rough if it is there; `key` tells it from others of the name."""
     grids = [axis.tolist() for _, part in _LEVELS for axis in statement.grid(part)]
-    made = hashlib.sha256(repr((_VERSION, _LEVELS, grids, key)).encode()).hexdigest()[:12]
-    path = KEPT / f"{name}-{made}.npz"
+    digest = hashlib.sha256(repr((_VERSION, _LEVELS, grids, key)).encode()).hexdigest()[:12]
+    path = KEPT / f"{name}-{digest}.npz"
     if path.is_file():
         with np.load(path) as held:
             arrays = [held[part] for part in ("s", "t", "cells", "values")]

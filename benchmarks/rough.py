@@ -91,21 +91,21 @@ def slit() -> Case:
 
 def baffle() -> Case:
     """1 left, 0 right, a thin insulated baffle between that leaves a quarter open."""
-    found = references.baffle(0.01, 0.5)
+    reference = references.baffle(0.01, 0.5)
     domain = ps.Box((-1, -1), (1, 1)) - ps.Box((-0.01, -2), (0.01, 0.5)).named("baffle")
     boundary = {"left": ps.Dirichlet(1), "right": ps.Dirichlet(0), "*": ps.Neumann(0)}
-    return Case(ps.Problem(domain, ps.Eq(-ps.laplacian(u), 0), boundary), found, found.error)
+    return Case(ps.Problem(domain, ps.Eq(-ps.laplacian(u), 0), boundary), reference, reference.error)
 
 
 def motz() -> Case:
     """Motz's problem: a value meets a slope in the middle of a side."""
-    found = references.motz()
+    reference = references.motz()
     domain = ps.Box((-1, 0), (1, 1)).named(cold=(y <= 0) & (x < 0))
     boundary = {"cold": ps.Dirichlet(0), "right": ps.Dirichlet(500), "*": ps.Neumann(0)}
-    return Case(ps.Problem(domain, ps.Eq(-ps.laplacian(u), 0), boundary), found, found.error)
+    return Case(ps.Problem(domain, ps.Eq(-ps.laplacian(u), 0), boundary), reference, reference.error)
 
 
-def elastic(domain, found: references.Reference, pull: tuple) -> Case:
+def elastic(domain, reference: references.Reference, pull: tuple) -> Case:
     """Linear elasticity with both of Lamé's constants 1: clamped left, `pull` on the right, free elsewhere."""
     v, w = ps.unknowns("v w", x, y)
     (nx, ny), twist = ps.normal(x, y), v.diff(y) + w.diff(x)
@@ -120,7 +120,7 @@ def elastic(domain, found: references.Reference, pull: tuple) -> Case:
             "*": [ps.Eq(given, 0) for given in traction],
         },
     )
-    return Case(problem, found, found.error)
+    return Case(problem, reference, reference.error)
 
 
 def plate_with_a_hole() -> Case:
@@ -141,7 +141,7 @@ def cantilever() -> Case:
 
 def block(mu: tuple[float, ...]) -> Case:
     """The thermal block: four materials that meet in the middle of the unit square."""
-    found = references.thermal_block(mu)
+    reference = references.thermal_block(mu)
     names = ("a", "b", "c", "d")  # below left, below right, above left, above right
     materials = ps.parameters(**{name: (0.05, 20.0, "log") for name in names})
     corners = ((0, 0), (0.5, 0), (0, 0.5), (0.5, 0.5))
@@ -149,7 +149,7 @@ def block(mu: tuple[float, ...]) -> Case:
     domain = ps.Box((0, 0), (1, 1)).regions(**dict(zip(names, quarters, strict=True)))
     k = ps.by_region(**dict(zip(names, materials, strict=True)))
     problem = ps.Problem(domain, ps.Eq(-ps.divergence(k * ps.gradient(u)), 1), ps.Dirichlet(0))
-    return Case(problem, found, found.error, tuple(map(float, mu)))
+    return Case(problem, reference, reference.error, tuple(map(float, mu)))
 
 
 CASES: dict[str, Callable[[], Case]] = {

@@ -207,11 +207,11 @@ def siege(port: int, pid: int, peaceful: int, n_values: int, n_large: int, n_hel
     seconds = time.perf_counter() - start
     holder.terminate()
     marks = lambda times: dict(zip(("p50", "p99", "max"), np.percentile(times, [50, 99, 100]).tolist(), strict=True))  # noqa: E731
-    found = {"answers_mb": sorted({round(1e-6 * sizes.get(), 1) for _ in range(2 * (n_large // 2))})}
-    found |= {"seconds": seconds, "half_open": n_held, "n_large": 2 * (n_large // 2)}
-    found |= {"health_ms": marks(times[:, 0]), "in_peace_ms": marks(times[:, 1]), "n_health": len(times)}
+    facts = {"answers_mb": sorted({round(1e-6 * sizes.get(), 1) for _ in range(2 * (n_large // 2))})}
+    facts |= {"seconds": seconds, "half_open": n_held, "n_large": 2 * (n_large // 2)}
+    facts |= {"health_ms": marks(times[:, 0]), "in_peace_ms": marks(times[:, 1]), "n_health": len(times)}
     time.sleep(1)
-    return found | {"before_mib": base, "peak_mib": resident(pid, "VmHWM"), "after_mib": resident(pid)}
+    return facts | {"before_mib": base, "peak_mib": resident(pid, "VmHWM"), "after_mib": resident(pid)}
 
 
 def main() -> None:

@@ -147,8 +147,8 @@ class Ours:
 
     def reader(self, path: Path, case: str):
         """A function that reads chunk number i."""
-        found = store.stored_chunks(path, self.about(case))
-        return lambda index: found[index].load().solutions
+        stored_chunks = store.stored_chunks(path, self.about(case))
+        return lambda index: stored_chunks[index].load().solutions
 
 
 class OursNotFlushed(Ours):
@@ -198,21 +198,21 @@ def times(kind: str, case: str, folder: Path) -> dict:
     """MB/s of writing and reading."""
     blocks = [block(case, i) for i in range(n_chunks(case))]
     megabytes = sum(b.nbytes for b in blocks) / 1e6
-    writing, reading = [], []
+    write_seconds, read_seconds = [], []
     for repeat in range(3):
         path = folder / f"{kind}-{repeat}"
         start = time.perf_counter()
         write = KINDS[kind]().create(path, case)
         for index, values in enumerate(blocks):
             write(index, values)
-        writing.append(time.perf_counter() - start)
+        write_seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
         read = KINDS[kind]().reader(path, case)
-        found = [read(index) for index in range(len(blocks))]
-        reading.append(time.perf_counter() - start)
-        assert all(np.array_equal(a, b) for a, b in zip(found, blocks, strict=True))
+        read_blocks = [read(index) for index in range(len(blocks))]
+        read_seconds.append(time.perf_counter() - start)
+        assert all(np.array_equal(a, b) for a, b in zip(read_blocks, blocks, strict=True))
     n_files = sum(1 for f in path.rglob("*") if f.is_file()) if path.is_dir() else 1
-    return {"write MB/s": megabytes / min(writing), "read MB/s": megabytes / min(reading), "files": n_files}
+    return {"write MB/s": megabytes / min(write_seconds), "read MB/s": megabytes / min(read_seconds), "files": n_files}
 
 
 def right(kind: str, case: str, path: Path, index: int) -> bool | None:

@@ -108,12 +108,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         prepare(Path(folder), max(options.queries), options.nodes)
         for n in options.queries:
-            found: dict[str, list[dict]] = {"answers": [], "writer alone": []}
+            runs_of: dict[str, list[dict]] = {"answers": [], "writer alone": []}
             for _ in range(options.turns):
-                for what, runs in found.items():
+                for what, runs in runs_of.items():
                     command = [sys.executable, __file__, "--jobs", str(options.jobs), "--one", what, folder, str(n)]
                     runs.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-            best = {what: max(runs, key=lambda run: run["MB/s"]) for what, runs in found.items()}
+            best = {what: max(runs, key=lambda run: run["MB/s"]) for what, runs in runs_of.items()}
             fraction = best["answers"]["MB/s"] / best["writer alone"]["MB/s"]
             rows.append({"queries": n, "nodes": options.nodes, "jobs": options.jobs, "fraction": fraction, **best})
             print(json.dumps(rows[-1], indent=1), flush=True)

@@ -186,8 +186,8 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the table of problems and accuracies")
     given = parser.parse_args()
     if given.json:
-        found = [measured(*entry, MODES if name == "helmholtz" else ()) for name, entry in problems().items()]
-        write_json({"problems": found, "machine": machine_facts()}, given.json)
+        results = [measured(*entry, MODES if name == "helmholtz" else ()) for name, entry in problems().items()]
+        write_json({"problems": results, "machine": machine_facts()}, given.json)
     if given.draw or given.table:
         facts = json.loads(Path(given.source or given.json).read_text())
         if given.draw:

@@ -45,10 +45,10 @@ def main() -> None:
     mus = ps.sample(surrogate.solver, asked.n, design="random", rng=11)
     errors, own = [], []
     for mu in mus:
-        found = references.thermal_block(mu)
-        exact = found(points)[0]
+        reference = references.thermal_block(mu)
+        exact = reference(points)[0]
         errors.append(np.linalg.norm(surrogate(mu).at(points) - exact) / np.linalg.norm(exact))
-        own.append(found.error)
+        own.append(reference.error)
     print(
         f"against {asked.n} references, themselves off by {max(own):.1e} at most: error {np.median(errors):.1e} in the median, {max(errors):.1e} at most"
     )

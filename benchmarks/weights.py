@@ -69,8 +69,8 @@ CASES = [
 
 def ours(case: Case, points: np.ndarray) -> list:
     """Our matrices: one call, one factorisation per stencil."""
-    found = differentiate(points, points, case.derivatives, case.scheme)
-    matrices = [found[index] for index in case.derivatives]
+    by_derivative = differentiate(points, points, case.derivatives, case.scheme)
+    matrices = [by_derivative[index] for index in case.derivatives]
     return [sum(matrices[1:], start=matrices[0])] if case.summed else matrices
 
 
@@ -78,8 +78,8 @@ def theirs(case: Case, points: np.ndarray) -> list:
     """The peer's matrices, in one call as well: its `sum_terms=False` is faster than a call for each operator."""
     s = case.scheme
     options = {"phi": f"phs{s.kernel.power}", "order": s.degree, "sum_terms": case.summed}  # type: ignore[attr-defined]
-    found = weight_matrix(points, points, s.stencil_size, case.derivatives, **options)  # type: ignore[misc]
-    return [found] if case.summed else list(found)
+    matrices = weight_matrix(points, points, s.stencil_size, case.derivatives, **options)  # type: ignore[misc]
+    return [matrices] if case.summed else list(matrices)
 
 
 @contextmanager

@@ -47,5 +47,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     folder, *reports = [Path(name) for name in sys.argv[1:] if name != "--window"]
-    found = pictures(reports, folder, whole="--window" not in sys.argv)
-    sys.exit("\n".join(["wider than the window:", *found]) if found else 0)
+    complaints = pictures(reports, folder, whole="--window" not in sys.argv)
+    sys.exit("\n".join(["wider than the window:", *complaints]) if complaints else 0)

@@ -54,10 +54,10 @@ def room(module: str) -> str:
     return module.split(".")[1]
 
 
-def drawing(title: str, found: dict[str, list[str]], graph: grimp.ImportGraph) -> str:
+def drawing(title: str, traced: dict[str, list[str]], graph: grimp.ImportGraph) -> str:
     """Rooms from top to bottom and whom they import, a box for each module: filled where it runs, pale where only loaded."""
-    ran = set(found["ran"])
-    shown = [m for m in found["loaded"] if "." in m.removeprefix("parasol.") or m in ran]
+    ran = set(traced["ran"])
+    shown = [m for m in traced["loaded"] if "." in m.removeprefix("parasol.") or m in ran]
     rooms = [r for r in ROOMS if any(room(m) == r for m in shown)]
     out, y = [], 40
     for name in rooms:
@@ -86,7 +86,7 @@ def drawing(title: str, found: dict[str, list[str]], graph: grimp.ImportGraph) -
         if below:
             out.append(f'<text x="{LEFT}" y="{y + 15}" font-size="11" fill="#5a6872">↓ {", ".join(below)}</text>')
         y += 26
-    said = f"{title}: {len(ran)} modules run, {len(found['loaded'])} loaded"
+    said = f"{title}: {len(ran)} modules run, {len(traced['loaded'])} loaded"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" role="img" '
         f'aria-label="{said}" font-family="system-ui, sans-serif" font-size="12"><rect width="{WIDTH}" height="{y}" fill="#fff"/>'
@@ -100,9 +100,9 @@ def main() -> None:
     titles = {"learn": "learn(helmholtz, tolerance=1e-2)", "answer": "surrogate(mu).values of a loaded file"}
     with tempfile.TemporaryDirectory() as folder:
         for name, title in titles.items():
-            found = trace(name, Path(folder))
-            (HERE / f"trace-{name}.svg").write_text(drawing(title, found, graph), encoding="utf-8")
-            print(f"{title}: {len(found['ran'])} modules run, {len(found['loaded'])} loaded")
+            traced = trace(name, Path(folder))
+            (HERE / f"trace-{name}.svg").write_text(drawing(title, traced, graph), encoding="utf-8")
+            print(f"{title}: {len(traced['ran'])} modules run, {len(traced['loaded'])} loaded")
 
 
 if __name__ == "__main__":

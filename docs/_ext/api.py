@@ -97,7 +97,7 @@ def setup_of(body: str) -> str:
 def signature(value: Any) -> str:
     """Arguments with their types, as they are written."""
     try:
-        found = inspect.signature(value)
+        signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "()"
     kept = [
@@ -105,14 +105,16 @@ def signature(value: Any) -> str:
             annotation=p.empty if p.annotation is p.empty else _Type(p.annotation),
             default=p.default if p.default is p.empty else _Default(p.default),
         )
-        for p in found.parameters.values()
+        for p in signature.parameters.values()
     ]
     returns = (
-        found.return_annotation
-        if not inspect.isclass(value) and found.return_annotation is not found.empty
-        else found.empty
+        signature.return_annotation
+        if not inspect.isclass(value) and signature.return_annotation is not signature.empty
+        else signature.empty
     )
-    return str(found.replace(parameters=kept, return_annotation=returns if returns is found.empty else _Type(returns)))
+    return str(
+        signature.replace(parameters=kept, return_annotation=returns if returns is signature.empty else _Type(returns))
+    )
 
 
 class _Type(str):
@@ -207,13 +209,13 @@ def uses_of_names(docs: Path) -> dict[str, list[str]]:
     pages |= {
         f"[{_script_title(p)}](/tutorials/{p.stem}.rst)": p for p in sorted((docs.parent / "examples").glob("*.py"))
     }
-    found: dict[str, list[str]] = {}
+    uses: dict[str, list[str]] = {}
     for link, path in pages.items():
         for name in set(re.findall(r"\bps\.([A-Za-z_.]+)", path.read_text(encoding="utf-8"))):
             parts = name.rstrip(".").split(".")
             for i in range(1, len(parts) + 1):
-                found.setdefault("parasol." + ".".join(parts[:i]), []).append(link)
-    return {name: links[:6] for name, links in found.items()}
+                uses.setdefault("parasol." + ".".join(parts[:i]), []).append(link)
+    return {name: links[:6] for name, links in uses.items()}
 
 
 def _title(path: Path) -> str:

@@ -32,9 +32,9 @@ def pieces(text: str) -> list[tuple[str, str]]:
     [('text', 'u'), ('low', '_xx'), ('text', ' of n_modes')]
     """
     cut, end = [], 0
-    for found in _ALL.finditer(text):
-        cut += [("text", text[end : found.start()]), (str(found.lastgroup), found[0])]
-        end = found.end()
+    for match in _ALL.finditer(text):
+        cut += [("text", text[end : match.start()]), (str(match.lastgroup), match[0])]
+        end = match.end()
     return [(kind, piece) for kind, piece in [*cut, ("text", text[end:])] if piece]
 
 
@@ -73,11 +73,11 @@ class Typography(SphinxPostTransform):
 
 
 def _parents(node: nodes.Node) -> list[nodes.Element]:
-    found = []
+    ancestors = []
     while node.parent is not None:
         node = node.parent
-        found.append(node)
-    return found
+        ancestors.append(node)
+    return ancestors
 
 
 def _without_empty_end(app, doctree: nodes.document) -> None:

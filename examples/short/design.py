@@ -26,9 +26,9 @@ surrogate = ps.learn(rod, 1e-4)
 
 quantities = surrogate.as_jax("quantities")
 cost = jax.jit(jax.value_and_grad(lambda mu: quantities(mu)["mean"] + 0.2 * mu.sum()))  # warm is bad, material is dear
-found = minimize(cost, [1.0, 1.0], jac=True, bounds=surrogate.parameters.bounds.T, method="L-BFGS-B", tol=1e-12)
+optimum = minimize(cost, [1.0, 1.0], jac=True, bounds=surrogate.parameters.bounds.T, method="L-BFGS-B", tol=1e-12)
 
 # the mean is 7/24 / a + 1/24 / b
 best = np.sqrt(np.array([7 / 24, 1 / 24]) / 0.2)
-print(f"a, b = {found.x.round(4)} after {found.nfev} gradients, exactly {best.round(4)}")
-assert np.allclose(found.x, best, rtol=1e-3)
+print(f"a, b = {optimum.x.round(4)} after {optimum.nfev} gradients, exactly {best.round(4)}")
+assert np.allclose(optimum.x, best, rtol=1e-3)

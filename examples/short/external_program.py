@@ -60,10 +60,10 @@ with tempfile.TemporaryDirectory() as folder:
     program.write_text(PROGRAM)
     cable, store = Cable(program), Path(folder) / "solves"
 
-    found = ps.verify(cable)
-    print(found)
-    assert found.ok  # a solve that fails somewhere is doubtful, not wrong
-    assert "no convergence after 25 iterations" in found.findings[0].text
+    verification = ps.verify(cable)
+    print(verification)
+    assert verification.ok  # a solve that fails somewhere is doubtful, not wrong
+    assert "no convergence after 25 iterations" in verification.findings[0].text
 
     options = {"store": store, "solves": 100, "recipe": "polynomial"}
     with warnings.catch_warnings(record=True) as said:

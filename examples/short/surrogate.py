@@ -19,13 +19,13 @@ truth = ps.solve_many(model, ps.sample(model, 200, design="random", rng=7))  # f
 # the reduced model teaches: 4096 labels from 30 full solves
 snapshots = ps.solve_many(model, ps.sample(model, 30, design="edges"))
 surrogate = ps.fit(ps.reduce(model, ps.pod(snapshots, n_modes=30)))
-found = ps.accuracy(surrogate, truth)
-print(f"{len(snapshots)} full solves: error {found.mean:.1e}, projection {found.projection:.1e}")
-assert found.mean < 1.1 * found.projection < 1e-6
+accuracy = ps.accuracy(surrogate, truth)
+print(f"{len(snapshots)} full solves: error {accuracy.mean:.1e}, projection {accuracy.projection:.1e}")
+assert accuracy.mean < 1.1 * accuracy.projection < 1e-6
 
 # every answer can say how wrong it is, and be repaired where that is not enough
 answer = surrogate(truth.mus)
-assert np.all(found.errors <= answer.bound)
+assert np.all(accuracy.errors <= answer.bound)
 strict = surrogate(truth.mus, tolerance=3e-7)
 print({method: strict.method.count(method) for method in set(strict.method)})
 assert np.all(strict.bound <= 3e-7)

@@ -53,13 +53,13 @@ def check(
             check_place(out, (".html", *FIGURE_SUFFIXES))
             require_matplotlib()
         surrogate = load(model)
-        found = budget.check(surrogate, problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
+        error_budget = budget.check(surrogate, problem, n=n, tolerance=tolerance, rng=seed, jobs=jobs, progress=stage)
         if out is not None and Path(out).suffix.lower() == ".html":
             stage("writing the report")
             words = shlex.join(["parasol", *sys.argv[1:]])
-            write_check(surrogate, found, out, title=f"{Path(model).name}, checked", command=words)
+            write_check(surrogate, error_budget, out, title=f"{Path(model).name}, checked", command=words)
         elif out is not None:
-            draw_budget(found, out)
-    tell({"model": model, **found.to_dict()}, json_file, quiet, found.rows().items(), wrote=(out,))
-    if not found.holds:
+            draw_budget(error_budget, out)
+    tell({"model": model, **error_budget.to_dict()}, json_file, quiet, error_budget.rows().items(), wrote=(out,))
+    if not error_budget.holds:
         raise SystemExit(1)

@@ -63,8 +63,8 @@ def _command_elsewhere(name: str) -> Any:
     """The command of another package by this name, or None."""
     from importlib.metadata import entry_points
 
-    found = [_ADDED[name]] if name in _ADDED else [entry.load() for entry in entry_points(group=_GROUP, name=name)]
-    return typer.main.get_command(found[0]) if found else None
+    commands = [_ADDED[name]] if name in _ADDED else [entry.load() for entry in entry_points(group=_GROUP, name=name)]
+    return typer.main.get_command(commands[0]) if commands else None
 
 
 class _Group(TyperGroup):

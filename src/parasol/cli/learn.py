@@ -137,8 +137,8 @@ def learn(
 
             declared = None if problem is None else load_source(problem)
             if dry_run:
-                found = plan(declared, **wish, progress=stage)
-                facts, rows = found.facts(), found.rows()
+                learn_plan = plan(declared, **wish, progress=stage)
+                facts, rows = learn_plan.facts(), learn_plan.rows()
             else:
                 results = None if data is None else _results(data, parameters)
                 limits = {"solves": solves, "seconds": seconds, "data": results, "recipe": recipe, "proof": proof}

@@ -125,10 +125,10 @@ def read_words(command: Callable[..., None], words: Sequence[str]) -> dict[str, 
                 return None
             value = rest.pop(0)
         try:
-            found = word.value(value)
+            item = word.value(value)
         except ValueError:
             return None
-        given[word.name] = [*given.get(word.name, ()), found] if word.many else found
+        given[word.name] = [*given.get(word.name, ()), item] if word.many else item
     return None if any(word.required and word.name not in given for word in known) else given
 
 

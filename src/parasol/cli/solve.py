@@ -112,21 +112,21 @@ def solve(
         targets = solve_outputs(out or [], nodes_out, json_file if json_file != "-" else None)
         for path in targets.paths:
             check_place(path, None)
-        found = load_problem(problem, model=True)
-        declared = found.problem if isinstance(found, Model) else found
+        source = load_problem(problem, model=True)
+        declared = source.problem if isinstance(source, Model) else source
         _check_parameters(declared, given, extrapolate)
         targets.check_problem(declared)
         in_time = _in_time(declared, times=times, step=step, tolerance=tolerance, integrator=integrator)
         counts = {"nodes": nodes, "boundary_nodes": boundary_nodes, "stencil": stencil}
         chosen = {**counts, "method": method, "degree": degree, "kernel": kernel, "neumann": neumann}
         start = time.perf_counter()
-        if isinstance(found, Model):
-            model, settings = _as_it_is(found, solver, preset=preset, **chosen), Settings()
+        if isinstance(source, Model):
+            model, settings = _as_it_is(source, solver, preset=preset, **chosen), Settings()
             if model.nodes is None and (targets.fields or targets.nodes):
                 raise InputError("files need points= and cells= in ps.AffineModel: this model has none. Use --json.")
         else:
-            settings = _settings(found, preset, **chosen)
-            model = _discretised(found, settings, solver, seed, stage)
+            settings = _settings(source, preset, **chosen)
+            model = _discretised(source, settings, solver, seed, stage)
         seconds = time.perf_counter() - start
         fraction = stage("solving")
         if declared.time is not None:

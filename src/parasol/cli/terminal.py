@@ -28,8 +28,8 @@ def catalogue_names(incomplete: str) -> list[str]:
     from importlib.util import find_spec
     from pkgutil import iter_modules
 
-    found = find_spec("parasol.pde.catalogue")
-    folders = (found and found.submodule_search_locations) or []
+    spec = find_spec("parasol.pde.catalogue")
+    folders = (spec and spec.submodule_search_locations) or []
     names = [module.name.replace("_", "-") for module in iter_modules(folders)]
     return sorted(name for name in names if name.startswith(incomplete))
 

@@ -181,9 +181,9 @@ def _arrays(answer: Answer, bounds: bool) -> dict[str, np.ndarray]:
     for i, name in enumerate(layout.names):
         field = values[..., i, :] if layout.times is not None else values[..., 0, i, :]
         arrays[free_name(name, arrays)] = field
-    for name, found in answer.quantities.items():
+    for name, quantity in answer.quantities.items():
         plain = name.replace("/", " per ")  # a slash would make a folder of it in the file
-        arrays[free_name(f"quantity: {plain}", arrays)] = np.asarray(found)
+        arrays[free_name(f"quantity: {plain}", arrays)] = np.asarray(quantity)
         known = [("bound", answer.quantity_bounds), ("estimate", answer.quantity_estimates)] if bounds else []
         for word, sizes in known:
             if sizes is not None:

@@ -44,10 +44,10 @@ def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:
     for i, name in enumerate(layout.names):
         field = values[..., i, :] if times else values[..., 0, i, :]
         variables[_free(name, coordinates, variables)] = ((*samples, *times, "node"), field)
-    for name, found in answer.quantities.items():
+    for name, quantity in answer.quantities.items():
         # a slash would make a group of it in the file
         text = name.replace("/", " per ")
-        variables[_free(text, coordinates, variables)] = ((*samples, *times), found)
+        variables[_free(text, coordinates, variables)] = ((*samples, *times), quantity)
         known = [("bound", answer.quantity_bounds), ("estimate", answer.quantity_estimates)] if bounds else []
         for word, sizes in known:
             if sizes is not None:
@@ -88,8 +88,8 @@ def to_pandas(answer: Answer, *, bounds: bool = False) -> Any:
         columns[_free("bound_kind", columns)] = np.reshape(answer.bound_kind, n)
     if times is not None and answer.quantities:
         columns = {name: np.repeat(column, len(times)) for name, column in columns.items()}
-    for name, found in answer.quantities.items():
-        columns[_free(name, columns)] = np.ravel(found)
+    for name, quantity in answer.quantities.items():
+        columns[_free(name, columns)] = np.ravel(quantity)
         if bounds:
             columns[_free(f"bound of {name}", columns)] = np.ravel(answer.quantity_bounds[name])
     index = pandas.RangeIndex(n, name="sample")

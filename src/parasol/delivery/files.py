@@ -106,17 +106,17 @@ def _write_vtkhdf(solution: Solution | Evolution, path: Path) -> None:
     import h5py  # a quarter of a second that only this needs
 
     nodes = solution.model.nodes
-    found = cells(nodes)
+    simplices = cells(nodes)
     points = np.zeros((nodes.n_nodes, 3))
     points[:, : nodes.dimension] = nodes.points
     arrays = {
         "NumberOfPoints": np.array([len(points)], dtype=np.int64),
-        "NumberOfCells": np.array([len(found)], dtype=np.int64),
-        "NumberOfConnectivityIds": np.array([found.size], dtype=np.int64),
+        "NumberOfCells": np.array([len(simplices)], dtype=np.int64),
+        "NumberOfConnectivityIds": np.array([simplices.size], dtype=np.int64),
         "Points": points,
-        "Connectivity": found.ravel().astype(np.int64),
-        "Offsets": np.arange(0, found.size + 1, nodes.dimension + 1, dtype=np.int64),
-        "Types": np.full(len(found), _VTK_TYPES[nodes.dimension], dtype=np.uint8),
+        "Connectivity": simplices.ravel().astype(np.int64),
+        "Offsets": np.arange(0, simplices.size + 1, nodes.dimension + 1, dtype=np.int64),
+        "Types": np.full(len(simplices), _VTK_TYPES[nodes.dimension], dtype=np.uint8),
     }
     arrays |= {f"PointData/{name}": values for name, values in _point_data(solution).items()}
     for parameter, value in zip(solution.model.parameters.scalars, solution.mu, strict=False):
@@ -170,20 +170,20 @@ def _point_data(solution: Solution | Evolution) -> dict[str, np.ndarray]:
 def _write_vtu(solution: Solution | Evolution, path: Path) -> None:
     if isinstance(solution, Evolution):
         raise InputError("a .vtu file holds one moment. Write .vtkhdf, which holds all, or take solution.at(t).")
-    nodes, found = solution.model.nodes, cells(solution.model.nodes)
+    nodes, simplices = solution.model.nodes, cells(solution.model.nodes)
     points = np.pad(nodes.points, ((0, 0), (0, 3 - nodes.dimension)))
-    kinds = np.full(len(found), _VTK_TYPES[nodes.dimension], dtype=np.uint8)
+    kinds = np.full(len(simplices), _VTK_TYPES[nodes.dimension], dtype=np.uint8)
     scalars = zip(solution.model.parameters.scalars, solution.mu, strict=False)
     grid = [
         ("FieldData", [(p.name, np.array([value])) for p, value in scalars]),
-        (f'Piece NumberOfPoints="{len(points)}" NumberOfCells="{len(found)}"', []),
+        (f'Piece NumberOfPoints="{len(points)}" NumberOfCells="{len(simplices)}"', []),
         ("PointData", list(_point_data(solution).items())),
         ("Points", [("Points", points)]),
         (
             "Cells",
             [
-                ("connectivity", found.ravel()),
-                ("offsets", np.arange(1, len(found) + 1) * found.shape[1]),
+                ("connectivity", simplices.ravel()),
+                ("offsets", np.arange(1, len(simplices) + 1) * simplices.shape[1]),
                 ("types", kinds),
             ],
         ),
@@ -217,8 +217,8 @@ def cells(nodes: Nodes) -> np.ndarray:
     >>> cells(lattice(Box((0, 0), (1, 1)), 3)).shape
     (8, 3)
     """
-    _, _, found = wrapped_cells(nodes)
-    return found[(found < nodes.n_nodes).all(axis=1)]
+    _, _, simplices = wrapped_cells(nodes)
+    return simplices[(simplices < nodes.n_nodes).all(axis=1)]
 
 
 def wrapped_cells(nodes: Nodes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -249,37 +249,37 @@ def triangulate(points: np.ndarray, domain: Domain, *, on_boundary: np.ndarray) 
         return _positive(domain.simplices.copy(), points)
     if dimension == 1:
         order = np.argsort(points[:, 0])
-        found = np.column_stack([order[:-1], order[1:]])
+        simplices = np.column_stack([order[:-1], order[1:]])
     else:
         try:
-            found = Delaunay(points).simplices.astype(np.int64)
+            simplices = Delaunay(points).simplices.astype(np.int64)
         except QhullError:
             raise InputError(
                 f"{len(points)} nodes cannot be joined to cells in {dimension} dimensions. Use more nodes."
             ) from None
-    found, corners = _positive(found, points), points[found]
+    simplices, corners = _positive(simplices, points), points[simplices]
     signed = np.linalg.det(corners[:, 1:] - corners[:, :1])
     pairs = [(i, j) for i in range(dimension + 1) for j in range(i)]
     longest = np.max([np.linalg.norm(corners[:, i] - corners[:, j], axis=1) for i, j in pairs], axis=0)
     keep = np.abs(signed) > _FLAT * longest**dimension
-    found, corners = found[keep], corners[keep]
-    found = found[domain.contains(corners.mean(axis=1))]
-    return found[~_crossing(points, found, domain, on_boundary)]
+    simplices, corners = simplices[keep], corners[keep]
+    simplices = simplices[domain.contains(corners.mean(axis=1))]
+    return simplices[~_crossing(points, simplices, domain, on_boundary)]
 
 
-def _positive(found: np.ndarray, points: np.ndarray) -> np.ndarray:
+def _positive(simplices: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The cells with the orientation that VTK wants; Delaunay gives either."""
-    corners = points[found]
+    corners = points[simplices]
     signed = np.linalg.det(corners[:, 1:] - corners[:, :1])
-    found[signed < 0, -2:] = found[signed < 0, :-3:-1]
-    return found
+    simplices[signed < 0, -2:] = simplices[signed < 0, :-3:-1]
+    return simplices
 
 
-def _crossing(points: np.ndarray, found: np.ndarray, domain: Domain, on_boundary: np.ndarray) -> np.ndarray:
+def _crossing(points: np.ndarray, simplices: np.ndarray, domain: Domain, on_boundary: np.ndarray) -> np.ndarray:
     """(n_cells,) bool: cells with an edge from boundary to boundary through the outside."""
-    size = found.shape[1]
+    size = simplices.shape[1]
     pairs = np.array([(i, j) for i in range(size) for j in range(i)])
-    edges = np.sort(found[:, pairs], axis=2)  # (n_cells, n_edges, 2)
+    edges = np.sort(simplices[:, pairs], axis=2)  # (n_cells, n_edges, 2)
     where = np.nonzero(on_boundary[edges].all(axis=2))
     unique, inverse = np.unique(edges[where], axis=0, return_inverse=True)
     start, end = points[unique[:, 0]], points[unique[:, 1]]

@@ -102,8 +102,8 @@ def _evaluation(
         mus = Traced(mu[None] if single else mu, library)
         of_parts = [_coefficients_or_nan(part, mus, extrapolate) for part in parts]
         if output == "quantities":
-            found = [_quantities(part, mus, c) for part, c in zip(parts, of_parts, strict=True)]
-            return {name: (q[0] if single else q).value for own in found for name, q in own.items()}
+            quantities = [_quantities(part, mus, c) for part, c in zip(parts, of_parts, strict=True)]
+            return {name: (q[0] if single else q).value for own in quantities for name, q in own.items()}
         (c,) = of_parts
         out = c if output == "coefficients" else c @ lifting
         return (out[0] if single else out).value
@@ -165,9 +165,9 @@ def _quantities(surrogate: Surrogate, mus: Any, c: Any) -> dict[str, Any]:
     """As `answer.quantities`: corrected by the residual where there are duals for that."""
     known, reduced = surrogate.quantities, surrogate.reduced
     assert known is not None
-    found = known(c, mus)  # (n_quantities, n_samples, n_times)
+    quantities = known(c, mus)  # (n_quantities, n_samples, n_times)
     if reduced is not None and reduced.duals is not None and reduced.duals.corrects(known.rows[:, 0]):
         theta, phi = reduced.operator_theta(mus), reduced.load_theta(mus)
-        found[:, :, 0] += reduced.duals.corrections(theta, phi, c, known.weighting(mus)).values.T
-    found = found[:, :, 0] if surrogate.layout.times is None else found
-    return {name: found[i] for i, name in enumerate(known.names)}
+        quantities[:, :, 0] += reduced.duals.corrections(theta, phi, c, known.weighting(mus)).values.T
+    quantities = quantities[:, :, 0] if surrogate.layout.times is None else quantities
+    return {name: quantities[i] for i, name in enumerate(known.names)}

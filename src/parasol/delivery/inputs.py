@@ -46,24 +46,24 @@ def read_table(path: str | Path, names: Sequence[str], width: int) -> np.ndarray
     if not path.is_file():
         raise missing(path)
     try:
-        found = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, names, width)
+        table = _read_npy(path) if path.suffix.lower() == ".npy" else _read_csv(path, names, width)
     except FileError:
         raise
     except (ValueError, EOFError, MemoryError) as error:  # what the readers of NumPy raise
         raise FileError(f"cannot read {str(path)!r} as a table of numbers: {error}.") from None
-    if found.ndim == 1 and len(found) == width:
-        found = found[None]
-    if found.ndim != 2 or found.shape[1] != width or not len(found):
+    if table.ndim == 1 and len(table) == width:
+        table = table[None]
+    if table.ndim != 2 or table.shape[1] != width or not len(table):
         listed = f" ({', '.join(names)})" if len(names) == width else ""
-        raise FileError(f"{str(path)!r} holds numbers of shape {found.shape}, expected (n_rows, {width}){listed}.")
-    return check_finite(found, str(path), error=FileError)
+        raise FileError(f"{str(path)!r} holds numbers of shape {table.shape}, expected (n_rows, {width}){listed}.")
+    return check_finite(table, str(path), error=FileError)
 
 
 def _read_npy(path: Path) -> np.ndarray:
-    found = np.load(path, allow_pickle=False, mmap_mode="r" if path.stat().st_size > _MAPPED else None)
-    if found.dtype.kind not in "iuf":
-        raise FileError(f"{str(path)!r} holds {found.dtype}, not numbers.")
-    return found.astype(float, copy=False)
+    table = np.load(path, allow_pickle=False, mmap_mode="r" if path.stat().st_size > _MAPPED else None)
+    if table.dtype.kind not in "iuf":
+        raise FileError(f"{str(path)!r} holds {table.dtype}, not numbers.")
+    return table.astype(float, copy=False)
 
 
 def _read_csv(path: Path, names: Sequence[str], width: int) -> np.ndarray:

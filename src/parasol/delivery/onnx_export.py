@@ -158,12 +158,12 @@ class _Trial:
 
     def difference(self, data: bytes) -> tuple[float, str]:
         """How far an exported model is from Python, and who computed it."""
-        found, who = run_model(data, self.mus)
-        return _gap(found, self.values), who
+        values, who = run_model(data, self.mus)
+        return _gap(values, self.values), who
 
 
-def _gap(found: np.ndarray, wanted: np.ndarray) -> float:
-    return float(np.max(np.abs(found - wanted))) / (float(np.max(np.abs(wanted))) or 1.0)
+def _gap(values: np.ndarray, wanted: np.ndarray) -> float:
+    return float(np.max(np.abs(values - wanted))) / (float(np.max(np.abs(wanted))) or 1.0)
 
 
 def run_model(data: bytes, mus: np.ndarray) -> tuple[np.ndarray, str]:

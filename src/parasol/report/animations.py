@@ -200,14 +200,14 @@ class _Raster:
         x, y = np.meshgrid(*ticks)
         pixels = np.column_stack([x.ravel(), y.ravel()])
         mesh = Delaunay(np.column_stack([view.mesh.x, view.mesh.y]))
-        found = mesh.find_simplex(pixels)
-        inside = np.flatnonzero((found >= 0) & view.region.contains(pixels))
-        found = found[inside]
-        first = np.einsum("nij,nj->ni", mesh.transform[found, :2], pixels[inside] - mesh.transform[found, 2])
+        triangles = mesh.find_simplex(pixels)
+        inside = np.flatnonzero((triangles >= 0) & view.region.contains(pixels))
+        triangles = triangles[inside]
+        first = np.einsum("nij,nj->ni", mesh.transform[triangles, :2], pixels[inside] - mesh.transform[triangles, 2])
         shares = np.column_stack([first, 1 - first.sum(axis=1)])  # barycentric
         rows = np.repeat(np.arange(len(inside)), 3)
         linear = sparse.csr_array(
-            (shares.ravel(), (rows, mesh.simplices[found].ravel())), shape=(len(inside), len(mesh.points))
+            (shares.ravel(), (rows, mesh.simplices[triangles].ravel())), shape=(len(inside), len(mesh.points))
         )
         return cls(
             sparse.csr_array(linear @ view.weights),

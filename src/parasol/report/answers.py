@@ -66,8 +66,8 @@ class AnswerReport:
     @property
     def discretisation(self) -> np.ndarray | None:
         """Estimates of the full solver's own error, (n_samples,)."""
-        found = self.answer.discretisation
-        return None if found is None else np.atleast_1d(found)
+        errors = self.answer.discretisation
+        return None if errors is None else np.atleast_1d(errors)
 
     def to_dict(self) -> Facts:
         """The report as plain values."""

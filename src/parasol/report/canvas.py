@@ -180,7 +180,7 @@ def views(model: Model) -> list[View]:
         points, owner, triangles = wrapped_cells(nodes)
         chosen = sparse.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), (len(owner), nodes.n_nodes))
         return [View(Triangulation(points[:, 0], points[:, 1], triangles), chosen, nodes.domain, (0, 1), "")]
-    found = []
+    cut_views = []
     if model.scheme is None and not isinstance(nodes.domain, MeshDomain):
         raise InputError("nothing is known between these nodes in space. Give the cells that join them, cells=.")
     for axis, name in enumerate(model.problem.coordinates):
@@ -194,8 +194,8 @@ def views(model: Model) -> list[View]:
         i, j = (a for a in range(3) if a != axis)
         mesh = Triangulation(points[:, i], points[:, j], triangles)
         cut = Cut(nodes.domain, axis)
-        found.append(View(mesh, weights, cut, (i, j), f" at {name} = {cut.height:.3g}"))
-    return found
+        cut_views.append(View(mesh, weights, cut, (i, j), f" at {name} = {cut.height:.3g}"))
+    return cut_views
 
 
 def map_size(model: Model, shown: list[View], largest: float) -> np.ndarray:

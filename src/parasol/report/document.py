@@ -151,9 +151,9 @@ def _powers(text: str) -> str:
     return _POWER.sub(_power, escape(text))
 
 
-def _power(found: re.Match) -> str:
-    digits, exponent = found[1].replace("-", _MINUS), str(int(found[2])).replace("-", _MINUS)
-    return f'<data value="{found[0]}">{digits}&nbsp;×&nbsp;10<sup>{exponent}</sup></data>'
+def _power(match: re.Match) -> str:
+    digits, exponent = match[1].replace("-", _MINUS), str(int(match[2])).replace("-", _MINUS)
+    return f'<data value="{match[0]}">{digits}&nbsp;×&nbsp;10<sup>{exponent}</sup></data>'
 
 
 def _bare(text: str) -> str:
@@ -232,8 +232,8 @@ def _cell(tag: str, text: str, kind: str, scope: str = "", pad: str = "") -> str
 
 def _decimals(text: str) -> int:
     """Digits after the point of a plain number, the point included."""
-    found = _FRACTION.search(text)
-    return 0 if found is None else len(found[0])
+    match = _FRACTION.search(text)
+    return 0 if match is None else len(match[0])
 
 
 def _padding(text: str, decimals: int) -> str:

@@ -65,9 +65,9 @@ def spectrum_svg(values: np.ndarray, n_kept: int) -> str:
 
 
 @singledispatch
-def html(thing) -> str:
+def html(value) -> str:
     """What a notebook shows of a basis, a reduced model, a surrogate or an answer."""
-    raise TypeError(f"a {type(thing).__name__} has no view for notebooks.")
+    raise TypeError(f"a {type(value).__name__} has no view for notebooks.")
 
 
 @html.register

@@ -108,9 +108,9 @@ def _condition_words(conditions) -> str:
 
 
 @singledispatch
-def problem_html(thing) -> str:
+def problem_html(value) -> str:
     """What a notebook shows of a problem or of a solution of it."""
-    raise TypeError(f"a {type(thing).__name__} has no view for notebooks.")
+    raise TypeError(f"a {type(value).__name__} has no view for notebooks.")
 
 
 @problem_html.register

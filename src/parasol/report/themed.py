@@ -99,13 +99,13 @@ def _inline(text: str) -> tuple[str, float]:
     text = text.replace("xlink:href", "href")
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     own = sha256(text.encode()).hexdigest()[:8]
-    text = re.sub(r'\sid="([^"]+)"', lambda found: f' id="{own}-{found[1]}"' if found[1] in used else "", text)
+    text = re.sub(r'\sid="([^"]+)"', lambda match: f' id="{own}-{match[1]}"' if match[1] in used else "", text)
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{own}-", text)
     width, height = (float(number) for number in re.findall(r'(?:width|height)="([\d.]+)pt"', text)[:2])
     text = re.sub(r"<svg[^>]*>", f'<svg class="panel" viewBox="0 0 {width:.2f} {height:.2f}">', text, count=1)
     return _COLOUR.sub(_variable, text).strip(), width
 
 
-def _variable(found: re.Match) -> str:
-    name = _NAMES.get(found[0].lower())
-    return found[0] if name is None else f"var(--{name}, {found[0]})"
+def _variable(match: re.Match) -> str:
+    name = _NAMES.get(match[0].lower())
+    return match[0] if name is None else f"var(--{name}, {match[0]})"

@@ -66,8 +66,8 @@ class Verification:
         """The findings in words."""
         rows = {"subject": self.subject}
         for severity in ("error", "warning"):
-            found = [finding.text for finding in self.findings if finding.severity == severity]
-            rows |= {f"{severity} {i + 1}" if len(found) > 1 else severity: text for i, text in enumerate(found)}
+            texts = [finding.text for finding in self.findings if finding.severity == severity]
+            rows |= {f"{severity} {i + 1}" if len(texts) > 1 else severity: text for i, text in enumerate(texts)}
         if not self.findings:
             rows["found"] = "nothing wrong"
         rows["looked at"] = f"{', '.join(self.checked) or 'nothing'}; {self.n_solves} full solves"

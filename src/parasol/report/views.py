@@ -13,9 +13,9 @@ from parasol.space.nodes import Nodes
 
 
 @singledispatch
-def view(thing) -> str:
+def view(value) -> str:
     """What a notebook shows of a domain, nodes, a model, results or an error budget."""
-    raise TypeError(f"a {type(thing).__name__} has no view for notebooks.")
+    raise TypeError(f"a {type(value).__name__} has no view for notebooks.")
 
 
 @view.register

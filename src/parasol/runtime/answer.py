@@ -60,8 +60,8 @@ class Answer:
         A field of several components has these as its last axis.
         """
         places = self.surrogate.layout.members(name)
-        found = self._by_axes(self.values)[..., places, :]
-        return found[..., 0, :] if len(places) == 1 else np.moveaxis(found, -2, -1)
+        components = self._by_axes(self.values)[..., places, :]
+        return components[..., 0, :] if len(places) == 1 else np.moveaxis(components, -2, -1)
 
     @property
     def fields(self) -> dict[str, np.ndarray]:
@@ -112,17 +112,17 @@ class Answer:
     def bounds(self) -> Bounds:
         """Absolute and relative bounds of the errors, and which of them are proven."""
         c = self.coefficients
-        found = self.surrogate.certify(self.mus, c, extrapolate=True)
+        bounds = self.surrogate.certify(self.mus, c, extrapolate=True)
         if c.dtype == np.float32:
             slack = self._rounding
-            size = np.linalg.norm(c, axis=1) - found.values  # no more than the norm of the solution
-            found.relative[:] += np.divide(slack, size, out=np.full(len(c), np.inf), where=size > 0)
-            found.values[:] += slack
+            size = np.linalg.norm(c, axis=1) - bounds.values  # no more than the norm of the solution
+            bounds.relative[:] += np.divide(slack, size, out=np.full(len(c), np.inf), where=size > 0)
+            bounds.values[:] += slack
         if self.solved:  # the error is measured against the full solve, which these are
             exact = np.fromiter(self.solved, dtype=int)
-            found.values[exact] = found.relative[exact] = 0.0
-            found.rigorous[exact] = True
-        return found
+            bounds.values[exact] = bounds.relative[exact] = 0.0
+            bounds.rigorous[exact] = True
+        return bounds
 
     @property
     def _rounding(self) -> np.ndarray:
@@ -148,8 +148,8 @@ class Answer:
             return None
         size = np.linalg.norm(self.coefficients, axis=1)
         scales = np.divide(self._part_scales, size, out=np.full(len(size), np.inf), where=size > 0)
-        found = {n: f * scales for n, f in zip(self.surrogate.layout.fields, parts.fields, strict=True)}
-        return {name: float(value[0]) for name, value in found.items()} if self.single else found
+        bounds = {n: f * scales for n, f in zip(self.surrogate.layout.fields, parts.fields, strict=True)}
+        return {name: float(value[0]) for name, value in bounds.items()} if self.single else bounds
 
     @property
     def band(self) -> np.ndarray | None:
@@ -162,9 +162,9 @@ class Answer:
         if parts is None or parts.profile is None:
             return None
         with np.errstate(invalid="ignore"):
-            found = self._part_scales[:, None] * parts.profile + self._rounding[:, None]
-        found[~np.isfinite(self._part_scales)] = np.inf  # also where nothing varies
-        return found[0] if self.single else found
+            half_width = self._part_scales[:, None] * parts.profile + self._rounding[:, None]
+        half_width[~np.isfinite(self._part_scales)] = np.inf  # also where nothing varies
+        return half_width[0] if self.single else half_width
 
     @property
     def bound_kind(self) -> list[str] | str:
@@ -190,22 +190,24 @@ class Answer:
     @cached_property
     def estimates(self) -> Estimates | None:
         """Estimates of the errors by random duals: absolute, relative, with their factor; None where there are none."""
-        found = self.surrogate.estimate(self.mus, self.coefficients, extrapolate=True)
-        if found is None:
+        estimates = self.surrogate.estimate(self.mus, self.coefficients, extrapolate=True)
+        if estimates is None:
             return None
         if self.coefficients.dtype == np.float32:  # what rounding does to the product V c is about this size
             eps, size = float(np.finfo(np.float32).eps), np.linalg.norm(self.coefficients, axis=1)
             eps *= self.surrogate.basis.rounding
-            found = replace(found, values=np.hypot(found.values, eps * size), relative=np.hypot(found.relative, eps))
+            estimates = replace(
+                estimates, values=np.hypot(estimates.values, eps * size), relative=np.hypot(estimates.relative, eps)
+            )
         if self.solved:  # the error is measured against the full solve, which these are
-            found.values[list(self.solved)] = found.relative[list(self.solved)] = 0.0
-        return found
+            estimates.values[list(self.solved)] = estimates.relative[list(self.solved)] = 0.0
+        return estimates
 
     @property
     def estimate(self) -> np.ndarray | float | None:
         """Estimates of the relative errors, (n_samples,), or a number: near the error itself; None where there are none."""
-        found = self.estimates
-        return None if found is None else float(found.relative[0]) if self.single else found.relative
+        estimates = self.estimates
+        return None if estimates is None else float(estimates.relative[0]) if self.single else estimates.relative
 
     @property
     def probability(self) -> float | None:
@@ -220,8 +222,8 @@ class Answer:
         Within a factor of 3 nine times in ten where it was estimated per parameter (steady problems); for others the largest
         that learning met. Infinite outside the box, None where nothing is known.
         """
-        found = self.surrogate.discretisation_errors(self.mus, self.coefficients)
-        return None if found is None else float(found[0]) if self.single else found
+        errors = self.surrogate.discretisation_errors(self.mus, self.coefficients)
+        return None if errors is None else float(errors[0]) if self.single else errors
 
     @property
     def total(self) -> np.ndarray | float | None:
@@ -245,13 +247,13 @@ class Answer:
         known, own = self.surrogate.quantities, {} if self._scalars is None else self._scalars.quantities
         if known is None:
             return own
-        found = known(self.coefficients, self.mus)
+        quantities = known(self.coefficients, self.mus)
         if self._corrections is not None:
-            found[:, :, 0] += self._corrections[0].T
+            quantities[:, :, 0] += self._corrections[0].T
         for i, values in self.solved.items():
             rows = self.surrogate.solver.quantities  # type: ignore[union-attr]
-            found[:, i] = rows.of(values.reshape(found.shape[2], -1), self.mus[i])
-        return self._by_name(known.names, found) | own
+            quantities[:, i] = rows.of(values.reshape(quantities.shape[2], -1), self.mus[i])
+        return self._by_name(known.names, quantities) | own
 
     @cached_property
     def quantity_bounds(self) -> dict[str, Any]:
@@ -265,18 +267,18 @@ class Answer:
             return own
         parts = self.surrogate.parts
         if parts is None or parts.quantities is None:
-            found = known.bounds(self.bounds.values, self.mus)
+            bounds = known.bounds(self.bounds.values, self.mus)
         else:
-            found = parts.quantities[:, None, None] * known.bounds(self._part_scales, self.mus)
-            found = found + known.bounds(self._rounding, self.mus)
+            bounds = parts.quantities[:, None, None] * known.bounds(self._part_scales, self.mus)
+            bounds = bounds + known.bounds(self._rounding, self.mus)
         if self._corrections is not None:
             correction, left = self._corrections
-            found[:, :, 0] += np.abs(correction.T)
+            bounds[:, :, 0] += np.abs(correction.T)
             duals = self.surrogate.reduced.duals  # type: ignore[union-attr]
             slack = TYPICAL * duals.output_ratio * self.estimates.factor / WIDTH  # type: ignore[union-attr]
-            usual = np.minimum(slack[:, None] * left, found[:, :, 0].T).T
-            found[:, :, 0] = np.where(self.bounds.rigorous, found[:, :, 0], usual)
-        return self._by_name(known.names, found) | own
+            usual = np.minimum(slack[:, None] * left, bounds[:, :, 0].T).T
+            bounds[:, :, 0] = np.where(self.bounds.rigorous, bounds[:, :, 0], usual)
+        return self._by_name(known.names, bounds) | own
 
     @property
     def quantity_bound_kind(self) -> list[str] | str:
@@ -298,18 +300,18 @@ class Answer:
     def _corrections(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Corrections of the quantities by the residual, and estimates of what they leave, (n_samples, n_quantities)."""
         known, reduced = self.surrogate.quantities, self.surrogate.reduced
-        found = None
+        corrections = None
         if known is not None and reduced is not None:
-            found = reduced.corrected(self.mus, self.coefficients, known.rows[:, 0], known.weighting(self.mus))
-        if found is not None and self.solved:  # full solves need none
-            for part in found:
+            corrections = reduced.corrected(self.mus, self.coefficients, known.rows[:, 0], known.weighting(self.mus))
+        if corrections is not None and self.solved:  # full solves need none
+            for part in corrections:
                 part[list(self.solved)] = 0.0
-        return found
+        return corrections
 
-    def _by_name(self, names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
-        found = found[:, :, 0] if self.surrogate.layout.times is None else found
-        found = found[:, 0] if self.single else found
-        return {name: float(value) if value.ndim == 0 else value for name, value in zip(names, found, strict=True)}
+    def _by_name(self, names: tuple[str, ...], values: np.ndarray) -> dict[str, Any]:
+        values = values[:, :, 0] if self.surrogate.layout.times is None else values
+        values = values[:, 0] if self.single else values
+        return {name: float(value) if value.ndim == 0 else value for name, value in zip(names, values, strict=True)}
 
     @property
     def extrapolated(self) -> np.ndarray | bool:

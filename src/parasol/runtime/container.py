@@ -132,15 +132,15 @@ def pack(value: Any, path: str | Path, *, form: str, facts: dict[str, Any]) -> P
     return path
 
 
-def unpack(path: str | Path, made: Callable[[Any, dict[str, Any]], Any], *, form: str) -> Any:
-    """Read what `pack` wrote, as `made(value, facts)`; a damaged, hostile, foreign or newer file is refused with the reason.
+def unpack(path: str | Path, build: Callable[[Any, dict[str, Any]], Any], *, form: str) -> Any:
+    """Read what `pack` wrote, as `build(value, facts)`; a damaged, hostile, foreign or newer file is refused with the reason.
 
     Nothing larger than the file is read, and every kind is made by its own constructor, which checks it.
     """
     path = Path(path)
     try:
         with _Honest(path) as whole, zipfile.ZipFile(whole) as file:
-            return made(*_read(file, path, form))
+            return build(*_read(file, path, form))
     except FileNotFoundError:
         raise missing(path) from None
     except ImportError as error:
@@ -174,17 +174,17 @@ class _Honest(io.BufferedReader):
 
 
 def _read(file: zipfile.ZipFile, path: Path, form: str) -> tuple[Any, dict[str, Any]]:
-    found = file.infolist()
-    if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in found):
+    entries = file.infolist()
+    if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
         raise Damaged("an entry is packed or locked.")
-    if sum(entry.file_size for entry in found) > path.stat().st_size:
+    if sum(entry.file_size for entry in entries) > path.stat().st_size:
         raise Damaged("its entries are larger than the file.")
     if file.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
         raise Damaged("its manifest is too large.")
     manifest = json.loads(file.read(_MANIFEST), parse_constant=_no_number)
     _check_version(manifest, path, form)
     names = list(manifest["sha256"])
-    if names != [_name(i) for i in range(len(names))] or sorted(e.filename for e in found) != sorted(
+    if names != [_name(i) for i in range(len(names))] or sorted(e.filename for e in entries) != sorted(
         [_MANIFEST, *names]
     ):
         raise Damaged("its entries are not those of its manifest.")
@@ -332,16 +332,16 @@ def _decode(tree: Any, arrays: list[np.ndarray]) -> Any:
         return {key: _decode(item, arrays) for key, item in tree["dict"].items()}
     kind = tree["kind"]
     called = {stored: name for name, stored in _RENAMED.get(kind, {}).items()}
-    found = {str(called.get(name, name)): _decode(item, arrays) for name, item in tree["fields"].items()}
+    values = {str(called.get(name, name)): _decode(item, arrays) for name, item in tree["fields"].items()}
     if kind in OLDER:
-        return OLDER[kind](**found)
+        return OLDER[kind](**values)
     if kind not in _KINDS and kind not in _STENCILS:
         raise Damaged(f"the file holds a {kind!r}, which this version of parasol does not know.")
-    made = borrowed(kind) if kind in _STENCILS else _KINDS[kind]
-    for f in fields(made):
-        if f.name in found and found[f.name] is not f.default and not _fits(found[f.name], str(f.type)):
-            raise Damaged(f"{f.name} of a {kind} in it is a {type(found[f.name]).__name__}.")
-    return made(**(found | _LEFT_OUT.get(kind, {})))
+    cls = borrowed(kind) if kind in _STENCILS else _KINDS[kind]
+    for f in fields(cls):
+        if f.name in values and values[f.name] is not f.default and not _fits(values[f.name], str(f.type)):
+            raise Damaged(f"{f.name} of a {kind} in it is a {type(values[f.name]).__name__}.")
+    return cls(**(values | _LEFT_OUT.get(kind, {})))
 
 
 def _fits(value: Any, declared: str) -> bool:

@@ -30,14 +30,14 @@ class SurrogateReport:
     def to_dict(self) -> Plain:
         """All that is known of it."""
         surrogate, path = self.surrogate, self.path
-        layout, space, basis, made = surrogate.layout, surrogate.parameters, surrogate.basis, surrogate.provenance
+        layout, space, basis, provenance = surrogate.layout, surrogate.parameters, surrogate.basis, surrogate.provenance
         points, times, discarded = layout.points, layout.times, basis.energy_discarded
         return {
             "file": None if path is None else str(path),
             "n_bytes": None if path is None else Path(path).stat().st_size,
-            "problem": made.problem,
-            "equation": made.equation,
-            "domain": made.domain,
+            "problem": provenance.problem,
+            "equation": provenance.equation,
+            "domain": provenance.domain,
             "unknowns": list(layout.names),
             "parameters": ranges(space.answered.scalars),
             "functions": [{"name": f.name, "on": f.on, "law": str(f.distribution)} for f in space.functions],
@@ -61,14 +61,14 @@ class SurrogateReport:
             "bound": self._bound(),
             "estimate": self._estimate(),
             "quantities": list(surrogate.quantity_names),
-            "tolerance": made.tolerance,
+            "tolerance": provenance.tolerance,
             "made": plain(surrogate.facts),
         }
 
     def rows(self) -> dict[str, str]:
         """The same in words, by name."""
-        surrogate, made, basis = self.surrogate, self.surrogate.provenance, self.surrogate.basis
-        rows = made.words
+        surrogate, provenance, basis = self.surrogate, self.surrogate.provenance, self.surrogate.basis
+        rows = provenance.words
         rows["parameters"] = str(surrogate.parameters.answered)
         rows["answers"] = self._answer_words()
         if surrogate.quantity_names:
@@ -84,16 +84,16 @@ class SurrogateReport:
             rows["error estimate"] = (
                 f"for each answer, by {duals['n_vectors']} random duals at {duals['n_parameters']} parameters{checked}"
             )
-        if made.tolerance is not None:
-            met = {True: ", met", False: ", NOT met", None: ""}[made.met]
-            rows["promised"] = f"relative error {made.tolerance:.3g} against the discrete solution{met}"
-        if made.measured is not None:
-            errors = made.measured
+        if provenance.tolerance is not None:
+            met = {True: ", met", False: ", NOT met", None: ""}[provenance.met]
+            rows["promised"] = f"relative error {provenance.tolerance:.3g} against the discrete solution{met}"
+        if provenance.measured is not None:
+            errors = provenance.measured
             rows["measured"] = f"mean {errors.mean:.1e}, max {errors.max:.1e} on {errors.n} fresh solves"
-        if made.discretisation_error is not None:
-            rows["discretisation error"] = f"about {made.discretisation_error:.1e}"
-        if made.solves is not None:
-            rows["full solves"] = str(made.solves)
+        if provenance.discretisation_error is not None:
+            rows["discretisation error"] = f"about {provenance.discretisation_error:.1e}"
+        if provenance.solves is not None:
+            rows["full solves"] = str(provenance.solves)
         others = {key: value for key, value in plain(surrogate.facts).items() if key not in _SAID}
         short = {key: f"{v:.3g}" if isinstance(v, float) else str(v) for key, v in others.items() if _is_short(v)}
         if short:
@@ -220,13 +220,13 @@ def bound_words(surrogate: Surrogate, kinds: Collection[str]) -> str:
 
 def ranges(scalars: Iterable[ParameterRange]) -> list[Plain]:
     """Names, ranges and scales of parameters; of choices the values, and their names."""
-    found: list[Plain] = []
+    entries: list[Plain] = []
     for p in scalars:
-        found.append({"name": p.name, "low": p.low, "high": p.high, "scale": p.scale})
+        entries.append({"name": p.name, "low": p.low, "high": p.high, "scale": p.scale})
         if p.choices:
-            found[-1]["choices"] = list(p.choices)
-            found[-1]["words"] = [p.word(value) for value in p.choices]
-    return found
+            entries[-1]["choices"] = list(p.choices)
+            entries[-1]["words"] = [p.word(value) for value in p.choices]
+    return entries
 
 
 def span(times: Sequence[float] | np.ndarray) -> Plain:

@@ -150,19 +150,19 @@ class Layout:
         wanted = check_shape(np.atleast_1d(times), (None,), "times")
         if not len(wanted):
             raise InputError("times is empty. Give at least one stored time.")
-        found = np.argmin(np.abs(self.times[None, :] - wanted[:, None]), axis=1)
-        off = np.abs(self.times[found] - wanted) > 1e-9 * max(1.0, float(np.ptp(self.times)))
+        indices = np.argmin(np.abs(self.times[None, :] - wanted[:, None]), axis=1)
+        off = np.abs(self.times[indices] - wanted) > 1e-9 * max(1.0, float(np.ptp(self.times)))
         if np.any(off):
             raise InputError(
                 f"t={wanted[off][0]:g} is not a stored time. Stored are {len(self.times)} from "
                 f"{self.times[0]:g} to {self.times[-1]:g}."
             )
-        return found
+        return indices
 
 
 def check_nodes(nodes: ArrayLike, n_nodes: int) -> np.ndarray:
     """Indices of nodes as an array, refused where they are none."""
-    found = np.asarray(nodes)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found) or np.any((found < 0) | (found >= n_nodes)):
+    index = np.asarray(nodes)
+    if index.ndim != 1 or index.dtype.kind not in "iu" or not len(index) or np.any((index < 0) | (index >= n_nodes)):
         raise InputError(f"nodes must be whole numbers from 0 to {n_nodes - 1}, got {nodes!r}.")
-    return found
+    return index

@@ -21,8 +21,8 @@ class MinTheta:
     times that norm, with 1 for C_k here: then they have the unit of a solution, whatever the unit of the equation is. Of several references the one with the least ratio of largest
     and smallest θ_q(μ) / θ_kq counts.
 
-    >>> found = MinTheta(np.array([[1.0, 1.0]]), np.array([1.0])).constants(np.array([[0.5, 2.0], [-1.0, 1.0]]))
-    >>> found.sigma, found.rigorous
+    >>> constants = MinTheta(np.array([[1.0, 1.0]]), np.array([1.0])).constants(np.array([[0.5, 2.0], [-1.0, 1.0]]))
+    >>> constants.sigma, constants.rigorous
     (array([0.5, 0. ]), array([ True, False]))
     """
 

@@ -269,10 +269,10 @@ class Sum(Operation):
 
     def n_outputs(self, width: int) -> int:
         """What all branches give."""
-        found = {last_width(branch, width) for branch in self.branches}
-        if len(found) > 1:
-            raise InputError(f"the branches of a sum give {' and '.join(map(str, sorted(found)))} numbers.")
-        return found.pop()
+        sizes = {last_width(branch, width) for branch in self.branches}
+        if len(sizes) > 1:
+            raise InputError(f"the branches of a sum give {' and '.join(map(str, sorted(sizes)))} numbers.")
+        return sizes.pop()
 
     @cached_property
     def _steps(self) -> tuple[tuple[Callable, ...], ...]:

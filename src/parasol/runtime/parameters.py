@@ -55,14 +55,14 @@ def named_columns(table: Any) -> dict[str, np.ndarray] | None:
 
 def _along_one_dimension(dataset: Any, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """The variables of an xarray dataset with these names; refused where they are not columns of one table."""
-    found = {name: dataset[name] for name in names if name in dataset.variables}
-    dims = sorted({variable.dims for variable in found.values() if variable.dims})
+    columns = {name: dataset[name] for name in names if name in dataset.variables}
+    dims = sorted({variable.dims for variable in columns.values() if variable.dims})
     if len(dims) > 1 or any(len(each) > 1 for each in dims):
         raise InputError(
             f"the parameters in the dataset have the dimensions {' and '.join(', '.join(map(str, d)) for d in dims)}. Give "
             "all of them on one: xarray's stack makes one of several."
         )
-    return {name: np.asarray(variable) for name, variable in found.items()}
+    return {name: np.asarray(variable) for name, variable in columns.items()}
 
 
 def check_range(name: str, low: Any, high: Any, scale: str) -> tuple[float, float]:
@@ -138,14 +138,14 @@ class ParameterRange:
 
     def numbers(self, given: Any) -> np.ndarray:
         """Values as numbers, names among them by their places."""
-        found = np.asarray(given)
-        if not self.labels or found.dtype.kind not in "UOT":
+        array = np.asarray(given)
+        if not self.labels or array.dtype.kind not in "UOT":
             return as_floats(given)
         places = {label: i for i, label in enumerate(self.labels)}
-        unknown = [value for value in found.ravel().tolist() if isinstance(value, str) and value not in places]
+        unknown = [value for value in array.ravel().tolist() if isinstance(value, str) and value not in places]
         if unknown:
             raise InputError(f"parameter {self.name}={unknown[0]!r} is none of its choices: {', '.join(self.labels)}.")
-        return np.array([places.get(v, v) for v in found.ravel().tolist()], dtype=float).reshape(found.shape)
+        return np.array([places.get(v, v) for v in array.ravel().tolist()], dtype=float).reshape(array.shape)
 
     def nearest(self, values: np.ndarray) -> np.ndarray:
         """The choices that are nearest to values; the values themselves where there are no choices."""
@@ -173,14 +173,14 @@ class Choice:
     def __init__(self, *values: Any):
         texts = [isinstance(value, str) for value in values]
         try:
-            found = values if all(texts) else tuple(sorted(float(value) for value in values))
+            choices = values if all(texts) else tuple(sorted(float(value) for value in values))
         except (TypeError, ValueError):
             raise InputError(f"choices are numbers or names, got {values!r}.") from None
-        if len(found) < 2 or len(set(found)) < len(found) or any(texts) != all(texts):
+        if len(choices) < 2 or len(set(choices)) < len(choices) or any(texts) != all(texts):
             raise InputError(
                 f'a choice has at least two values, all different, like Choice("steel", "brass"), got {values!r}.'
             )
-        object.__setattr__(self, "values", found)
+        object.__setattr__(self, "values", choices)
 
 
 def range_of(name: str, given: Any) -> ParameterRange:

@@ -115,10 +115,10 @@ def check_weights(weights: ArrayLike | MatrixProduct, n_values: int) -> Weights:
 
 def single_weights(weights: ArrayLike | MatrixProduct, n_values: int) -> np.ndarray:
     """An inner product that is one of weights, or a clear error."""
-    found = check_weights(weights, n_values)
-    if isinstance(found, MatrixProduct):
+    product = check_weights(weights, n_values)
+    if isinstance(product, MatrixProduct):
         raise InputError("an inner product that is a matrix cannot be used here. Give weights of single values.")
-    return found
+    return product
 
 
 def repeated(weights: Weights | None, n: int) -> Weights | None:

@@ -76,8 +76,8 @@ class ReducedModel:
             check_shape(self.certificate.sigmas, (None, len(self.residuals)), "sigmas of the certificate")
         elif self.duals is None or len(self._preconditioners) != len(self.residuals):
             raise InputError("a reduced model needs a certificate, or duals at the parameters of its preconditioners.")
-        found = self.duals
-        if found is not None and (found.n_loads, found.n_terms, found.n_modes) != (n_loads, n_terms, self.n_modes):
+        duals = self.duals
+        if duals is not None and (duals.n_loads, duals.n_terms, duals.n_modes) != (n_loads, n_terms, self.n_modes):
             raise InputError("the duals of the reduced model belong to another basis, or to another equation.")
         if self.strong and len(self.strong) != len(self.residuals):
             raise InputError(
@@ -120,8 +120,8 @@ class ReducedModel:
     def _preconditioners(self) -> np.ndarray:
         """For each preconditioner its place among the snapshots of the duals; those that have none are left out."""
         assert self.duals is not None
-        found = [np.flatnonzero(np.all(self.duals.mus == residual.mu, axis=1))[:1] for residual in self.residuals]
-        return np.concatenate(found)
+        places = [np.flatnonzero(np.all(self.duals.mus == residual.mu, axis=1))[:1] for residual in self.residuals]
+        return np.concatenate(places)
 
     def coefficients(self, mus: ArrayLike | Mapping[str, Any], *, extrapolate: bool = False) -> np.ndarray:
         """c(μ) for parameter vectors (n_samples, n_parameters): (n_samples, n_modes)."""
@@ -155,29 +155,29 @@ class ReducedModel:
         """Coefficients, and unless `bounds` is False bounds of their errors, for (n_samples, n_parameters)."""
         mus = self.check(mus, extrapolate=extrapolate)
         out = np.empty((len(mus), self.n_modes))
-        found = _empty_bounds(len(mus)) if bounds else None
+        error_bounds = _empty_bounds(len(mus)) if bounds else None
         for rows, theta, phi, constants in self._batches(mus):
             for k, here in _by_choice(constants.choice):
                 c = self.residuals[k].solve(theta[here], phi[here])
                 out[rows.start + here] = c
-                if found is not None:
-                    self._bound_into(found, rows.start + here, k, theta[here], phi[here], c, constants, here)
-        if found is not None:
-            found.probable[:] &= self.parameters.inside(mus)  # type: ignore[index]
-        return ReducedSolutions(self.basis, mus, check_finite(out, "coefficients"), found)
+                if error_bounds is not None:
+                    self._bound_into(error_bounds, rows.start + here, k, theta[here], phi[here], c, constants, here)
+        if error_bounds is not None:
+            error_bounds.probable[:] &= self.parameters.inside(mus)  # type: ignore[index]
+        return ReducedSolutions(self.basis, mus, check_finite(out, "coefficients"), error_bounds)
 
     def certify(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, *, extrapolate: bool = False
     ) -> Bounds:
         """Bounds of ||u_μ − V c|| for any coefficients c (n_samples, n_modes), whoever computed them."""
         mus, coefficients = self._answers(mus, coefficients, extrapolate)
-        found = _empty_bounds(len(mus))
+        bounds = _empty_bounds(len(mus))
         for rows, theta, phi, constants in self._batches(mus):
             for k, here in _by_choice(constants.choice):
                 at = rows.start + here
-                self._bound_into(found, at, k, theta[here], phi[here], coefficients[at], constants, here)
-        found.probable[:] &= self.parameters.inside(mus)  # type: ignore[index]
-        return found
+                self._bound_into(bounds, at, k, theta[here], phi[here], coefficients[at], constants, here)
+        bounds.probable[:] &= self.parameters.inside(mus)  # type: ignore[index]
+        return bounds
 
     def estimate(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, *, extrapolate: bool = False
@@ -203,10 +203,10 @@ class ReducedModel:
         if self.duals is None or not self.duals.corrects(rows):
             return None
         theta, phi, c = self.operator_theta(mus), self.load_theta(mus), np.asarray(coefficients, dtype=float)
-        found = self.duals.corrections(theta, phi, c, mix)
+        corrections = self.duals.corrections(theta, phi, c, mix)
         sizes = mixed(None if mix is None else np.abs(mix), np.abs(c) @ np.abs(rows).T)
         rounding = self.residuals[0].precision * sizes  # as of a full solve
-        return found.values, np.hypot(found.left * self.duals.errors(theta, phi, c)[0][:, None], rounding)
+        return corrections.values, np.hypot(corrections.left * self.duals.errors(theta, phi, c)[0][:, None], rounding)
 
     def _answers(
         self, mus: ArrayLike | Mapping[str, Any], coefficients: ArrayLike, extrapolate: bool
@@ -216,7 +216,7 @@ class ReducedModel:
 
     def _bound_into(
         self,
-        found: Bounds,
+        bounds: Bounds,
         at: np.ndarray,
         k: int,
         theta: np.ndarray,
@@ -239,12 +239,12 @@ class ReducedModel:
                 open_cases = ~rigorous
                 estimate, factor = self.duals.errors(theta[open_cases], phi[open_cases], c[open_cases])
                 bound[open_cases] = factor * estimate + allowance[open_cases]
-                found.probable[at[open_cases]] = True  # type: ignore[index]
+                bounds.probable[at[open_cases]] = True  # type: ignore[index]
             bound = np.where(np.isnan(bound), np.inf, bound)
             size -= np.minimum(bound, size)  # no more than ||u_μ||, for the modes are orthonormal
-        found.values[at] = bound
-        found.relative[at] = np.divide(bound, size, out=np.full(len(bound), np.inf), where=size > 0)
-        found.rigorous[at] = rigorous
+        bounds.values[at] = bound
+        bounds.relative[at] = np.divide(bound, size, out=np.full(len(bound), np.inf), where=size > 0)
+        bounds.rigorous[at] = rigorous
 
     def operator(self, mu: ArrayLike) -> np.ndarray:
         """B_μ = P_k A_μ V in the few rows of its preconditioner, (n_rows, n_modes)."""

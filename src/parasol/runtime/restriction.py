@@ -49,6 +49,8 @@ def restricted(
         layout = replace(layout, points=np.atleast_2d(np.asarray(points, dtype=float)), **_PLACES)
     readout = np.ascontiguousarray(modes.reshape(-1, surrogate.basis.n_modes))
     parts = None if parts is None else replace(parts, profile=None if widths is None else widths.ravel())
-    made = replace(surrogate, readout=readout, layout=layout, quantities=quantities, parts=parts, scalars=scalars)
-    vars(made)["distributions"] = surrogate.distributions  # functions are given at all nodes still
-    return made
+    restriction = replace(
+        surrogate, readout=readout, layout=layout, quantities=quantities, parts=parts, scalars=scalars
+    )
+    vars(restriction)["distributions"] = surrogate.distributions  # functions are given at all nodes still
+    return restriction

@@ -418,10 +418,10 @@ class Surrogate:
             return None if known is None else np.full(len(mus), float(known))
         with np.errstate(over="ignore"):
             if isinstance(own, Defects):
-                found = own(self._coefficients(mus) if coefficients is None else coefficients)
+                errors = own(self._coefficients(mus) if coefficients is None else coefficients)
             else:
-                found = np.exp(self._discretisation_program(mus)[:, 0])
-        return np.where(self.parameters.inside(mus), found, np.inf)
+                errors = np.exp(self._discretisation_program(mus)[:, 0])
+        return np.where(self.parameters.inside(mus), errors, np.inf)
 
     @cached_property
     def _discretisation_program(self) -> Program:

@@ -87,12 +87,12 @@ def _pod_facts(model: Model, lattice: Snapshots, truth: Snapshots, basis: Basis)
 
 def _reduced_facts(model: Model, basis: Basis, reduced: ReducedModel, truth: Snapshots) -> Facts:
     floor = float(np.mean(basis.projection_errors(truth.solutions)))
-    found = {
+    models = {
         "solve": reduced,
         "rows": reduce(model, basis, weighting="rows"),
         "none": reduce(model, basis, weighting="none"),
     }
-    coefficients = {name: other.coefficients(truth.mus) for name, other in found.items()}
+    coefficients = {name: other.coefficients(truth.mus) for name, other in models.items()}
     coefficients["points"] = collocate(model, basis).coefficients(truth.mus)
     out: Facts = {"n_rows": len(reduced.residuals[0].triangle), "n_frames": len(reduced.residuals)}
     for name, c in coefficients.items():
@@ -147,25 +147,25 @@ def _greedy_facts(model: Model, truth: Snapshots) -> Facts:
     candidates = sample(model, (32, 16), design="lattice", scale="linear")
     out: Facts = {}
     for weighting in ("none", "rows", "solve"):
-        found = greedy(model, candidates, n_modes=17, weighting=weighting)
-        errors = relative_errors(truth, found.basis, found.reduced.coefficients(truth.mus))
-        floor = float(np.mean(found.basis.projection_errors(truth.solutions)))
+        search = greedy(model, candidates, n_modes=17, weighting=weighting)
+        errors = relative_errors(truth, search.basis, search.reduced.coefficients(truth.mus))
+        floor = float(np.mean(search.basis.projection_errors(truth.solutions)))
         out[weighting] = {**_spread(errors), "projection": floor}
     return out
 
 
 def _adaptive_facts(model: Model, truth: Snapshots) -> Facts:
     start = time.perf_counter()
-    found = greedy(model, tolerance=1e-5)
+    search = greedy(model, tolerance=1e-5)
     seconds = time.perf_counter() - start
-    answers = found.reduced.solve(truth.mus)
+    answers = search.reduced.solve(truth.mus)
     return {
-        "n_solves": found.n_solves,
-        "n_factorizations": found.n_factorizations,
+        "n_solves": search.n_solves,
+        "n_factorizations": search.n_factorizations,
         "seconds": seconds,
         "certified": float(np.max(answers.bounds.relative)),  # type: ignore[union-attr]
         "rigorous": float(np.mean(answers.bounds.rigorous)),  # type: ignore[union-attr]
-        "error": _spread(relative_errors(truth, found.basis, answers.coefficients)),
+        "error": _spread(relative_errors(truth, search.basis, answers.coefficients)),
     }
 
 

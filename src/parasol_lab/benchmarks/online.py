@@ -80,8 +80,8 @@ class _Run:
     def solve(self, model: Model, mus: np.ndarray, name: str) -> Snapshots:
         """Full solves, from the store where they are."""
         folder = None if self.store is None else self.store / f"{name}{'-quick' if self.quick else ''}"
-        told = self.progress(f"{name}: {len(mus)} full solves")
-        return solve_many(model, mus, store=folder, jobs=self.jobs, progress=told)
+        progress = self.progress(f"{name}: {len(mus)} full solves")
+        return solve_many(model, mus, store=folder, jobs=self.jobs, progress=progress)
 
     def whole_fields(self, model: Model, parts: tuple[Snapshots, ...], *, epochs: int, batch_size: int) -> list[Facts]:
         """The networks without POD, where they are asked for."""
@@ -94,7 +94,7 @@ class _Run:
 
     def add(self, case: str, name: str, surrogate: Surrogate, truth: Snapshots, n_solves: int) -> None:
         """Measure a surrogate and keep the row."""
-        found = accuracy(surrogate, truth)
+        measured = accuracy(surrogate, truth)
         network = getattr(surrogate.map, "network", None)
         self.rows.append(
             {
@@ -102,10 +102,10 @@ class _Run:
                 "map": name,
                 "pde_solves": n_solves,
                 "n_modes": surrogate.basis.n_modes,
-                "error": found.mean,
-                "max": float(np.max(found.errors)),
-                "projection": found.projection,
-                "over_projection": found.mean / found.projection,
+                "error": measured.mean,
+                "max": float(np.max(measured.errors)),
+                "projection": measured.projection,
+                "over_projection": measured.mean / measured.projection,
                 "fit_seconds": surrogate.facts["fit_seconds"],
                 "n_weights": None if network is None else network.n_weights,
                 "over_product": _over_product(surrogate, truth.mus) if truth.n_values <= _SHORT else None,
@@ -116,8 +116,8 @@ class _Run:
         """Fit every recipe to the same snapshots."""
         last = None
         for name, recipe in recipes.items():
-            told = self.progress(f"{case}: {name}")
-            last = fit(train, recipe, progress=told, **options)
+            progress = self.progress(f"{case}: {name}")
+            last = fit(train, recipe, progress=progress, **options)
             self.add(case, name, last, truth, n_solves)
         return last
 
@@ -148,8 +148,8 @@ def _helmholtz(run: _Run) -> Facts:
         snapshots = run.solve(model, sample(model, count, design="edges", rng=0), f"helmholtz-{count}")
         reduced = reduce(model, pod(snapshots, n_modes=modes))
         for name in ("best", "compact", "polynomial"):
-            told = run.progress(f"{count} full solves: {name}")
-            run.add(f"{count} full solves in all", name, fit(reduced, name, progress=told), truth, count)
+            progress = run.progress(f"{count} full solves: {name}")
+            run.add(f"{count} full solves in all", name, fit(reduced, name, progress=progress), truth, count)
     run.progress("timing")
     return {
         "rows": run.rows,
@@ -250,7 +250,7 @@ def _sine_gordon(run: _Run) -> Facts:
     assert isinstance(reduced, TimeReducedModel)
     mus = sample(model, run.few(300), rng=5)
     labels = as_snapshots(mus, reduced.values(mus))
-    made = {"stepper_seconds": time.perf_counter() - start, "stepper_error": reduced.error}
+    stepper_facts = {"stepper_seconds": time.perf_counter() - start, "stepper_error": reduced.error}
     basis = pod(labels, n_modes=min(40, len(labels) // 2))
     run.maps(
         f"{case}, more by the reduced stepper",
@@ -262,7 +262,7 @@ def _sine_gordon(run: _Run) -> Facts:
         model=model,
     )
     fields = run.whole_fields(model, (train, validation, truth), epochs=2000, batch_size=16)
-    return {"rows": run.rows, "paper": PAPER["sine-gordon"], **made, "fields": fields}
+    return {"rows": run.rows, "paper": PAPER["sine-gordon"], **stepper_facts, "fields": fields}
 
 
 # ---- Schrödinger ----------------------------------------------------------------------------------------------------
@@ -283,9 +283,9 @@ def _schrodinger(run: _Run) -> Facts:
 def online_rows(facts: Facts) -> list[tuple[str, str]]:
     """The figures in words, for a table."""
     out = []
-    for name, found in facts.items():
-        out.append((name, f"the paper's POD-DNN: {found['paper']:.2e}"))
-        for row in found["rows"]:
+    for name, problem_facts in facts.items():
+        out.append((name, f"the paper's POD-DNN: {problem_facts['paper']:.2e}"))
+        for row in problem_facts["rows"]:
             out.append(
                 (
                     f"  {row['case']}: {row['map']}",
@@ -294,15 +294,15 @@ def online_rows(facts: Facts) -> list[tuple[str, str]]:
                     + (f", {row['over_product']:.1f} times V·C" if row["over_product"] else ""),
                 )
             )
-        out += _verdicts(found["rows"])
-        for row in found["fields"]:
+        out += _verdicts(problem_facts["rows"])
+        for row in problem_facts["fields"]:
             out.append(
                 (
                     f"  whole fields: {row['map']}",
                     f"error {row['error']:.2e} (max {row['max']:.1e}), fit {row['fit_seconds']:.1f} s on {row['device']}",
                 )
             )
-        speed = found.get("speed")
+        speed = problem_facts.get("speed")
         if speed:
             out.append(
                 (

@@ -168,8 +168,8 @@ def _planned(problem_name: str, n: int) -> Facts:
 
 
 def _cost(row: Facts, stage: str) -> float | None:
-    found = row["stages"].get(stage)
-    return None if found is None else max(found["cpu_seconds"], 1e-6)
+    stage_facts = row["stages"].get(stage)
+    return None if stage_facts is None else max(stage_facts["cpu_seconds"], 1e-6)
 
 
 def _foreseen(rows: list[Facts], stage: str, n: int) -> float:

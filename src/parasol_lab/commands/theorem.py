@@ -86,7 +86,7 @@ def theorem(
     files = []
     with stages(quiet) as stage, one_line_warnings():
         stage("reading the problem")
-        found = examine(
+        examination = examine(
             load_problem(problem),
             n_modes=modes,
             accuracy=accuracy,
@@ -100,21 +100,21 @@ def theorem(
         )
         as_asked = True
         if save is not None:
-            path, as_asked = write_safely(lambda place: save_examined(found, place, progress=stage), save)
+            path, as_asked = write_safely(lambda place: save_examined(examination, place, progress=stage), save)
             files.append(path)
         if out is not None:
             stage("drawing")
-            files.append(draw_theorem(found.facts, out))
+            files.append(draw_theorem(examination.facts, out))
     if json_file == "-":
-        print_json(found.facts)
+        print_json(examination.facts)
     elif json_file is not None:
-        files.append(write_json(found.facts, json_file))
+        files.append(write_json(examination.facts, json_file))
     if not quiet and json_file != "-":
-        show_rows(theorem_rows(found.facts))
+        show_rows(theorem_rows(examination.facts))
         for title, rows in (
-            ("bounds and networks for this system", comparison_rows(found.facts)),
-            ("what each idea saves", saving_rows(found.facts)),
-            ("growth", growth_rows(found.facts)),
+            ("bounds and networks for this system", comparison_rows(examination.facts)),
+            ("what each idea saves", saving_rows(examination.facts)),
+            ("growth", growth_rows(examination.facts)),
         ):
             if rows:
                 say(title)

@@ -51,8 +51,8 @@ def field_network(run: Run, model: Model, name: str) -> tuple[Callable[[Reading]
         return lambda reading: DeepONet(_places(model), stage=stage, reading=reading, **options), Reading()
     if not (run.quick or run.has_gpu):
         epochs //= 4  # minutes, not an hour, on a CPU
-    made = field_recipes(model, epochs=epochs, batch_size=batch, paper=False)
-    recipe = made["DNN without POD" if name == "DNN" else name]
+    recipes = field_recipes(model, epochs=epochs, batch_size=batch, paper=False)
+    recipe = recipes["DNN without POD" if name == "DNN" else name]
     return lambda reading: replace(recipe, reading=reading, device=run.device), replace(OURS, inputs="log")
 
 
@@ -79,8 +79,8 @@ def measure_fields(
         seconds = time.perf_counter() - start
         errors, first = [], 0
         for block in truth.blocks():
-            found = fitted.predict(features(truth.mus[first : first + len(block)]))
-            errors.append(np.linalg.norm(found - block, axis=1) / np.linalg.norm(block, axis=1))
+            prediction = fitted.predict(features(truth.mus[first : first + len(block)]))
+            errors.append(np.linalg.norm(prediction - block, axis=1) / np.linalg.norm(block, axis=1))
             first += len(block)
         error = np.concatenate(errors)
         rows.append(

@@ -14,7 +14,7 @@ from parasol.checks import ParasolWarning
 from parasol.reduction import Preparation, Snapshots, fingerprint, modes_on_unknowns, prepare
 from parasol.report import Facts
 from parasol.runtime import Basis, ReducedModel
-from parasol_lab.paper.memory import Made
+from parasol_lab.paper.memory import TimedModel
 from parasol_lab.paper.run import Run, measure
 from parasol_lab.paper.seeds import Samples, fit_seeds, train_seeds
 from parasol_lab.paper.together import Reading
@@ -81,7 +81,7 @@ class Reducer:
         self.run.progress("constants of the error bounds")
         return prepare(self.model, n_anchors=self.n_anchors)
 
-    def __call__(self, basis: Basis) -> Made:
+    def __call__(self, basis: Basis) -> TimedModel:
         """The reduced model of a basis; its seconds are with the constants where it was the first."""
         key = ("reduced", fingerprint(self.model), self.n_anchors, basis)
         return self.run.memory.reduced(
@@ -93,8 +93,8 @@ def reduced_points(
     reducer: Reducer, data: Snapshots, truth: Snapshots, counts: Iterable[int], *, most: int
 ) -> list[Facts]:
     """The reduced model from n full solves, for several n."""
-    found = [(n, reducer(pod(data.between(0, n), n_modes=min(n, most)))) for n in counts]
-    return [point(REDUCED, n, measure_reduced(made, truth, n)) for n, made in found]
+    models = [(n, reducer(pod(data.between(0, n), n_modes=min(n, most)))) for n in counts]
+    return [point(REDUCED, n, measure_reduced(timed_model, truth, n)) for n, timed_model in models]
 
 
 def reduced_fields(reduced: ReducedModel):
@@ -102,10 +102,10 @@ def reduced_fields(reduced: ReducedModel):
     return lambda mus: reduced.basis.lift(reduced.coefficients(mus, extrapolate=True))
 
 
-def measure_reduced(made: Made, truth: Snapshots, n_solves: int) -> Facts:
+def measure_reduced(timed_model: TimedModel, truth: Snapshots, n_solves: int) -> Facts:
     """A reduced model measured."""
-    found = measure(reduced_fields(made.reduced), truth, basis=made.reduced.basis)
-    return {**found, "fit_seconds": made.seconds, "pde_solves": n_solves}
+    facts = measure(reduced_fields(timed_model.reduced), truth, basis=timed_model.reduced.basis)
+    return {**facts, "fit_seconds": timed_model.seconds, "pde_solves": n_solves}
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------

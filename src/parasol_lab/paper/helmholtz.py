@@ -39,7 +39,7 @@ def run_helmholtz(run: Run) -> Outcome:
     truth = run.part(model, mus, "test")
     reducer = Reducer(run, model, 20 if run.quick else 100)
     solvers = {"RBF-FD": measure_full(model, truth, most=10 if run.quick else 50)}
-    found = (
+    outcome = (
         _few(run, model, reducer, truth, solvers) if run.few else _paper_data(run, model, reducer, mus, truth, solvers)
     )
     run.progress("hypotheses of the theorem")
@@ -48,10 +48,10 @@ def run_helmholtz(run: Run) -> Outcome:
         "discretisation": run.memory.facts(
             ("discretisation", fingerprint(model), truth.mus, run.quick), lambda: _discretisation(run, model, truth)
         ),
-        "hypotheses": hypotheses(model, found.basis, box),
-        **found.facts,
+        "hypotheses": hypotheses(model, outcome.basis, box),
+        **outcome.facts,
     }
-    return replace(found, facts=facts)
+    return replace(outcome, facts=facts)
 
 
 def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: dict[str, Facts]) -> Outcome:
@@ -59,16 +59,16 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     count = 20 if run.quick else run.stated.few
     snapshots = run.solve(model, sample(model, count, design="edges", rng=run.rng(0)), f"edges-{count}")
     basis = pod(snapshots, n_modes=count)
-    made = reducer(basis)
+    timed_model = reducer(basis)
     solvers["LS-RRBFM"], predictors = _greedy(run, model, truth, basis.n_modes)
     solvers["DNN"] = {
         "skipped": f'{count} full solves are too few for a network without a basis: the preset "best" has one'
     }
     surrogate, solvers["POD-DNN"] = fit_seeds(
-        run, "POD-DNN", made.reduced, run.our_recipe(), truth, count, gpu=run.has_gpu
+        run, "POD-DNN", timed_model.reduced, run.our_recipe(), truth, count, gpu=run.has_gpu
     )
-    solvers["reduced model"] = measure_reduced(made, truth, count)
-    predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(made.reduced)}
+    solvers["reduced model"] = measure_reduced(timed_model, truth, count)
+    predictors |= {"POD-DNN": _predict(surrogate), "reduced model": reduced_fields(timed_model.reduced)}
     counts = (10, count) if run.quick else (10, 15, 20, count)
     growth = reduced_points(reducer, snapshots, truth, counts, most=_MANY)
     growth += network_points(run, model, snapshots, truth, (count,), most=_MANY, base=Reading())
@@ -91,7 +91,7 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
     whole, reduced = (Samples(model, train, validation, truth, of) for of in (None, basis))
     direct = train_seeds(run, "DNN", *field_network(run, model, "DNN"), whole)
     solvers["DNN"] = seeded_fields(direct, whole, n_rich)
-    made = reducer(basis)
+    timed_model = reducer(basis)
     facts: Facts = {"readings": direct.readings}
     if run.ours:
         options = {"model": model, "validation": validation, "recipe": run.our_recipe(), "truth": truth}
@@ -99,13 +99,13 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
             run, "POD-DNN", train, n_solves=n_solves, gpu=run.has_gpu, basis=basis, **options
         )
         _, solvers[RICH] = fit_seeds(run, RICH, train, n_solves=n_rich, basis=rich, **options)
-        solvers["reduced model"] = measure_reduced(made, truth, len(lattice))
+        solvers["reduced model"] = measure_reduced(timed_model, truth, len(lattice))
     else:
         base = Reading()
         trained = train_seeds(run, "POD-DNN", run.paper_network, base, reduced)
         surrogate, solvers["POD-DNN"] = seeded_surrogate(trained, reduced, n_solves, gpu=run.has_gpu)
         facts["readings"] += trained.readings
-    surrogate = replace(surrogate, reduced=made.reduced)
+    surrogate = replace(surrogate, reduced=timed_model.reduced)
     predictors |= {"DNN": direct.predict, "POD-DNN": _predict(surrogate)}
     counts = (40,) if run.quick else (100, 300, 1000)
     growth = network_points(run, model, train, truth, counts, most=_MANY, base=Reading())
@@ -120,12 +120,14 @@ def _paper_data(run: Run, model: Model, reducer: Reducer, mus, truth: Snapshots,
 
 def _greedy(run: Run, model: Model, truth: Snapshots, n_modes: int):
     """LS-RRBFM: greedy sampling by the residual of the bare rows, and least squares of the same rows."""
-    told = run.progress("LS-RRBFM: greedy basis")
+    progress = run.progress("LS-RRBFM: greedy basis")
     candidates = sample(model, (8, 8) if run.quick else (32, 16), design="lattice", scale="linear")
     options = {"n_modes": n_modes, "weighting": "none", "n_anchors": 20 if run.quick else 100}
     key = ("greedy", fingerprint(model), options, candidates)
-    made = run.memory.reduced(key, lambda: greedy(model, candidates, progress=told, **options).reduced)
-    return measure_reduced(made, truth, made.reduced.n_modes), {"LS-RRBFM": reduced_fields(made.reduced)}
+    timed_model = run.memory.reduced(key, lambda: greedy(model, candidates, progress=progress, **options).reduced)
+    return measure_reduced(timed_model, truth, timed_model.reduced.n_modes), {
+        "LS-RRBFM": reduced_fields(timed_model.reduced)
+    }
 
 
 def _predict(surrogate: Surrogate):

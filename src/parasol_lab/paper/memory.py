@@ -39,29 +39,29 @@ class Memory:
                 return json.loads(path.read_text())
             except ValueError:  # damaged: made again
                 path.unlink()
-        found = make()
+        facts = make()
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(found, path)
-        return found
+        write_json(facts, path)
+        return facts
 
-    def reduced(self, key: tuple, make: Callable[[], ReducedModel]) -> Made:
+    def reduced(self, key: tuple, make: Callable[[], ReducedModel]) -> TimedModel:
         """A reduced model made by `make`, or that of an earlier run, with the seconds it took."""
         path = self.folder / f"{digest(*key)}.parasol"
         if path.exists():
             try:
-                return unpack(path, lambda reduced, facts: Made(reduced, facts["seconds"]), form=_FORM)
+                return unpack(path, lambda reduced, facts: TimedModel(reduced, facts["seconds"]), form=_FORM)
             except FileError:  # damaged, or of another version: made again
                 path.unlink()
         start = time.perf_counter()
         reduced = make()
-        made = Made(reduced, time.perf_counter() - start)
+        timed_model = TimedModel(reduced, time.perf_counter() - start)
         self.folder.mkdir(parents=True, exist_ok=True)
-        pack(made.reduced, path, form=_FORM, facts={"seconds": made.seconds})
-        return made
+        pack(timed_model.reduced, path, form=_FORM, facts={"seconds": timed_model.seconds})
+        return timed_model
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class TimedModel:
     """A reduced model and the seconds that making it took."""
 
     reduced: ReducedModel
@@ -133,7 +133,7 @@ def write_map(path: Path, fitted, fitting: Fitting) -> None:
 def read_map(path: Path) -> tuple[Any, Fitting]:
     """A map kept by `write_map`."""
 
-    def made(kept: Any, facts: Facts) -> tuple[Any, Fitting]:
+    def build(kept: Any, facts: Facts) -> tuple[Any, Fitting]:
         fitting = Fitting(facts["seconds"], facts["device"], True)
         if isinstance(kept, dict):
             kind = _KEPT[kept.pop("kind")]
@@ -142,7 +142,7 @@ def read_map(path: Path) -> tuple[Any, Fitting]:
             kept = kind(**kept, **absent)
         return kept, fitting
 
-    return unpack(path, made, form=_FORM)
+    return unpack(path, build, form=_FORM)
 
 
 def _plain(part: Any) -> Any:

@@ -54,25 +54,25 @@ _MEANING = {
 }
 
 
-def top_of(run: Run, found: Outcome) -> list[Block]:
+def top_of(run: Run, outcome: Outcome) -> list[Block]:
     """What stands above everything: the problem in mathematics, and what a solution looks like."""
     run.figure("nodes").parent.mkdir(parents=True, exist_ok=True)
-    figure, mu_words = _one_solution(run, found)
-    caption = f"A solution by RBF-FD on {found.model.nodes.n_nodes} nodes, {mu_words}."
+    figure, mu_words = _one_solution(run, outcome)
+    caption = f"A solution by RBF-FD on {outcome.model.nodes.n_nodes} nodes, {mu_words}."
     return [
-        Statement(tuple(statement(found.model.problem))),
+        Statement(tuple(statement(outcome.model.problem))),
         kept(run, figure, "problem", caption, "a solution", columns=3),
     ]
 
 
-def sections_of(run: Run, found: Outcome, results: Facts, page: str) -> list[Section]:
+def sections_of(run: Run, outcome: Outcome, results: Facts, page: str) -> list[Section]:
     """All sections, their figures drawn; `page` is the explorer, which travels with the report where it is small enough."""
     run.progress("figures")
     return [
         Section("In short", (conclusion(run, results), _solvers(run.stated, results), _explorer(page, results))),
-        Section("The nodes", tuple(_nodes(run, found, results))),
-        Section("How many modes", tuple(_spectrum(run, found, results))),
-        Section("One solution", tuple(_shown(run, found))),
+        Section("The nodes", tuple(_nodes(run, outcome, results))),
+        Section("How many modes", tuple(_spectrum(run, outcome, results))),
+        Section("One solution", tuple(_shown(run, outcome))),
         Section("Where the error comes from", tuple(_budget(run, results))),
         Section("Error against the number of full solves", tuple(_growth(run, results))),
         Section("The hypotheses of the theory", tuple(_theory(run, results))),
@@ -135,13 +135,13 @@ def _solvers(stated: Stated, results: Facts) -> Table:
     )
     if any(facts.get("fitted_earlier") for facts in results["solvers"].values()):
         caption += " Maps fitted in an earlier run were read again; their seconds are those of that run."
-    told = [
+    columns = [
         i for i in range(len(headers)) if i == 0 or any(row[i] is not None for row in rows)
     ]  # the paper has not all
-    alike = [tuple(told.index(i) for i in pair if i in told) for pair in ((1, 2), (3, 4), (5, 6))]
-    cells = tuple(tuple(row[i] for i in told) for row in rows)
+    alike = [tuple(columns.index(i) for i in pair if i in columns) for pair in ((1, 2), (3, 4), (5, 6))]
+    cells = tuple(tuple(row[i] for i in columns) for row in rows)
     return Table(
-        tuple(headers[i] for i in told), cells, caption, tuple(emphasis), tuple(pair for pair in alike if pair)
+        tuple(headers[i] for i in columns), cells, caption, tuple(emphasis), tuple(pair for pair in alike if pair)
     )
 
 
@@ -150,20 +150,20 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 # ---- sections -------------------------------------------------------------------------------------------------------
-def _nodes(run: Run, found: Outcome, results: Facts) -> Iterator[Block]:
-    nodes = found.model.nodes
-    times = found.model.problem.times
+def _nodes(run: Run, outcome: Outcome, results: Facts) -> Iterator[Block]:
+    nodes = outcome.model.nodes
+    times = outcome.model.problem.times
     in_time = (
         ""
         if times is None
-        else f" At {len(times)} stored times a solution has {written_alike([found.basis.n_values])[0]} values."
+        else f" At {len(times)} stored times a solution has {written_alike([outcome.basis.n_values])[0]} values."
     )
     yield (
         f"{nodes.n_nodes} nodes, {nodes.n_interior} inside and {nodes.n_boundary} on the boundary; stencils: "
         f"{scheme_words(results['scheme'])}.{in_time}"
     )
     if nodes.dimension == 3:
-        figure = draw_on_sphere(nodes, found.truth.mus[:3])
+        figure = draw_on_sphere(nodes, outcome.truth.mus[:3])
         text = "The nodes, and three samples of $f$ on the sphere."
         yield kept(run, figure, "nodes", text, "nodes of the ball and three globes", columns=2)
     else:
@@ -171,19 +171,19 @@ def _nodes(run: Run, found: Outcome, results: Facts) -> Iterator[Block]:
         yield kept(run, draw_nodes(nodes), "nodes", text, "nodes of the domain with a histogram")
 
 
-def _spectrum(run: Run, found: Outcome, results: Facts) -> Iterator[Block]:
+def _spectrum(run: Run, outcome: Outcome, results: Facts) -> Iterator[Block]:
     tolerance = run.stated.tolerance
     left = results["projection_error"]
     meaning = "no map into this basis can err less" if left > _ROUNDING else "that is rounding, the modes' own included"
     yield (
-        f"{found.basis.n_modes} modes are used here; the paper's tolerance {tolerance:g} gave it {run.stated.n_modes}. On the "
+        f"{outcome.basis.n_modes} modes are used here; the paper's tolerance {tolerance:g} gave it {run.stated.n_modes}. On the "
         f"test set they leave {left:.2g} of a solution: {meaning}."
     )
     text = (
         "Singular values $s_d$ over the first, and what $d$ modes leave of the snapshots, the root of "
         "$Σ_{i>d} s_i^2$ over $Σ_i s_i^2$; dots mark the numbers of modes used, open ones where nothing is left but rounding."
     )
-    figure = draw_spectrum(found.spectra, tolerance=tolerance)
+    figure = draw_spectrum(outcome.spectra, tolerance=tolerance)
     yield kept(run, figure, "spectrum", text, "two falling curves")
     if "truncation" in results:
         rows = [tuple(row[k] for k in ("degree", "n_modes", "harmonics")) for row in results["truncation"]]
@@ -194,31 +194,31 @@ def _spectrum(run: Run, found: Outcome, results: Facts) -> Iterator[Block]:
         yield Table(("degree", f"modes at {tolerance:g}", "terms of f"), labelled, caption)
 
 
-def _sample(run: Run, found: Outcome) -> tuple[Any, str]:
+def _sample(run: Run, outcome: Outcome) -> tuple[Any, str]:
     """The parameter that is shown, the paper's where it shows one, and its words."""
     shown = {"helmholtz": SHOWN_HELMHOLTZ, "sine-gordon": SHOWN_SINE_GORDON}
     if run.problem not in shown:
-        return found.truth.mus[0], "for the first function $f$ of the test set"
+        return outcome.truth.mus[0], "for the first function $f$ of the test set"
     mu = shown[run.problem]
-    names = [symbol(name) for name in found.model.parameters.names]
+    names = [symbol(name) for name in outcome.model.parameters.names]
     values = [f"{name} = {value:g}".replace("-", "−") for name, value in zip(names, mu.tolist(), strict=True)]
     return mu, f"at the paper's sample, {', '.join(values)}"
 
 
-def _one_solution(run: Run, found: Outcome) -> tuple[Any, str]:
+def _one_solution(run: Run, outcome: Outcome) -> tuple[Any, str]:
     """The figure of a full solution, and where it is."""
-    mu, words = _sample(run, found)
-    solution: Any = found.model.solve(mu)
-    if found.model.problem.times is not None:
+    mu, words = _sample(run, outcome)
+    solution: Any = outcome.model.solve(mu)
+    if outcome.model.problem.times is not None:
         solution = solution.at(_MOMENT)
         words = f"{words}, at the time {_MOMENT:g}"
     return plot_solution(solution, size=IN_REPORTS), words
 
 
-def _shown(run: Run, found: Outcome) -> Iterator[Block]:
-    mu, words = _sample(run, found)
-    reference: Any = found.model.solve(mu)
-    values = {name: ask(mu[None])[0] for name, ask in found.predictors.items()}
+def _shown(run: Run, outcome: Outcome) -> Iterator[Block]:
+    mu, words = _sample(run, outcome)
+    reference: Any = outcome.model.solve(mu)
+    values = {name: ask(mu[None])[0] for name, ask in outcome.predictors.items()}
     yield f"The solution {words}."
     if run.problem == "helmholtz":
         text = (
@@ -242,9 +242,9 @@ def _budget(run: Run, results: Facts) -> Iterator[Block]:
         (name, *[shares[part] for part in parts], scattered(results["solvers"][name]))
         for name, shares in budget.items()
     )
-    found = results["discretisation"]
+    discretisation = results["discretisation"]
     yield (
-        f"The full solver itself is off by {found['error']:.2g} (against {scheme_words(found['reference'])}): errors against it that are "
+        f"The full solver itself is off by {discretisation['error']:.2g} (against {scheme_words(discretisation['reference'])}): errors against it that are "
         "smaller say how well it is imitated, not how well the equation is solved. A surrogate of a finer solver costs the "
         "same to ask."
     )
@@ -287,21 +287,21 @@ def _growth(run: Run, results: Facts) -> Iterator[Block]:
 
 
 def _theory(run: Run, results: Facts) -> Iterator[Block]:
-    found = results["hypotheses"]
+    hypotheses = results["hypotheses"]
     kinds = {"raw": "rows as they are", "preconditioned": "multiplied with an inverse", "step": "one step in time"}
     rows = []
     for key, label in kinds.items():
-        if key in found:
+        if key in hypotheses:
             names = ("alpha", "beta", "gamma", "alpha_over_beta", "epsilon_1", "epsilon_2", "epsilon_3")
-            rows.append((label, *[found[key].get(name) for name in names]))
+            rows.append((label, *[hypotheses[key].get(name) for name in names]))
     yield from theory_words(run, results)
     headers = ("", "$α$", "$β$", "$γ$", "$α/β$", "$ε_1$", "$ε_2$", "$ε_3$")
-    caption = f"Over {found['n_parameters_tried']} parameters."
+    caption = f"Over {hypotheses['n_parameters_tried']} parameters."
     if any(row[5] is not None for row in rows):
         caption += " $ε_1$, $ε_2$, $ε_3$: how exactly the theorem's networks have to represent $B$ and $f$ for an accuracy of 0.01."
-    told = [i for i in range(len(headers)) if i == 0 or any(row[i] is not None for row in rows)]
-    cells = tuple(tuple(row[i] for i in told) for row in rows)
-    yield Table(tuple(headers[i] for i in told), cells, caption)
+    columns = [i for i in range(len(headers)) if i == 0 or any(row[i] is not None for row in rows)]
+    cells = tuple(tuple(row[i] for i in columns) for row in rows)
+    yield Table(tuple(headers[i] for i in columns), cells, caption)
 
 
 def _settings(run: Run, results: Facts) -> Table:

@@ -69,15 +69,15 @@ def reproduce(
         if quick:  # a small version has small bases and loose constants: nobody needs to be told
             said = "(error bounds are proven|tolerance=|n_modes=|the initial state violates)"
             warnings.filterwarnings("ignore", message=said, category=ParasolWarning)
-        found = _EXPERIMENTS[problem](run)
-        results = _results(run, found)
+        outcome = _EXPERIMENTS[problem](run)
+        results = _results(run, outcome)
         facts = {key: results[key] for key in ("error", "n_modes", "projection_error", "pde_solves")}
         facts["error"] = results["solvers"]["POD-DNN"]["errors"][0]  # the one that is saved is that of the first seed
-        facts |= {**found.surrogate.facts, **facts, "problem": problem, "preset": preset}
-        surrogate = replace(found.surrogate, facts=facts)
+        facts |= {**outcome.surrogate.facts, **facts, "problem": problem, "preset": preset}
+        surrogate = replace(outcome.surrogate, facts=facts)
         run.progress("writing the explorer page")
         page = write_page(surrogate, out / PAGE, title=run.stated.title).read_text(encoding="utf-8")
-        top, sections = top_of(run, found), sections_of(run, found, results, page)
+        top, sections = top_of(run, outcome), sections_of(run, outcome, results, page)
     save(surrogate, out / "model.parasol")
     words = f"{preset_words(preset)}{', a small version' if quick else ''}"
     title = f"{run.stated.title}, again"
@@ -87,10 +87,10 @@ def reproduce(
     return results
 
 
-def _results(run: Run, found: Outcome) -> Facts:
+def _results(run: Run, outcome: Outcome) -> Facts:
     """What `results.json` holds."""
-    nodes, basis = found.model.nodes, found.basis
-    main = found.solvers["POD-DNN"]
+    nodes, basis = outcome.model.nodes, outcome.basis
+    main = outcome.solvers["POD-DNN"]
     device = main.get("device", "cpu")
     results: Facts = {
         "problem": run.problem,
@@ -106,16 +106,16 @@ def _results(run: Run, found: Outcome) -> Facts:
         "n_modes": basis.n_modes,
         "projection_error": main["projection_error"],
         "error": main["error"],
-        "pde_solves": found.pde_solves,
+        "pde_solves": outcome.pde_solves,
         "machine": {**machine_facts(), **_device_facts(run.gpu, device)},
-        "solvers": found.solvers,
+        "solvers": outcome.solvers,
         "paper": run.stated.solvers,
-        "scheme": _scheme_words(found.model),
+        "scheme": _scheme_words(outcome.model),
         "basis": _basis_words(run),
-        "recipe": _map_words(found.surrogate),
-        **found.facts,
+        "recipe": _map_words(outcome.surrogate),
+        **outcome.facts,
     }
-    results.setdefault("sizes", _sizes(run, found))
+    results.setdefault("sizes", _sizes(run, outcome))
     results["budget"] = _budget(results)
     return results
 
@@ -128,10 +128,10 @@ def _device_facts(gpu: str | None, device: str) -> Facts:
     return {"device": "gpu", "gpu": gpu, "jax": descent.require_jax().__version__}
 
 
-def _sizes(run: Run, found: Outcome) -> Facts:
+def _sizes(run: Run, outcome: Outcome) -> Facts:
     n_snapshots, n_train, n_validation, n_test = run.sizes
     if run.few:
-        return {"snapshots": found.pde_solves, "train": 0, "validation": 0, "test": n_test}
+        return {"snapshots": outcome.pde_solves, "train": 0, "validation": 0, "test": n_test}
     return {"snapshots": n_snapshots, "train": n_train, "validation": n_validation, "test": n_test}
 
 

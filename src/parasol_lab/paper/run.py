@@ -86,8 +86,8 @@ class Run:
             return None
         from parasol.fitting import descent
 
-        found = descent.pick_device(self.device)
-        return None if found.platform == "cpu" else found.device_kind
+        device = descent.pick_device(self.device)
+        return None if device.platform == "cpu" else device.device_kind
 
     @property
     def has_gpu(self) -> bool:
@@ -113,9 +113,9 @@ class Run:
     def solve(self, model: Model, mus: np.ndarray, name: str) -> Snapshots:
         """Full solves, from the store where they are."""
         marks = [self.problem, name, *(["quick"] if self.quick else []), *([f"seed{self.seed}"] if self.seed else [])]
-        told = self.progress(f"full solves: {len(mus)} for {name}")
+        progress = self.progress(f"full solves: {len(mus)} for {name}")
         jobs = self.jobs or (1 if len(mus) < 200 or self.quick else _n_cpus())
-        return solve_many(model, mus, store=self.store / "-".join(marks), jobs=jobs, progress=told)
+        return solve_many(model, mus, store=self.store / "-".join(marks), jobs=jobs, progress=progress)
 
     def part(self, model: Model, mus: np.ndarray, name: str, prefix: str = "") -> Snapshots:
         """Training, validation or test samples of all parameters drawn; each is a store of its own."""
@@ -143,13 +143,13 @@ class Run:
     def fit(self, name: str, source, recipe, *, rng: int | None = None, **options) -> Surrogate:
         """Fit a map to coefficients, or read it where the same one was fitted before."""
         notes: list[Fitting] = []
-        told = self.progress(f"fitting {name}")
+        progress = self.progress(f"fitting {name}")
         wrapped: Any = Remembered(recipe_named(recipe), self.memory.folder, notes.append)
         if self.quick and not isinstance(source, Snapshots):
             options = {"n_labels": 512, **options}
-        found = fit(source, wrapped, rng=self.seed if rng is None else rng, progress=told, **options)
+        surrogate = fit(source, wrapped, rng=self.seed if rng is None else rng, progress=progress, **options)
         facts = {"recipe": type(wrapped.recipe).__name__, "fit_seconds": notes[0].seconds, "device": notes[0].device}
-        return replace(found, facts={**found.facts, **facts, "fitted_earlier": notes[0].earlier})
+        return replace(surrogate, facts={**surrogate.facts, **facts, "fitted_earlier": notes[0].earlier})
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +183,9 @@ def measure(
     """
     errors, floors, first = [], [], 0
     for block in truth.blocks():
-        found = predict(truth.mus[first : first + len(block)])
+        prediction = predict(truth.mus[first : first + len(block)])
         size = np.linalg.norm(block, axis=1)
-        errors.append(np.linalg.norm(found - block, axis=1) / size)
+        errors.append(np.linalg.norm(prediction - block, axis=1) / size)
         if basis is not None:
             floors.append(basis.projection_errors(block))
         first += len(block)
@@ -210,7 +210,7 @@ def measure_surrogate(
     surrogate: Surrogate, truth: Snapshots, *, n_solves: int, gpu: bool = False, timed: bool = True
 ) -> Facts:
     """A surrogate measured: its fields in single precision, as the paper's, its errors in double precision."""
-    found = measure(
+    facts = measure(
         lambda mus: surrogate(mus, extrapolate=True).values,
         truth,
         basis=surrogate.basis,
@@ -219,11 +219,11 @@ def measure_surrogate(
     )
     network = getattr(surrogate.map, "network", None)
     kept = {key: surrogate.facts[key] for key in ("fit_seconds", "device", "fitted_earlier")}
-    found |= {**kept, "n_weights": None if network is None else network.n_weights, "pde_solves": n_solves}
+    facts |= {**kept, "n_weights": None if network is None else network.n_weights, "pde_solves": n_solves}
     if gpu and network is not None:
         x = surrogate.features(truth.mus)
-        found["gpu_inference_seconds"] = gpu_seconds(network, x, surrogate.basis.modes)
-    return found
+        facts["gpu_inference_seconds"] = gpu_seconds(network, x, surrogate.basis.modes)
+    return facts
 
 
 def measure_full(model: Model, truth: Snapshots, *, most: int) -> Facts:

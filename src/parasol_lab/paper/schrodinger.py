@@ -36,18 +36,18 @@ def run_schrodinger(run: Run) -> Outcome:
     truth = run.part(model, mus, "test", _prefix(run))
     solvers = {"RBF-FD": measure_full(model, truth, most=20)}
     reducer = Reducer(run, model, 4)
-    found = (
+    outcome = (
         _few(run, model, reducer, truth, solvers) if run.few else _paper_data(run, model, reducer, mus, truth, solvers)
     )
     run.progress("hypotheses of the theorem")
     facts = {
         "discretisation": _discretisation(run, model, truth),
-        "hypotheses": hypotheses(model, found.basis, truth.mus),
+        "hypotheses": hypotheses(model, outcome.basis, truth.mus),
         "degree": run.degree,
         "truncation": _truncation(run, model),
-        **found.facts,
+        **outcome.facts,
     }
-    return replace(found, facts=facts)
+    return replace(outcome, facts=facts)
 
 
 def _prefix(run: Run) -> str:
@@ -65,16 +65,16 @@ def _few(run: Run, model: Model, reducer: Reducer, truth: Snapshots, solvers: di
     count = max(run.stated.few, terms + 19)
     data = run.solve(model, _draw(run, model, count, 32), f"{_prefix(run)}few-{count}")
     basis = pod(data, n_modes=terms)
-    made = reducer(basis)
+    timed_model = reducer(basis)
     surrogate, solvers["POD-DNN"] = fit_seeds(
         run, "POD-DNN", data, run.our_recipe(), truth, count, gpu=run.has_gpu, basis=basis, model=model
     )
-    surrogate = replace(surrogate, reduced=made.reduced)
+    surrogate = replace(surrogate, reduced=timed_model.reduced)
     why = f'{count} full solves are too few for a network without a basis: the preset "best" has one'
     solvers |= {"DNN": {"skipped": why}, "DeepONet": {"skipped": why}}
     matrix = _linear(run, "linear map", data, basis, model)
     solvers["linear map"] = measure_surrogate(matrix, truth, n_solves=count)
-    solvers["reduced model"] = measure_reduced(made, truth, count)
+    solvers["reduced model"] = measure_reduced(timed_model, truth, count)
     counts = (25, 50, count)
     growth = reduced_points(reducer, data, truth, counts, most=terms)
     growth += network_points(run, model, data, truth, (count,), most=terms, base=Reading())[
@@ -136,8 +136,8 @@ def _linear(run: Run, name: str, data: Snapshots, basis, model: Model) -> Surrog
 def _linear_point(run: Run, model: Model, data: Snapshots, truth: Snapshots, n: int) -> Facts:
     some = data.between(0, n)
     basis = pod(some, n_modes=min((run.degree + 1) ** 2, n - 1))
-    found = _linear(run, f"linear map, {n} full solves", some, basis, model)
-    return point("linear map, parasol", n, measure_surrogate(found, truth, n_solves=n))
+    surrogate = _linear(run, f"linear map, {n} full solves", some, basis, model)
+    return point("linear map, parasol", n, measure_surrogate(surrogate, truth, n_solves=n))
 
 
 def _predict(surrogate: Surrogate):
@@ -150,12 +150,12 @@ def exact_solutions(points: np.ndarray, boundary: np.ndarray, mus: np.ndarray, d
 
     f = Σ c_lm Y_lm gives u = Σ c_lm i_l(r) / i_l(1) Y_lm with the modified spherical Bessel functions i_l.
     """
-    law = SphereField(degree)
-    series = np.linalg.lstsq(law.modes(boundary).T, mus.T, rcond=None)[0]
+    sphere_field = SphereField(degree)
+    series = np.linalg.lstsq(sphere_field.modes(boundary).T, mus.T, rcond=None)[0]
     radius = np.linalg.norm(points, axis=1)
     orders = np.repeat(np.arange(degree + 1), 2 * np.arange(degree + 1) + 1)
     ratio = np.array([spherical_in(order, radius) / spherical_in(order, 1.0) for order in range(degree + 1)])
-    return series.T @ (law.modes(points) * ratio[orders])
+    return series.T @ (sphere_field.modes(points) * ratio[orders])
 
 
 def _discretisation(run: Run, model: Model, truth: Snapshots) -> Facts:

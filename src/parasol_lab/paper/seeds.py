@@ -72,8 +72,8 @@ class Samples:
         if self.basis is None:
             errors, first = [], 0
             for block in self.truth.blocks():
-                found = predict(self.truth.mus[first : first + len(block)])
-                errors.append(np.linalg.norm(found - block, axis=1) / np.linalg.norm(block, axis=1))
+                prediction = predict(self.truth.mus[first : first + len(block)])
+                errors.append(np.linalg.norm(prediction - block, axis=1) / np.linalg.norm(block, axis=1))
                 first += len(block)
             error = np.concatenate(errors)
         else:
@@ -130,7 +130,7 @@ def train_seeds(
     only errors are asked for (`mapped=False`).
     """
     others = run.others(base) if tried else []
-    told = run.progress(f"training {name}")
+    progress = run.progress(f"training {name}")
     recipe = make(base)
     counts = (
         samples.train.mus.shape[1],
@@ -157,20 +157,23 @@ def train_seeds(
             y,
             ([f(samples.validation.mus) for f in features], unseen),
             [jobs[i][1] for i in some],
-            progress=told,
+            progress=progress,
             state=run.memory.folder / f"{part}.state.npz",
         )
         for i, of_kinds, f in zip(some, maps, features, strict=True):
             judged = {kind: samples.judge(lambda mus, m=m, f=f: m.predict(f(mus))) for kind, m in of_kinds.items()}
             best = of_kinds["best"]
-            found = {
+            seed_facts = {
                 **judged["best"],
                 "fit_seconds": best.seconds,
                 "device": best.device,
                 "best_epoch": best.best_epoch,
             }
-            found |= {"at_once": len(some), **({"last_error": judged["last"]["error"]} if "last" in judged else {})}
-            found |= {
+            seed_facts |= {
+                "at_once": len(some),
+                **({"last_error": judged["last"]["error"]} if "last" in judged else {}),
+            }
+            seed_facts |= {
                 "problem": run.problem,
                 "preset": run.preset,
                 "training": name,
@@ -181,12 +184,12 @@ def train_seeds(
             # the map of a large network is not kept: that of the first seed trained in this run stands for it
             if i == 0 or (first is None and n_weights > _BIG):
                 first = best
-            _keep(run, keys[i], found, best if mapped and i == 0 else None)
+            _keep(run, keys[i], seed_facts, best if mapped and i == 0 else None)
     kept = [_kept(run, key, mapped and i == 0, n_weights) for i, key in enumerate(keys)]
-    facts: list[Facts] = [{**found[0], "fitted_earlier": i not in missing} for i, found in enumerate(kept) if found]
+    facts: list[Facts] = [{**pair[0], "fitted_earlier": i not in missing} for i, pair in enumerate(kept) if pair]
     rows = []
     for reading in (base, *others):
-        own = [found for (used, _), found in zip(jobs, facts, strict=True) if used == reading]
+        own = [seed_facts for (used, _), seed_facts in zip(jobs, facts, strict=True) if used == reading]
         rows.append({"solver": name, **over_seeds(own), "reading": str(reading)})
     shown = first if first is not None else kept[0][1]  # type: ignore[index]
     return Training(shown, samples.features(base), over_seeds(facts[: len(seeds)]), rows if others else [])
@@ -195,11 +198,11 @@ def train_seeds(
 def seeded_surrogate(training: Training, samples: Samples, n_solves: int, *, gpu: bool) -> tuple[Surrogate, Facts]:
     """The surrogate of the first seed, and what all seeds measure."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ParasolWarning)  # the linear map only lends its frame
-        frame = fit(samples.train, "linear", basis=samples.basis, model=samples.model)
+        warnings.simplefilter("ignore", ParasolWarning)  # the linear map is replaced below
+        linear = fit(samples.train, "linear", basis=samples.basis, model=samples.model)
     kept = {key: training.facts[key] for key in ("fit_seconds", "device", "fitted_earlier")}
-    facts = {**frame.facts, **kept, "recipe": "DirectNetwork", "logarithms": []}
-    surrogate = replace(frame, map=training.map, features=training.features, facts=facts)
+    facts = {**linear.facts, **kept, "recipe": "DirectNetwork", "logarithms": []}
+    surrogate = replace(linear, map=training.map, features=training.features, facts=facts)
     own = measure_surrogate(surrogate, samples.truth, n_solves=n_solves, gpu=gpu)
     return surrogate, {**own, **training.facts}
 
@@ -223,10 +226,10 @@ def fit_seeds(run: Run, name: str, source: Any, recipe: Any, truth: Snapshots, n
     """A map of our own to coefficients, fitted with every seed: the surrogate of the first, and what all measure."""
     first, measured = None, []
     for seed in range(run.seed, run.seed + run.seeds):
-        found = run.fit(name if run.seeds == 1 else f"{name}, seed {seed}", source, recipe, rng=seed, **options)
-        first = found if first is None else first
+        surrogate = run.fit(name if run.seeds == 1 else f"{name}, seed {seed}", source, recipe, rng=seed, **options)
+        first = surrogate if first is None else first
         measured.append(
-            measure_surrogate(found, truth, n_solves=n_solves, gpu=gpu and not measured, timed=not measured)
+            measure_surrogate(surrogate, truth, n_solves=n_solves, gpu=gpu and not measured, timed=not measured)
         )
     assert first is not None  # reproduce asks for at least one seed
     return first, over_seeds(measured)

@@ -29,14 +29,14 @@ def run_sine_gordon(run: Run) -> Outcome:
     model, data = solve_all(run)
     truth = data["test"]
     solvers = {"RBF-FD": measure_full(model, truth, most=2 if run.quick else 4)}
-    found = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, data, solvers)
+    outcome = _few(run, model, truth, solvers) if run.few else _paper_data(run, model, data, solvers)
     key = (fingerprint(model), truth.mus, run.quick)
     facts = {
         "step": model.step,
         "discretisation": run.memory.facts(("discretisation", *key), lambda: _discretisation(run, model, truth)),
         "hypotheses": run.memory.facts(("hypotheses", *key), lambda: _step_constants(run, model, truth)),
     }
-    return replace(found, facts={**facts, **found.facts})
+    return replace(outcome, facts={**facts, **outcome.facts})
 
 
 def _settings(run: Run, preset: str) -> Settings:
@@ -136,8 +136,8 @@ def _stepper_point(
         reduced = reduce(model, space_basis(model, few, tolerance=tolerance), few, tolerance=tolerance)
         assert isinstance(reduced, TimeReducedModel)
         seconds = time.perf_counter() - start
-        found = measure(lambda mus: reduced.values(mus, extrapolate=True), truth)
-        return {**found, "n_modes": reduced.n_modes, "fit_seconds": seconds, "pde_solves": n}
+        facts = measure(lambda mus: reduced.values(mus, extrapolate=True), truth)
+        return {**facts, "n_modes": reduced.n_modes, "fit_seconds": seconds, "pde_solves": n}
 
     key = ("steps", fingerprint(model), tolerance, data.mus[:n], truth.mus)
     solvers["reduced model"] = run.memory.facts(key, stepped)

@@ -149,17 +149,17 @@ def train(
         jax = descent.require_jax()
         if not scalings[0].varies:  # constant outputs: nothing to train
             nothing = jax.tree.map(np.zeros_like, first[0])
-            found, earlier = [(nothing, nothing, (), 0)] * len(recipes), 0.0
+            results, earlier = [(nothing, nothing, (), 0)] * len(recipes), 0.0
         else:
             n_weights = sum(a.size for a in jax.tree.leaves(first[0]))
             rounded = n_weights >= _LARGE or getattr(recipe, "rounded", False)
             with jax.default_matmul_precision("default" if rounded else "highest"):
                 loop = _Loop(recipe, scalings, y, rows, validation[1], [r.reading.loss for r in recipes])
-                found, earlier = loop.run(first, xs, validation[0], seeds, progress, state)
+                results, earlier = loop.run(first, xs, validation[0], seeds, progress, state)
     seconds = (earlier + time.perf_counter() - start) / len(recipes)
     return [
         Trained(best, last, scaling, rows, (x, validation[1]), history, epoch, device.platform, seconds)
-        for (best, last, history, epoch), scaling, x in zip(found, scalings, validation[0], strict=True)
+        for (best, last, history, epoch), scaling, x in zip(results, scalings, validation[0], strict=True)
     ]
 
 
@@ -247,9 +247,9 @@ class _Loop:
         best, last = (jax.tree.map(np.asarray, tree) for tree in (kept["best"], carry[0][0]))
         out = []
         for i in range(len(first)):
-            told = tuple({"epoch": done, "training": float(a[i]), "validation": float(b[i])} for done, a, b in history)
+            curve = tuple({"epoch": done, "training": float(a[i]), "validation": float(b[i])} for done, a, b in history)
             out.append(
-                (*(jax.tree.map(lambda a, i=i: a[i], tree) for tree in (best, last)), told, int(kept["epoch"][i]))
+                (*(jax.tree.map(lambda a, i=i: a[i], tree) for tree in (best, last)), curve, int(kept["epoch"][i]))
             )
         return out, earlier
 
@@ -281,10 +281,10 @@ def _save(path: Path, carry, kept: dict, history: list, seconds: float) -> None:
 
     trees = (carry[0], jax.random.key_data(carry[1]), carry[2], kept["best"])
     arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(trees))}
-    told = np.array([[done, *a, *b] for done, a, b in history])
+    rows = np.array([[done, *a, *b] for done, a, b in history])
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, open(temporary, "wb") as file:
-        known = {"errors": kept["errors"], "epoch": kept["epoch"], "done": kept["done"], "history": told}
+        known = {"errors": kept["errors"], "epoch": kept["epoch"], "done": kept["done"], "history": rows}
         np.savez(file, **arrays, **known, seconds=seconds)  # type: ignore[arg-type]
 
 
@@ -295,8 +295,8 @@ def _load(path: Path, carry, kept: dict) -> tuple[Any, dict, list, float]:
     trees = (carry[0], jax.random.key_data(carry[1]), carry[2], kept["best"])
     leaves, shape = jax.tree.flatten(trees)
     with np.load(path) as file:
-        found = [jnp.asarray(file[f"leaf{i}"]) for i in range(len(leaves))]
-        state, keys, values, best = jax.tree.unflatten(shape, found)
+        arrays = [jnp.asarray(file[f"leaf{i}"]) for i in range(len(leaves))]
+        state, keys, values, best = jax.tree.unflatten(shape, arrays)
         half = (file["history"].shape[1] - 1) // 2
         history = [(int(row[0]), row[1 : 1 + half], row[1 + half :]) for row in file["history"]]
         kept = {"best": best, "errors": file["errors"], "epoch": file["epoch"], "done": int(file["done"])}

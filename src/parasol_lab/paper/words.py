@@ -101,19 +101,19 @@ def reduced_words(run: Run, results: Facts) -> str:
     less["epochs of the paper's training"] = (run.epochs, s.epochs)
     if run.seeds < 5:
         less["seeds"] = (run.seeds, 5)
-    told = [f"{ours} of {theirs} {name}" for name, (ours, theirs) in less.items() if ours < theirs]
+    differences = [f"{ours} of {theirs} {name}" for name, (ours, theirs) in less.items() if ours < theirs]
     if run.problem == "sine-gordon":
-        told.append("steps in time of 0.1 in place of 0.05")
+        differences.append("steps in time of 0.1 in place of 0.05")
     if run.ours:
-        told.append("a network of parasol that is smaller and trained for 15 iterations")
-    return f"{', '.join(told)}; the stencils are those of the full size, on fewer nodes"
+        differences.append("a network of parasol that is smaller and trained for 15 iterations")
+    return f"{', '.join(differences)}; the stencils are those of the full size, on fewer nodes"
 
 
 def theory_words(run: Run, results: Facts) -> Iterator[str]:
     """The assumptions of the theorem on this problem."""
-    found = results["hypotheses"]
+    hypotheses = results["hypotheses"]
     if run.problem == "sine-gordon":
-        step = found["step"]
+        step = hypotheses["step"]
         yield (
             "The theorem is about one linear system $B_μ c = f_μ$ with $B$ and $f$ simple functions of $μ$. Here every step in time is "
             "such a system, and its matrix is affine in the damping, but the right-hand side depends on the whole past "
@@ -124,8 +124,8 @@ def theory_words(run: Run, results: Facts) -> Iterator[str]:
             "here was built by it."
         )
         return
-    raw, better = found["raw"], found["preconditioned"]
-    counts = {"matrix": found["affine_terms_operator"], "vector": found["affine_terms_load"]}
+    raw, better = hypotheses["raw"], hypotheses["preconditioned"]
+    counts = {"matrix": hypotheses["affine_terms_operator"], "vector": hypotheses["affine_terms_load"]}
     many = {"matrix": "matrices", "vector": "vectors"}
     terms = " and ".join(f"{n} {name if n == 1 else many[name]}" for name, n in counts.items())
     yield (
@@ -166,12 +166,12 @@ def _numbers(run: Run, results: Facts) -> Table:
             continue
         scatter, ratio = facts.get("scatter") or 0.0, facts["error"] / theirs
         if scatter > _TOO_WIDE * facts["error"]:
-            told = "seeds scatter too much to say"
+            verdict = "seeds scatter too much to say"
         elif abs(facts["error"] - theirs) <= max(2 * scatter, 0.1 * theirs):
-            told = "met"
+            verdict = "met"
         else:
-            told = f"{ratio:.{3 if ratio >= 10 else 2}g} times the paper's"
-        rows.append((f"error of {name}", theirs, scattered(facts), told))
+            verdict = f"{ratio:.{3 if ratio >= 10 else 2}g} times the paper's"
+        rows.append((f"error of {name}", theirs, scattered(facts), verdict))
     caption = (
         f"{'A small version is another problem than the paper solves: no number is expected to be met. ' if results['quick'] else ''}"
         "Met: within twice the scatter over seeds, or within a tenth. Times are of other machines: the paper's are of a laptop "
@@ -179,12 +179,12 @@ def _numbers(run: Run, results: Facts) -> Table:
     )
     if "gpu_inference_seconds" not in results["solvers"]["POD-DNN"]:
         caption += " That a GPU answers 10 to 40 times as fast, as the paper claims, was not measured: there was none."
-    found, theirs = results["n_modes"], run.stated.n_modes
+    n_modes, theirs = results["n_modes"], run.stated.n_modes
     if run.few:
         caption += f" The number of modes, {theirs} in the paper, is not compared: here it was not taken from the paper's tolerance."
     else:
-        met = "met" if found == theirs else f"{abs(found - theirs)} {'more' if found > theirs else 'fewer'}"
-        caption += f" The paper needs {theirs} modes, this run {found}: {met}."
+        met = "met" if n_modes == theirs else f"{abs(n_modes - theirs)} {'more' if n_modes > theirs else 'fewer'}"
+        caption += f" The paper needs {theirs} modes, this run {n_modes}: {met}."
     return Table(("the paper's number", "the paper", "here", ""), tuple(rows), caption, alike=((1, 2),))
 
 
@@ -298,7 +298,7 @@ def _helmholtz(run: Run, results: Facts) -> Iterator[str]:
 
 
 def _sine_gordon(run: Run, results: Facts) -> Iterator[str]:
-    found = results["discretisation"]
+    discretisation = results["discretisation"]
     text = "The paper needs $d = 27$ modes at $ε = 0.01$ and errs by 0.037. "
     if run.few:
         text += "Here $d$ was not taken from that tolerance."
@@ -310,15 +310,15 @@ def _sine_gordon(run: Run, results: Facts) -> Iterator[str]:
             else "."
         )
     yield text
-    if "schemes" in found:
-        errors = "; ".join(f"{name} {error:.2g}" for name, error in found["schemes"].items())
+    if "schemes" in discretisation:
+        errors = "; ".join(f"{name} {error:.2g}" for name, error in discretisation["schemes"].items())
         yield (
             f"On the paper's lattice the full solvers are off, against half the spacing and half the step, by: {errors} (mean over "
-            f"{found['n_parameters']} parameters). IMQ without polynomials reproduces no constants, and the solution has plateaus at 0 "
+            f"{discretisation['n_parameters']} parameters). IMQ without polynomials reproduces no constants, and the solution has plateaus at 0 "
             "and 2π; ghost nodes do not mend that, one constant does."
         )
     yield (
-        f"Here the stencils are its own: the truth that networks are judged against is off by {found['error']:.2g}. "
+        f"Here the stencils are its own: the truth that networks are judged against is off by {discretisation['error']:.2g}. "
         if not run.ours
         else "The data here come from the default stencils of parasol, not the paper's: `--preset paper` has those. "
     ) + "The trajectories of the paper followed a method (Su, 2019) whose steps in time it does not state."

@@ -170,15 +170,15 @@ def _basis(model: Model, n_modes: int, n_snapshots: int, seed: int, progress) ->
 
 def constants_facts(planned: Plan) -> Facts:
     """α, β, γ as they are, and how they were found."""
-    found = planned.stability
+    constants = planned.stability
     return {
-        "alpha": found.alpha,
-        "beta": found.beta,
-        "gamma": found.gamma,
-        "kappa": found.kappa,
-        "smallest_singular_value_seen": found.smallest,
-        "seen_at": list(found.mu),
-        "cells": found.n_cells,
+        "alpha": constants.alpha,
+        "beta": constants.beta,
+        "gamma": constants.gamma,
+        "kappa": constants.kappa,
+        "smallest_singular_value_seen": constants.smallest,
+        "seen_at": list(constants.mu),
+        "cells": constants.n_cells,
         "relaxation": None if planned.chain is None else planned.chain.relaxation,
         "delta": None if planned.chain is None else planned.chain.delta,
     }
@@ -267,10 +267,10 @@ def _trained(system: System, model: Model, error: float, accuracy: float, seed: 
     return rows
 
 
-def save_examined(found: Examination, path: str | Path, *, progress: Stage = lambda text: None) -> Path:
+def save_examined(examination: Examination, path: str | Path, *, progress: Stage = lambda text: None) -> Path:
     """Save the surrogate, with a reduced model in it so that its answers have bounds."""
     progress("proving error bounds")
-    surrogate = found.surrogate
+    surrogate = examination.surrogate
     if isinstance(surrogate.solver, Model):
         surrogate = replace(surrogate, reduced=reduce(surrogate.solver, surrogate.basis))
     progress("saving")

@@ -31,18 +31,18 @@ def draw_theorem(facts: Facts, path: str | Path | None = None) -> Path | Figure:
 
     `facts` are those of `examine`. Without a path the figure itself is returned.
     """
-    found = facts["growth"]
-    if found is None:
+    growth = facts["growth"]
+    if growth is None:
         raise InputError("there is nothing to draw: growth was not counted. Examine with compare=True, where B varies.")
     figure_class = require_matplotlib()
     path = None if path is None else check_output(path, FIGURE_SUFFIXES)
     figure = figure_class(figsize=(11.5, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    digits = [-np.log2(row["accuracy"]) for row in found["over_accuracy"]]
-    modes = [row["n_modes"] for row in found["over_modes"]]
+    digits = [-np.log2(row["accuracy"]) for row in growth["over_accuracy"]]
+    modes = [row["n_modes"] for row in growth["over_modes"]]
     panels = (
-        (left, digits, found["over_accuracy"], found["exponent_of_log"], "log2(1/ε)"),
-        (right, modes, found["over_modes"], found["exponent_of_modes"], "modes d"),
+        (left, digits, growth["over_accuracy"], growth["exponent_of_log"], "log2(1/ε)"),
+        (right, modes, growth["over_modes"], growth["exponent_of_modes"], "modes d"),
     )
     for axes, x, rows, exponents, label in panels:
         for name, words in CURVES.items():
@@ -58,7 +58,7 @@ def draw_theorem(facts: Facts, path: str | Path | None = None) -> Path | Figure:
     left.plot(-np.log2(facts["accuracy"]), built, label="built and tested", **star)
     left.legend(fontsize=8, frameon=False, loc="upper left")
     right.plot(facts["n_modes"], built, **star)
-    real = [row["real_kappa"]["n_weights"] for row in found["over_modes"]]
+    real = [row["real_kappa"]["n_weights"] for row in growth["over_modes"]]
     right.plot(modes, real, color="C0", lw=1, ls=":", label="shared powers with α/β of each d")
     right.legend(fontsize=8, frameon=False, loc="upper left")
     finest = facts["smallest_accuracy"]

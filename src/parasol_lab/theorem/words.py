@@ -90,9 +90,9 @@ def saving_rows(facts: Facts) -> list[tuple[str, str]]:
 
 def growth_rows(facts: Facts) -> list[tuple[str, str]]:
     """The fitted exponents."""
-    found = facts["growth"]
-    if found is None:
+    growth = facts["growth"]
+    if growth is None:
         return []
-    exponents = (("d", found["exponent_of_modes"]), ("log(1/eps)", found["exponent_of_log"]))
+    exponents = (("d", growth["exponent_of_modes"]), ("log(1/eps)", growth["exponent_of_log"]))
     fitted = {name: [f"M ~ {of}^{by[name]:.2f}" for of, by in exponents if by[name] is not None] for name in CURVES}
     return [(words, ", ".join(fitted[name])) for name, words in CURVES.items()]

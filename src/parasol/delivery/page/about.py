@@ -20,10 +20,10 @@ def about(surrogate: Surrogate) -> dict[str, Any]:
     facts, solver, layout = surrogate.facts, surrogate.solver, surrogate.layout
     if isinstance(solver, Model):
         facts = problem_words(solver.problem) | facts
-    made = Provenance.of(facts)
+    provenance = Provenance.of(facts)
     return {
-        "name": made.problem or "",
-        "equations": [text for text in (made.equation or "").split("; ") if text],
+        "name": provenance.problem or "",
+        "equations": [text for text in (provenance.equation or "").split("; ") if text],
         "coordinates": list(layout.axes) or ["index"],
         "time": layout.time,
         "n_modes": surrogate.basis.n_modes,

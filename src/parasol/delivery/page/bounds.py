@@ -54,19 +54,19 @@ def bound_program(surrogate: Surrogate, spans: list[Span], pack: Pack, room: int
         mine = Pack()
         mine.texts = list(pack.texts)
         try:
-            found = _reduced(reduced, spans, mine, triangles=triangles, duals=duals, wanted=surrogate.quantities)
+            payload = _reduced(reduced, spans, mine, triangles=triangles, duals=duals, wanted=surrogate.quantities)
         except FormulaError as error:  # a coefficient that a page cannot compute
             reason = f"The error bound was left out of this page: {error}"
             break
         size = mine.size - pack.size
         largest = max(largest, size)
-        proves = triangles and found["certificate"] is not None
+        proves = triangles and payload["certificate"] is not None
         if size <= (max(room, _ANSWERING) if answers and not duals else room):
             pack.texts = mine.texts
             reason = _left_out(reduced, proves, duals, largest)
             if proves or duals:
-                return found, {"kind": "certificate" if proves else "probable", "reason": reason}
-            return found, {"kind": "none", "reason": reason, "measured": _measured(surrogate.provenance)}
+                return payload, {"kind": "certificate" if proves else "probable", "reason": reason}
+            return payload, {"kind": "none", "reason": reason, "measured": _measured(surrogate.provenance)}
         reason = f"It takes {1e-6 * size:.1f} MB." if answers else _left_out(reduced, False, False, largest)
     if answers:
         raise InputError(
@@ -113,10 +113,11 @@ def _left_out(reduced: ReducedModel, proves: bool, duals: bool, size: int) -> st
     return words if missing else ""
 
 
-def _measured(made: Provenance) -> dict[str, float]:
+def _measured(provenance: Provenance) -> dict[str, float]:
     """Errors that were measured when it was made, by name."""
-    errors = {} if made.measured is None else {f"{name} error": value for name, value in asdict(made.measured).items()}
-    named = {**made.errors, **errors}
+    measured = provenance.measured
+    errors = {} if measured is None else {f"{name} error": value for name, value in asdict(measured).items()}
+    named = {**provenance.errors, **errors}
     return {
         name.replace("_", " "): value
         for name, value in named.items()
@@ -205,15 +206,15 @@ def _duals(
 
 def _spanned(theta: Theta, spans: list[Span]) -> dict[int, Spanned]:
     """The groups of rows, by number, in which a function's few coordinates can stand for its many values."""
-    found = {}
+    spanned = {}
     for g, (function, places) in enumerate(theta.rows):
         if places is None or function.places:
             continue
         for f, span in enumerate(spans):
             inside = (places >= span.place) & (places < span.place + span.modes.shape[1])
             if inside.all() and len(places) > len(span.modes):
-                found[g] = Spanned(f, places, function(np.zeros(0), 0.0))
-    return found
+                spanned[g] = Spanned(f, places, function(np.zeros(0), 0.0))
+    return spanned
 
 
 def _groups(theta: Theta, spanned: dict[int, Spanned], pack: Pack) -> list[dict]:

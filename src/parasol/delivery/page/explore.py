@@ -104,7 +104,7 @@ def _page(
         "SCRIPT": "\n".join(map(_template, _SCRIPTS)),
     }
     # in one go, so that no text is taken for the name of another
-    html = re.sub("%([A-Z]+)%", lambda found: parts[found[1]], _template("page.html"))
+    html = re.sub("%([A-Z]+)%", lambda match: parts[match[1]], _template("page.html"))
     if len(html) > _MOST:
         raise InputError(
             f"the page would have {1e-6 * len(html):.0f} MB. Choose fewer times: surrogate.restricted(times=...)."

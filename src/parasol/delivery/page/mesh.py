@@ -117,9 +117,9 @@ def _split(
     if len(np.unique(region)) < 2:
         return cells, points, owner
     both = np.column_stack([np.repeat(region, cells.shape[1]), cells.ravel()])
-    _, first, found = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
     corners = cells.ravel()[first]
-    return found.reshape(cells.shape), points[corners], owner[corners]
+    return inverse.reshape(cells.shape), points[corners], owner[corners]
 
 
 def _apart(faces: np.ndarray, rim: np.ndarray, joined: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -92,7 +92,7 @@ def list_page(services: Mapping[str, Service]) -> str:
 def _page(title: str, body: str) -> str:
     style = _file("page.css") + _file("calls.css")
     parts = {"TITLE": escape(title), "STYLE": style, "BODY": body, "SCRIPT": _file("page.js")}
-    return re.sub("%([A-Z]+)%", lambda found: parts[found[1]], _file("page.html"))
+    return re.sub("%([A-Z]+)%", lambda match: parts[match[1]], _file("page.html"))
 
 
 def _file(name: str) -> str:

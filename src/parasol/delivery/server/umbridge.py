@@ -84,13 +84,13 @@ def answer(models: Mapping[str, tuple[Service, str]], verb: str, given: Mapping[
         raise Refusal(422, "a function among the parameters is unlike its distribution. Ask for one drawn from it.")
     if verb in ("Evaluate", "ApplyJacobian"):
         service.check_size(size)
-    found = [part.coefficients(mu, extrapolate=extrapolate) for part in parts]
+    coefficients = [part.coefficients(mu, extrapolate=extrapolate) for part in parts]
     if verb == "Evaluate":
-        values = [_matrix(part, name, mu) @ c for part, c in zip(parts, found, strict=True)]
+        values = [_matrix(part, name, mu) @ c for part, c in zip(parts, coefficients, strict=True)]
         return {"output": _finite(np.concatenate(values))[None]}
     if verb == "ApplyJacobian":
         vec, along = _vector(given, "vec", len(mu)), []
-        for part, c in zip(parts, found, strict=True):
+        for part, c in zip(parts, coefficients, strict=True):
             slopes = part.jacobian(mu, extrapolate=extrapolate)
             along.append(_matrix(part, name, mu) @ (slopes @ vec) + _moving(part, name, mu, c) @ vec)
         return {"output": _finite(np.concatenate(along))}

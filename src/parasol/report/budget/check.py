@@ -250,7 +250,7 @@ def check(
     stage("rebuilding the solver")
     solver = solver_of(surrogate, problem, model)
     truth, n_failed = _fresh(surrogate, solver, n, rng, jobs, stage)
-    found = accuracy(surrogate, truth)
+    measured = accuracy(surrogate, truth)
     bounds = surrogate.certify(truth.mus) if surrogate.has_bounds else None
     estimates = surrogate.estimate(truth.mus)
     conformal = surrogate.conformal if surrogate.reduced is None else None
@@ -268,8 +268,8 @@ def check(
         kernel, residual = other_kernel(solver), between_nodes(solver)
     return Budget(
         mus=truth.mus,
-        errors=found.errors,
-        projection_errors=found.projection_errors,
+        errors=measured.errors,
+        projection_errors=measured.projection_errors,
         bounds=None if bounds is None else bounds.relative,
         rigorous=None if bounds is None else bounds.rigorous,
         names=surrogate.parameters.names,
@@ -321,10 +321,10 @@ def between_nodes(model: Model) -> float | None:
     if model.problem.time is not None or (model.elements is None and model.between is None):
         return None
     try:
-        found = [model.solve(mu, extrapolate=True).discretisation for mu in probes(model)[:_N_PROBES]]
+        estimates = [model.solve(mu, extrapolate=True).discretisation for mu in probes(model)[:_N_PROBES]]
     except SolveFailed:
         return None
-    return max((e for e in found if e is not None), default=None)
+    return max((e for e in estimates if e is not None), default=None)
 
 
 def _fresh(surrogate: Surrogate, solver, n: int, rng: int, jobs, stage) -> tuple[Snapshots, int]:

@@ -43,7 +43,7 @@ def solver_of(surrogate: Surrogate, problem: Any = None, model: Any = None) -> A
         )
     if held is None:
         held = _guessed(declared, layout.points, layout.n_interior)
-    found = rebuilt(declared, layout.points, layout.n_interior, layout.scheme, held)
+    solver = rebuilt(declared, layout.points, layout.n_interior, layout.scheme, held)
     known = surrogate.provenance.fingerprint
     if known is not None and not known.startswith(KIND):
         warnings.warn(
@@ -56,7 +56,7 @@ def solver_of(surrogate: Surrogate, problem: Any = None, model: Any = None) -> A
             "the solver made from this problem is not the one the surrogate was learned from: the domain, the equation, "
             "the boundary conditions, the parameters or the times have changed. Check against the problem it was learned from."
         )
-    return found
+    return solver
 
 
 def _declared(surrogate: Surrogate, problem: Any) -> Problem:
@@ -68,10 +68,10 @@ def _declared(surrogate: Surrogate, problem: Any) -> Problem:
     if name is None or name not in problem_names():
         said = f"its problem {name!r} is not in the catalogue" if name else "it does not say which problem it solves"
         raise InputError(f"the solver of this surrogate cannot be made again: {said}. {_ASK}")
-    found = load_problem(name)
-    if equation is not None and problem_words(found)["equation"] != equation:
+    candidate = load_problem(name)
+    if equation is not None and problem_words(candidate)["equation"] != equation:
         raise InputError(f"the catalogue's {name!r} has another equation than this surrogate. {_ASK}")
-    return found
+    return candidate
 
 
 def _guessed(problem: Problem, points: np.ndarray, n_interior: int) -> NodesRecord:

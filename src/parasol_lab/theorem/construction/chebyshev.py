@@ -81,12 +81,12 @@ def chebyshev_construction(system: System, allowed: float) -> ChebyshevNetwork:
     best, failure = None, None
     for share in _SHARES:
         try:
-            found = _with_shares(system, polynomials, full, allowed, *share)
+            candidate = _with_shares(system, polynomials, full, allowed, *share)
         except NoCertificate as error:  # a share that leaves more for rounding may do
             failure = error
             continue
-        if best is None or found.network.n_weights < best.network.n_weights:
-            best = found
+        if best is None or candidate.network.n_weights < best.network.n_weights:
+            best = candidate
     if best is None:
         raise failure  # type: ignore[misc]
     return best

@@ -92,10 +92,10 @@ def _by_series(planned: Plan) -> ConstructedNetwork:
             f"accuracy={planned.accuracy:g} is below the rounding of a series. Ask for accuracy >= {SMALLEST_ACCURACY:g}."
         )
     start, size = time.perf_counter(), planned.stability.size
-    found = chebyshev_construction(planned.system, planned.accuracy * size)
-    parts = {"polynomial_error": found.polynomial_error / size, "network_error": found.network_error / size}
-    counts = {"n_terms": found.n_terms, "degrees": list(found.degrees), "n_cells": found.n_cells}
-    return _constructed(planned, "chebyshev", found.network, found.levels, start, found.bound / size, parts | counts)
+    series = chebyshev_construction(planned.system, planned.accuracy * size)
+    parts = {"polynomial_error": series.polynomial_error / size, "network_error": series.network_error / size}
+    counts = {"n_terms": series.n_terms, "degrees": list(series.degrees), "n_cells": series.n_cells}
+    return _constructed(planned, "chebyshev", series.network, series.levels, start, series.bound / size, parts | counts)
 
 
 def _by_inverses(planned: Plan) -> ConstructedNetwork:

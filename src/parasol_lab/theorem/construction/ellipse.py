@@ -50,10 +50,10 @@ def ellipses(system: System, constants: Stability) -> list[Ellipses]:
     if system.n_parameters > len(system.parameters.scalars):
         return []
     cells = _covered(system)
-    found = [] if cells is None else [_axes(system, cells, constants, tau) for tau in _CONTRACTIONS]
-    if not found:
-        found = [each for tau in _CONTRACTIONS for each in explicit_ellipses(system, constants, tau)]
-    return [each for each in found if min(each.axes) > 0]  # an axis below rounding says nothing
+    candidates = [] if cells is None else [_axes(system, cells, constants, tau) for tau in _CONTRACTIONS]
+    if not candidates:
+        candidates = [each for tau in _CONTRACTIONS for each in explicit_ellipses(system, constants, tau)]
+    return [each for each in candidates if min(each.axes) > 0]  # an axis below rounding says nothing
 
 
 def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[Ellipses]:
@@ -169,10 +169,10 @@ def _covered(system: System) -> _Cover | None:
     """Cells on which B changes as little as is affordable, or None if even the coarsest are too many."""
     best = None
     for change in _CHANGES:
-        found = _cells(system, change)
-        if found is None:
+        cover = _cells(system, change)
+        if cover is None:
             break
-        best = found
+        best = cover
     return best
 
 

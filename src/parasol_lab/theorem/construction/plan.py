@@ -258,12 +258,12 @@ def plan_construction(
 
 def available_memory() -> float:
     """Bytes that can still be taken, as far as the machine says."""
-    found = []
+    limits = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        limits += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
     with suppress(OSError, ValueError):  # without a limit it says "max"
-        found.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))
-    if not found and hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
-        found.append(float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
-    return min(found, default=math.inf)
+        limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))
+    if not limits and hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        limits.append(float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits, default=math.inf)

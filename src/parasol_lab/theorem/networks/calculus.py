@@ -157,17 +157,17 @@ def _side_by_side(networks: tuple[Network, ...], first) -> Network:
         raise InputError("no networks were given. Pass at least one.")
     depth = max(network.depth for network in networks)
     rows = list(zip(*[_layers(extend(network, depth)) for network in networks], strict=True))
-    made: dict[tuple[int, ...], tuple] = {}  # layers that repeat in all networks are joined once
+    joined_layers: dict[tuple[int, ...], tuple] = {}  # layers that repeat in all networks are joined once
     layers = []
     for i, row in enumerate(rows):
         join = first if i == 0 else sparse.block_diag
         key = (min(i, 1), *(id(a) for layer in row for a in layer))
-        if key not in made:
-            made[key] = (
+        if key not in joined_layers:
+            joined_layers[key] = (
                 clean(join([w for w, _ in row], format="csr")),
                 np.concatenate([b for _, b in row]),
             )
-        layers.append(made[key])
+        layers.append(joined_layers[key])
     return _network(layers)
 
 

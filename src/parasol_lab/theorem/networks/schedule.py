@@ -128,9 +128,9 @@ def least_levels(n: int, delta: float, accuracy: float, symmetric: bool = False,
     for most_levels in (MAX_LEVELS, _COUNTED_LEVELS):
         kind = (symmetric, contraction)
         tried = [_with_factors(n, delta, accuracy, factors, kind, most_levels) for factors in (fewest, fewest + 1)]
-        found = [schedule for schedule in tried if schedule is not None]
-        if found:
-            return min(found, key=lambda s: sum(s.squares) + sum(s.products) + 2 * len(s.products))
+        schedules = [schedule for schedule in tried if schedule is not None]
+        if schedules:
+            return min(schedules, key=lambda s: sum(s.squares) + sum(s.products) + 2 * len(s.products))
     raise InputError(f"accuracy={accuracy:.3g} with delta={delta:.3g} is beyond counting. Use a larger accuracy.")
 
 
