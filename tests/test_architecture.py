@@ -126,3 +126,15 @@ def test_public_functions_are_typed():
             check_typed(path, node, parameters)
             checked += 1
     assert checked > 60
+
+
+def test_no_public_name_is_that_of_a_module_beside_it():
+    # Python puts a module into its package when somebody imports it: the name would then be the module
+    for stub in (ROOT / "src").rglob("__init__.pyi"):
+        package = ".".join(stub.parent.relative_to(ROOT / "src").parts)
+        for line in ast.parse(stub.read_text(encoding="utf-8")).body:
+            for name in line.names if isinstance(line, ast.ImportFrom) and line.module != package else ():
+                beside = stub.parent / str(name.asname)
+                assert not any(path.exists() for path in (beside, beside.with_suffix(".py"))), (
+                    f"{package}.{name.asname}"
+                )

@@ -8,7 +8,7 @@ import pytest
 import parasol as ps
 from parasol.delivery.answers import write_answer
 from parasol.delivery.datasets import to_xarray
-from parasol.runtime.description import SurrogateReport
+from parasol.runtime.descriptions import SurrogateReport
 from parasol.runtime.layout import AXES, Layout
 from parasol.space.outline import OutlinedDomain, outline_of
 from parasol.space.stencils import Scheme

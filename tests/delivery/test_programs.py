@@ -20,7 +20,7 @@ from parasol.fitting.network import Network
 from parasol.fitting.polynomial import lower_set
 from parasol.fitting.training import TrainedNetwork
 from parasol.runtime import Activation, Affine, Chebyshev, Program, ProgramMap, Scale, Sum, container
-from parasol.runtime.description import description
+from parasol.runtime.descriptions import description
 from parasol.runtime.operations import OPERATIONS, Log
 from parasol.runtime.program import StoredMap
 from parasol_lab.theorem.construction.construct import ConstructedNetwork

@@ -11,7 +11,7 @@ from scipy.stats import qmc
 import parasol as ps
 from parasol.fitting.groups import _evenness, spread_evenly
 from parasol.learning.report import LearnReport
-from parasol.runtime.description import bound_words, description
+from parasol.runtime.descriptions import bound_words, description
 
 ranges = {"a": (0.2, 1.0), "b": (1.0, 50.0, "log")}
 space = ps.ParameterSpace(ps.parameters(**ranges))

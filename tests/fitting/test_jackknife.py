@@ -11,7 +11,7 @@ from parasol.errors import InputError
 from parasol.fitting.polynomial import Polynomial
 from parasol.learning.run import learn
 from parasol.runtime.conformal import conformal_bound
-from parasol.runtime.description import bound_words
+from parasol.runtime.descriptions import bound_words
 
 t = np.linspace(0, 1, 20)
 

@@ -9,9 +9,9 @@ from sympy import cos, exp, pi, sin
 import parasol as ps
 from parasol.checks import ParasolError
 from parasol.reduction import semidiscrete
+from parasol.reduction.bases_in_space import pod_greedy, space_basis
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.in_time import reduce_trajectories
-from parasol.reduction.pod_greedy import pod_greedy, space_basis
 from parasol.reduction.snapshots import as_snapshots
 from parasol.reduction.stepping import SmallSystems, march
 from parasol.runtime.basis import Basis

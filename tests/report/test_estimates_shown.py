@@ -14,7 +14,7 @@ from parasol.delivery.answers import write_answer
 from parasol.report.answers import AnswerReport
 from parasol.report.budget.check import check
 from parasol.report.budget.figure import draw_budget
-from parasol.runtime.description import SurrogateReport
+from parasol.runtime.descriptions import SurrogateReport
 
 PROBABLE = "probable: holds with probability 0.9997 for each parameter"
 KINDS = ["with_map", "without_map", "proven"]

@@ -13,7 +13,7 @@ import parasol as ps
 from parasol.delivery.answers import as_solution
 from parasol.report.answers import AnswerReport
 from parasol.report.render import as_json, table
-from parasol.runtime.description import SurrogateReport
+from parasol.runtime.descriptions import SurrogateReport
 from parasol.runtime.provenance import Measured, Provenance
 
 KEPT = Path(__file__).parents[1] / "kept_files" / "0.2.0.dev0"

@@ -15,7 +15,7 @@ def info(
 
     [dim]parasol info model.parasol[/dim]
     """
-    from parasol.runtime.description import SurrogateReport
+    from parasol.runtime.descriptions import SurrogateReport
     from parasol.runtime.files import load
 
     check_json(json_file)

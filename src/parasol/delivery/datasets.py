@@ -14,7 +14,7 @@ from parasol.delivery.files import free_name
 from parasol.delivery.traced import required
 from parasol.errors import NotInstalled
 from parasol.runtime.answer import Answer
-from parasol.runtime.description import bound_words
+from parasol.runtime.descriptions import bound_words
 
 
 def to_xarray(answer: Answer, *, bounds: bool = False) -> Any:

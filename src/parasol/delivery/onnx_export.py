@@ -14,7 +14,7 @@ from parasol.cache.disk import check_output, replacing
 from parasol.checks import check_choice
 from parasol.delivery.onnx_graph import Graph, emit, require_onnx
 from parasol.errors import InputError
-from parasol.runtime.description import ranges
+from parasol.runtime.descriptions import ranges
 from parasol.runtime.operations import Affine
 from parasol.runtime.program import Program
 from parasol.runtime.surrogate import Surrogate

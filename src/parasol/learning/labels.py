@@ -12,10 +12,10 @@ from parasol.errors import NoCertificate, SolveFailed
 from parasol.learning.by_residual import Reduced, ResidualReducedModel, offers_residual, reduce_by_residual
 from parasol.learning.solves import Solver
 from parasol.pde.model import Model
+from parasol.reduction.bases_in_space import space_basis
 from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, Watch, reduce_trajectories
 from parasol.reduction.nonlinear import NonlinearReducedModel, NonlinearSolutions, reduce_nonlinear
 from parasol.reduction.pod import pod
-from parasol.reduction.pod_greedy import space_basis
 from parasol.reduction.snapshots import Snapshots, as_snapshots
 from parasol.runtime.basis import Basis, slices
 from parasol.runtime.products import Weights, energies, first_part, repeated

@@ -2,14 +2,14 @@
 
 from parasol.reduction.affine import AffineForm as AffineForm
 from parasol.reduction.affine import affine_form as affine_form
+from parasol.reduction.bases_in_space import pod_greedy as pod_greedy
+from parasol.reduction.bases_in_space import space_basis as space_basis
 from parasol.reduction.fingerprints import fingerprint as fingerprint
 from parasol.reduction.greedy import Greedy as Greedy
 from parasol.reduction.in_time import TimeReducedModel as TimeReducedModel
 from parasol.reduction.interpolation import interpolate as interpolate
 from parasol.reduction.nonlinear import NonlinearReducedModel as NonlinearReducedModel
 from parasol.reduction.pod import METHODS as METHODS
-from parasol.reduction.pod_greedy import pod_greedy as pod_greedy
-from parasol.reduction.pod_greedy import space_basis as space_basis
 from parasol.reduction.reduced import Preparation as Preparation
 from parasol.reduction.reduced import modes_on_unknowns as modes_on_unknowns
 from parasol.reduction.reduced import prepare as prepare

@@ -9,11 +9,11 @@ import numpy as np
 
 from parasol.errors import NoCertificate, ParasolWarning
 from parasol.pde.esdirk import PLACES, STAGES
+from parasol.reduction.bases_in_space import compressed_pod, with_ghosts
 from parasol.reduction.by_estimate import ByEstimate
 from parasol.reduction.constraints import Constraints
 from parasol.reduction.duals import N_VECTORS, DualBuilder
 from parasol.reduction.in_time import PROJECTIONS, TimeReducedModel, reduce_trajectories
-from parasol.reduction.pod_greedy import compressed_pod, with_ghosts
 from parasol.reduction.products import root_of_weights
 from parasol.reduction.reduced import candidates_for, modes_on_unknowns
 from parasol.reduction.residuals import ResidualBuilder

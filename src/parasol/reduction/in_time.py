@@ -18,8 +18,8 @@ from parasol.pde.matrices import AffineModel, AffineState
 from parasol.pde.model import Model
 from parasol.pde.parameters import ParameterSpace
 from parasol.pde.transient import LARGE_VIOLATION, count_steps
+from parasol.reduction.bases_in_space import compressed_pod, space_basis
 from parasol.reduction.constraints import INSTEAD, Constraints, stored_times
-from parasol.reduction.pod_greedy import compressed_pod, space_basis
 from parasol.reduction.reduced import modes_on_unknowns
 from parasol.reduction.sampled import nonlinear_values
 from parasol.reduction.semidiscrete import InitialState, SemiDiscrete, project

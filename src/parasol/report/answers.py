@@ -10,7 +10,7 @@ import numpy as np
 
 from parasol.report.render import Facts, field_rows
 from parasol.runtime.answer import Answer
-from parasol.runtime.description import bound_words
+from parasol.runtime.descriptions import bound_words
 from parasol.runtime.reduced import Bounds
 
 

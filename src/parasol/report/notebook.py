@@ -12,7 +12,7 @@ from parasol.report.answers import AnswerReport
 from parasol.report.render import card, field_rows
 from parasol.runtime.answer import Answer
 from parasol.runtime.basis import Basis
-from parasol.runtime.description import SurrogateReport
+from parasol.runtime.descriptions import SurrogateReport
 from parasol.runtime.parameters import ParameterSpace
 from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate

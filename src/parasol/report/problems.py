@@ -16,7 +16,7 @@ from parasol.pde.steady import Solution, describe
 from parasol.pde.text import domain_text, equation_latex, equation_texts
 from parasol.report.render import Facts, card
 from parasol.report.solutions import SolveReport, span_words
-from parasol.runtime.description import ranges, span
+from parasol.runtime.descriptions import ranges, span
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from parasol.pde.matrices import MatrixProblem
 from parasol.pde.steady import Solution, norm_of
 from parasol.pde.text import equation_texts
 from parasol.report.render import Facts, field_rows
-from parasol.runtime.description import span
+from parasol.runtime.descriptions import span
 from parasol.space.operators import StencilReport
 from parasol.space.stencils import Scheme
 

@@ -6,7 +6,7 @@ from parasol.runtime.basis import slices as slices
 from parasol.runtime.conformal import conformal_bound as conformal_bound
 from parasol.runtime.container import pack as pack
 from parasol.runtime.container import unpack as unpack
-from parasol.runtime.description import description as description
+from parasol.runtime.descriptions import description as description
 from parasol.runtime.expansions import Chebyshev as Chebyshev
 from parasol.runtime.expansions import Radial as Radial
 from parasol.runtime.features import Features as Features

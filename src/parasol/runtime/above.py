@@ -12,7 +12,7 @@ _ABOVE = {  # name: module, function, what it does
     "problem_html": ("parasol.report.problems", "problem_html", "showing it in a notebook"),
     "plot_answer": ("parasol.report.figures", "plot_answer", "drawing"),
     "draw": ("parasol.report.figures", "draw", "drawing"),
-    "view": ("parasol.report.views", "view", "showing it in a notebook"),
+    "view": ("parasol.report.cards", "view", "showing it in a notebook"),
     "notebook_progress": ("parasol.report.progress", "notebook_progress", "showing progress"),
     "to_xarray": ("parasol.delivery.datasets", "to_xarray", "an xarray dataset"),
     "to_pandas": ("parasol.delivery.datasets", "to_pandas", "a pandas table"),

@@ -60,7 +60,7 @@ def paper(
     check_folder(out)
     with stages(quiet) as stage, one_line_warnings():
         stage("reading the problem")
-        from parasol_lab.paper.reproduce import paper_rows, reproduce  # SciPy and SymPy take a while
+        from parasol_lab.paper.reproduction import paper_rows, reproduce  # SciPy and SymPy take a while
 
         results = reproduce(
             problem,

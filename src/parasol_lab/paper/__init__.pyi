@@ -3,4 +3,4 @@
 from parasol_lab.paper.operator_nets import DeepONet as DeepONet
 from parasol_lab.paper.operator_nets import DirectNetwork as DirectNetwork
 from parasol_lab.paper.operator_nets import PodDeepONet as PodDeepONet
-from parasol_lab.paper.reproduce import reproduce as reproduce
+from parasol_lab.paper.reproduction import reproduce as reproduce

@@ -15,7 +15,7 @@ from parasol.delivery.page.pack import Pack
 from parasol.delivery.page.programs import formula_tree, map_program
 from parasol.delivery.page.solves import full_solves
 from parasol.runtime.defects import Defects
-from parasol.runtime.description import ranges
+from parasol.runtime.descriptions import ranges
 from parasol.runtime.layout import Layout
 from parasol.runtime.products import MatrixProduct, Weights
 from parasol.runtime.surrogate import Surrogate

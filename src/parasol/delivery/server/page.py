@@ -15,7 +15,7 @@ from parasol.delivery.server.formats import JSON, plain
 from parasol.delivery.server.service import Service
 from parasol.delivery.server.umbridge import model_names
 from parasol.errors import ParasolError
-from parasol.runtime.description import SurrogateReport, description
+from parasol.runtime.descriptions import SurrogateReport, description
 
 _SHARED = ("parameters", "n_parameters", "unknowns", "n_values", "n_modes", "n_nodes", "dimension", "quantities")
 _ROWS = ("problem", "domain", "parameters", "answers", "quantities", "map", "error bound")

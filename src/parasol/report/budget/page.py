@@ -18,7 +18,7 @@ from parasol.report.formulas import formula, statement, symbol
 from parasol.report.render import machine_facts
 from parasol.report.tables import Cell, Table
 from parasol.report.themed import panels
-from parasol.runtime.description import SurrogateReport
+from parasol.runtime.descriptions import SurrogateReport
 from parasol.runtime.surrogate import Surrogate
 
 EMBEDDED_CHARACTERS = 6_000_000  # of an explorer page: with more a report is no mail
