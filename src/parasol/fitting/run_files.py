@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from parasol.checks import unmasked
 from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.fitting.tables import Read, chosen, is_names, table_of
 from parasol.runtime.layout import AXES
@@ -75,7 +76,7 @@ def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[
     for path in paths:
         for name in [_number(path)] if column is None else _names(path):
             known.setdefault(name, []).append(path)
-    rows = np.asarray(table[key]).tolist()
+    rows = np.asarray(unmasked(table[key])).tolist()
     wanted = [f"{row:g}" if isinstance(row, float) else Path(str(row)).as_posix() for row in rows]
     wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
     wrong = [name for name in wanted if len(known.get(name, ())) != 1]
