@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -47,8 +48,13 @@ def features_for(parameters: ParameterSpace, mus: np.ndarray, coefficients: np.n
         gaps = np.concatenate(gaps)
         return float(np.mean(gaps)) if len(gaps) else np.inf
 
-    none, all_of_them = (_changed_singly(frozenset(start), wide, error) for start in ((), wide))
-    return features_of(parameters, mus, more_logs=all_of_them if error(all_of_them) < _CLEARLY * error(none) else none)
+    return features_of(parameters, mus, more_logs=_chosen(wide, error))
+
+
+def _chosen(wide: list[int], error: Callable[[frozenset[int]], float]) -> frozenset[int]:
+    """The columns that make errors small, found from none and from all of them: two may help together and neither alone."""
+    few, many = (_changed_singly(frozenset(start), wide, error) for start in ((), wide))
+    return many if error(many) < _CLEARLY * error(few) else few
 
 
 def _changed_singly(columns: frozenset[int], wide: list[int], error) -> frozenset[int]:

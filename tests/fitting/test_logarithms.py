@@ -1,0 +1,45 @@
+"""Which logarithms maps are given: those that make errors on samples left out clearly less, and no others."""
+
+import numpy as np
+import pytest
+
+from parasol.fitting.logarithms import _chosen, features_for
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
+
+WIDE = ParameterSpace((ParameterRange("a", 0.1, 20.0), ParameterRange("b", 0.0, 1.0)))
+
+
+def drawn(n, seed):
+    rng = np.random.default_rng(seed)
+    mus = np.column_stack([rng.uniform(0.1, 20.0, n), rng.uniform(0.0, 1.0, n)])
+    power = np.log(mus[:, :1]) * mus[:, 1:]
+    return mus, np.hstack([power, power**2])
+
+
+@pytest.mark.parametrize(("n", "logs"), [(29, False), (30, True)])
+def test_too_few_samples_settle_nothing(n, logs):
+    assert features_for(WIDE, *drawn(n, 4)).logs.tolist() == [logs, False]
+
+
+def test_samples_beyond_the_others_do_not_count():
+    """Without the logarithm, errors of a polynomial beyond the samples it was fitted to hid that it is exact with it."""
+    assert features_for(WIDE, *drawn(30, 4)).logs.tolist() == [True, False]
+    mus, _ = drawn(30, 4)
+    assert not features_for(WIDE, mus, mus @ [[1.0, 2.0], [3.0, 4.0]]).logs.any()
+
+
+@pytest.mark.parametrize(
+    ("errors", "taken"),
+    [
+        ((1.0, 0.95, 0.95, 0.91), ""),  # less, but not clearly
+        ((1.0, 0.95, 0.95, 0.89), ""),  # the last of two gains too little by itself
+        ((1.0, 0.5, 1.0, 0.48), "0"),
+        ((1.0, 2.0, 2.0, 0.5), "01"),  # only together
+        ((0.5, 2.0, 2.0, 0.49), ""),  # together, and hardly better than none
+        ((0.1, 2.0, 2.0, 0.5), ""),
+    ],
+)
+def test_logarithms_are_taken_where_errors_become_clearly_less(errors, taken):
+    table = dict(zip(("", "0", "1", "01"), errors, strict=True))
+    found = _chosen([0, 1], lambda columns: table["".join(map(str, sorted(columns)))])
+    assert "".join(map(str, sorted(found))) == taken
