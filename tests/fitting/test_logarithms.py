@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import parasol as ps
 from parasol.fitting.logarithms import _chosen, features_for
 from parasol.runtime.parameters import ParameterRange, ParameterSpace
 
@@ -43,3 +44,10 @@ def test_logarithms_are_taken_where_errors_become_clearly_less(errors, taken):
     table = dict(zip(("", "0", "1", "01"), errors, strict=True))
     found = _chosen([0, 1], lambda columns: table["".join(map(str, sorted(columns)))])
     assert "".join(map(str, sorted(found))) == taken
+
+
+def test_no_logarithms_are_tried_where_nothing_is_left_to_gain():
+    mus, _ = drawn(40, 1)
+    made = ps.fit_snapshots(mus, 1.0 + mus @ [[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]], n_modes=2, level=None)
+    assert made.facts["choice"]["map"] == "linear"
+    assert "logarithms" not in made.facts["choice"]
