@@ -51,3 +51,15 @@ def test_no_logarithms_are_tried_where_nothing_is_left_to_gain():
     made = ps.fit_snapshots(mus, 1.0 + mus @ [[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]], n_modes=2, level=None)
     assert made.facts["choice"]["map"] == "linear"
     assert "logarithms" not in made.facts["choice"]
+
+
+def test_few_samples_one_of_which_has_no_logarithm():
+    """The fit without it took the logarithm, and was then asked at zero: data were refused for a reason that was none."""
+    rng = np.random.default_rng(0)
+    a, b = np.exp(rng.uniform(np.log(0.01), np.log(10.0), 34)), rng.random(34)
+    a[5] = 0.0
+    power = np.log(a + 1e-3)
+    made = ps.fit_snapshots(np.column_stack([a, b]), np.column_stack([power * (1 + b), power**2 + b, b]))
+    assert made.facts["logarithms"] == []
+    assert made.jackknife is not None
+    assert np.all(np.isfinite(made([[0.0, 0.5], [1.0, 0.5]]).bound))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 
 import numpy as np
@@ -19,12 +19,14 @@ _CLEARLY = 0.9  # of the error without a logarithm, that it must come below
 _SMALLEST = 1e-3  # of the usual size of a sample: relative to less no error is measured
 
 
-def features_for(parameters: ParameterSpace, mus: np.ndarray, coefficients: np.ndarray) -> Features:
+def features_for(
+    parameters: ParameterSpace, mus: np.ndarray, coefficients: np.ndarray, *, never: Collection[int] = ()
+) -> Features:
     """Logarithms where scales ask for them, and of other wide ranges where a polynomial then errs clearly less on samples left out.
 
-    Each wide column counts by itself: uniform samples of (0, 1) span decades by accident, beside others that do so by nature.
+    Those in the columns `never` stay as they are. Each wide column counts by itself: uniform samples of (0, 1) span decades by accident, beside others that do so by nature.
     """
-    plain, wide = features_of(parameters, mus), wide_columns(parameters)
+    plain, wide = features_of(parameters, mus), [j for j in wide_columns(parameters) if j not in never]
     if not wide or len(mus) < _FEWEST:
         return plain
     order = np.random.default_rng(0).permutation(len(mus))[:_ENOUGH]
