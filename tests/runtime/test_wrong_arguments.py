@@ -249,6 +249,8 @@ def test_a_range_of_many_decades_ends_at_its_small_end():
     assert surrogate([1e-15], extrapolate=True).extrapolated
     for k in (1e-12 * (1 - 1e-12), 1.0 + 1e-12):  # rounding
         assert space.inside(np.array([[k]])).all()
+    single = ParameterSpace((ParameterRange("k", 0.7, 100.0), range_of("n", ps.Choice(0.7, 100.0))))
+    assert len(single.check(np.array([[0.7, 0.7]], dtype=np.float32))) == 1  # which is less than 0.7
     about_zero = ParameterSpace((ParameterRange("k", 0.0, 1.0), ParameterRange("far", 1e3, 1e3 + 1e-3)))
     assert about_zero.inside(np.array([[-1e-12, 1e3]])).all()
     assert not about_zero.inside(np.array([[0.5, 1e3 - 1e-9]])).any()
@@ -256,7 +258,7 @@ def test_a_range_of_many_decades_ends_at_its_small_end():
 
 def test_choices_of_many_decades_are_apart():
     space = ParameterSpace((range_of("k", ps.Choice(1e-12, 2e-12, 0.0, 1.0)),))
-    for k in (1.5e-12, 1e-15, 1e-10, 1.0 - 1e-6):
+    for k in (1.5e-12, 1e-15, 1e-10, 1.0 - 1e-6, 1e-12 * (1 - 1e-6)):
         with pytest.raises(ps.ParasolError, match="none of its choices"):
             space.check([[k]])
     assert len(space.check([[0.0], [1e-12 * (1 + 1e-10)], [1.0 - 1e-10]])) == 3

@@ -21,7 +21,8 @@ from parasol.runtime.random_fields import RandomField
 Ranges = Mapping[str, Any]  # {"a": (0.1, 4.0), "k": (1, 10, "log"), "n": Choice(1, 2, 4)}
 _TAILS = 1e-6  # probability of a distribution without ends that is left out of its range, half at each end
 _LOGARITHMIC = ("lognorm", "loguniform", "reciprocal")
-_ROUNDING = 1e-9  # of a range and of its end, by which a value may miss the end and still count as inside
+_ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
+_SINGLE = 1e-7  # of the end itself, where zero is not inside, by which it may: what rounding to float32 does
 
 
 def check_name(name: str) -> str:
@@ -159,11 +160,12 @@ class ParameterRange:
         """(n_choices,) by how much a value may miss each choice and still count as it: by rounding, and no more.
 
         >>> range_of("k", Choice(1e-12, 0.1, 1.0)).misses
-        array([1.e-21, 1.e-10, 9.e-10])
+        array([1.e-19, 1.e-09, 1.e-09])
         """
         known = np.asarray(self.choices)
         gaps = np.minimum(np.diff(known, prepend=-np.inf), np.diff(known, append=np.inf))
-        return _ROUNDING * np.where(known == 0, gaps, np.minimum(gaps, np.abs(known)))
+        near = np.where(known == 0, gaps, np.minimum(gaps, np.abs(known)))
+        return np.minimum(_SINGLE * near, _ROUNDING * (self.high - self.low))
 
     def within(self, low: float, high: float) -> ParameterRange:
         """The same parameter between other ends."""
@@ -323,7 +325,8 @@ class ParameterSpace:
         log = np.array([p.scale == "log" for p in self.scalars], dtype=bool)
         # where zero is not inside, an end may be tiny beside the width, and a value of its size far outside
         apart = (low > 0) | (high < 0)
-        slack = _ROUNDING * np.where(log, ends, np.where(apart, np.minimum(ends, high - low), high - low))
+        slack = np.broadcast_to(_ROUNDING * (high - low), ends.shape)
+        slack = np.where(log, _ROUNDING * ends, np.where(apart, np.minimum(_SINGLE * ends, slack), slack))
         out = np.array([low - slack[0], high + slack[1]])
         out.setflags(write=False)
         return out
