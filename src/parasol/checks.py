@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -13,26 +14,85 @@ from parasol.errors import ParasolWarning as ParasolWarning
 
 
 def unmasked(given: Any) -> Any:
-    """What is given, with NaN for masked entries, also of arrays in a list: NumPy would use the numbers under the mask.
+    """What is given, with NaN for masked entries, also of arrays in lists: NumPy would use the numbers under the mask.
 
     >>> unmasked(np.ma.masked_array([1.0, 2.0], mask=[False, True]))
     array([ 1., nan])
     """
-    if isinstance(given, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in given):
+    if isinstance(given, list | tuple) and _has_masks(given):
         return [unmasked(part) for part in given]
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        return np.ma.filled(given.astype(float), np.nan)
-    return given
+    if not isinstance(given, np.ma.MaskedArray) or given.dtype.names is not None or not np.ma.is_masked(given):
+        return given
+    if given.dtype.kind in "iub":
+        given = given.astype(float)
+    elif given.dtype.kind not in "fcmM":
+        given = given.astype(object)
+    return np.ma.filled(given, "NaT" if given.dtype.kind in "mM" else np.nan)
 
 
-def as_floats(given: Any) -> np.ndarray:
-    """An array of floats, NaN where masked; complex numbers are a TypeError, where NumPy drops their imaginary parts."""
+def _has_masks(parts: Sequence[Any]) -> bool:
+    return any(
+        isinstance(part, np.ma.MaskedArray) or (isinstance(part, list | tuple) and _has_masks(part)) for part in parts
+    )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an entry of a table says that there is none: None, NaN, NaT, masked, or NA of pandas.
+
+    >>> [is_missing(value) for value in (None, float("nan"), np.ma.masked, 0.0, "")]
+    [True, True, True, False, False]
+    """
+    try:
+        return value is None or value is np.ma.masked or bool(value != value)
+    except (TypeError, ValueError):  # NA says neither yes nor no
+        return True
+
+
+def check_labels(labels: Any, n: int, name: str, what: str) -> np.ndarray:
+    """Labels (n,), one for each of n things, none of them missing.
+
+    >>> check_labels(["a", None], 2, "groups", "runs")
+    Traceback (most recent call last):
+    parasol.errors.InputError: groups has labels that are missing. Give one for each of the 2 runs.
+    """
+    array = np.asarray(unmasked(labels))
+    if array.shape != (n,):
+        raise InputError(f"{name} has shape {array.shape}: give one label for each of the {n} {what}.")
+    if any(is_missing(label) for label in array.tolist()):
+        raise InputError(f"{name} has labels that are missing. Give one for each of the {n} {what}.")
+    return array.astype(str) if array.dtype.kind == "O" else array
+
+
+def is_date(array: np.ndarray) -> bool:
+    """Whether an array holds dates or spans of time, which NumPy would turn into numbers of some unit or other."""
+    kinds = (date, timedelta, np.datetime64, np.timedelta64)
+    return array.dtype.kind in "mM" or (
+        array.dtype.kind == "O" and any(isinstance(v, kinds) or hasattr(v, "isoformat") for v in array.ravel().tolist())
+    )
+
+
+def dates_refused(name: str = "") -> InputError:
+    """What to do with dates."""
+    return InputError(
+        f"{name}{': ' if name else ''}dates are no numbers. Give the time since one of them in a unit of your choice, such as "
+        "(dates - dates[0]) / np.timedelta64(1, 's')."
+    )
+
+
+def as_floats(given: Any, name: str = "") -> np.ndarray:
+    """An array of floats, NaN where masked; complex numbers are a TypeError, where NumPy drops their imaginary parts.
+
+    Dates are refused: NumPy would count them in a unit that nobody sees.
+    """
     if type(given) is np.ndarray and given.dtype == np.float64:
         return given
-    if np.iscomplexobj(given):
+    array = np.asarray(unmasked(given))
+    if array.dtype.kind == "c":
         raise TypeError("complex numbers")
+    if is_date(array):
+        raise dates_refused(name)
     try:
-        return np.asarray(unmasked(given), dtype=float)
+        return array.astype(float, copy=False)
     except OverflowError:
         raise ValueError("whole numbers beyond the range of floats") from None
 
@@ -44,7 +104,9 @@ def check_shape(array, shape: Sequence[int | None], name: str) -> np.ndarray:
     (1, 2)
     """
     try:
-        out = as_floats(array)
+        out = as_floats(array, name)
+    except ParasolError:
+        raise
     except (TypeError, ValueError):
         raise InputError(
             f"{name} must be real numbers, got {type(array).__name__}. Pass a NumPy array or nested lists."

@@ -12,6 +12,7 @@ from parasol.fitting.units import field_weights
 from parasol.runtime.conformal import conformal_bound
 from parasol.runtime.layout import Layout
 from parasol.runtime.parts import CalibratedParts
+from parasol.space.interpolation import interpolation_weights
 
 t = np.linspace(0, 1, 12)
 labels = np.repeat([0, 1], 12)
@@ -105,6 +106,9 @@ def test_bands_at_points_outside_the_box_and_in_single_precision(learned):
     at = learned.restricted(points=points)
     assert at(mu).band.shape == (2,)
     assert np.all(at(mu).band >= np.min(learned(mu).band))
+    weights = interpolation_weights(learned.layout, points)
+    assert weights.min() < 0  # and errors at the nodes may have any signs
+    assert np.allclose(at(mu).band, abs(weights) @ learned(mu).band)
     assert np.all(learned([20.0, 1.0], extrapolate=True).band == np.inf)
     assert learned([20.0, 1.0], extrapolate=True).quantity_bounds["mean"] == np.inf
     single = learned(mu, dtype=np.float32)

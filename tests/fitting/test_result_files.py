@@ -225,3 +225,42 @@ def test_tables_that_do_not_belong_together(tmp_path):
         wrong.write_text(text)
         with pytest.raises(ps.ParasolError, match=said):
             ps.read_results(str(tmp_path / "run_*.csv"), tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ({"u": np.arange(3) * 1j}, "'u' in .*2.npz' are no real numbers"),
+        ({"u": np.arange(3).astype("datetime64[s]")}, "dates are no numbers"),
+        ({"u": np.array(["1", "n/a", "3"])}, "'u' in .*2.npz' are no real numbers"),
+        ({"points": np.array([["a"], ["b"], ["c"]])}, "'points' in .*2.npz' are no real numbers"),
+        ({"times": np.arange(3).astype("datetime64[s]")}, "dates are no numbers"),
+        ({"cells": np.array([[0, 1], [1, 2_000_001]])}, "another 'cells'"),
+        ({"weights": np.array([1.0, 2.0, 1.5])}, "another 'weights'"),
+    ],
+)
+def test_each_run_is_looked_at_by_itself(second, said, tmp_path):
+    """Of other runs than the first, imaginary parts were dropped and dates read as numbers."""
+    usual = {"u": np.arange(3.0), "points": np.arange(3.0)[:, None], "times": np.arange(3.0), "weights": np.ones(3)}
+    usual["cells"] = np.array([[0, 1], [1, 2_000_000]])  # nearly the same is another cell
+    np.savez(tmp_path / "run_1.npz", **usual)
+    np.savez(tmp_path / "run_2.npz", **(usual | second))
+    with pytest.raises(ps.ParasolError, match=said):
+        ps.read_results(tmp_path / "run_*.npz", {"a": [1.0, 2.0]})
+
+
+def test_weights_in_the_file_of_each_run_are_no_field(tmp_path):
+    for k in (1, 2):
+        np.savez(tmp_path / f"run_{k}.npz", u=k * np.arange(3.0), weights=np.array([1.0, 2.0, 1.0]))
+    runs = ps.read_results(tmp_path / "run_*.npz", {"a": [1.0, 2.0]})
+    assert list(runs.fields) == ["u"]
+    assert runs.weights.tolist() == [1.0, 2.0, 1.0]
+
+
+def test_numbers_of_runs_of_many_digits(tmp_path):
+    """A table of numbers alone holds floats: 1234567 was looked for as 1.23457e+06."""
+    for k in (1234567, 1234568):
+        np.save(tmp_path / f"run_{k}.npy", np.full(3, k))
+    runs = ps.read_results(tmp_path / "run_*.npy", {"case": [1234568.0, 1234567.0], "a": [8.0, 7.0]})
+    assert runs.fields["u"][:, 0].tolist() == [1234568.0, 1234567.0]
+    assert runs.mus.ravel().tolist() == [8.0, 7.0]

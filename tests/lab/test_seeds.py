@@ -51,6 +51,9 @@ def test_a_training_that_was_stopped_goes_on(tmp_path):
     assert 0 < half["seconds"] < 100
     with open(state, "wb") as file:
         np.savez(file, **half | {"seconds": 1000.0})
+    older = tmp_path / "older.npz"
+    np.savez(older, **{name: half[name] for name in half if name != "seconds"})
+    assert together([NET], [3], state=older)[0]["best"].seconds < 100
     calls = []
     continued = together([NET], [3], progress=calls.append, state=state)[0]
     assert calls[0] == 0.6  # half of it was there

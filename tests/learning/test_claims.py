@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import parasol as ps
+from parasol.errors import InputError
 from parasol.fitting.fit import Accuracy
 from parasol.learning import comparing, nodes, sampled, solves
 from parasol.learning.comparing import box_corners
@@ -21,6 +22,7 @@ from parasol.learning.solves import Limits, SolveCache
 from parasol.learning.verdict import _resonance, _zero, with_report
 from parasol.pde.model import Model
 from parasol.runtime.conformal import conformal_bound, highest_level
+from parasol.runtime.parameters import ParameterRange, ParameterSpace
 
 quick = {"recipe": "polynomial"}  # no network to train
 x, y = ps.coordinates("x y")
@@ -256,6 +258,16 @@ def test_where_the_solution_is_zero_is_found():
             mus, size[:, None] * np.ones(4), "linear", ranges={"k": (0, 2), "q": (0, 2)}, level=None
         )
         assert _zero(found) == at
+
+
+def test_where_a_corner_has_no_answer_nothing_is_known_of_zero():
+    """The search came after all solves, and its failure would have lost them."""
+
+    def coefficients(mus, *, extrapolate):
+        raise InputError("the map predicts values that are not finite")
+
+    space = ParameterSpace((ParameterRange("a", 0.0, 1.0),))
+    assert _zero(SimpleNamespace(parameters=space, coefficients=coefficients)) == ""
 
 
 @pytest.mark.slow

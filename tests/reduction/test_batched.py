@@ -47,6 +47,10 @@ def test_answers_are_those_of_sparse_elimination(flower, here):
         assert np.max(np.abs(solved[mu.tobytes()] - expected)) < 1e-12 * np.max(np.abs(expected))
     again = here.solve(mus)
     assert all(np.array_equal(again[key], u) for key, u in solved.items())
+    function, _ = here._compiled
+    n_compiled = function._cache_size()
+    assert len(here.solve(mus[:7])) == 7
+    assert function._cache_size() == n_compiled  # padded to a size that is known
 
 
 def assert_same(model, solved, mus, gap):

@@ -8,6 +8,7 @@ import pytest
 
 import parasol as ps
 from parasol.runtime.features import features_of
+from parasol.runtime.reduced import ReducedModel
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +117,31 @@ def test_repair_goes_down_the_roads(surrogate, truth, model):
     assert surrogate(truth.mus[0], tolerance=1.0).method == "map"
     with pytest.raises(ps.ParasolError, match="no solver at hand"):
         replace(poor, solver=None)(truth.mus, tolerance=1e-13)
+
+
+def test_a_bound_that_is_no_number_is_repaired(surrogate, truth, monkeypatch):
+    """NaN is not above a tolerance either."""
+    mus, certify, solve = truth.mus[:2], ReducedModel.certify, ReducedModel.solve
+
+    def no_number(bounds):
+        bounds.relative[:] = np.nan
+        return bounds
+
+    assert surrogate(mus, tolerance=1.0).method == ["map"] * 2
+    with monkeypatch.context() as patched:
+        patched.setattr(ReducedModel, "certify", lambda *given, **options: no_number(certify(*given, **options)))
+        methods = surrogate(mus, tolerance=1.0).method
+    assert "map" not in methods
+
+    def without_bound(*given, **options):
+        found = solve(*given, **options)
+        no_number(found.bounds)
+        return found
+
+    monkeypatch.setattr(ReducedModel, "solve", without_bound)
+    answer = replace(surrogate, map=_Shifted(surrogate.map, 1e-3))(mus, tolerance=1e-7)
+    assert answer.method == ["full solve"] * 2
+    assert np.allclose(answer.values, truth.solutions[:2])
 
 
 class _Shifted:

@@ -1,10 +1,12 @@
 """Arguments of the wrong kind: one clear line each, before any work."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import parasol as ps
-from parasol.runtime.parameters import ParameterRange, ParameterSpace
+from parasol.runtime.parameters import ParameterRange, ParameterSpace, range_of
 
 MUS = np.linspace(0, 1, 40)[:, None]
 VALUES = np.hstack([MUS, MUS**2, 1 + MUS])
@@ -147,3 +149,153 @@ def test_numbers_of_all_kinds_by_name():
         assert np.array_equal(space.ordered({"k": 1.0, "a": kind}), [3.0, 1.0])
     assert np.isnan(space.ordered({"k": 1.0, "a": np.ma.masked})[0])
     assert np.array_equal(space.ordered({"k": [0.5, 1.0], "a": 3.0}), [[3.0, 0.5], [3.0, 1.0]])
+
+
+def test_labels_columns_and_places_that_are_masked_are_missing():
+    """None of these was seen: NumPy drops the mask on the way to an array."""
+    masked = np.ma.masked_array(MUS[:, 0], mask=MUS[:, 0] == 0)
+    groups = np.ma.masked_array(np.arange(40) // 2, mask=np.arange(40) == 3)
+    rows = np.ma.array([(a,) for a in MUS[:, 0]], dtype=[("a", float)])
+    rows["a"][0] = np.ma.masked
+    points = np.linspace(0, 1, 3)[:, None]
+    cells = np.ma.masked_array([[0, 1], [1, 2]], mask=[[False, False], [True, False]])
+    for work, said in (
+        (lambda: ps.Results({"a": masked}, {"u": VALUES}), r"run 0 \(the parameters\)"),
+        (lambda: ps.Results(rows, {"u": VALUES}), r"run 0 \(the parameters\)"),
+        (lambda: ps.Results(MUS, {"u": [[row] for row in MASKED]}, points=[[0.0]]), r"run 36 \(u\)"),
+        (lambda: ps.Results(MUS, {"u": VALUES}, groups=groups), "labels that are missing"),
+        (lambda: ps.Results(MUS, {"u": VALUES}, points=points, cells=cells), "whole numbers"),
+        (lambda: ps.fit_snapshots(rows, VALUES, "linear"), "1 entry of 40"),
+        (lambda: ps.fit_snapshots(MUS, VALUES, "linear", groups=groups), "labels that are missing"),
+        (lambda: ps.fit_snapshots(MUS, VALUES, "linear", groups=[np.nan, *range(39)]), "labels that are missing"),
+        (lambda: ps.fit_snapshots(MUS, VALUES, "linear", fields=np.ma.array([0, 0, 1], mask=[0, 1, 0])), "are missing"),
+        (lambda: ps.pod(MASKED, n_modes=1), "4 entries of 120"),
+        (lambda: ps.pod(list(MASKED), n_modes=1), "4 entries of 120"),
+        (lambda: ps.pod(VALUES, n_modes=1, held_out=MASKED), "4 entries of 15"),
+        (
+            lambda: ps.AffineModel({1: np.ma.masked_array(np.eye(2), mask=np.eye(2) == 1)}, {1: [1.0, 1.0]}),
+            "2 entries of",
+        ),
+        (lambda: ps.AffineModel({1: np.eye(2)}, {1: np.ma.masked_array([1.0, 1.0], mask=[0, 1])}), "1 entry of 2"),
+        (lambda: ps.Choice(np.ma.masked, 2.0), "finite"),
+    ):
+        with pytest.raises(ps.ParasolError, match=said):
+            work()
+    assert ps.Results({"a": masked}, {"u": VALUES}, missing="drop").dropped == (0,)
+    line = ps.fit_snapshots(MUS, VALUES, "linear", level=None)
+    with pytest.raises(ps.ParasolError, match="nodes must be whole numbers"):
+        line.restricted(nodes=np.ma.masked_array([0, 1], mask=[False, True]))
+    with pytest.raises(ps.ParasolError, match="NaN"):
+        line.parameters.check_vectors(np.ma.masked_array([[0.5]], mask=[[True]]), 1)
+
+
+def test_columns_of_objects_and_texts_with_entries_missing():
+    """A name that is missing was the name "None", and numbers beside None were texts."""
+    values = {"u": VALUES[:4]}
+    for missing in (None, np.nan):
+        for column in (["steel", "brass", missing, "steel"], [1.0, 2, missing, 3.5]):
+            table = {"m": np.array(column, dtype=object)}
+            with pytest.raises(ps.ParasolError, match=r"run 2 \(the parameters\)"):
+                ps.Results(table, values)
+            runs = ps.Results(table, values, missing="drop")
+            assert runs.dropped == (2,)
+            assert runs.labels == ({"m": ("brass", "steel")} if "steel" in column else {})
+            assert runs.mus.ravel().tolist() == ([1, 0, 1] if "steel" in column else [1, 2, 3.5])
+    text = np.ma.masked_array(["steel", "brass", "tin", "steel"], mask=[False, False, True, False])
+    assert ps.Results({"m": text}, values, missing="drop").labels == {"m": ("brass", "steel")}
+
+
+DAYS = np.datetime64("2026-01-01") + np.arange(40)
+SPANS = np.arange(40).astype("timedelta64[s]")
+
+
+@pytest.mark.parametrize("dates", [DAYS, SPANS, DAYS.astype(object), SPANS.astype(object), list(DAYS.astype(object))])
+def test_dates_are_no_numbers(dates):
+    line = ps.fit_snapshots(MUS, VALUES, "linear", level=None, ranges={"a": (0.0, 1.0)})
+    column = np.asarray(dates)[:, None]
+    for work in (
+        lambda: ps.fit_snapshots(column, VALUES, "linear"),
+        lambda: ps.fit_snapshots(MUS, np.repeat(column, 3, axis=1), "linear"),
+        lambda: ps.fit_snapshots(np.rec.fromarrays([np.asarray(dates)], names="a"), VALUES, "linear"),
+        lambda: ps.Results({"a": dates}, {"u": VALUES}),
+        lambda: ps.Results(column, {"u": VALUES}),
+        lambda: ps.Results(MUS, {"u": np.repeat(column, 3, axis=1)}),
+        lambda: ps.Results(MUS, {"u": VALUES[:, :, None]}, times=dates[:3]),
+        lambda: line(column),
+        lambda: line({"a": dates}),
+        lambda: line(a=dates[0]),
+        lambda: line.parameters.check(column),
+        lambda: line.parameters.check_vectors(column, 1),
+    ):
+        with pytest.raises(ps.ParasolError, match="dates are no numbers") as error:
+            work()
+        assert "\n" not in str(error.value)
+
+
+def test_a_range_of_many_decades_ends_at_its_small_end():
+    """Slack of 1e-9 of the width let 0, and anything below 1e-12, count as inside [1e-12, 1]."""
+    mus = np.geomspace(1e-12, 1.0, 40)[:, None]
+    ranges = {"k": (1e-12, 1.0)}
+    surrogate = ps.fit_snapshots(mus, np.log(mus) * [1.0, 2.0], ranges=ranges, level=None)
+    space = ParameterSpace((ParameterRange("k", 1e-12, 1.0),))
+    for k in (1e-15, 0.0, 0.999e-12, -1e-10):
+        assert not space.inside(np.array([[k]])).any()
+        for ask in (lambda k=k: surrogate([k]), lambda k=k: surrogate(k=k), lambda k=k: space.check([[k]])):
+            with pytest.raises(ps.ParasolError, match="outside its range"):
+                ask()
+        negative = ParameterSpace((ParameterRange("k", -1.0, -1e-12),))
+        assert not negative.inside(np.array([[-k]])).any()
+        assert negative.inside(np.array([[-1e-12 * (1 - 1e-12)]])).all()
+    assert surrogate([1e-15], extrapolate=True).extrapolated
+    for k in (1e-12 * (1 - 1e-12), 1.0 + 1e-12):  # rounding
+        assert space.inside(np.array([[k]])).all()
+    single = ParameterSpace((ParameterRange("k", 0.7, 100.0), range_of("n", ps.Choice(0.7, 100.0))))
+    assert len(single.check(np.array([[0.7, 0.7]], dtype=np.float32))) == 1  # which is less than 0.7
+    about_zero = ParameterSpace((ParameterRange("k", 0.0, 1.0), ParameterRange("far", 1e3, 1e3 + 1e-3)))
+    assert about_zero.inside(np.array([[-1e-12, 1e3]])).all()
+    assert not about_zero.inside(np.array([[0.5, 1e3 - 1e-9]])).any()
+
+
+def test_choices_of_many_decades_are_apart():
+    space = ParameterSpace((range_of("k", ps.Choice(1e-12, 2e-12, 0.0, 1.0)),))
+    for k in (1.5e-12, 1e-15, 1e-10, 1.0 - 1e-6, 1e-12 * (1 - 1e-6)):
+        with pytest.raises(ps.ParasolError, match="none of its choices"):
+            space.check([[k]])
+    assert len(space.check([[0.0], [1e-12 * (1 + 1e-10)], [1.0 - 1e-10]])) == 3
+
+
+class Returns:
+    """A solver that returns what it is told to, at any parameter."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def solve(self, mu):
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (np.full(3, np.nan), "NaN"),
+        (MASKED[-1], "NaN"),
+        (None, "NoneType"),
+        (np.ones(3) * 1j, "expected 3 real numbers"),
+        (np.ones(2), "expected 3 real numbers"),
+        ({"u": np.ones(3)}, "dict"),
+        (np.arange(3).astype("timedelta64[s]"), "dates"),
+    ],
+)
+def test_a_repair_by_a_full_solve_is_one(found, said):
+    """Such answers had a bound of zero and were called proven, whatever the solver had returned."""
+    surrogate = replace(ps.fit_snapshots(MUS, VALUES, "linear", level=0.5), solver=Returns(found))
+    with pytest.raises(ps.ParasolError, match=said):
+        surrogate([0.5], tolerance=1e-9)
+
+
+def test_repairs_outside_the_ranges_by_a_solver_of_ones_own():
+    """Only models take extrapolate=."""
+    surrogate = replace(ps.fit_snapshots(MUS, VALUES, "linear", level=0.5), solver=Returns(np.arange(3.0)))
+    answer = surrogate([1.5], tolerance=1e-9, extrapolate=True)
+    assert answer.method == "full solve"
+    assert answer.values.tolist() == [0.0, 1.0, 2.0]

@@ -20,7 +20,6 @@ from parasol.runtime.reduced import ReducedModel
 from parasol.runtime.surrogate import Surrogate
 
 OUTPUTS = ("values", "quantities", "coefficients")
-_ROUNDING = 1e-9  # of a range, by which a value may miss a choice
 _APART = 1e-16  # added to squared distances: √s has no derivative at 0, where a point meets a centre
 
 
@@ -126,7 +125,7 @@ def _known(space: ParameterSpace, mus: Any, extrapolate: bool) -> Iterator[Any]:
         yield space.inside(mus)
     for j, p in enumerate(space.scalars):
         if p.choices:
-            yield np.min(np.abs(mus[:, j, None] - np.asarray(p.choices)), axis=1) <= _ROUNDING * (p.high - p.low)
+            yield np.min(np.abs(mus[:, j, None] - np.asarray(p.choices)) / p.misses, axis=1) <= 1.0
 
 
 def coefficients(surrogate: Surrogate, mus: Traced) -> Any:

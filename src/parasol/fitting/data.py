@@ -194,8 +194,9 @@ def _columns(mus, ranges: Mapping[str, tuple] | None) -> tuple[np.ndarray, Mappi
     """Parameters (n_samples, n_parameters) in the order of the ranges, and the ranges."""
     columns = named_columns(mus)
     if columns is not None:
-        ranges = _ranges_of(columns, ranges)
-        mus = np.column_stack([columns[name] for name in ranges])
+        parts = {name: check_shape(column, (None,), f"the column {name!r}") for name, column in columns.items()}
+        ranges = _ranges_of(parts, ranges)
+        mus = np.column_stack([parts[name] for name in ranges])
     return check_finite(check_shape(mus, (None, None), "mus"), "mus"), ranges
 
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parasol.errors import InputError, ParasolWarning
+from parasol.checks import check_labels
+from parasol.errors import ParasolWarning
 from parasol.runtime.parameters import ParameterSpace
 
 _CHANCE = 1e-6  # that random samples are taken for a design
@@ -30,10 +31,8 @@ def group_labels(
     array([0, 0, 1, 1])
     """
     if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape != (len(mus),):
-            raise InputError(f"groups has shape {groups.shape}: give one label for each of the {len(mus)} samples.")
-        return np.unique(groups, return_inverse=True)[1]
+        labels = check_labels(groups, len(mus), "groups", "samples")
+        return np.unique(labels, return_inverse=True)[1]
     terms = _row_terms(mus)
     _, first, again = np.unique(terms.sum(axis=1), return_index=True, return_inverse=True)
     repeated = []

@@ -12,6 +12,7 @@ from parasol.errors import ParasolWarning, TooFewSamples
 from parasol.fitting.fit import Labels, accuracy, surrogate_of
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.linear import Linear
+from parasol.fitting.logarithms import features_for
 from parasol.fitting.maps import Recipe
 from parasol.fitting.polynomial import Polynomial
 from parasol.fitting.recipes import recipe_named
@@ -97,8 +98,11 @@ def _fit_to(
     with warnings.catch_warnings():  # what there is to say was said of the surrogate itself
         warnings.simplefilter("ignore", ParasolWarning)
         basis = pod(solutions, tolerance=tolerance, n_modes=n_modes, weights=whole.weights)
-        labels = Labels(mus, basis.project(solutions))
-        return surrogate_of(recipe, basis, samples.space(mus), labels, None, "data", 0, None)
+        labels, space = Labels(mus, basis.project(solutions)), samples.space(mus)
+        # each fit is asked at all samples, where those that it has not seen may have no logarithm
+        never = np.flatnonzero(np.min(samples.mus, axis=0) <= 0).tolist()
+        features = features_for(space, mus, labels.coefficients, never=never)
+        return surrogate_of(recipe, basis, space, labels, None, "data", 0, None, features=features)
 
 
 def _directions(basis: Basis, solutions: np.ndarray) -> Basis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from functools import cache
 
 import numpy as np
@@ -19,13 +20,15 @@ _FAR = 0.5  # of the error with none or all of them, that some must come below: 
 _SMALLEST = 1e-3  # of the usual size of a sample: relative to less no error is measured
 
 
-def features_for(parameters: ParameterSpace, mus: np.ndarray, coefficients: np.ndarray) -> Features:
+def features_for(
+    parameters: ParameterSpace, mus: np.ndarray, coefficients: np.ndarray, *, never: Collection[int] = ()
+) -> Features:
     """Logarithms where scales ask for them, and of other wide ranges where a polynomial then errs clearly less on samples left out.
 
-    None or all of them are taken, or some where that is far better: uniform samples of (0, 1) span decades by accident, beside
-    others that do so by nature.
+    Those in the columns `never` stay as they are. None or all of the others are taken, or some where that is far better: uniform
+    samples of (0, 1) span decades by accident, beside others that do so by nature.
     """
-    plain, wide = features_of(parameters, mus), wide_columns(parameters)
+    plain, wide = features_of(parameters, mus), [j for j in wide_columns(parameters) if j not in never]
     if not wide or len(mus) < _FEWEST:
         return plain
     order = np.random.default_rng(0).permutation(len(mus))[:_ENOUGH]
@@ -49,10 +52,15 @@ def features_for(parameters: ParameterSpace, mus: np.ndarray, coefficients: np.n
         gaps = np.concatenate(gaps)
         return float(np.mean(gaps)) if len(gaps) else np.inf
 
+    return features_of(parameters, mus, more_logs=_chosen(wide, error))
+
+
+def _chosen(wide: list[int], error: Callable[[frozenset[int]], float]) -> frozenset[int]:
+    """None or all of the columns, or some where errors are far less: two may help together and neither alone."""
     none, every = frozenset[int](), frozenset(wide)
     usual = every if error(every) < _CLEARLY * error(none) else none
     some = min((_changed_singly(start, wide, error) for start in (none, every)), key=error)
-    return features_of(parameters, mus, more_logs=some if error(some) < _FAR * error(usual) else usual)
+    return some if error(some) < _FAR * error(usual) else usual
 
 
 def _changed_singly(columns: frozenset[int], wide: list[int], error) -> frozenset[int]:

@@ -6,12 +6,22 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_choice, check_finite, check_shape, unmasked
+from parasol.checks import (
+    check_choice,
+    check_finite,
+    check_labels,
+    check_shape,
+    dates_refused,
+    is_date,
+    is_missing,
+    unmasked,
+)
 from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.layout import AXES, Layout
@@ -73,7 +83,7 @@ class Results:
             raise InputError("cells need the points they join. Give points=, (nodes, dimension).")
         cells = None if self.cells is None else check_cells(points, self.cells)  # type: ignore[arg-type]
         fields, scalars = _sorted(self.fields, len(mus), points, times)
-        groups = None if self.groups is None else _labels(self.groups, len(mus))
+        groups = None if self.groups is None else check_labels(self.groups, len(mus), "groups", "runs")
         bad = _bad_rows(mus, {**fields, **scalars}, self.missing == "drop")
         kept = np.delete(np.arange(len(mus)), bad)
         own = {"mus": mus[kept], "fields": {name: values[kept] for name, values in fields.items()}}
@@ -296,18 +306,6 @@ class Results:
         return out
 
 
-def _labels(groups: Any, n: int) -> np.ndarray:
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise InputError(f"groups has shape {labels.shape}: give one label for each of the {n} runs.")
-    if any(label is None or label != label for label in labels.tolist()):
-        raise InputError(
-            "groups has labels that are missing. Give one label for each run, the same in runs that belong together."
-        )
-    labels = labels.astype(str) if labels.dtype.kind == "O" else labels
-    return labels
-
-
 def _text_column(name: str, labels: tuple[str, ...]) -> str:
     known = ", ".join(map(repr, labels[:3])) + (", …" if len(labels) > 3 else "")
     return (
@@ -321,22 +319,39 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
     columns = dict(mus) if isinstance(mus, Mapping) else named_columns(mus)
     if columns is None:
         table = _array(mus, "the table of parameters")
+        if is_date(table):
+            raise dates_refused("the parameters")
         if table.dtype.kind not in "fiub":
             raise InputError(f"the parameters are {table.dtype}, not numbers. Give (n, n_parameters) of numbers.")
         return (), check_shape(table, (None, None), "mus"), {}
     if not columns:
         raise InputError("the table of parameters has no columns.")
     labels: dict[str, tuple[str, ...]] = {}
+    numbers: list[np.ndarray] = []
     for name, column in columns.items():
         values = _array(column, f"the column {name!r} of the parameters")
-        if values.dtype.kind not in "fiub":
-            known, places = np.unique(values.astype(str), return_inverse=True)
-            labels[str(name)], columns[name] = tuple(known.tolist()), places.reshape(values.shape)
-        if values.ndim != 1 or len(values) != len(np.asarray(next(iter(columns.values())))):
+        if values.ndim != 1 or (numbers and len(values) != len(numbers[0])):
             raise InputError(
                 f"the column {name!r} of the parameters has shape {values.shape}: one number for each run."
             )
-    return tuple(map(str, columns)), np.column_stack([np.asarray(c, dtype=float) for c in columns.values()]), labels
+        if is_date(values):
+            raise dates_refused(f"the column {name!r} of the parameters")
+        if values.dtype.kind == "O":
+            values = _known_numbers(values)
+        if values.dtype.kind not in "fiub":
+            missing = np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+            known, places = np.unique(values[~missing].astype(str), return_inverse=True)
+            values = np.full(len(values), np.nan)
+            values[~missing] = places
+            labels[str(name)] = tuple(known.tolist())
+        numbers.append(values.astype(float))
+    return tuple(map(str, columns)), np.column_stack(numbers), labels
+
+
+def _known_numbers(values: np.ndarray) -> np.ndarray:
+    """Objects that are numbers or missing, as floats; others as they are."""
+    given = [np.nan if is_missing(value) else value for value in values.tolist()]
+    return np.array(given, dtype=float) if all(isinstance(value, Real) for value in given) else values
 
 
 def _array(given: Any, what: str) -> np.ndarray:
@@ -355,6 +370,8 @@ def _sorted(
     fields, scalars, n_nodes = {}, {}, None if points is None else len(points)
     for name, values in given.items():
         array = _array(values, f"the field {name!r}")
+        if is_date(array):
+            raise dates_refused(f"the field {name!r}")
         if array.dtype.kind not in "fiub":
             raise InputError(
                 f"the field {name!r} is {'complex' if array.dtype.kind == 'c' else 'text'}, not real numbers."

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parasol.checks import dates_refused, is_date, unmasked
 from parasol.errors import FileError, InputError, ParasolWarning
 from parasol.fitting.tables import Read, chosen, is_names, table_of
 from parasol.runtime.layout import AXES
 
 _FILES = ("file", "filename", "path")  # what a column with the names of files is called
+_SAME = ("points", "cells", "times", "weights")  # what all runs have in common
 _NUMBERS = ("case", "run", "sample", "simulation", "id")  # and one with the numbers in their names
 
 
@@ -30,33 +32,46 @@ def of_runs(paths: list[Path], read: Callable[[Path], dict[str, Any]], parameter
     runs = [read(path) for path in paths]
     first = runs[0]
     axes = [name for name in AXES if name in first] if "points" not in first else []
+    same = (*axes, *(name for name in _SAME if name in first))
+    fields = chosen({name: first[name] for name in first if name not in same}, wanted)
+    if not fields:
+        raise FileError(f"{str(paths[0])!r} has no values besides its points.")
     for path, run in zip(paths, runs, strict=True):
-        if run.keys() != first.keys():
-            name = min(run.keys() ^ first.keys())
-            raise FileError(
-                f"{str(path)!r} and {str(paths[0])!r} do not hold the same: {name!r} is in one of them only."
-            )
-        for name in run:
-            if np.shape(run[name]) != np.shape(first[name]):
-                raise FileError(
-                    f"{name!r} has shape {np.shape(run[name])} in {str(path)!r} and {np.shape(first[name])} in "
-                    f"{str(paths[0])!r}. All runs need the same points."
-                )
-        for name in (*axes, *(n for n in ("points", "cells", "times") if n in run)):
-            if not np.allclose(run[name], first[name], rtol=1e-6, atol=1e-9 * np.max(np.abs(first[name]), initial=0.0)):
+        _check_alike(str(path), run, str(paths[0]), first, (*same, *fields))
+        for name in same:
+            if not _equal(run[name], first[name]):
                 raise FileError(
                     f"{str(path)!r} has another {name!r} than {str(paths[0])!r}. All runs need the same points."
                 )
-    about: dict[str, Any] = {name: first[name] for name in ("points", "cells", "times") if name in first}
+    about: dict[str, Any] = {name: first[name] for name in _SAME if name in first}
     if axes:
         about["points"] = np.column_stack([first[name] for name in axes])
-    fields = chosen({name: first[name] for name in first if name not in (*axes, *about)}, wanted)
-    if not fields:
-        raise FileError(f"{str(paths[0])!r} has no values besides its points.")
-    text = next((name for name in fields if np.asarray(first[name]).dtype.kind not in "fiub"), None)
-    if text is not None:
-        raise FileError(f"{text!r} in {str(paths[0])!r} are no numbers. Name those that are wanted in fields=.")
     return mus, {name: np.array([run[name] for run in runs], dtype=float) for name in fields}, about
+
+
+def _check_alike(path: str, run: dict[str, Any], other: str, first: dict[str, Any], wanted: Sequence[str]) -> None:
+    """Refuse a run that holds other things than the first, or no numbers where they are wanted."""
+    if run.keys() != first.keys():
+        name = min(run.keys() ^ first.keys())
+        raise FileError(f"{path!r} and {other!r} do not hold the same: {name!r} is in one of them only.")
+    for name in wanted:
+        values = np.asarray(run[name])
+        if is_date(values):
+            raise dates_refused(f"{name!r} in {path!r}")
+        if values.dtype.kind not in "fiub":
+            raise FileError(f"{name!r} in {path!r} are no real numbers. Name those that are wanted in fields=.")
+        if values.shape != np.shape(first[name]):
+            raise FileError(
+                f"{name!r} has shape {values.shape} in {path!r} and {np.shape(first[name])} in {other!r}. "
+                "All runs need the same points."
+            )
+
+
+def _equal(mine: np.ndarray, its: np.ndarray) -> bool:
+    """Whether places and times are the same but for the digits that a table was written with; cells to the last."""
+    if mine.dtype.kind in "iub" and its.dtype.kind in "iub":
+        return np.array_equal(mine, its)
+    return np.allclose(mine, its, rtol=1e-6, atol=1e-9 * np.max(np.abs(its), initial=0.0))
 
 
 def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
@@ -75,8 +90,9 @@ def matched(paths: list[Path], table: dict[str, Any]) -> tuple[list[Path], dict[
     for path in paths:
         for name in [_number(path)] if column is None else _names(path):
             known.setdefault(name, []).append(path)
-    rows = np.asarray(table[key]).tolist()
-    wanted = [f"{row:g}" if isinstance(row, float) else Path(str(row)).as_posix() for row in rows]
+    rows = np.asarray(unmasked(table[key])).tolist()
+    whole = [int(row) if isinstance(row, float) and row.is_integer() else row for row in rows]
+    wanted = [Path(str(row)).as_posix() for row in whole]
     wanted = [name if name in known else Path(name).name for name in wanted]  # where it was, on another machine
     wrong = [name for name in wanted if len(known.get(name, ())) != 1]
     if wrong:

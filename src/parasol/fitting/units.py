@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 
-from parasol.errors import InputError, ParasolWarning
+from parasol.checks import check_labels
+from parasol.errors import ParasolWarning
 from parasol.pde.model import Model
 from parasol.runtime.basis import Basis
 from parasol.runtime.jackknife import LEAST
@@ -23,10 +24,7 @@ def field_labels(fields, n_values: int) -> np.ndarray | None:
     """
     if fields is None:
         return None
-    labels = np.asarray(fields)
-    if labels.shape != (n_values,):
-        raise InputError(f"fields has shape {labels.shape}: give one label for each of the {n_values} values.")
-    return np.unique(labels, return_inverse=True)[1]
+    return np.unique(check_labels(fields, n_values, "fields", "values"), return_inverse=True)[1]
 
 
 def unknown_labels(model) -> np.ndarray | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
+from parasol.checks import as_floats
 from parasol.errors import NoCertificate, ParasolWarning, TooFewSamples
 from parasol.fitting.gaussian_process import GaussianProcess
 from parasol.fitting.polynomial import Polynomial
@@ -146,7 +147,7 @@ def checked_residual(residual: Callable[..., Any], train: Snapshots) -> Callable
     """The residual as an array, if it is one: of the right length, linear in u, and next to nothing at a solution."""
 
     def evaluated(mu: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return np.asarray(residual(mu.copy(), u.copy()), dtype=float).reshape(-1)
+        return as_floats(residual(mu.copy(), u.copy())).reshape(-1)
 
     mu, u = train.mus[0], train.solutions[0]
     try:
@@ -158,9 +159,9 @@ def checked_residual(residual: Callable[..., Any], train: Snapshots) -> Callable
     if some.shape != u.shape:
         raise NoCertificate(f"residual(mu, u) of the solver has {len(some)} values for {len(u)} unknowns")
     size = np.linalg.norm(none)
-    if np.linalg.norm(twice - 2 * some + none) > _LINEAR * (size + np.linalg.norm(twice)):
+    if not np.linalg.norm(twice - 2 * some + none) <= _LINEAR * (size + np.linalg.norm(twice)):  # not a number, too
         raise NoCertificate("residual(mu, u) of the solver is not linear in u")
-    if np.any(np.linalg.norm(left, axis=1) > _SOLVED * size):
+    if not np.all(np.linalg.norm(left, axis=1) <= _SOLVED * size):
         raise NoCertificate("residual(mu, u) of the solver does not vanish at its own solutions")
     return evaluated
 
@@ -172,7 +173,7 @@ def transposed_solves(own: Any, mu: np.ndarray, vectors: np.ndarray, watch: Watc
         if watch is not None:
             watch()
         try:
-            out.append(np.asarray(own.solve_transposed(mu.copy(), z.copy()), dtype=float).reshape(-1))
+            out.append(as_floats(own.solve_transposed(mu.copy(), z.copy())).reshape(-1))
         except Exception as error:  # somebody's code
             text = f"solve_transposed(mu, z) of the solver raises {type(error).__name__}: {error}"
             raise NoCertificate(text) from error

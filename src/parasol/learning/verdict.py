@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from parasol.checks import ParasolWarning
+from parasol.checks import ParasolError, ParasolWarning
 from parasol.learning.estimates import largest
 from parasol.learning.nodes import Discretised
 from parasol.learning.rebuilding import record_of
@@ -158,7 +158,10 @@ def _zero(surrogate: Surrogate) -> str:
     if space.functions or not 1 <= len(space.scalars) <= _MOST_CORNERS:
         return ""
     corners = np.array(list(product(*((p.low, p.high) for p in space.scalars))))
-    sizes = np.linalg.norm(surrogate.coefficients(corners, extrapolate=True), axis=1)
+    try:
+        sizes = np.linalg.norm(surrogate.coefficients(corners, extrapolate=True), axis=1)
+    except (ParasolError, np.linalg.LinAlgError):  # no answer in a corner, and nothing is known of zero there
+        return ""
     gone = ~(sizes > _NOTHING * np.max(sizes))
     for j, p in enumerate(space.scalars):
         for end in (p.low, p.high):

@@ -11,7 +11,7 @@ import sympy
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from parasol.checks import check_finite, check_shape
+from parasol.checks import check_finite, check_shape, unmasked
 from parasol.errors import InputError
 from parasol.expressions import Function, as_function, to_expression
 from parasol.pde.equation import Time
@@ -339,7 +339,7 @@ def _theta(given: Any, name: str, moves: bool) -> sympy.Expr:
 def as_matrix(given: Any, name: str, *, zeros: bool = False) -> sparse.csr_array:
     """A real square matrix in CSR form, its columns in order; stored `zeros` stay or go."""
     try:
-        out = sparse.csr_array(given, copy=True)
+        out = sparse.csr_array(unmasked(given), copy=True)
     except (TypeError, ValueError):
         raise InputError(f"{name} is a {type(given).__name__}. Give a sparse or dense matrix.") from None
     if out.ndim != 2 or out.shape[0] != out.shape[1] or not out.shape[0]:
@@ -356,7 +356,7 @@ def as_matrix(given: Any, name: str, *, zeros: bool = False) -> sparse.csr_array
 
 def as_vector(given: Any, n: int, name: str) -> np.ndarray:
     """A real vector (n,)."""
-    dense = given.toarray().ravel() if sparse.issparse(given) else np.asarray(given)
+    dense = given.toarray().ravel() if sparse.issparse(given) else np.asarray(unmasked(given))
     if dense.dtype.kind not in "fiub":
         raise InputError(f"{name} is of {dense.dtype}. Give real numbers.")
     return check_finite(check_shape(np.squeeze(dense) if dense.ndim == 2 else dense, (n,), name), name)
@@ -394,12 +394,12 @@ def read_mesh(points: ArrayLike | None, cells: ArrayLike | None) -> tuple[np.nda
         if cells is not None:
             raise InputError("cells need the points that they join. Give points= too.")
         return None, None
-    where = np.asarray(points, dtype=float)
+    where = np.asarray(unmasked(points))
     where = check_finite(check_shape(where[:, None] if where.ndim == 1 else where, (None, None), "points"), "points")
     if not 1 <= where.shape[1] <= 3:
         hint = " Are they transposed?" if where.shape[0] <= 3 else ""
         raise InputError(f"points have shape {where.shape}, expected (n_points, dimension).{hint}")
-    return where, None if cells is None else MeshDomain(where, np.asarray(cells)).cells
+    return where, None if cells is None else MeshDomain(where, unmasked(cells)).cells
 
 
 def read_places(given: ArrayLike, n: int, where: np.ndarray | None, name: str, free: ArrayLike | None) -> np.ndarray:
@@ -409,7 +409,7 @@ def read_places(given: ArrayLike, n: int, where: np.ndarray | None, name: str, f
     """
     if where is None:
         raise InputError("fields={name: places} says where values at points stand. Give points= too.")
-    at = np.asarray(given)
+    at = np.asarray(unmasked(given))
     whole = at.shape == (len(where),) and at.dtype.kind in "iu" and at.min() >= -1
     if not whole or (free is None and at.max() >= n):
         most = f"to {n - 1}" if free is None else "on"
@@ -426,7 +426,7 @@ def placed_free(places: np.ndarray, free: ArrayLike, n: int, name: str) -> np.nd
     >>> placed_free(np.array([0, 1, 2, -1]), [1, 2], 2, "u")
     array([-1,  0,  1, -1])
     """
-    at = np.asarray(free)
+    at = np.asarray(unmasked(free))
     if at.shape != (n,) or at.dtype.kind not in "iu" or at.min() < 0 or len(np.unique(at)) != n:
         raise InputError(
             f"free must be {n} different whole numbers from 0 on, one for each unknown, got shape {at.shape}."
@@ -440,7 +440,7 @@ def placing(free: ArrayLike, n: int, where: np.ndarray | None, n_fields: int) ->
     """What puts unknowns to their places among all values: (n_fields * n_points, n)."""
     if where is None:
         raise InputError("free= says at which points unknowns are left. Give points= too.")
-    n_all, at = n_fields * len(where), np.asarray(free)
+    n_all, at = n_fields * len(where), np.asarray(unmasked(free))
     if at.shape != (n,) or at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= n_all:
         raise InputError(f"free must be {n} whole numbers from 0 to {n_all - 1}, one for each unknown.")
     if len(np.unique(at)) != n:

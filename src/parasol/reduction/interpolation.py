@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from parasol.checks import check_choice, check_count, check_finite, check_shape
+from parasol.checks import check_choice, check_count, check_finite, check_shape, unmasked
 from parasol.errors import InputError
 
 _METHODS = ("qdeim", "greedy")
@@ -74,7 +74,7 @@ class Interpolation:
         return self._checked(values_at_points) @ self.cardinal.T
 
     def _checked(self, values_at_points) -> np.ndarray:
-        values = np.asarray(values_at_points, dtype=float)
+        values = np.asarray(unmasked(values_at_points), dtype=float)
         if values.ndim == 0 or values.shape[-1] != self.n_points:
             raise InputError(
                 f"values_at_points has shape {values.shape}, expected (..., {self.n_points}). "

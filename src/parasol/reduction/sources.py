@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parasol.checks import check_finite, check_shape
+from parasol.checks import check_finite, check_shape, unmasked
 from parasol.errors import InputError
 from parasol.reduction.products import MatrixRoot
 from parasol.runtime.basis import slices
@@ -44,7 +44,7 @@ class Source:
         """Rows (m, n_values) of floats, in the precision they have."""
         given = block
         try:
-            block = np.asarray(given)
+            block = np.asarray(unmasked(given))
             block = block if block.dtype.kind == "f" else block.astype(float, casting="same_kind")
         except (TypeError, ValueError):
             of = f" of {given.dtype}" if isinstance(given, np.ndarray) else ""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_finite, check_shape
+from parasol.checks import check_finite, check_shape, unmasked
 from parasol.errors import InputError, did_you_mean
 from parasol.runtime.outline import Outline
 from parasol.runtime.parameters import check_name
@@ -162,7 +162,7 @@ class Layout:
 
 def check_nodes(nodes: ArrayLike, n_nodes: int) -> np.ndarray:
     """Indices of nodes as an array, refused where they are none."""
-    index = np.asarray(nodes)
+    index = np.asarray(unmasked(nodes))
     if index.ndim != 1 or index.dtype.kind not in "iu" or not len(index) or np.any((index < 0) | (index >= n_nodes)):
         raise InputError(f"nodes must be whole numbers from 0 to {n_nodes - 1}, got {nodes!r}.")
     return index

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import as_floats, check_choice, check_count, check_finite, check_shape
+from parasol.checks import as_floats, check_choice, check_count, check_finite, check_shape, unmasked
 from parasol.errors import InputError, ParasolError, did_you_mean
 from parasol.runtime.above import borrowed
 from parasol.runtime.random_fields import RandomField
@@ -22,6 +22,7 @@ Ranges = Mapping[str, Any]  # {"a": (0.1, 4.0), "k": (1, 10, "log"), "n": Choice
 _TAILS = 1e-6  # probability of a distribution without ends that is left out of its range, half at each end
 _LOGARITHMIC = ("lognorm", "loguniform", "reciprocal")
 _ROUNDING = 1e-9  # of a range, by which a value may miss its end and still count as inside
+_SINGLE = 1e-7  # of the end itself, where zero is not inside, by which it may: what rounding to float32 does
 
 
 def check_name(name: str) -> str:
@@ -34,7 +35,7 @@ def check_name(name: str) -> str:
 def named_columns(table: Any) -> dict[str, np.ndarray] | None:
     """The columns of a data frame or structured array, the entries of a series, by name; None of what has no names."""
     if isinstance(table, np.ndarray) and table.dtype.names is not None:
-        return {name: table[name] for name in table.dtype.names}
+        return {name: unmasked(table[name]) for name in table.dtype.names}
     labels = getattr(table, "columns", getattr(table, "index", None))
     if labels is None or callable(labels) or not hasattr(table, "__getitem__"):
         return None
@@ -140,7 +141,7 @@ class ParameterRange:
         """Values as numbers, names among them by their places."""
         array = np.asarray(given)
         if not self.labels or array.dtype.kind not in "UOT":
-            return as_floats(given)
+            return as_floats(given, f"parameter {self.name}")
         places = {label: i for i, label in enumerate(self.labels)}
         unknown = [value for value in array.ravel().tolist() if isinstance(value, str) and value not in places]
         if unknown:
@@ -153,6 +154,18 @@ class ParameterRange:
             return values
         known = np.asarray(self.choices)
         return known[np.argmin(np.abs(np.asarray(values)[..., None] - known), axis=-1)]
+
+    @cached_property
+    def misses(self) -> np.ndarray:
+        """(n_choices,) by how much a value may miss each choice and still count as it: by rounding, and no more.
+
+        >>> range_of("k", Choice(1e-12, 0.1, 1.0)).misses
+        array([1.e-19, 1.e-09, 1.e-09])
+        """
+        known = np.asarray(self.choices)
+        gaps = np.minimum(np.diff(known, prepend=-np.inf), np.diff(known, append=np.inf))
+        near = np.where(known == 0, gaps, np.minimum(gaps, np.abs(known)))
+        return np.minimum(_SINGLE * near, _ROUNDING * (self.high - self.low))
 
     def within(self, low: float, high: float) -> ParameterRange:
         """The same parameter between other ends."""
@@ -174,8 +187,10 @@ class Choice:
         texts = [isinstance(value, str) for value in values]
         try:
             choices = values if all(texts) else tuple(sorted(float(value) for value in values))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"choices are numbers or names, got {values!r}.") from None
+        if not all(texts) and not all(map(math.isfinite, choices)):
+            raise InputError(f"choices are finite numbers or names, got {values!r}.")
         if len(choices) < 2 or len(set(choices)) < len(choices) or any(texts) != all(texts):
             raise InputError(
                 f'a choice has at least two values, all different, like Choice("steel", "brass"), got {values!r}.'
@@ -305,9 +320,13 @@ class ParameterSpace:
     @cached_property
     def limits(self) -> np.ndarray:
         """(2, n_scalars): the ends up to rounding, beyond which a value counts as outside."""
-        low, high = self.bounds.copy()
+        low, high = self.bounds
+        ends = np.abs([low, high])
         log = np.array([p.scale == "log" for p in self.scalars], dtype=bool)
-        slack = _ROUNDING * np.where(log, [np.abs(low), np.abs(high)], high - low)
+        # where zero is not inside, an end may be tiny beside the width, and a value of its size far outside
+        apart = (low > 0) | (high < 0)
+        slack = np.broadcast_to(_ROUNDING * (high - low), ends.shape)
+        slack = np.where(log, _ROUNDING * ends, np.where(apart, np.minimum(_SINGLE * ends, slack), slack))
         out = np.array([low - slack[0], high + slack[1]])
         out.setflags(write=False)
         return out
@@ -412,7 +431,7 @@ class ParameterSpace:
         for j, p in enumerate(self.scalars):
             if not p.choices:
                 continue
-            off = np.abs(mus[:, j] - p.nearest(mus[:, j])) > _ROUNDING * (p.high - p.low)
+            off = np.all(np.abs(mus[:, j, None] - np.asarray(p.choices)) > p.misses, axis=1)
             if np.any(off):
                 raise InputError(
                     f"parameter {p.name}={mus[np.argmax(off), j]:.10g} is none of its choices: "
@@ -423,9 +442,12 @@ class ParameterSpace:
         self, mus: ArrayLike | Mapping[str, Any], n_parameters: int, *, extrapolate: bool = False
     ) -> np.ndarray:
         """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
-        mus = np.asarray(self.ordered(mus), dtype=object if isinstance(mus, str) else float)
-        if mus.ndim == 1 and len(mus) == n_parameters:
-            raise InputError(f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one.")
+        mus = self.ordered(mus)
+        row = mus if isinstance(mus, list | tuple) or (isinstance(mus, np.ndarray) and mus.ndim == 1) else ()
+        if 0 < n_parameters == len(row) and np.ndim(row[:1]) == 1:
+            raise InputError(
+                f"mus has shape {(len(row),)}: that is one parameter vector. Write [mu] for a list of one."
+            )
         mus = check_finite(check_shape(mus, (None, n_parameters), "mus"), "mus")
         self.check(mus[:, : len(self.scalars)], extrapolate=extrapolate)
         return mus

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from inspect import signature
+from typing import Any
+
 import numpy as np
 
-from parasol.errors import InputError
+from parasol.checks import as_floats
+from parasol.errors import InputError, ParasolError, SolveFailed
 from parasol.runtime.answer import Answer
 
 
@@ -25,9 +29,31 @@ def repaired(answer: Answer, tolerance: float) -> Answer:
                 f"{len(bad)} of {len(mus)} answers cannot be brought below {tolerance:g} without full solves, and this "
                 "surrogate has no solver at hand. Use dataclasses.replace(surrogate, solver=model)."
             )
+        takes_it = "extrapolate" in signature(surrogate.solver.solve).parameters  # solvers of one's own do not
         for i in bad:
-            beyond = answer.outside is not None and answer.outside[i]
-            solution = surrogate.solver.solve(mus[i], **({"extrapolate": True} if beyond else {}))
-            solved[int(i)] = np.asarray(getattr(solution, "flat", getattr(solution, "values", solution)), dtype=float)
+            beyond = answer.outside is not None and bool(answer.outside[i])
+            solution = surrogate.solver.solve(mus[i], **({"extrapolate": True} if beyond and takes_it else {}))
+            solved[int(i)] = solution_values(solution, surrogate.basis.n_values)
         method[bad] = 2
     return Answer(surrogate, mus, c, answer.single, answer.outside, method, solved)
+
+
+def solution_values(solution: Any, n_values: int) -> np.ndarray:
+    """The values of a full solve, (n_values,): they are answered with a bound of zero, so nothing else may pass."""
+    given = solution
+    if not isinstance(given, np.ndarray):
+        given = getattr(given, "flat", getattr(given, "values", given))
+    try:
+        values = as_floats(given).reshape(-1)
+    except ParasolError:
+        raise
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if solution is None or values.shape != (n_values,):
+        raise InputError(
+            f"the solver returned {type(solution).__name__} of shape {np.shape(values)}, expected {n_values} real numbers. "
+            "Pass the solver that the surrogate was learned from."
+        )
+    if not np.isfinite(values).all():
+        raise SolveFailed("the full solve has values that are NaN or infinite: there is no answer at this parameter.")
+    return values

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import Delaunay, KDTree
 
-from parasol.checks import check_finite, check_shape
+from parasol.checks import check_finite, check_shape, unmasked
 from parasol.errors import InputError
 from parasol.space.geometry.domain import Arc, Domain
 from parasol.space.interpolation import depths, straight_cells
@@ -26,7 +26,7 @@ def check_cells(points: np.ndarray, cells: object) -> np.ndarray:
     >>> check_cells(np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), [[0, 1, 2, 3]]).tolist()
     [[0, 1, 2], [0, 2, 3]]
     """
-    cells = np.asarray(cells)
+    cells = np.asarray(unmasked(cells))
     dimension, n_points = points.shape[1], len(points)
     if cells.ndim != 2 or cells.dtype.kind not in "iu" or not len(cells):
         raise InputError(f"cells have shape {cells.shape} of {cells.dtype}: give whole numbers (n_cells, n_nodes).")

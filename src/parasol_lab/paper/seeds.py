@@ -181,8 +181,8 @@ def train_seeds(
                 "seed": jobs[i][1],
                 "epochs": recipe.stage.epochs,
             }
-            # the map of a large network is not kept: that of the first seed trained in this run stands for it
-            if i == 0 or (first is None and n_weights > _BIG):
+            # the map of a large network is not kept: that of the first seed trained in this run stands for it, in the base reading
+            if i == 0 or (first is None and n_weights > _BIG and i < len(seeds)):
                 first = best
             _keep(run, keys[i], seed_facts, best if mapped and i == 0 else None)
     kept = [_kept(run, key, mapped and i == 0, n_weights) for i, key in enumerate(keys)]

@@ -300,7 +300,7 @@ def _load(path: Path, carry, kept: dict) -> tuple[Any, dict, list, float]:
         half = (file["history"].shape[1] - 1) // 2
         history = [(int(row[0]), row[1 : 1 + half], row[1 + half :]) for row in file["history"]]
         kept = {"best": best, "errors": file["errors"], "epoch": file["epoch"], "done": int(file["done"])}
-        seconds = float(file["seconds"])
+        seconds = float(file["seconds"]) if "seconds" in file else 0.0  # of a version that did not keep them
     return (state, jax.random.wrap_key_data(keys), values), kept, history, seconds
 
 

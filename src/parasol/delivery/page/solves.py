@@ -10,6 +10,7 @@ from parasol.checks import check_count
 from parasol.delivery.page.functions import PageFunction
 from parasol.delivery.page.pack import Pack
 from parasol.errors import InputError
+from parasol.runtime.repair import solution_values
 from parasol.runtime.surrogate import Surrogate
 
 _MOST = 2_000_000  # characters of them
@@ -38,9 +39,7 @@ def full_solves(surrogate: Surrogate, functions: list[PageFunction], wanted: int
         coordinates = [function.samples[number % len(function.samples)] for function in functions]
         parts = [xi @ function.span.modes for xi, function in zip(coordinates, functions, strict=True)]
         solved = surrogate.solver.solve(np.concatenate([scalars, *parts]))
-        values = np.asarray(getattr(solved, "flat", getattr(solved, "values", solved)), dtype=float).ravel()
-        if values.shape != (n_values,):
-            raise InputError(f"a full solve has {values.size} values, an answer {n_values}. Leave solves out.")
+        values = solution_values(solved, n_values)
         inputs = np.concatenate([scalars, *coordinates])
         out.append({"inputs": pack.add(inputs), "values": pack.add(values, "f4")})
     return out
