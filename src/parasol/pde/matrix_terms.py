@@ -119,7 +119,15 @@ class Given:
         found = {s for theta, _ in self.vectors for s in theta.free_symbols if isinstance(s, Time)}
         if len(found) > 1:
             raise InputError(f"the loads depend on two times, {' and '.join(map(str, found))}. Use one ps.time().")
-        return found.pop() if found else Time()
+        names = {p.name for p in self.symbols}
+        if not found:
+            return Time("t" if "t" not in names else next(f"t{i}" for i in range(1, 10**6) if f"t{i}" not in names))
+        time = found.pop()
+        if time.name in names:
+            raise InputError(
+                f"the time and a parameter are both called {time.name!r}. Call the parameter something else."
+            )
+        return time
 
     @property
     def equation(self) -> str:
