@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parasol.checks import check_choice, check_finite, check_shape, unmasked
+from parasol.checks import as_floats, check_choice, check_finite, check_shape, unmasked
 from parasol.errors import InputError
 from parasol.runtime.above import borrowed
 from parasol.runtime.layout import AXES, Layout
@@ -336,7 +336,7 @@ def _table(mus: Any) -> tuple[tuple[str, ...], np.ndarray, dict[str, tuple[str, 
             raise InputError(
                 f"the column {name!r} of the parameters has shape {values.shape}: one number for each run."
             )
-    return tuple(map(str, columns)), np.column_stack([np.asarray(c, dtype=float) for c in columns.values()]), labels
+    return tuple(map(str, columns)), np.column_stack([as_floats(c) for c in columns.values()]), labels
 
 
 def _array(given: Any, what: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from parasol.checks import check_count, check_finite
+from parasol.checks import as_floats, check_count, check_finite
 from parasol.errors import InputError
 from parasol.pde.parameters import FunctionParameter, Parameter, ParameterSpace
 from parasol.space.nodes import Nodes
@@ -64,7 +64,7 @@ class Inputs:
         """Parameter vectors (n_samples, n_parameters) as floats; refused if of wrong length or outside the box."""
         mus = self.space.ordered(mus)
         try:
-            mus = np.asarray(mus, dtype=float)
+            mus = as_floats(mus)
         except (TypeError, ValueError):
             raise InputError(f"parameters must be real numbers, got {mus!r}.") from None
         if mus.ndim != 2 or mus.shape[1] != self.n_parameters:

@@ -11,7 +11,7 @@ import sympy
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from parasol.checks import check_finite, check_shape
+from parasol.checks import check_finite, check_shape, unmasked
 from parasol.errors import InputError
 from parasol.expressions import Function, as_function, to_expression
 from parasol.pde.equation import Time
@@ -347,14 +347,20 @@ def _theta(given: Any, name: str, moves: bool) -> sympy.Expr:
 def as_matrix(given: Any, name: str, *, zeros: bool = False) -> sparse.csr_array:
     """A real square matrix in CSR form, its columns in order; stored `zeros` stay or go."""
     try:
-        out = sparse.csr_array(given, copy=True)
+        dense = None if sparse.issparse(given) else np.asarray(unmasked(given))
+        if dense is not None and dense.dtype.kind not in "fiubc":
+            raise TypeError(dense.dtype)
+        if np.iscomplexobj(given if dense is None else dense):
+            raise InputError(f"{name} is complex. Give real and imaginary parts as two unknowns.")
+        # floats before anything is added up: entries of int8 that stand twice would overflow
+        out = sparse.csr_array(given.astype(float) if dense is None else dense.astype(float), copy=True)
+    except InputError:
+        raise
     except (TypeError, ValueError):
-        raise InputError(f"{name} is a {type(given).__name__}. Give a sparse or dense matrix.") from None
+        kind = f" of {given.dtype}" if isinstance(given, np.ndarray) else ""
+        raise InputError(f"{name} is a {type(given).__name__}{kind}. Give a sparse or dense matrix.") from None
     if out.ndim != 2 or out.shape[0] != out.shape[1] or not out.shape[0]:
         raise InputError(f"{name} has the shape {out.shape}: it must be square.")
-    if np.iscomplexobj(out.data):
-        raise InputError(f"{name} is complex. Give real and imaginary parts as two unknowns.")
-    out = out.astype(float)
     check_finite(out.data, name)
     out.sum_duplicates()
     if not zeros:
@@ -364,7 +370,7 @@ def as_matrix(given: Any, name: str, *, zeros: bool = False) -> sparse.csr_array
 
 def as_vector(given: Any, n: int, name: str) -> np.ndarray:
     """A real vector (n,)."""
-    dense = given.toarray().ravel() if sparse.issparse(given) else np.asarray(given)
+    dense = given.toarray().ravel() if sparse.issparse(given) else np.asarray(unmasked(given))
     if dense.dtype.kind not in "fiub":
         raise InputError(f"{name} is of {dense.dtype}. Give real numbers.")
     return check_finite(check_shape(np.squeeze(dense) if dense.ndim == 2 else dense, (n,), name), name)
@@ -402,7 +408,7 @@ def read_mesh(points: ArrayLike | None, cells: ArrayLike | None) -> tuple[np.nda
         if cells is not None:
             raise InputError("cells need the points that they join. Give points= too.")
         return None, None
-    where = np.asarray(points, dtype=float)
+    where = np.asarray(unmasked(points))
     where = check_finite(check_shape(where[:, None] if where.ndim == 1 else where, (None, None), "points"), "points")
     if not 1 <= where.shape[1] <= 3:
         hint = " Are they transposed?" if where.shape[0] <= 3 else ""

@@ -423,10 +423,12 @@ class ParameterSpace:
         self, mus: ArrayLike | Mapping[str, Any], n_parameters: int, *, extrapolate: bool = False
     ) -> np.ndarray:
         """Whole parameter vectors (n_samples, n_parameters), scalars first; refused if of wrong length or outside the box."""
-        mus = np.asarray(self.ordered(mus), dtype=object if isinstance(mus, str) else float)
-        if mus.ndim == 1 and len(mus) == n_parameters:
-            raise InputError(f"mus has shape {mus.shape}: that is one parameter vector. Write [mu] for a list of one.")
-        mus = check_finite(check_shape(mus, (None, n_parameters), "mus"), "mus")
+        given: Any = self.ordered(mus)
+        if np.shape(given) == (n_parameters,):
+            raise InputError(
+                f"mus has shape {np.shape(given)}: that is one parameter vector. Write [mu] for a list of one."
+            )
+        mus = check_finite(check_shape(given, (None, n_parameters), "mus"), "mus")
         self.check(mus[:, : len(self.scalars)], extrapolate=extrapolate)
         return mus
 
