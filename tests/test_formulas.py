@@ -82,3 +82,41 @@ def test_a_surrogate_with_a_switch_in_its_parameters_is_saved(tmp_path):
     again = ps.load(ps.save(surrogate, tmp_path / "switch.parasol"))
     assert np.array_equal(again([[0.3], [0.8]]).values, surrogate([[0.3], [0.8]]).values)
     assert np.array_equal(again([[0.3], [0.8]]).bound, surrogate([[0.3], [0.8]]).bound)
+
+
+@pytest.mark.parametrize(
+    "name", ["pi", "e", "E", "I", "t", "sin", "exp", "sqrt", "Abs", "Piecewise", "p0", "\N{MICRO SIGN}"]
+)
+def test_a_name_of_a_constant_or_a_function_is_a_name(name, tmp_path):
+    (p,) = ps.parameters(**{name: (1.0, 2.0)})
+    theta = sympy.pi * p + sympy.E * p**2 + sympy.exp(p) + sympy.sqrt(p) + sympy.sin(p) + sympy.Abs(p - 1.5)
+
+    def truth(v):
+        return np.pi * v + np.e * v**2 + np.exp(v) + np.sqrt(v) + np.sin(v) + abs(v - 1.5)
+
+    function = as_function(theta, [p])
+    assert np.isclose(function(1.3), truth(1.3), rtol=1e-14)
+    assert isinstance(as_formula(function), Formula)
+    assert np.isclose(as_formula(function)(1.3), truth(1.3), rtol=1e-14)
+    stiff, gain = np.diag([2.0, 3.0]) - np.eye(2)[::-1], np.diag([1.0, 0.5])
+    surrogate = ps.learn(ps.AffineModel({1: stiff, p: stiff, theta: gain}, {1: np.ones(2)}), 1e-6)
+    ps.save(surrogate, tmp_path / "kept.parasol")
+    right = np.linalg.solve(stiff * (1 + 1.3) + gain * truth(1.3), np.ones(2))
+    for each in (surrogate, ps.load(tmp_path / "kept.parasol")):
+        answer = each({name: 1.3})
+        assert np.linalg.norm(answer.values - right) <= answer.bound * np.linalg.norm(right) + 1e-14
+
+
+def test_two_names_that_python_reads_as_one_are_two():
+    micro, greek = (sympy.Symbol(sign, real=True) for sign in ("\N{MICRO SIGN}", "\N{GREEK SMALL LETTER MU}"))
+    function = as_function(micro - 2 * greek, [micro, greek])
+    assert function(5.0, 1.0) == as_formula(function)(5.0, 1.0) == 3.0
+
+
+def test_time_and_a_parameter_do_not_share_a_name():
+    (p,) = ps.parameters(t=(1.0, 2.0))
+    options = {"mass": np.eye(2), "times": [0.0, 0.5]}
+    with pytest.raises(ps.ParasolError, match="the time and a parameter are both called 't'"):
+        ps.AffineModel({p: np.eye(2)}, {ps.time(): np.ones(2)}, **options)
+    model = ps.AffineModel({p: np.eye(2)}, {1: np.ones(2)}, **options)  # time has no name there
+    assert np.allclose(model.solve([2.0]).values[-1], (1 - np.exp(-1.0)) / 2, rtol=1e-3)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import count
 from operator import add, mul, pow, sub, truediv
 
 import numpy as np
@@ -14,7 +17,7 @@ from sympy.core.sympify import converter
 from sympy.printing.str import StrPrinter
 
 from parasol.errors import FormulaError, InputError, ParasolError
-from parasol.runtime.formulas import Formula
+from parasol.runtime.formulas import Formula, has_meaning
 from parasol.runtime.rows import ScalarFunction
 
 _NAMES = "sin cos tan asin acos atan atan2 sinh cosh tanh exp log sqrt sign Heaviside sech Min Max"
@@ -176,6 +179,38 @@ def to_expression(value) -> sympy.Expr:
     raise InputError(f"{value!r} is neither a finite number nor an expression. Write it with SymPy symbols.")
 
 
+_MODULES = ["scipy", "numpy"]
+
+
+@cache
+def _names_of_numpy() -> frozenset[str]:
+    """All names that mean something in a compiled expression: e, pi, sin, ..."""
+    return frozenset(sympy.lambdify([], sympy.S.One, modules=_MODULES).__globals__) | set(dir(builtins))
+
+
+def _renamed(
+    expression: sympy.Basic, symbols: Sequence[sympy.Symbol], taken: Callable[[str], bool]
+) -> tuple[sympy.Basic, list[sympy.Symbol]]:
+    """The same with other names for symbols whose own would be read as something else: a constant, a function, another symbol.
+
+    In a text pi*sin(x) it is the name alone that tells the number from a parameter called pi.
+    """
+    names = [symbol.name for symbol in symbols]
+    known = {*names, *(symbol.name for symbol in expression.free_symbols)}
+    fresh = (name for i in count() if (name := f"p{i}") not in known)
+    out = []
+    for symbol, name in zip(symbols, names, strict=True):
+        # Python reads identifiers in their normal form: two signs for the Greek mu are one name to it
+        other = taken(name) or names.count(name) > 1 or not name.isidentifier() or _normal(name) != name
+        out.append(sympy.Symbol(next(fresh), **symbol.assumptions0) if other else symbol)
+    changed = {old: new for old, new in zip(symbols, out, strict=True) if old is not new}
+    return (expression.xreplace(changed) if changed else expression), out
+
+
+def _normal(name: str) -> str:
+    return unicodedata.normalize("NFKC", name)
+
+
 @dataclass(frozen=True, eq=False)
 class Function:
     """A SymPy expression as a NumPy function of its symbols' columns."""
@@ -194,7 +229,8 @@ class Function:
     @cached_property
     def _compiled(self) -> Callable[..., np.ndarray]:
         try:
-            return sympy.lambdify(list(self.symbols), self.expression, modules=["scipy", "numpy"])
+            expression, symbols = _renamed(self.expression, self.symbols, lambda name: name in _names_of_numpy())
+            return sympy.lambdify(symbols, expression, modules=_MODULES)
         except (RecursionError, MemoryError, SyntaxError):
             raise FormulaError(
                 "a formula is too long or too deeply nested to be compiled. Give a function instead."
@@ -250,8 +286,8 @@ def as_formula(function: ScalarFunction) -> ScalarFunction:
     """
     if not isinstance(function, Function):
         return function
-    names = tuple(symbol.name for symbol in function.symbols)
+    expression, symbols = _renamed(function.expression, function.symbols, has_meaning)
     try:
-        return Formula(_Exact().doprint(function.expression), names) if len(set(names)) == len(names) else function
+        return Formula(_Exact().doprint(expression), tuple(symbol.name for symbol in symbols))
     except FormulaError:
         return function

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import qmc
 
 import parasol as ps
-from parasol.fitting.groups import _evenness, spread_evenly
+from parasol.fitting.groups import _evenness, nearly_alike, spread_evenly
 from parasol.learning.report import LearnReport
 from parasol.runtime.descriptions import bound_words, description
 
@@ -121,3 +121,35 @@ def test_a_calibration_set_of_a_design_is_not_called_calibrated():
         again = ps.calibrate(found, ps.reduction.as_snapshots(even, field(even)))
     assert again(aside[0]).bound_kind == "estimated"
     assert replace(again, conformal=replace(again.conformal, drawn=True))(aside[0]).bound_kind == "calibrated"
+
+
+@pytest.mark.parametrize(("copies", "change"), [(2, 1e-6), (4, 1e-4), (9, 1e-4)])
+def test_runs_that_were_repeated_with_nearly_the_same_settings_are_not_learned_from_and_kept_aside(copies, change):
+    points = np.linspace(0, 1, 30)
+
+    def program(mus):
+        switch = np.maximum(mus[:, :1] - 0.6, 0)
+        return np.exp(-3 * mus[:, :1] * points) * np.cos(5 * mus[:, 1:] * points) + 0.3 * switch * np.sin(9 * points)
+
+    covered = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        settings = np.repeat(rng.uniform(size=(20, 2)), copies, axis=0)
+        mus = np.clip(settings + change * rng.normal(size=settings.shape), 0, 1)
+        with pytest.warns(ps.ParasolWarning, match="nearly the same ones are kept together"):
+            surrogate = ps.fit_snapshots(mus, program(mus), "polynomial", ranges={"a": (0, 1), "b": (0, 1)})
+        new = rng.uniform(size=(400, 2))
+        new = new[surrogate.parameters.inside(new)]
+        answers, truth = surrogate(new), program(new)
+        errors = np.linalg.norm(answers.values - truth, axis=1) / np.linalg.norm(truth, axis=1)
+        covered.append(np.mean(errors <= answers.bound))
+    assert np.mean(covered) > 0.93  # 0.01 to 0.1 where copies stood on both sides
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 8])
+@pytest.mark.parametrize("n", [8, 20, 200])
+def test_random_samples_are_no_copies(n_columns, n):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        for mus in (rng.uniform(size=(n, n_columns)), np.exp(3 * rng.normal(size=(n, n_columns)))):
+            assert len(np.unique(nearly_alike(mus))) == n

@@ -561,3 +561,49 @@ def test_wide_ranges_and_a_block_of_constraints_are_proven():
     assert np.all(errors <= answer.bound)
     sigma = surrogate.reduced.certificate.constants(surrogate.reduced.operator_theta(np.array([[50.0, 50.0]]))).sigma
     assert sigma[0] > 5  # a common factor is no change: the constraints' factor of 1 does not count
+
+
+@pytest.mark.parametrize("kind", [">f8", ">f4", "<f4", "f2", ">i2", "i1"])
+def test_numbers_of_any_kind_are_the_same_numbers(kind):
+    stiff = 2 * np.eye(3) - np.eye(3, k=1) - np.eye(3, k=-1)
+    model = ps.AffineModel({1: stiff.astype(kind), A_: np.eye(3).astype(kind)}, {1: np.arange(3).astype(kind)})
+    assert np.array_equal(model.operator([2.0]).toarray(), stiff + 2 * np.eye(3))
+    assert np.array_equal(model.load([2.0]), [0, 1, 2])
+
+
+def test_small_whole_numbers_that_stand_twice_do_not_overflow():
+    twice = sparse.coo_array((np.array([100, 100, 1], dtype=np.int8), ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    assert ps.AffineModel({1: twice, A_: np.eye(2)}, {1: np.ones(2)}).operator([1.0]).toarray()[0, 0] == 201
+    own = ps.AffineModel(lambda mu: twice, np.ones(2), parameters={"a": (0, 1)})
+    assert own.operator([1.0]).toarray()[0, 0] == 200
+
+
+ONE_IS_MASKED = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+MASKED_MATRIX = np.ma.masked_array(np.eye(2), mask=[[True, False], [False, False]])
+
+
+@pytest.mark.parametrize(
+    ("operators", "loads", "options"),
+    [
+        ({1: MASKED_MATRIX, A_: np.eye(2)}, {1: np.ones(2)}, {}),
+        ({A_: np.eye(2)}, {1: ONE_IS_MASKED}, {}),
+        ({A_: np.eye(2)}, {1: np.ones(2)}, {"product": MASKED_MATRIX}),
+        ({A_: np.eye(2)}, {1: np.ones(2)}, {"quantities": {"q": ONE_IS_MASKED}}),
+        ({A_: np.eye(2)}, {1: np.ones(2)}, {"points": ONE_IS_MASKED}),
+        ({A_: np.eye(2)}, {1: np.ones(2)}, {"mass": np.eye(2), "times": [0, 1], "initial": ONE_IS_MASKED}),
+        (lambda mu: MASKED_MATRIX, np.ones(2), {"parameters": {"a": (0, 1)}}),
+        (lambda mu: np.eye(2), lambda mu: ONE_IS_MASKED, {"parameters": {"a": (0, 1)}}),
+    ],
+)
+def test_what_is_masked_is_no_number(operators, loads, options):
+    with pytest.raises(ps.ParasolError, match="1 entry"):
+        ps.AffineModel(operators, loads, **options)
+
+
+def test_masked_parameters_are_no_numbers():
+    model = ps.AffineModel({A_: np.eye(2)}, {1: np.ones(2)})
+    with pytest.raises(ps.ParasolError, match="1 entry"):
+        model.solve(np.ma.masked_array([1.5], mask=[True]))
+    column = np.ma.masked_array(np.linspace(0, 1, 5), mask=[1, 0, 0, 0, 0])
+    with pytest.raises(ps.ParasolError, match="not finite"):
+        ps.learn(data=ps.Results({"a": column}, {"u": np.ones((5, 2))}), tolerance=0.1)

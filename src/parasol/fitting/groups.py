@@ -14,6 +14,9 @@ from parasol.checks import check_labels
 from parasol.errors import ParasolWarning
 from parasol.runtime.parameters import ParameterSpace
 
+_FEWEST_ROWS, _MOST_COPIES, _MOST_COLUMNS = 8, 12, 5
+_RATIO = 0.02  # of distances to two neighbours, one after the other
+_ALIKE = 0.01  # of a range, by which copies of a setting differ at most
 _CHANCE = 1e-6  # that random samples are taken for a design
 
 
@@ -22,8 +25,8 @@ def group_labels(
 ) -> np.ndarray | None:
     """A whole number (n_samples,) for each row, equal in rows that belong together; None of a lattice.
 
-    Without `groups` every row stands for itself, but those with equal parameters belong together: a run given twice must
-    not be learned from and kept aside. Rows that repeat in all but exactly one column (the times of one trajectory) are groups too. Where several columns can be left out so, the rows are a lattice, chosen by nobody at
+    Without `groups` every row stands for itself, but those with equal parameters, or nearly equal ones (`nearly_alike`), belong
+    together: a run given twice must not be learned from and kept aside. Rows that repeat in all but exactly one column (the times of one trajectory) are groups too. Where several columns can be left out so, the rows are a lattice, chosen by nobody at
     random, and no level can be calibrated with them. Both are said, unless `quiet`. Columns that are `choices` repeat by
     chance and tell nothing.
 
@@ -63,7 +66,48 @@ def group_labels(
             "bounds hold for new parameters. Pass groups=range(n) if each row was drawn by itself.",
         )
         return again
-    return np.arange(len(mus))
+    labels = np.arange(len(mus)) if choices and all(choices) else nearly_alike(mus)
+    if labels.max(initial=-1) + 1 < len(mus):
+        _warn(
+            quiet,
+            f"{len(mus)} rows have {labels.max() + 1} parameters with small changes: rows with nearly the same ones are kept "
+            "together, and error bounds hold for new parameters. Pass groups=range(n) if each row was drawn by itself.",
+        )
+    return labels
+
+
+def nearly_alike(mus: np.ndarray) -> np.ndarray:
+    """A whole number (n_samples,) for each row, equal in rows whose parameters are copies of each other up to small changes.
+
+    Of independent samples the distance to the k-th nearest one is below r times that to the next with the probability
+    r^k on a line, r^(kd) in d dimensions, whatever their distribution. Where that is so of half of all rows for an r of
+    1/50, they are copies: runs that were repeated, say, with settings that were read off again.
+
+    >>> settings = np.array([0.1, 0.3, 0.7, 0.8])
+    >>> nearly_alike(np.append(settings, settings + 1e-6)[:, None])
+    array([0, 1, 2, 3, 0, 1, 2, 3], dtype=int32)
+    """
+    from scipy.sparse import coo_array  # here: they take a while to import
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import KDTree
+
+    alone, width = np.arange(len(mus)), np.ptp(mus, axis=0)
+    if len(mus) < _FEWEST_ROWS or not np.any(width > 0):
+        return alone
+    unit = (mus - mus.min(axis=0))[:, width > 0] / width[width > 0]
+    if unit.shape[1] > _MOST_COLUMNS:  # copies are near each other in any direction
+        unit = unit @ np.random.default_rng(0).normal(size=(unit.shape[1], _MOST_COLUMNS))
+    tree = KDTree(unit)
+    far = tree.query(unit, 2 + min(_MOST_COPIES, max(1, len(unit) // 6)))[0][:, 1:]  # (n, k): from the nearest on
+    near, beyond = far[:, :-1], far[:, 1:]
+    alike = near < _RATIO * beyond
+    k = int(np.argmax(np.sum(alike, axis=0)))
+    if 2 * np.sum(alike[:, k]) < len(mus):
+        return alone
+    near, beyond = near[alike[:, k], k], beyond[alike[:, k], k]
+    reach = np.sqrt(np.quantile(near, 0.9) * np.quantile(beyond, 0.1))
+    i, j = tree.query_pairs(reach, output_type="ndarray").T
+    return connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(len(mus), len(mus))))[1]
 
 
 def _warn(quiet: bool, text: str) -> None:
@@ -92,7 +136,8 @@ def drawn_at_random(mus: np.ndarray, parameters: ParameterSpace, groups: np.ndar
     drawn = np.ones(scalars.shape[1], dtype=bool)
     if groups is not None:
         _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-        drawn = np.all(scalars == scalars[first][inverse], axis=0)  # others, such as times, change within a group
+        change = np.max(np.abs(scalars - scalars[first][inverse]), axis=0)
+        drawn = change <= _ALIKE * np.ptp(scalars, axis=0)  # others, such as times, change within a group
         scalars = scalars[first]
     if not spread_evenly(scalars, parameters, drawn):
         return True

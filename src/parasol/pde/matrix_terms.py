@@ -119,7 +119,15 @@ class Given:
         times = {s for theta, _ in self.vectors for s in theta.free_symbols if isinstance(s, Time)}
         if len(times) > 1:
             raise InputError(f"the loads depend on two times, {' and '.join(map(str, times))}. Use one ps.time().")
-        return times.pop() if times else Time()
+        names = {p.name for p in self.symbols}
+        if not times:
+            return Time("t" if "t" not in names else next(f"t{i}" for i in range(1, 10**6) if f"t{i}" not in names))
+        time = times.pop()
+        if time.name in names:
+            raise InputError(
+                f"the time and a parameter are both called {time.name!r}. Call the parameter something else."
+            )
+        return time
 
     @property
     def equation(self) -> str:
@@ -339,14 +347,20 @@ def _theta(given: Any, name: str, moves: bool) -> sympy.Expr:
 def as_matrix(given: Any, name: str, *, zeros: bool = False) -> sparse.csr_array:
     """A real square matrix in CSR form, its columns in order; stored `zeros` stay or go."""
     try:
-        out = sparse.csr_array(unmasked(given), copy=True)
+        dense = None if sparse.issparse(given) else np.asarray(unmasked(given))
+        if dense is not None and dense.dtype.kind not in "fiubc":
+            raise TypeError(dense.dtype)
+        if np.iscomplexobj(given if dense is None else dense):
+            raise InputError(f"{name} is complex. Give real and imaginary parts as two unknowns.")
+        # floats before anything is added up: entries of int8 that stand twice would overflow
+        out = sparse.csr_array(given.astype(float) if dense is None else dense.astype(float), copy=True)
+    except InputError:
+        raise
     except (TypeError, ValueError):
-        raise InputError(f"{name} is a {type(given).__name__}. Give a sparse or dense matrix.") from None
+        kind = f" of {given.dtype}" if isinstance(given, np.ndarray) else ""
+        raise InputError(f"{name} is a {type(given).__name__}{kind}. Give a sparse or dense matrix.") from None
     if out.ndim != 2 or out.shape[0] != out.shape[1] or not out.shape[0]:
         raise InputError(f"{name} has the shape {out.shape}: it must be square.")
-    if np.iscomplexobj(out.data):
-        raise InputError(f"{name} is complex. Give real and imaginary parts as two unknowns.")
-    out = out.astype(float)
     check_finite(out.data, name)
     out.sum_duplicates()
     if not zeros:

@@ -49,6 +49,15 @@ _OPERATORS = {
 _RELATIONS = {ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal}
 
 
+def has_meaning(name: str) -> bool:
+    """Whether a name in a formula is a constant or a function, so that no variable can have it.
+
+    >>> has_meaning("pi"), has_meaning("a")
+    (True, False)
+    """
+    return name in _FUNCTIONS or name in _CONSTANTS or name in ("Piecewise", "True", "False")
+
+
 @dataclass(frozen=True, eq=False)
 class Formula:
     """A formula in named variables, such as "a**2*sin(k)"; nothing in it is ever executed but arithmetic.
