@@ -327,6 +327,64 @@ def test_points_of_an_ellipse_are_as_near_as_said():
         assert 0.95 < ratio.max() <= 1 + 1e-12
 
 
+def of_the_load_alone(function, ranges, *, strength=0.3):
+    """The operator is affine; the function is in the load only."""
+    system = system_of(ranges, [function], strength=strength)
+    n = len(ranges)
+    return replace(system, operators=system.operators[: 1 + n].copy(), touched=np.arange(n))
+
+
+@pytest.mark.parametrize(
+    ("function", "ranges", "poles"),
+    [
+        ("1/(a + 1)", [(0.0, 1.0)], (-3.0,)),
+        ("1/(a + 0.01)", [(0.0, 1.0)], (-1.02,)),
+        ("1/((a - 0.5)**2 + 0.01)", [(0.0, 1.0)], (0.2j,)),
+        ("1/((a - 0.5)**2 + 1e-6)", [(0.0, 1.0)], (2e-3j,)),
+        ("b/(a + 0.1)", [(0.0, 1.0), (1.0, 2.0)], (-1.2, None)),
+        ("1/(3 + a) + 1/(2.5 - b)", [(-1.0, 1.0), (0.0, 2.0)], (-3.0, 1.5)),
+    ],
+)
+def test_poles_of_the_load_alone_end_the_ellipses(function, ranges, poles):
+    """Where only f has a pole, c has it too: at complex points of the ellipses c is finite and as small as said."""
+    system, rng = of_the_load_alone(function, ranges), np.random.default_rng(6)
+    constants = stability(system)
+    found = ellipse.ellipses(system, constants)
+    assert 7 <= len(found) <= 28
+    middle, half = np.asarray(system.parameters.bounds).mean(axis=0), np.ptp(system.parameters.bounds, axis=0) / 2
+    for each in found:
+        b, angles = np.array(each.axes), rng.uniform(0, 2 * np.pi, (300, len(ranges)))
+        angles[:4] = np.array([0, 1, 2, 3])[:, None] * np.pi / 2
+        zeta = np.sqrt(1 + b * b) * np.cos(angles) + 1j * b * np.sin(angles)
+        xi = system.coordinates(middle + zeta * half)
+        operators, loads = system.operator(xi), system.load(xi)
+        transposed = operators.transpose(0, 2, 1)
+        c = np.linalg.solve(transposed @ operators, transposed @ loads[:, :, None])
+        assert np.linalg.norm(c, axis=1).max() <= each.largest < np.inf
+        assert series_bound(each.axes, n_modes=3, largest=each.largest, accuracy=1e-2).size.n_weights > 0
+    for j, pole in enumerate(poles):
+        if pole is not None:
+            rho = max(abs(pole + np.sqrt(pole**2 - 1 + 0j) * sign) for sign in (1, -1))
+            reached = max(each.axes[j] for each in found) / ((rho - 1 / rho) / 2)
+            assert (0.3 if len(ranges) == 1 else 0.1) < reached < 1
+
+
+def test_a_load_that_is_near_its_pole_has_cells_of_its_own():
+    """The operator hardly changes, so that one cell would do for it."""
+    near, far = (of_the_load_alone(f"1/(a + {s})", [(0.0, 1.0)], strength=1e-6) for s in ("0.01", "100"))
+    few, many = (ellipse.ellipses(system, stability(system))[0] for system in (far, near))
+    assert few.n_cells < 5 < 10 < many.n_cells
+    assert few.axes[0] > 2
+
+
+def test_a_solution_that_is_the_same_everywhere_has_a_bound():
+    system = system_of([(0.0, 1.0)])
+    nothing = np.array([], dtype=int)
+    system = replace(system, linear=nothing, touched=nothing, operators=system.operators[:1], loads=system.loads[:1])
+    (found,) = ellipse.ellipses(system, stability(system))
+    assert found.largest >= np.linalg.norm(system.coefficients(np.array([[0.5]])))
+
+
 def test_denominators_near_the_box_leave_small_ellipses_or_the_bound_by_degrees(monkeypatch):
     near = system_of([(0.0, 1.0)], ["1/(a + 0.01)"], strength=0.5)
     constants = stability(near)

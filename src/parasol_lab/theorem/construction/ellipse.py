@@ -4,10 +4,11 @@ B = B_0 + Σ_i ξ_i B_i and f = f_0 + Σ_i ξ_i f_i, where ξ_i are polynomials 
 |z|₁ = |Re z| + |Im z|, let w_j(x) be how far, in |·|₁, points of the ellipse with half axes b_j and a_j = √(1 + b_j²) are from the
 point x_j of [−1, 1] that is nearest to them, and v_i(x) a bound of |ξ_i(ζ) − ξ_i(x)|₁ for |ζ_j − x_j|₁ ≤ w_j(x). If
 
-    Σ_i v_i(x) ‖B_i B(x)⁺‖ ≤ τ < 1  and  Σ_i v_i(x) ‖f_i‖ ≤ φ  for all x,
+    Σ_i v_i(x) ‖B_i B(x)⁺‖ ≤ τ < 1  and  Σ_i v_i(x) ‖f_i‖ ≤ φ < ∞  for all x,
 
 then c is analytic and ‖c‖ ≤ (1 + τ) (γ + φ) / ((1 − τ)² β) in the product of the ellipses (docs/theorem.md, section 8). The v_i are
-made of Taylor coefficients at centres of cells that cover the box.
+made of Taylor coefficients at centres of cells that cover the box. A pole that only f has ends the ellipses by φ: they are tried
+with several limits of it, as φ enters by its logarithm and the axes by their inverse.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from parasol_lab.theorem.construction.system import System
 from parasol_lab.theorem.construction.theta import Local, Terms, denominator_range, middle_and_half
 
 _CONTRACTIONS = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95)  # τ
-_CHANGES = (0.2, 0.1, 0.05, 0.025)  # of B B_m⁺ within a cell: as little as so many cells allow
+_LOADS = (3.0, 10.0, 100.0)  # φ / γ at most, where f limits the axes
+_CHANGES = (0.2, 0.1, 0.05, 0.025)  # of B B_m⁺ and of f within a cell: as little as so many cells allow
 _MOST_CELLS = 5_000
 _BATCH = 256
 _LARGEST_AXIS = 4.0
@@ -43,14 +45,17 @@ class Ellipses:
 
 
 def ellipses(system: System, constants: Stability) -> list[Ellipses]:
-    """Axes for several τ, by cells or, where those do not suffice, from α, β, γ and degrees alone.
+    """Axes for several τ and φ, by cells or, where those do not suffice, from α, β, γ and degrees alone.
 
     None where values of functions are among the parameters, or where c is not proven to be analytic beyond rounding.
     """
     if system.n_parameters > len(system.parameters.scalars):
         return []
-    cells = _covered(system)
-    found = [] if cells is None else [_axes(system, cells, constants, tau) for tau in _CONTRACTIONS]
+    if not len(system.loads[1:]):  # c is the same everywhere
+        p = len(system.parameters.scalars)
+        return [Ellipses((_LARGEST_AXIS,) * p, constants.gamma / constants.beta, 0)]
+    cells = _covered(system, constants.gamma)
+    found = [] if cells is None else [each for tau in _CONTRACTIONS for each in _axes(system, cells, constants, tau)]
     if not found:
         found = [each for tau in _CONTRACTIONS for each in explicit_ellipses(system, constants, tau)]
     return [each for each in found if min(each.axes) > 0]  # an axis below rounding says nothing
@@ -134,19 +139,40 @@ class _Cover:
         return np.stack([c.changes(self.half, width) for c in self.coordinates], axis=1)
 
 
-def _axes(system: System, cells: _Cover, constants: Stability, tau: float) -> Ellipses:
-    """Axes with Σ_i v_i ‖B_i B⁺‖ ≤ τ: each alone as large as τ / p allows, then all by one factor."""
-    p = cells.half.shape[1]
+def _axes(system: System, cells: _Cover, constants: Stability, tau: float) -> list[Ellipses]:
+    """Axes with Σ_i v_i ‖B_i B⁺‖ ≤ τ: each alone as large as τ / p allows, then all by one factor; smaller where f needs it."""
+    p, loads = cells.half.shape[1], np.linalg.norm(system.loads[1:], axis=1)[None]
 
-    def total(axes: np.ndarray) -> float:
+    def of_operator(axes: np.ndarray) -> float:
         return float(np.max(_weighted(cells.changes(axes), cells.norms)))
 
-    unit = np.array([_largest(lambda b, j=j: total(b * np.eye(p)[j]) <= tau / p) for j in range(p)])
-    factor = _largest(lambda s: total(np.minimum(s * unit, _LARGEST_AXIS)) <= tau)
+    def of_load(axes: np.ndarray) -> float:
+        return float(np.max(_weighted(cells.changes(axes), loads)))
+
+    unit = np.array([_largest(lambda b, j=j: of_operator(b * np.eye(p)[j]) <= tau / p) for j in range(p)])
+    factor = _largest(lambda s: of_operator(np.minimum(s * unit, _LARGEST_AXIS)) <= tau)
     axes = np.minimum(factor * unit, _LARGEST_AXIS)
-    more = float(np.max(_weighted(cells.changes(axes), np.linalg.norm(system.loads[1:], axis=1)[None])))
-    largest = (1 + tau) * (constants.gamma + more) / ((1 - tau) ** 2 * constants.beta)
-    return Ellipses(tuple(axes.tolist()), largest, len(cells.half))
+    tried, more = [axes], of_load(axes)
+    if not more <= min(_LOADS) * constants.gamma:
+        tried = [_within(of_load, limit * constants.gamma, axes) for limit in _LOADS] + ([axes] if more < inf else [])
+    return [
+        Ellipses(
+            tuple(each.tolist()),
+            (1 + tau) * (constants.gamma + of_load(each)) / ((1 - tau) ** 2 * constants.beta),
+            len(cells.half),
+        )
+        for each in tried
+    ]
+
+
+def _within(change: Callable[[np.ndarray], float], limit: float, most: np.ndarray) -> np.ndarray:
+    """Axes ≤ `most` with a change ≤ limit: each alone as large as its share allows, then all by one factor."""
+    p = len(most)
+    unit = (
+        np.array([_largest(lambda s, j=j: change(s * most * np.eye(p)[j]) <= limit / p, 1.0) for j in range(p)]) * most
+    )
+    factor = _largest(lambda s: change(np.minimum(s * unit, most)) <= limit)
+    return np.minimum(factor * unit, most)
 
 
 def _weighted(changes: np.ndarray, norms: np.ndarray) -> np.ndarray:
@@ -154,8 +180,8 @@ def _weighted(changes: np.ndarray, norms: np.ndarray) -> np.ndarray:
     return np.sum(np.where(norms > 0, changes, 0.0) * norms, axis=1)
 
 
-def _largest(fits: Callable[[float], bool]) -> float:
-    low, high = 0.0, _LARGEST_AXIS
+def _largest(fits: Callable[[float], bool], most: float = _LARGEST_AXIS) -> float:
+    low, high = 0.0, most
     if fits(high):
         return high
     for _ in range(_STEPS):
@@ -165,20 +191,24 @@ def _largest(fits: Callable[[float], bool]) -> float:
 
 
 @lru_cache(maxsize=8)
-def _covered(system: System) -> _Cover | None:
-    """Cells on which B changes as little as is affordable, or None if even the coarsest are too many."""
+def _covered(system: System, gamma: float) -> _Cover | None:
+    """Cells on which B and f change as little as is affordable, or None if even the coarsest are too many."""
     best = None
     for change in _CHANGES:
-        found = _cells(system, change)
+        found = _cells(system, change, gamma)
         if found is None:
             break
         best = found
     return best
 
 
-def _cells(system: System, change: float) -> _Cover | None:
-    """Cells on each of which B(x) = (I + E) B(m) with ‖E‖ ≤ change, so that ‖B_i B(x)⁺‖ ≤ ‖B_i B(m)⁺‖ / (1 − ‖E‖)."""
-    p = len(system.parameters.scalars)
+def _cells(system: System, change: float, gamma: float) -> _Cover | None:
+    """Cells on each of which B(x) = (I + E) B(m) with ‖E‖ ≤ change, so that ‖B_i B(x)⁺‖ ≤ ‖B_i B(m)⁺‖ / (1 − ‖E‖).
+
+    What is not affine in the load changes by γ times `change` at most, so that its own poles seem hardly nearer than they are.
+    """
+    p, loads = len(system.parameters.scalars), np.linalg.norm(system.loads[1:], axis=1)[None] / gamma
+    loads[:, : len(system.linear)] = 0.0
     coordinates = [_Quotient.of(local) for local in _coordinates(system)]
     queue, done, count = [(np.zeros((1, p)), np.ones((1, p)))], [], 1
     while queue:
@@ -186,12 +216,15 @@ def _cells(system: System, change: float) -> _Cover | None:
         here = [c.at(middles) for c in coordinates]
         norms = _norms(system, middles, len(coordinates))
         total = _changed(here, norms, halves)
-        small = total <= change
+        small = np.maximum(total, _changed(here, loads, halves)) <= change
         done.append((middles[small], halves[small], norms[small] / (1 - total[small])[:, None]))
         count += int(np.sum(~small))
         if count > _MOST_CELLS:
             return None
-        each = np.stack([_changed(here, norms, halves * np.eye(p)[j]) for j in range(p)], axis=1)[~small]
+        each = np.stack(
+            [np.maximum(*[_changed(here, part, halves * np.eye(p)[j]) for part in (norms, loads)]) for j in range(p)],
+            axis=1,
+        )[~small]
         axis = np.argmax(np.where(np.isinf(each), 1e300 * halves[~small], each), axis=1)
         parts = _halved(middles[~small], halves[~small], axis)
         queue += [tuple(part[i : i + _BATCH] for part in parts) for i in range(0, len(parts[0]), _BATCH)]
@@ -213,7 +246,7 @@ def _norms(system: System, middles: np.ndarray, n_coordinates: int) -> np.ndarra
 
 
 def _changed(coordinates: list[_Quotient], norms: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """A bound of ‖(B(x) − B(m)) B(m)⁺‖ for |x − m| ≤ width; infinite where a denominator may vanish."""
+    """A bound of ‖(B(x) − B(m)) B(m)⁺‖ or of ‖f(x) − f(m)‖ / γ for |x − m| ≤ width; infinite where a denominator may vanish."""
     values = np.stack([c.changes(np.zeros_like(width), width) for c in coordinates], axis=1)
     return np.where(np.any(np.isinf(values), axis=1), inf, _weighted(values, norms))
 
