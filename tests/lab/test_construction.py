@@ -14,7 +14,7 @@ from parasol_lab.theorem.construction.construct import build_surrogate
 from parasol_lab.theorem.construction.plan import Design, Plan, plan_construction
 from parasol_lab.theorem.construction.stability import Stability, stability
 from parasol_lab.theorem.construction.system import reduced_system
-from parasol_lab.theorem.construction.theta import denominator_range, rational
+from parasol_lab.theorem.construction.theta import denominator_range, middle_and_half, rational
 from parasol_lab.theorem.networks.products import MAX_LEVELS
 
 x, y = ps.coordinates("x y")
@@ -397,10 +397,43 @@ def test_a_denominator_is_bounded_by_cutting_the_box():
     for known in (None, space):
         function = rational(1 / (a**2 - 2 * a * k + k**2 + 0.5), (a, k), "here", known)
         low, high = sorted(np.abs(denominator_range(function, space)))
-        least, most = np.abs(function.below(np.array([[1.0, 1.0], [2.0, 0.0]])))
+        middle, half = map(np.array, middle_and_half(space))
+        least, most = np.abs(function.below((np.array([[1.0, 1.0], [2.0, 0.0]]) - middle) / half, middle, half))
         assert most == pytest.approx(9 * least)
         assert 0 < low <= least
         assert most <= high <= 1.2 * most
+
+
+@pytest.mark.parametrize("precondition", ["solve", "basis", "none"])
+def test_a_system_far_from_zero_is_the_one_near_it(precondition):
+    """The same problem with a measured from another point: B, f, α, β, γ agree, and a network reads it as it is declared."""
+    systems = []
+    for far in (0, 10**6):
+        (b,) = ps.parameters(b=(far + 1.0, far + 2.0))
+        model, basis = instance(b - far, 1 + (b - far) ** 2, 1 + x * (b - far), 2)
+        systems.append((model, basis))
+    near, far = (
+        reduced_system(model, systems[0][1], precondition=precondition, compress=False) for model, _ in systems
+    )
+    points = np.linspace(-1, 1, 7)[:, None]
+    mus = 1e6 + 1.5 + points / 2
+    assert far.centre == 1e6 + 1.5
+    for each in (far.inside(points), far.coordinates(mus)):
+        np.testing.assert_allclose(
+            far.operator(each), near.operator(near.inside(points)), atol=2e-8 * stability(near).alpha
+        )
+        np.testing.assert_allclose(far.load(each), near.load(near.inside(points)), atol=2e-8 * stability(near).gamma)
+    plain = far.about_zero.scaled(2.0, 3.0)
+    xi = plain.coordinates(mus)
+    assert xi[0, 0] == mus[0, 0]
+    np.testing.assert_allclose(
+        2 * plain.operator(xi), far.operator(far.inside(points)), atol=2e-8 * stability(near).alpha
+    )
+    np.testing.assert_allclose(3 * plain.load(xi), far.load(far.inside(points)), atol=2e-8 * stability(near).gamma)
+    for name in ("alpha", "beta", "gamma"):
+        mine, other = (getattr(stability(each), name) for each in (far, near))
+        assert mine == pytest.approx(other, rel=0.03)
+    assert np.all(far.term_norms(far.inside(points))[0] > 1e3 * near.term_norms(near.inside(points))[0])
 
 
 def test_far_from_zero_no_digits_of_a_polynomial_are_lost():

@@ -164,6 +164,73 @@ def test_rounding_of_the_parameters_is_inside_the_certificate():
     assert 1e-9 < gap < far
 
 
+def common_factor(far, kappa):
+    """B = (1 + a − far) L and f = (1 + a − far) g for a in [far, far + 1]: c is the same everywhere, L⁺ g."""
+    rng = np.random.default_rng(0)
+    q, w = np.linalg.qr(rng.normal(size=(7, 3)))[0], np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    part, load = (q * np.geomspace(1, 1 / kappa, 3)) @ w, rng.normal(size=7)
+    space = ps.ParameterSpace(ps.parameters(a=(far, far + 1)))
+    arrays = np.array([1.5 * part, part]), np.array([0]), np.array([1.5 * load, load])
+    centre = np.array([far + 0.5])
+    system = System(np.array([0]), (), *arrays, np.eye(3), space, 1, "", centre=centre)
+    return system, np.linalg.lstsq(part, load, rcond=None)[0]
+
+
+@pytest.mark.parametrize("kappa", [10.0, 1000.0])
+@pytest.mark.parametrize("far", [0.0, 1e3, 1e6, 1e9, 1e12])
+def test_narrow_ranges_far_from_zero_are_as_good_as_near_ones(far, kappa):
+    system, exact = common_factor(far, kappa)
+    constants = stability(system)
+    assert (1 - 2e-9) / kappa < constants.beta < 1 / kappa
+    assert 2 < constants.alpha < 2 * (1 + 2e-9)
+    near = common_factor(0.0, kappa)[0]
+    for mine, other in zip(*[ellipse.ellipses(each, stability(each)) for each in (system, near)], strict=True):
+        assert mine.axes == pytest.approx(other.axes, rel=1e-9)
+        assert mine.largest == pytest.approx(other.largest, rel=1e-6)
+    built = chebyshev_construction(system, 1e-5 * np.linalg.norm(exact))
+    mus = np.linspace(far, far + 1, 50)[:, None]
+    for found in (built.network(mus), system.coefficients(mus)):
+        assert np.linalg.norm(found - exact, axis=1).max() <= built.bound
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_what_was_rounded_before_it_cancelled_is_inside_the_certificate(far):
+    """Measured from zero B is (1 − far) L + a L, rounded: what is proven says how much is lost, or nothing is."""
+    system, exact = common_factor(far, 100.0)
+    part, load = system.operators[1], system.loads[1]
+    rounded = replace(
+        system,
+        operators=np.array([(1 - far) * part + (far + 0.5) * part, part]),
+        loads=np.array([(1 - far) * load + (far + 0.5) * load, load]),
+        summed=(np.array([2 * far, 1.0]), np.array([2 * far, 1.0]) * np.linalg.norm(load)),
+    )
+    plain = replace(
+        system, centre=0.0, operators=np.array([(1 - far) * part, part]), loads=np.array([(1 - far) * load, load])
+    )
+    mus = np.linspace(far, far + 1, 50)[:, None]
+    for each in (rounded, plain):
+        assert stability(each).beta < 0.01
+        assert stability(each).alpha > 2
+        bounds = []
+        for accuracy in 10.0 ** -np.arange(1, 10):
+            try:
+                built = chebyshev_construction(each, accuracy * np.linalg.norm(exact))
+            except NoCertificate:
+                continue
+            bounds.append(built.bound)
+            for answers in (exact, each.coefficients(mus)):
+                assert np.linalg.norm(built.network(mus) - answers, axis=1).max() <= built.bound
+        assert len(bounds) < 9 or far == 1e3
+    assert stability(rounded).beta < stability(system).beta
+
+
+def test_large_terms_that_cancel_are_refused():
+    system = common_factor(0.0, 100.0)[0]
+    cancelled = replace(system, summed=(np.array([1e14, 1.0]), np.array([1e14, 1.0])))
+    with pytest.raises(NoCertificate, match="Write the equation so that large terms do not cancel"):
+        stability(cancelled)
+
+
 @pytest.mark.parametrize("name", ["one, rational", "two", "two, rational", "three"])
 def test_a_proof_holds_for_any_polynomial(name):
     """Bad polynomials too: what is proven is above what is seen, what is refuted is really larger."""

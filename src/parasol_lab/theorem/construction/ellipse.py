@@ -113,13 +113,17 @@ class _Quotient:
 
         ΔP = Σ_k a_k ((η + δ)^k − η^k) ≤ Σ_k |a_k| ((half + width)^k − half^k), and Δξ = (ΔN − ξ ΔD) / (D + ΔD).
         """
-        near, far = half, half + width
-        top, bottom = _majorant(self.above, near), _majorant(self.below, near)
         first = tuple([slice(None)] + [0] * half.shape[1])
-        least = 2 * self.below[first] - bottom  # |D(x)| ≥ |D(m)| − Σ_{k≠0} |a_k| half^k
-        of_above, of_below = _majorant(self.above, far) - top, _majorant(self.below, far) - bottom
+        parts = []
+        for absolute in (self.above, self.below):
+            rest = absolute.copy()
+            rest[first] = 0.0  # what does not change: its digits are not lost in the difference
+            near = _majorant(rest, half)
+            parts.append((absolute[first], near, _majorant(rest, half + width) - near))
+        (above, top, of_above), (below, bottom, of_below) = parts
+        least = below - bottom  # |D(x)| ≥ |D(m)| − Σ_{k≠0} |a_k| half^k
         with np.errstate(divide="ignore", invalid="ignore"):
-            out = (of_above + top / least * of_below) / (least - of_below)
+            out = (of_above + (above + top) / least * of_below) / (least - of_below)
         return np.where((least > 0) & (least > of_below), out, inf)
 
 
@@ -234,10 +238,7 @@ def _cells(system: System, change: float, gamma: float) -> _Cover | None:
 
 def _norms(system: System, middles: np.ndarray, n_coordinates: int) -> np.ndarray:
     """‖B_i B(m)⁺‖ = ‖B_i R⁻¹‖ with B(m) = Q R, (n, n_coordinates)."""
-    low, high = np.asarray(system.parameters.bounds)
-    triangles = np.asarray(
-        np.linalg.qr(system.operator(system.coordinates((low + high) / 2 + middles * (high - low) / 2)), mode="r")
-    )
+    triangles = np.asarray(np.linalg.qr(system.operator(system.inside(middles)), mode="r"))
     out = np.zeros((len(middles), n_coordinates))
     for i, operator in zip(system.touched, system.operators[1:], strict=True):
         parts = np.linalg.solve(triangles.transpose(0, 2, 1), operator.T[None])
@@ -263,7 +264,11 @@ def _coordinates(system: System) -> list[Local]:
     """All coordinates in terms of x ∈ [−1, 1]^p."""
     p, (middle, half) = len(system.parameters.scalars), middle_and_half(system.parameters)
     one: Terms = (((0,) * p, 1.0),)
-    entries = [(((0,) * p, middle[j]), (tuple(int(i == j) for i in range(p)), half[j])) for j in system.linear.tolist()]
+    from_centre = np.array(middle)[system.linear] - system.centre
+    entries = [
+        (((0,) * p, constant), (tuple(int(i == j) for i in range(p)), half[j]))
+        for j, constant in zip(system.linear.tolist(), from_centre.tolist(), strict=True)
+    ]
     return [*[Local(terms, one, middle, half) for terms in entries], *[f.about for f in system.functions]]
 
 

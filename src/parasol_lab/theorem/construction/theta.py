@@ -73,6 +73,11 @@ class Rational:
         return float(out[0]), out[1:]
 
     @property
+    def at_middle(self) -> float:
+        """An affine function's value at the middle of the box, or at zero where the box was not known."""
+        return float(sum(c for exponents, c in self.about.numerator if not any(exponents)))
+
+    @property
     def about(self) -> Local:
         """Its terms about the middle of the box, or about zero where the box was not known."""
         n = len(self.denominator[0][0])
@@ -83,9 +88,17 @@ class Rational:
         x = self.about.inside(mus)
         return _values(self.about.numerator, x) / _values(self.about.denominator, x)
 
-    def below(self, mus: np.ndarray) -> np.ndarray:
-        """Its denominator at parameter vectors: (n,)."""
-        return _values(self.about.denominator, self.about.inside(mus))
+    def inside(self, x: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """Its values at x ∈ [−1, 1]^n, to which the box with this middle and half widths is moved: (n,)."""
+        if self.local is None:
+            return self(middle + half * x)
+        return _values(self.local.numerator, x) / _values(self.local.denominator, x)
+
+    def below(self, x: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """Its denominator there: (n,)."""
+        if self.local is None:
+            return _values(self.denominator, middle + half * x)
+        return _values(self.local.denominator, x)
 
     def ends(self, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Bounds of the numerator and of the denominator over boxes, about the middle and, where digits suffice, about zero."""
