@@ -404,6 +404,67 @@ def test_a_denominator_is_bounded_by_cutting_the_box():
         assert most <= high <= 1.2 * most
 
 
+TINY = sympy.Float("1e-400")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        1 + TINY * a**2,
+        1 / (1 + TINY * a),
+        sympy.Float("1e400") * a,
+        (1 + a) / (1 + sympy.Rational(1, 10**310) * k),
+        a**1000,
+        1 + sympy.Rational(1, 10**295) * a * k,
+    ],
+    ids=lambda e: str(e)[:20],
+)
+def test_coefficients_that_no_float_holds_are_refused(expression):
+    """Read as 0 or as infinite, another function would be proven."""
+    space = ps.ParameterSpace(ps.parameters(a=(1.0, 2.0), k=(0.0, 1.0)))
+    with pytest.raises(ps.errors.InputError, match=r"which no float holds .* near 1, or leave the term out") as caught:
+        rational(expression, (a, k), "the operator", space)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        (1 + TINY * a**2, 1, 1),
+        (1, 1 + TINY * a**2, 1),
+        (1, a, 1 + TINY * a),
+        (1 / (1 + TINY * a), 1, 1),
+    ],
+)
+def test_equations_with_such_numbers_are_refused(terms):
+    model, basis = instance(*terms, 1)
+    with pytest.raises(ps.errors.InputError, match="float") as caught:
+        reduced_system(model, basis)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-120, 1e120, 1e200])
+def test_units_whose_squares_are_no_floats_are_refused(unit):
+    (b,) = ps.parameters(b=(unit, 2 * unit))
+    model, basis = instance(1 / (1 + b / sympy.Rational(str(unit))), 1, 1, 2)
+    with pytest.raises(ps.errors.InputError, match=re.escape(f"Measure it in units of {unit:g}")) as caught:
+        reduced_system(model, basis)
+    assert "\n" not in str(caught.value)
+    (b,) = ps.parameters(b=(1e-90, 2e-90))
+    model, basis = instance(b / sympy.Rational("1e-90"), 1, 1, 2)
+    plan = plan_construction(model, basis, accuracy=0.05)
+    assert relative_error(build_surrogate(plan, model, basis), plan) <= 0.05
+
+
+def test_small_denominators_have_no_poles():
+    """The product of their ends is no float, but both are positive."""
+    tiny = ps.ParameterSpace(ps.parameters(a=(1e-200, 2e-200), k=(0.0, 1.0)))
+    function = rational(1 / (1 + 10**200 * a), (a, k), "here", tiny)
+    low, high = denominator_range(function, tiny)
+    assert 0 < low < high < 1e-199
+
+
 @pytest.mark.parametrize("precondition", ["solve", "basis", "none"])
 def test_a_system_far_from_zero_is_the_one_near_it(precondition):
     """The same problem with a measured from another point: B, f, α, β, γ agree, and a network reads it as it is declared."""

@@ -13,7 +13,15 @@ from parasol.checks import check_choice
 from parasol.errors import InputError
 from parasol.reduction import AffineForm, ResidualBuilder, affine_form, modes_on_unknowns
 from parasol.runtime import Basis, slices
-from parasol_lab.theorem.construction.theta import Rational, denominator_range, distinct, middle_and_half, rational
+from parasol_lab.theorem.construction.theta import (
+    Rational,
+    check_numbers,
+    check_units,
+    denominator_range,
+    distinct,
+    middle_and_half,
+    rational,
+)
 
 PRECONDITIONERS = ("solve", "basis", "none")
 _BATCH = 512
@@ -209,6 +217,9 @@ def check_representable(model: Model) -> tuple[list[Rational], list[Rational]]:
                 "function are not bounded, so no network here represents the product."
             )
     space = model.parameters
+    check_units(space)
+    check_numbers(getattr(model.problem, "equation", None), "the equation")
+    check_numbers(getattr(model.problem, "boundary", None), "the boundary's conditions")
     operator = [rational(t, symbols, "the operator", space) for t in model.terms.operator_thetas]
     load = [rational(t, symbols, "the right-hand side", space) for t in model.terms.load_thetas]
     if model.terms.varying_load and not all(f.constant for f in operator):

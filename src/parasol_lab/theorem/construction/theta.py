@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from itertools import chain, product
 from math import comb
@@ -17,6 +17,8 @@ from parasol.errors import InputError
 Terms = tuple[tuple[tuple[int, ...], float], ...]  # (exponents of the scalars, coefficient) of each monomial
 _FAR = 10.0  # middles so many half widths from zero: beyond, polynomials about zero lose digits
 _MOST_CELLS = 100_000  # to enclose a denominator
+_LEAST, _MOST = 1e-290, 1e290  # between which numbers and their products with a few others are floats with all digits
+_UNITS = 1e100  # ranges of parameters are between this and its inverse: their squares are floats
 
 
 @dataclass(frozen=True)
@@ -141,9 +143,66 @@ def rational(expression, symbols: Sequence[sympy.Symbol], where: str, space: Par
         ) from None
     unit = max((c for _, c in terms[1]), key=abs)  # a number below the line goes above it
     terms = [[(e, c / unit) for e, c in part] for part in terms]
+    _check_floats(terms, expression, symbols, where, space)
     above, below = (tuple((e, float(c)) for e, c in part) for part in terms)
     local = None if space is None or not space.scalars else _about_the_middle(terms, space)
     return Rational(above, below, str(expression), local)
+
+
+def check_units(space: ParameterSpace) -> None:
+    """Refuse parameters in units so small or large that their squares are no floats."""
+    for scalar in space.scalars:
+        largest = max(abs(scalar.low), abs(scalar.high))
+        if largest > _UNITS or scalar.high - scalar.low < 1 / _UNITS:
+            unit = 10.0 ** int(np.floor(np.log10(scalar.high - scalar.low if largest < 1 else largest)))
+            raise InputError(
+                f"the parameter {scalar.name} ranges from {scalar.low:g} to {scalar.high:g}: products of such numbers are no floats. "
+                f"Measure it in units of {unit:g}: declare a parameter for {scalar.name}/{unit:g}."
+            )
+
+
+def check_numbers(thing: object, where: str) -> None:
+    """Refuse numbers in an equation or condition that floats cannot hold; parts of a term without parameters become matrices."""
+    if isinstance(thing, sympy.Basic):
+        for number in thing.atoms(sympy.Number):
+            if number.is_finite and number != 0 and not abs(_log10(_fraction(number))) <= np.log10(_MOST):
+                raise InputError(
+                    f"a number near 1e{_log10(_fraction(number)):.0f} in {where} is none that floats hold ({_LEAST:g} to {_MOST:g}): it would "
+                    "be read as 0 or as infinite. Use units in which coefficients are near 1, or leave the term out."
+                )
+    elif isinstance(thing, Mapping):
+        for part in thing.values():
+            check_numbers(part, where)
+    elif isinstance(thing, list | tuple):
+        for part in thing:
+            check_numbers(part, where)
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        for part in fields(thing):
+            check_numbers(getattr(thing, part.name), where)
+
+
+def _check_floats(parts, expression, symbols: Sequence[sympy.Symbol], where: str, space: ParameterSpace | None) -> None:
+    """Refuse coefficients and powers that floats cannot hold: they would be read as 0 or as infinite."""
+    most = () if space is None else np.abs(space.bounds).max(axis=0).tolist()
+    for exponents, coefficient in [term for part in parts for term in part]:
+        names = "*".join(f"{s}**{e}" if e > 1 else str(s) for s, e in zip(symbols, exponents, strict=False) if e) or "1"
+        power = sum(e * np.log10(m) for m, e in zip(most, exponents, strict=False) if e)
+        size = _log10(coefficient) if coefficient else 0.0
+        if not np.log10(_LEAST) <= size <= np.log10(_MOST) or abs(power) > np.log10(_MOST):
+            got = f"is about 1e{size:.0f}" if abs(power) <= np.log10(_MOST) else f"multiplies about 1e{power:.0f}"
+            text = str(expression)
+            raise InputError(
+                f"the coefficient of {names} in {text if len(text) < 80 else text[:77] + '...'} in {where} {got}, which no float holds "
+                f"({_LEAST:g} to {_MOST:g}). Declare the parameters in units in which they are near 1, or leave the term out."
+            )
+
+
+def _log10(number: Fraction) -> float:
+    """The logarithm of the absolute value of a fraction, also of one that is no float."""
+    above, below = abs(number.numerator), number.denominator
+    shift = above.bit_length() - below.bit_length()
+    scaled = Fraction(above, below) / Fraction(2) ** shift
+    return float(np.log10(float(scaled)) + shift * np.log10(2))
 
 
 def _fraction(number) -> Fraction:
@@ -182,7 +241,7 @@ def denominator_range(function: Rational, space: ParameterSpace) -> tuple[float,
     low, high = 0.0, 0.0
     for cuts in (1, 4, 16, 64):
         low, high = _ends(function, 1, space, cuts)
-        if low * high > 0:
+        if low > 0 or high < 0:
             return low, high
         if (4 * cuts) ** len(space.scalars) > _MOST_CELLS:
             break
