@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import plain_network
 import pytest
@@ -224,6 +225,26 @@ def test_what_was_rounded_before_it_cancelled_is_inside_the_certificate(far):
     assert stability(rounded).beta < stability(system).beta
 
 
+def test_digits_that_a_polynomial_loses_are_inside_the_certificate():
+    """T_13 has coefficients of 3e4 whose sum is 1: what floats make of it is off by 4e-12."""
+    symbol, space = sympy.Symbol("a"), ps.ParameterSpace(ps.parameters(a=(-1.0, 1.0)))
+    function = rational(sympy.chebyshevt(13, symbol), (symbol,), "here", space)
+    points = np.cos(np.linspace(0, np.pi, 301))[:, None]
+    lost = np.abs(function(points) - np.cos(13 * np.arccos(points[:, 0])))
+    sizes = function.size(points, np.zeros(1), np.ones(1))
+    assert 1e-12 < lost.max() < 4 * np.finfo(float).eps * sizes.max()
+    quotient = rational(1 / (1 + symbol / 2), (symbol,), "here", space)
+    assert quotient.size(points, np.zeros(1), np.ones(1)) == pytest.approx(
+        (1 + 2 * np.maximum(-points[:, 0], 0) / (2 + points[:, 0])) / (1 + points[:, 0] / 2)
+    )
+    curved = system_of([(-1.0, 1.0)], ["a**2"])
+    first, second = (
+        certificate.polynomial_system(replace(curved, functions=(f,))).terms[0]
+        for f in (function, rational(symbol**13, (symbol,), "here", space))
+    )
+    assert first > 50 * second
+
+
 def test_large_terms_that_cancel_are_refused():
     system = common_factor(0.0, 100.0)[0]
     cancelled = replace(system, summed=(np.array([1e14, 1.0]), np.array([1e14, 1.0])))
@@ -381,6 +402,29 @@ def test_polynomials_change_less_than_markov_says(monomials):
         assert abs(change.real) + abs(change.imag) <= largest * (1 + 1e-5)
         if monomials == 1:
             assert change.real == pytest.approx(largest)
+
+
+def test_small_axes_by_degrees_keep_their_digits():
+    """b of (4) for β/α = 1e-9, against 60 digits: never more, and no less than rounding asks."""
+    for name in ("one", "two, polynomial"):
+        system = CASES[name]
+        constants = replace(stability(system), alpha=1e9, beta=1.0)
+        (found,) = ellipse.explicit_ellipses(system, constants, 0.25)
+        degrees = certificate.common_denominator(system)[1]
+        used = int(np.count_nonzero(degrees))
+        for axis, g in zip(found.axes, degrees.tolist(), strict=True):
+            with mpmath.workdps(60):
+                root = (1 + mpmath.mpf(1) / (4 * 10**9)) ** (mpmath.mpf(1) / used)
+                exact = mpmath.cosh(mpmath.acosh(root) / g) - 1
+                assert 0 < (exact - axis) / exact < 1e-11
+
+
+def test_the_gap_of_a_broken_line_is_no_larger_than_it_is():
+    """Three points of a parabola decide."""
+    for scale in (1.0, 1e6):
+        t = np.array([0.0, 1e-3, 0.5, 0.999, 1.0])
+        exact = scale / 8
+        assert exact * (1 - 1e-8) < lower._gap(t, scale * t**2) <= exact
 
 
 def test_points_of_an_ellipse_are_as_near_as_said():

@@ -90,12 +90,12 @@ def polynomial_system(system: System) -> PolynomialSystem:
     back = np.linalg.inv(system.back)
     operator, load = factor[:, None, None] * (system.operator(xi) @ back), factor[:, None] * system.load(xi)
     unit = float(np.max(np.abs(factor)))  # nothing but a common scale
-    scale, change = np.abs(factor / unit), float(np.linalg.norm(back, 2))
-    of_operator, of_load = (float(np.max(scale * part)) for part in replace(system, summed=None).term_norms(xi))
+    sizes, scale, change = system.term_sizes(x), np.abs(factor / unit), float(np.linalg.norm(back, 2))
+    of_operator, of_load = (float(np.max(scale * part)) for part in replace(system, summed=None).term_norms(sizes))
     largest = float(np.max(np.linalg.norm(operator, 2, axis=(1, 2)))) / unit
     loads = float(np.max(np.linalg.norm(load, axis=1))) / unit
     terms = 2 * largest * of_operator * change, largest * of_load + of_operator * change * loads
-    rounded = [LOST * float(np.max(scale * part)) for part in system.term_norms(xi)]
+    rounded = [LOST * float(np.max(scale * part)) for part in system.term_norms(np.abs(xi))]
     c = system.coefficients_inside(x)
     residuals = np.linalg.norm(load - np.einsum("nri,ni->nr", operator, c), axis=1)
     lost = rounded[0] * change, rounded[1], 2 * float(np.max(residuals)) / unit

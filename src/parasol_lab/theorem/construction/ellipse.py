@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import acosh, comb, cosh, inf, prod
+from math import asinh, comb, expm1, inf, log1p, prod, sinh
 
 import numpy as np
 
@@ -33,6 +33,7 @@ _MOST_CELLS = 5_000
 _BATCH = 256
 _LARGEST_AXIS = 4.0
 _STEPS = 40  # of bisections
+_ROUNDING = 1e-12  # relative
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def ellipses(system: System, constants: Stability) -> list[Ellipses]:
     found = [] if cells is None else [each for tau in _CONTRACTIONS for each in _axes(system, cells, constants, tau)]
     if not found:
         found = [each for tau in _CONTRACTIONS for each in explicit_ellipses(system, constants, tau)]
-    return [each for each in found if min(each.axes) > 0]  # an axis below rounding says nothing
+    return [each for each in found if min(each.axes) > np.finfo(float).eps]  # an axis below rounding says nothing
 
 
 def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[Ellipses]:
@@ -75,8 +76,10 @@ def explicit_ellipses(system: System, constants: Stability, tau: float) -> list[
     least, most = (prod(pick(map(abs, ends)) for ends in ranges) for pick in (min, max))
     alpha, beta, gamma = constants.alpha * most, constants.beta * least, constants.gamma * most
     used = int(np.count_nonzero(degrees))
-    root = (1 + tau * beta / alpha) ** (1 / max(1, used))
-    widths = [cosh(acosh(root) / g) - 1 if g else inf for g in degrees.tolist()]  # T_g(1 + w) = root
+    share = expm1(
+        log1p(tau * beta / alpha) / max(1, used)
+    )  # T_g(1 + w) − 1 = 2 sinh²(g asinh √(w/2)): digits of small w stay
+    widths = [2 * sinh(asinh((share / 2) ** 0.5) / g) ** 2 * (1 - _ROUNDING) if g else inf for g in degrees.tolist()]
     axes = [min(w, 2.0) if w < inf else _LARGEST_AXIS for w in widths]  # up to 2, w(x) ≤ b
     return [Ellipses(tuple(axes), (1 + tau) * gamma * (1 + tau * beta / alpha) / ((1 - tau) ** 2 * beta), 1)]
 

@@ -96,14 +96,20 @@ class System:
         linear = (middle[self.linear] - self.centre) + half[self.linear] * x[:, self.linear]
         return np.column_stack([linear, *[function.inside(x, middle, half) for function in self.functions]])
 
-    def term_norms(self, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the terms of B and of f add up to in norms at coordinates (n, n_coordinates): as large as what is rounded there."""
+    def term_sizes(self, x: np.ndarray) -> np.ndarray:
+        """|ξ| at x ∈ [−1, 1]^p, (n, n_coordinates), as large as the terms of each add up to."""
+        middle, half = map(np.array, middle_and_half(self.parameters))
+        linear = np.abs(middle[self.linear] - self.centre) + half[self.linear] * np.abs(x[:, self.linear])
+        return np.column_stack([linear, *[function.size(x, middle, half) for function in self.functions]])
+
+    def term_norms(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the terms of B and of f add up to in norms for such |ξ| (n, n_coordinates): as large as what is rounded there."""
         of_operator, of_load = self.summed or (
             np.linalg.norm(self.operators, 2, axis=(1, 2)),
             np.linalg.norm(self.loads, axis=1),
         )
-        one = np.ones((len(xi), 1))
-        return np.hstack([one, np.abs(xi[:, self.touched])]) @ of_operator, np.hstack([one, np.abs(xi)]) @ of_load
+        one = np.ones((len(sizes), 1))
+        return np.hstack([one, sizes[:, self.touched]]) @ of_operator, np.hstack([one, sizes]) @ of_load
 
     @property
     def about_zero(self) -> System:

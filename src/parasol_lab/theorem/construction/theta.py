@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from itertools import chain, product
 from math import comb
+from typing import Any
 
 import numpy as np
 import sympy
@@ -96,6 +97,14 @@ class Rational:
             return self(middle + half * x)
         return _values(self.local.numerator, x) / _values(self.local.denominator, x)
 
+    def size(self, x: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """What its terms add up to there in absolute values, (n,): as large as what is rounded."""
+        of, at = (self, middle + half * x) if self.local is None else (self.local, x)
+        above, below = (_values(terms, at) for terms in (of.numerator, of.denominator))
+        parts = [tuple((e, abs(c)) for e, c in terms) for terms in (of.numerator, of.denominator)]
+        most_above, most_below = (_values(terms, np.abs(at)) for terms in parts)
+        return most_above / np.abs(below) + np.abs(above) * (most_below - np.abs(below)) / below**2
+
     def below(self, x: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndarray:
         """Its denominator there: (n,)."""
         if self.local is None:
@@ -161,7 +170,7 @@ def check_units(space: ParameterSpace) -> None:
             )
 
 
-def check_numbers(thing: object, where: str) -> None:
+def check_numbers(thing: Any, where: str) -> None:
     """Refuse numbers in an equation or condition that floats cannot hold; parts of a term without parameters become matrices."""
     if isinstance(thing, sympy.Basic):
         for number in thing.atoms(sympy.Number):
@@ -283,15 +292,17 @@ def _values(terms: Terms, x: np.ndarray) -> np.ndarray:
 
 
 def _enclose(terms: Terms, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of a polynomial over boxes, monomial by monomial."""
-    total = np.zeros((2, len(low)))
+    """Bounds of a polynomial over boxes, monomial by monomial; rounding of the sum is outside of them."""
+    total, size = np.zeros((2, len(low))), np.zeros(len(low))
     for exponents, coefficient in terms:
         range_ = np.full((2, len(low)), coefficient)
         for j, power in enumerate(exponents):
             if power:
                 range_ = _multiplied(range_, _power(low[:, j], high[:, j], power))
         total += range_
-    return total[0], total[1]
+        size += np.abs(range_).max(axis=0)
+    rounding = np.finfo(float).eps * (len(terms) + 4 * max((len(e) for e, _ in terms), default=0)) * size
+    return total[0] - rounding, total[1] + rounding
 
 
 def _power(low: np.ndarray, high: np.ndarray, power: int) -> np.ndarray:
